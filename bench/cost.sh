@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Server CPU per request: runs a server on core 0, drives it from core 1, and divides the CPU time of all the server's
+# processes by the requests answered. CPU per request holds still where requests per second do not.
+#
+#   cost.sh NAME URL CONNECTIONS SECONDS [-p DEPTH | -c CALLS] [-b] -- SERVER COMMAND...
+#
+#   -p DEPTH   send DEPTH requests at once on each connection
+#   -c CALLS   close each connection after CALLS requests (httperf); CONNECTIONS is then new ones per second
+#   -b         give server and load both cores, and the load two threads
+#
+# Prints one line: NAME rps=.. p99=.. user=.. sys=.. total=.. us/request. Fails if any answer was not a 200.
+set -u
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2; }
+fail() { echo "cost.sh: $name: $*" >&2; exit 1; }
+[[ $# -ge 6 ]] || usage
+name=$1 url=$2 connections=$3 seconds=$4; shift 4
+depth=1 calls=0 server_cores=0 load_cores=1 threads=1
+while getopts p:c:b option; do
+  case $option in
+    p) depth=$OPTARG ;;
+    c) calls=$OPTARG ;;
+    b) server_cores=0,1 load_cores=0,1 threads=2 ;;
+    *) usage ;;
+  esac
+done
+shift $((OPTIND - 1))
+[[ $# -gt 0 ]] || usage
+for need in curl:curl ps:procps taskset:util-linux setsid:util-linux wrk:wrk httperf:httperf; do
+  command -v "${need%:*}" >/dev/null || fail "${need%:*} is missing: apt-get install ${need#*:}"
+done
+ulimit -n "$(ulimit -Hn)"
+
+address=${url#http://}; path=/${address#*/}; address=${address%%/*}
+pid=; work=$(mktemp -d)
+# The server leads its own session, so that its workers are counted and stopped with it.
+stop() {
+  if [[ $pid ]]; then
+    kill -- -"$pid" 2>/dev/null
+    for _ in $(seq 50); do kill -0 -- -"$pid" 2>/dev/null || break; sleep 0.1; done
+    kill -9 -- -"$pid" 2>/dev/null; wait "$pid" 2>/dev/null
+  fi
+  rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+if curl -s -o /dev/null "$url"; then fail "something answers at $url already"; fi
+setsid taskset -c "$server_cores" "$@" >"$work/log" 2>&1 & pid=$!
+ready=; for _ in $(seq 100); do curl -sf -o /dev/null "$url" && ready=1 && break; sleep 0.05; done
+[[ $ready ]] || fail "no answer in 5 s: $(tail -n 3 "$work/log")"
+
+printf 'init = function() local r = {} for i = 1, %d do r[i] = wrk.format("GET", "%s") end all = table.concat(r) end\nrequest = function() return all end\n' \
+  "$depth" "$path" >"$work/pipeline.lua"
+load() {
+  if ((calls)); then
+    taskset -c "$load_cores" httperf --server "${address%:*}" --port "${address#*:}" --uri "$path" --timeout 5 \
+      --num-conns $((connections * $1)) --num-calls "$calls" --rate "$connections"
+  else
+    local script=(); ((depth > 1)) && script=(-s "$work/pipeline.lua")
+    taskset -c "$load_cores" wrk -t"$threads" -c"$connections" -d"$1" --latency "$url" "${script[@]}"
+  fi 2>&1
+}
+# Ticks are 10 ms: too coarse for the sum, so that comes from the scheduler in nanoseconds; ticks only split it.
+used() {
+  for p in $(ps -o pid= -s "$pid"); do
+    sed 's/.*) //' "/proc/$p/stat" | awk '{print $12, $13, 0}'
+    awk '{print 0, 0, $1}' /proc/"$p"/task/*/schedstat
+  done 2>/dev/null | awk '{u += $1; s += $2; ns += $3} END {printf "%d %d %.0f\n", u, s, ns}'
+}
+load 1 >"$work/warm" || fail "the load failed: $(tail -n 3 "$work/warm")"
+before=$(used); load "$seconds" >"$work/out" || fail "the load failed: $(tail -n 3 "$work/out")"; after=$(used)
+awk -v name="$name" -v before="$before" -v after="$after" '
+  / requests in /            { n = $1 }                                            # wrk
+  /^Requests\/sec/           { rps = $2 }
+  $1 == "99%"                { p99 = $2 }
+  /Non-2xx|Socket errors/    { bad = bad " [" $0 "]" }
+  /^Total: connections/      { n = $7 }                                            # httperf
+  /^Request rate/            { rps = $3; p99 = "-" }
+  /^Reply status/            { split($4, two, "="); ok = two[2]; if (ok != n) bad = bad " [" $0 "]" }
+  /^Errors: total/ && $3 > 0 { bad = bad " [" $0 "]" }
+  END { if (!n || bad) { print "cost.sh: " name ": not every request got its 200:" bad >"/dev/stderr"; exit 1 }
+        split(before, b); split(after, a); u = a[1] - b[1]; s = a[2] - b[2]
+        total = (a[3] - b[3]) / 1e3 / n; user = u + s ? total * u / (u + s) : 0
+        printf "%-24s rps=%-10s p99=%-9s user=%.3f sys=%.3f total=%.3f us/request\n", name, rps, p99, user, total - user, total }' "$work/out"

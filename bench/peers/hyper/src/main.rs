@@ -1,0 +1,94 @@
+//! The hello page as a careful hyper user would write it: name decoded and escaped, one thread, no Nagle delay.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::io;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+fn main() -> io::Result<()> {
+    let address = std::env::args()
+        .nth(1)
+        .ok_or_else(|| io::Error::other("usage: bine-bench-hyper HOST:PORT"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, accept(address))
+}
+
+async fn accept(address: String) -> io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        if stream.set_nodelay(true).is_err() {
+            continue;
+        }
+        tokio::task::spawn_local(async move {
+            // A connection that breaks concerns its peer alone.
+            let _ = http1::Builder::new()
+                .pipeline_flush(true)
+                .serve_connection(TokioIo::new(stream), service_fn(answer))
+                .await;
+        });
+    }
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.uri().path() != "/hello" {
+        let mut missing = Response::new(Full::new(Bytes::from_static(b"not found")));
+        *missing.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(missing);
+    }
+    let name = parameter(request.uri().query().unwrap_or_default(), "name").unwrap_or_default();
+    let mut page = String::with_capacity(64);
+    page.push_str("<h1>Hello ");
+    escape(&name, &mut page);
+    page.push_str("</h1>");
+    let mut response = Response::new(Full::new(Bytes::from(page)));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    Ok(response)
+}
+
+/// The value of `name` in a query, decoded; borrowed when nothing in it is encoded.
+fn parameter<'query>(query: &'query str, name: &str) -> Option<Cow<'query, str>> {
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+    if !value.contains(['%', '+']) {
+        return Some(Cow::Borrowed(value));
+    }
+    let mut decoded = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        let hex = |at: usize| tail.get(at).and_then(|&digit| char::from(digit).to_digit(16));
+        match (first, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                rest = &tail[2..];
+            }
+            (b'+', ..) => decoded.push(b' '),
+            _ => decoded.push(first),
+        }
+    }
+    Some(Cow::Owned(String::from_utf8_lossy(&decoded).into_owned()))
+}
+
+fn escape(text: &str, page: &mut String) {
+    for character in text.chars() {
+        match character {
+            '&' => page.push_str("&amp;"),
+            '<' => page.push_str("&lt;"),
+            '>' => page.push_str("&gt;"),
+            '"' => page.push_str("&quot;"),
+            '\'' => page.push_str("&#39;"),
+            other => page.push(other),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Decides whether a request in steady state allocates.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::arguments::Arguments;
+use crate::machine;
+use crate::peer::Peer;
+use crate::servers::{Content, Running, Server, Setting, free_port};
+use crate::tools::{Workshop, leave_core_0};
+
+/// Fills every pool and cache that fills at first use.
+const WARM_UP: u64 = 10_000;
+
+const CONNECTIONS: usize = 4;
+
+/// Counts the server's allocations from outside, so that the very program that ships is measured
+/// and nothing of the measuring side is counted.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let offered = [Server::Bine, Server::Nginx, Server::Hyper];
+    let servers = Server::chosen(arguments, &offered, &offered[..1])?;
+    let requests = arguments.number("--requests", 100_000)?;
+    let facts = machine::facts();
+    let shop = Workshop::open()?;
+    let library = shop.compile("allocations", &["-shared", "-fPIC"])?;
+    for server in &servers {
+        server.build(&shop, Content::Page)?;
+    }
+    leave_core_0()?;
+    println!("{facts}\n\n| server | requests | allocations | a request | bytes a request |");
+    println!("|---|---|---|---|---|");
+    let mut allocating = false;
+    for server in servers {
+        let [calls, bytes] = count(&shop, server, &library, requests)?;
+        #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+        let a_request = |total: u64| total as f64 / requests as f64;
+        println!(
+            "| {} | {requests} | {calls} | {:.3} | {:.1} |",
+            server.name(),
+            a_request(calls),
+            a_request(bytes)
+        );
+        allocating |= server == Server::Bine && calls > 0;
+    }
+    ensure!(!allocating, "Bine allocated in steady state");
+    Ok(())
+}
+
+/// Calls and bytes during `requests`, after the warm-up.
+fn count(shop: &Workshop, server: Server, library: &Path, requests: u64) -> Result<[u64; 2]> {
+    let counts = shop.work.join("allocations");
+    fs::write(&counts, [0; 16])?;
+    let setting = Setting { content: Content::Page, port: free_port()?, loops: 1, canned: None };
+    let mut command = vec![
+        String::from("env"),
+        format!("LD_PRELOAD={}", library.display()),
+        format!("ALLOCATIONS={}", counts.display()),
+    ];
+    command.extend(server.command(shop, &setting)?);
+    let log = shop.work.join("allocations.log");
+    let path = setting.content.path();
+    let running = Running::start(&command, setting.port, &path, &log)?;
+    ensure!(read(&counts)?[0] > 0, "{} does not use glibc's allocator", server.name());
+
+    let peers: Result<Vec<Peer>> = (0..CONNECTIONS).map(|_| Peer::connect(running.port)).collect();
+    let mut peers = peers?;
+    let mut ask = |times: u64| -> Result<()> {
+        let turns = (0..CONNECTIONS).cycle();
+        (0..times).zip(turns).try_for_each(|(_, turn)| peers[turn].get(&path).map(drop))
+    };
+    ask(WARM_UP)?;
+    let before = read(&counts)?;
+    ask(requests)?;
+    let after = read(&counts)?;
+    running.stop()?;
+    Ok([after[0] - before[0], after[1] - before[1]])
+}
+
+fn read(counts: &Path) -> Result<[u64; 2]> {
+    let bytes = fs::read(counts)?;
+    let (&[calls, bytes], []) = bytes.as_chunks::<8>() else {
+        bail!("the counts are of a strange length")
+    };
+    Ok([u64::from_ne_bytes(calls), u64::from_ne_bytes(bytes)])
+}

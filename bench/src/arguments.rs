@@ -1,0 +1,72 @@
+//! Decides what the words after a command mean: pairs of an option and its value.
+
+use anyhow::{Context, Result, bail};
+
+/// The options given; each was checked to be one the command knows.
+pub(crate) struct Arguments {
+    given: Vec<(String, String)>,
+}
+
+impl Arguments {
+    /// Pairs up `words`; every option must be in `known`.
+    pub(crate) fn parse(words: &[String], known: &[&str]) -> Result<Self> {
+        let mut given = Vec::new();
+        for pair in words.chunks(2) {
+            let [name, value] = pair else { bail!("`{}` has no value; see --help", pair[0]) };
+            if !known.contains(&name.as_str()) {
+                bail!("no option `{name}` here, only {}", known.join(" "));
+            }
+            given.push((name.clone(), value.clone()));
+        }
+        Ok(Self { given })
+    }
+
+    /// The positive number given for `name`, or `default`.
+    pub(crate) fn number(&self, name: &str, default: u64) -> Result<u64> {
+        let Some(value) = self.last(name) else { return Ok(default) };
+        let number: u64 = value.parse().with_context(|| format!("{name} {value}"))?;
+        if number == 0 {
+            bail!("{name} must be at least 1");
+        }
+        Ok(number)
+    }
+
+    /// The comma-separated names given for `name`, if any.
+    pub(crate) fn names(&self, name: &str) -> Option<Vec<&str>> {
+        Some(self.last(name)?.split(',').collect())
+    }
+
+    fn last(&self, name: &str) -> Option<&str> {
+        self.given.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments> {
+        let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+        Arguments::parse(&words, &["--rounds", "--only"])
+    }
+
+    #[test]
+    fn the_last_of_two_equal_options_wins() {
+        assert_eq!(parse("--rounds 2 --rounds 3").unwrap().number("--rounds", 5).unwrap(), 3);
+    }
+
+    #[test]
+    fn an_option_not_given_has_its_default() {
+        let arguments = parse("").unwrap();
+        assert_eq!(arguments.number("--rounds", 5).unwrap(), 5);
+        assert!(arguments.names("--only").is_none());
+    }
+
+    #[test]
+    fn unknown_lonely_and_zero_options_are_refused() {
+        assert!(parse("--round 2").is_err());
+        assert!(parse("--rounds").is_err());
+        assert!(parse("--rounds 0").unwrap().number("--rounds", 5).is_err());
+        assert!(parse("--rounds many").unwrap().number("--rounds", 5).is_err());
+    }
+}

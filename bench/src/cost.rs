@@ -1,0 +1,316 @@
+//! Decides in which order servers are sampled for CPU time per request, and what the table says.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::arguments::Arguments;
+use crate::figures::Spread;
+use crate::machine;
+use crate::peer::Peer;
+use crate::servers::{Content, Server, Setting, free_port};
+use crate::tools::{Workshop, output};
+
+struct Scenario {
+    name: &'static str,
+    title: &'static str,
+    content: Content,
+    /// Kept open at once, or new ones per second.
+    connections: u32,
+    load: Load,
+    /// Threads or processes of the server. Two loops and their yardstick get both cores.
+    loops: Loops,
+}
+
+#[derive(Clone, Copy)]
+enum Load {
+    Kept,
+    Pipelined(u32),
+    /// Closed by the peer after so many requests.
+    Closing(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loops {
+    OneOnItsCore,
+    OneOnBothCores,
+    TwoOnBothCores,
+}
+
+/// The rate of new connections leaves the server's core idle for a part of each second: what is
+/// measured is a connection's price, not a queue.
+const SCENARIOS: [Scenario; 9] = [
+    page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
+    page("kept-4", "4 kept connections", 4, Load::Kept, Loops::OneOnItsCore),
+    page("kept-512", "512 kept connections", 512, Load::Kept, Loops::OneOnItsCore),
+    page(
+        "pipelined-16",
+        "16 pipelined, 64 connections",
+        64,
+        Load::Pipelined(16),
+        Loops::OneOnItsCore,
+    ),
+    page(
+        "calls-10",
+        "10 requests a connection, 1000 connections/s",
+        1000,
+        Load::Closing(10),
+        Loops::OneOnItsCore,
+    ),
+    page(
+        "calls-1",
+        "1 request a connection, 2000 connections/s",
+        2000,
+        Load::Closing(1),
+        Loops::OneOnItsCore,
+    ),
+    Scenario {
+        name: "file-984",
+        title: "984-byte file, 64 kept connections",
+        content: Content::File(984),
+        connections: 64,
+        load: Load::Kept,
+        loops: Loops::OneOnItsCore,
+    },
+    page("loops-1", "one loop, both cores, 512 kept", 512, Load::Kept, Loops::OneOnBothCores),
+    page("loops-2", "two loops, both cores, 512 kept", 512, Load::Kept, Loops::TwoOnBothCores),
+];
+
+const fn page(
+    name: &'static str,
+    title: &'static str,
+    connections: u32,
+    load: Load,
+    loops: Loops,
+) -> Scenario {
+    Scenario { name, title, content: Content::Page, connections, load, loops }
+}
+
+/// One server in one scenario, and all its samples.
+struct Cell {
+    scenario: &'static Scenario,
+    server: Server,
+    command: Vec<String>,
+    port: u16,
+    /// One per round, so that a ratio compares neighbors in time; `None` where a sample failed.
+    samples: Vec<Option<Sample>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sample {
+    user: f64,
+    system: f64,
+    total: f64,
+}
+
+/// Samples every chosen server in every chosen scenario, all of them once before any twice: the
+/// machine itself drifts by several percent within an hour, and so the drift falls on all alike.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let every = [Server::Limit, Server::Bine, Server::Nginx, Server::Hyper];
+    let servers = Server::chosen(arguments, &every, &every)?;
+    let scenarios = chosen_scenarios(arguments)?;
+    let (rounds, seconds) = (arguments.number("--rounds", 5)?, arguments.number("--seconds", 5)?);
+    let facts = machine::facts();
+    let shop = Workshop::open()?;
+    let mut cells = prepare(&shop, &scenarios, &servers)?;
+    for round in 1..=rounds {
+        for cell in &mut cells {
+            let sample = cell.measure(&shop, seconds);
+            eprintln!(
+                "round {round}/{rounds} {} {}: {sample:.2?}",
+                cell.scenario.name,
+                cell.server.name()
+            );
+            // In the first round it is the setup that fails; later it is an accident.
+            cell.samples.push(if round == 1 { Some(sample?) } else { sample.ok() });
+        }
+    }
+    print!("{}\n\n{}", facts, table(&scenarios, &cells));
+    println!(
+        "\nMedians of {rounds} rounds of {seconds} s, in microseconds of server CPU per request."
+    );
+    let failures =
+        cells.iter().flat_map(|cell| &cell.samples).filter(|sample| sample.is_none()).count();
+    ensure!(failures == 0, "{failures} samples failed and are not in the table");
+    Ok(())
+}
+
+fn chosen_scenarios(arguments: &Arguments) -> Result<Vec<&'static Scenario>> {
+    let Some(names) = arguments.names("--scenarios") else { return Ok(SCENARIOS.iter().collect()) };
+    names
+        .into_iter()
+        .map(|name| {
+            let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
+            scenario.with_context(|| format!("no scenario `{name}`; see --help"))
+        })
+        .collect()
+}
+
+/// Builds every server needed and settles each cell's command, the limit's bytes among them.
+fn prepare(
+    shop: &Workshop,
+    scenarios: &[&'static Scenario],
+    servers: &[Server],
+) -> Result<Vec<Cell>> {
+    let mut built = HashSet::new();
+    let mut cells = Vec::new();
+    for &scenario in scenarios {
+        if let Content::File(size) = scenario.content {
+            shop.make_file(size)?;
+        }
+        let serving: Vec<Server> = servers
+            .iter()
+            .copied()
+            .filter(|server| server.serves(scenario.content))
+            // The hyper peer has one thread.
+            .filter(|&server| server != Server::Hyper || scenario.loops != Loops::TwoOnBothCores)
+            .collect();
+        for &server in &serving {
+            if built.insert((server.name(), scenario.content.path())) {
+                server.build(shop, scenario.content)?;
+            }
+        }
+        let canned = canned_answer(shop, scenario, &serving)?;
+        for &server in &serving {
+            let port = free_port()?;
+            let setting = Setting {
+                content: scenario.content,
+                port,
+                loops: if scenario.loops == Loops::TwoOnBothCores { 2 } else { 1 },
+                canned: canned.as_deref(),
+            };
+            let command = server.command(shop, &setting)?;
+            cells.push(Cell { scenario, server, command, port, samples: Vec::new() });
+        }
+    }
+    Ok(cells)
+}
+
+/// Stores a real answer for the limit to repeat: Bine's, or that of whoever stands in for it.
+/// `None` if only the limit itself is measured, which has a page of its own.
+fn canned_answer(
+    shop: &Workshop,
+    scenario: &Scenario,
+    serving: &[Server],
+) -> Result<Option<PathBuf>> {
+    let Some(server) = serving.iter().find(|&&server| server != Server::Limit) else {
+        return Ok(None);
+    };
+    let running = server.start(shop, scenario.content, free_port()?)?;
+    let file = shop.work.join(format!("{}.answer", scenario.name));
+    fs::write(&file, Peer::connect(running.port)?.get(&scenario.content.path())?)?;
+    running.stop()?;
+    Ok(Some(file))
+}
+
+impl Cell {
+    fn measure(&self, shop: &Workshop, seconds: u64) -> Result<Sample> {
+        let scenario = self.scenario;
+        let url = format!("http://127.0.0.1:{}{}", self.port, scenario.content.path());
+        let mut command = Command::new(shop.root.join("bench/cost.sh"));
+        command.args([self.server.name(), &url]);
+        command.args([scenario.connections.to_string(), seconds.to_string()]);
+        match scenario.load {
+            Load::Kept => {}
+            Load::Pipelined(depth) => drop(command.args(["-p", &depth.to_string()])),
+            Load::Closing(calls) => drop(command.args(["-c", &calls.to_string()])),
+        }
+        if scenario.loops != Loops::OneOnItsCore {
+            command.arg("-b");
+        }
+        let line = output(command.arg("--").args(&self.command))?;
+        Sample::parse(&line).with_context(|| format!("cost.sh printed `{}`", line.trim()))
+    }
+
+    fn spread(&self, figure: impl Fn(&Sample) -> f64) -> Option<Spread> {
+        Spread::of(self.samples.iter().flatten().map(figure))
+    }
+
+    /// Per round, its total beside another cell's total.
+    fn beside(&self, other: &Self, compare: impl Fn(f64, f64) -> f64) -> Option<Spread> {
+        let pairs = self.samples.iter().zip(&other.samples);
+        Spread::of(pairs.filter_map(|(own, other)| Some(compare((*own)?.total, (*other)?.total))))
+    }
+}
+
+impl Sample {
+    /// Reads the line that cost.sh prints.
+    fn parse(line: &str) -> Option<Self> {
+        let figure = |name: &str| -> Option<f64> {
+            line.split_whitespace().find_map(|word| word.strip_prefix(name))?.parse().ok()
+        };
+        Some(Self { user: figure("user=")?, system: figure("sys=")?, total: figure("total=")? })
+    }
+}
+
+fn table(scenarios: &[&Scenario], cells: &[Cell]) -> String {
+    let mut lines = vec![
+        String::from(
+            "| scenario | server | user | system | total (least-most) | x limit | over limit |",
+        ),
+        String::from("|---|---|---|---|---|---|---|"),
+    ];
+    for scenario in scenarios {
+        let row: Vec<&Cell> =
+            cells.iter().filter(|cell| cell.scenario.name == scenario.name).collect();
+        let limit = row.iter().find(|cell| cell.server == Server::Limit);
+        for cell in &row {
+            let shown = |spread: Option<Spread>| {
+                spread.map_or_else(|| String::from("-"), |spread| format!("{:.2}", spread.median))
+            };
+            let beside = |compare: fn(f64, f64) -> f64| {
+                shown(limit.and_then(|limit| cell.beside(limit, compare)))
+            };
+            let total = cell.spread(|sample| sample.total);
+            lines.push(format!(
+                "| {} | {} | {} | {} | {} | {} | {} |",
+                scenario.title,
+                cell.server.name(),
+                shown(cell.spread(|sample| sample.user)),
+                shown(cell.spread(|sample| sample.system)),
+                total.map_or_else(|| String::from("failed"), |total| total.to_string()),
+                beside(|own, limit| own / limit),
+                beside(|own, limit| own - limit),
+            ));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_cost_sh_is_read() {
+        let line = "bine  rps=1.5  p99=0.9ms  user=0.250 sys=3.750 total=4.000 us/request\n";
+        assert_eq!(Sample::parse(line), Some(Sample { user: 0.25, system: 3.75, total: 4.0 }));
+        assert_eq!(Sample::parse("rps=1 user=x"), None);
+    }
+
+    #[test]
+    fn a_ratio_compares_samples_of_the_same_round_and_skips_failed_ones() {
+        let cell = |server, totals: [Option<f64>; 3]| Cell {
+            scenario: &SCENARIOS[0],
+            server,
+            command: Vec::new(),
+            port: 0,
+            samples: totals
+                .map(|total| total.map(|total| Sample { user: 1.0, system: total - 1.0, total }))
+                .to_vec(),
+        };
+        let cells = [
+            cell(Server::Limit, [Some(2.0), Some(4.0), None]),
+            cell(Server::Bine, [Some(3.0), Some(6.0), Some(90.0)]),
+        ];
+        let table = table(&[&SCENARIOS[0]], &cells);
+        let last = table.lines().last().unwrap();
+        assert_eq!(
+            last,
+            "| 64 kept connections | bine | 1.00 | 5.00 | 6.00 (3.00-90.00) | 1.50 | 1.50 |"
+        );
+    }
+}

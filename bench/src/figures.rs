@@ -1,0 +1,99 @@
+//! Decides how many samples become one figure.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The middle and the ends of some samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Spread {
+    /// `None` of no samples.
+    pub(crate) fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = samples.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let (&least, &most) = (sorted.first()?, sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        };
+        Some(Self { median, least, most })
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:.2} ({:.2}-{:.2})", self.median, self.least, self.most)
+    }
+}
+
+/// Times of requests that were due at a fixed interval.
+#[derive(Default)]
+pub(crate) struct Latencies {
+    sorted: Vec<Duration>,
+}
+
+impl Latencies {
+    /// Sorts what was measured. A request that outlasted the interval kept others from being sent;
+    /// those are added with the time they would have waited, or one long stall would hide behind
+    /// the many samples it prevented.
+    pub(crate) fn of(measured: Vec<Duration>, interval: Duration) -> Self {
+        let mut sorted = measured;
+        for index in 0..sorted.len() {
+            let mut unsent = sorted[index].saturating_sub(interval);
+            while unsent >= interval {
+                sorted.push(unsent);
+                unsent -= interval;
+            }
+        }
+        sorted.sort_unstable();
+        Self { sorted }
+    }
+
+    /// The time that `percent` of the requests did not exceed; zero when there were none.
+    pub(crate) fn percentile(&self, percent: usize) -> Duration {
+        let rank = (self.sorted.len() * percent).div_ceil(100);
+        self.sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+    }
+}
+
+/// Milliseconds with two decimals, for tables.
+pub(crate) fn milliseconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64() * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_even_count_has_its_median_between_the_middle_two() {
+        let spread = Spread::of([4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!(spread, Spread { median: 2.5, least: 1.0, most: 4.0 });
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn the_99th_percentile_of_a_hundred_is_the_second_longest() {
+        let times = (1..=100).map(Duration::from_micros).collect();
+        let latencies = Latencies::of(times, Duration::from_secs(1));
+        assert_eq!(latencies.percentile(99), Duration::from_micros(99));
+        assert_eq!(latencies.percentile(50), Duration::from_micros(50));
+        assert_eq!(Latencies::default().percentile(99), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_stall_counts_for_the_requests_it_kept_from_being_sent() {
+        let mut times = vec![Duration::from_micros(50); 100];
+        times.push(Duration::from_millis(100));
+        let latencies = Latencies::of(times, Duration::from_millis(5));
+        assert!(latencies.percentile(90) > Duration::from_millis(5));
+        assert_eq!(latencies.percentile(100), Duration::from_millis(100));
+    }
+}

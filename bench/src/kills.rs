@@ -1,0 +1,132 @@
+//! Decides whether a server that was killed under load serves again at once.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::arguments::Arguments;
+use crate::figures::{Spread, milliseconds};
+use crate::machine;
+use crate::servers::{Content, Server, free_port};
+use crate::tools::{Workshop, leave_core_0, pause, require};
+
+/// Loads, kills and starts again, over and over on one port.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let offered = [Server::Bine, Server::Nginx, Server::Hyper];
+    let servers = Server::chosen(arguments, &offered, &offered[..1])?;
+    let times = arguments.number("--times", 50)?;
+    let seed = arguments.number("--seed", 1)?;
+    require("wrk", "wrk")?;
+    require("chrt", "util-linux")?;
+    let facts = machine::facts();
+    let shop = Workshop::open()?;
+    for server in &servers {
+        server.build(&shop, Content::Page)?;
+    }
+    leave_core_0()?;
+    println!(
+        "{facts}\n\n| server | kills | starts that failed | first answer after, ms (least-most) |\n|---|---|---|---|"
+    );
+    let mut failures = 0;
+    for server in servers {
+        let port = free_port()?;
+        let mut random = Random(seed);
+        let mut again = Vec::new();
+        let mut failed = 0;
+        let mut running = server.start(&shop, Content::Page, port)?;
+        for time in 1..=times {
+            let load = Load::start(port)?;
+            pause(Duration::from_millis(100 + random.below(401)));
+            running.kill()?;
+            // The load goes on: it is there when the new server comes up.
+            let started = server.start(&shop, Content::Page, port);
+            drop(load);
+            running = match started {
+                Ok(running) => {
+                    eprintln!(
+                        "{} kill {time}/{times}: {} ms",
+                        server.name(),
+                        milliseconds(running.ready_after)
+                    );
+                    again.push(running.ready_after.as_secs_f64() * 1e3);
+                    running
+                }
+                Err(error) => {
+                    eprintln!("{} kill {time}/{times}: {error:#}", server.name());
+                    failed += 1;
+                    server.start(&shop, Content::Page, port)?
+                }
+            };
+        }
+        running.stop()?;
+        let spread = Spread::of(again).context("no start succeeded")?;
+        println!("| {} | {times} | {failed} | {spread} |", server.name());
+        failures += failed;
+    }
+    ensure!(failures == 0, "{failures} starts failed");
+    Ok(())
+}
+
+/// A running wrk, which lets the one who measures go first.
+struct Load(Child);
+
+impl Load {
+    fn start(port: u16) -> Result<Self> {
+        let url = format!("http://127.0.0.1:{port}{}", Content::Page.path());
+        let child = Command::new("setpriv")
+            .args([
+                "--pdeathsig",
+                "KILL",
+                "chrt",
+                "--idle",
+                "0",
+                "wrk",
+                "-t1",
+                "-c64",
+                "-d60",
+                &url,
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // Killing fails only if it has ended by itself, and then waiting succeeds.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Xorshift (Marsaglia 2003): the same moments for the same seed, which must not be zero.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_gives_one_sequence_within_the_bound() {
+        let sequence = |seed| {
+            let mut random = Random(seed);
+            std::array::from_fn::<u64, 100, _>(|_| random.below(401))
+        };
+        assert_eq!(sequence(7), sequence(7));
+        assert_ne!(sequence(7), sequence(8));
+        assert!(sequence(7).iter().all(|&value| value < 401));
+    }
+}

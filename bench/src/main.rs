@@ -1,0 +1,88 @@
+//! Decides which measurement a command line asks for.
+
+#![forbid(unsafe_code)]
+
+mod allocations;
+mod arguments;
+mod cost;
+mod figures;
+mod hostile;
+mod kills;
+mod machine;
+mod memory;
+mod peer;
+mod servers;
+mod stalls;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use arguments::Arguments;
+
+const HELP: &str = "\
+Measures Bine beside the physical limit and its peers. Prints Markdown; progress goes to stderr.
+
+usage: bine-bench COMMAND [OPTION VALUE]...
+
+  cost      CPU time per request, all servers interleaved
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (5)
+              --only NAME,..      of limit, bine, nginx, hyper (all)
+              --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
+                                  file-984, loops-1, loops-2 (all)
+  memory    bytes per idle connection, memory at rest, time from exec to the first answer
+              --connections N     kept open at once (15000)
+              --starts N          starts timed (20)
+              --only NAME,..      (bine, nginx)
+  stalls    longest answer for bodies of 1 byte to 128 KiB; 35 ms or more is a fault
+              --requests N        for each size (200)
+              --only NAME,..      (bine)
+  hostile   what a normal user feels while others misbehave; over twice the calm p99 is a fault
+              --seconds S         for each kind of misbehavior (15)
+              --only NAME,..      (bine)
+  kills     time to answer again after SIGKILL under load
+              --times N           (50)
+              --seed N            for the moments of the kills (1)
+              --only NAME,..      (bine)
+  allocations  heap allocations per request in steady state; Bine's must be 0
+              --requests N        counted, after 10000 to warm up (100000)
+              --only NAME,..      (bine)
+
+Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
+Needs the Debian packages gcc, curl, procps, util-linux, wrk, httperf and, for nginx, nginx.
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bine-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let mut words = std::env::args().skip(1);
+    let command = words.next().unwrap_or_default();
+    let words: Vec<String> = words.collect();
+    if matches!(command.as_str(), "-h" | "--help" | "help")
+        || words.iter().any(|word| word == "--help")
+    {
+        print!("{HELP}");
+        return Ok(());
+    }
+    let accept = |names: &[&str]| Arguments::parse(&words, names);
+    match command.as_str() {
+        "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
+        "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
+        "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
+        "hostile" => hostile::run(&accept(&["--seconds", "--only"])?),
+        "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
+        "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "" => bail!("no command; see --help"),
+        other => bail!("no command `{other}`; see --help"),
+    }
+}

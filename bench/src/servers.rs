@@ -1,0 +1,300 @@
+//! Decides how each server is built, started, found ready, looked at and stopped.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::arguments::Arguments;
+use crate::peer::{Peer, address};
+use crate::tools::{Workshop, output, pause, require};
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// A raw epoll loop with canned bytes.
+    Limit,
+    /// The example `hello` for the page, `bine serve` for files.
+    Bine,
+    Nginx,
+    Hyper,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The hello page.
+    Page,
+    /// A file of so many bytes.
+    File(usize),
+}
+
+/// How a server is to serve.
+pub(crate) struct Setting<'run> {
+    pub(crate) content: Content,
+    pub(crate) port: u16,
+    /// Threads, or processes where a process has but one.
+    pub(crate) loops: u32,
+    /// The bytes that the limit sends in place of its own page.
+    pub(crate) canned: Option<&'run Path>,
+}
+
+/// A server that has answered. Killed with all its processes when dropped.
+pub(crate) struct Running {
+    leader: Child,
+    /// Where it listens.
+    pub(crate) port: u16,
+    /// From exec to the end of the first answer.
+    pub(crate) ready_after: Duration,
+}
+
+/// Resident memory of a server's processes, in KiB.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// With the program's own text and libraries.
+    pub(crate) resident: u64,
+    /// Without what is backed by a file.
+    pub(crate) anonymous: u64,
+}
+
+/// A server that has not answered by then never will.
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// A server that is told to stop may take this long.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+impl Server {
+    /// The servers named by `--only`, which must be among `offered`; `default` without it.
+    pub(crate) fn chosen(
+        arguments: &Arguments,
+        offered: &[Self],
+        default: &[Self],
+    ) -> Result<Vec<Self>> {
+        let Some(names) = arguments.names("--only") else { return Ok(default.to_vec()) };
+        let named = |name| offered.iter().copied().find(|server| server.name() == name);
+        names
+            .into_iter()
+            .map(|name| named(name).with_context(|| format!("`{name}` is not measured here")))
+            .collect()
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Bine => "bine",
+            Self::Nginx => "nginx",
+            Self::Hyper => "hyper",
+        }
+    }
+
+    pub(crate) fn serves(self, content: Content) -> bool {
+        self != Self::Hyper || content == Content::Page
+    }
+
+    /// Builds what is ours, so that nothing stale is measured; asks for what is not.
+    pub(crate) fn build(self, shop: &Workshop, content: Content) -> Result<()> {
+        require("taskset", "util-linux")?;
+        require("setpriv", "util-linux")?;
+        let words = |words: &[&'static str]| -> Vec<&OsStr> {
+            words.iter().map(|&word| OsStr::new(word)).collect()
+        };
+        match (self, content) {
+            (Self::Limit, _) => shop.compile("limit", &["-pthread"]).map(drop),
+            (Self::Bine, Content::Page) => {
+                shop.cargo_build(&words(&["-p", "bine", "--example", "hello"]))
+            }
+            (Self::Bine, Content::File(_)) => shop.cargo_build(&words(&["-p", "bine-cli"])),
+            (Self::Nginx, _) => require("nginx", "nginx"),
+            (Self::Hyper, _) => {
+                let folder = shop.target.join("bench/hyper");
+                let mut all =
+                    words(&["--locked", "--manifest-path", "bench/peers/hyper/Cargo.toml"]);
+                all.extend([OsStr::new("--target-dir"), folder.as_os_str()]);
+                shop.cargo_build(&all)
+            }
+        }
+    }
+
+    /// The words of the command that serves as `setting` says.
+    pub(crate) fn command(self, shop: &Workshop, setting: &Setting<'_>) -> Result<Vec<String>> {
+        let built = |name: &str| shop.target.join(name).display().to_string();
+        let (port, loops) = (setting.port.to_string(), setting.loops.to_string());
+        let listen = address(setting.port).to_string();
+        let files = shop.files().display().to_string();
+        let command = |program: String, words: &[&str]| -> Vec<String> {
+            std::iter::once(program).chain(words.iter().map(ToString::to_string)).collect()
+        };
+        Ok(match (self, setting.content) {
+            (Self::Limit, _) => {
+                let mut words = command(built("bench/limit"), &[&port, &loops]);
+                words.extend(setting.canned.map(|file| file.display().to_string()));
+                words
+            }
+            (Self::Bine, Content::Page) => command(
+                built("release/examples/hello"),
+                &["--listen", &listen, "--loops", &loops, "--access-log", "off"],
+            ),
+            (Self::Bine, Content::File(_)) => {
+                command(built("release/bine"), &["serve", &files, "--listen", &listen])
+            }
+            (Self::Nginx, _) => {
+                let configuration = nginx_configuration(shop, &port, &loops)?;
+                let work = shop.work.display().to_string();
+                let mut words = command(
+                    String::from("nginx"),
+                    &["-e", "stderr", "-p", &work, "-c", &configuration],
+                );
+                // A worker that gives up root might not reach the files.
+                if fs::metadata("/proc/self")?.uid() == 0 {
+                    words.extend(["-g", "user root;"].map(String::from));
+                }
+                words
+            }
+            (Self::Hyper, _) => command(built("bench/hyper/release/bine-bench-hyper"), &[&listen]),
+        })
+    }
+
+    /// Starts it with one loop on core 0 and waits for its first answer.
+    ///
+    /// Only from the main thread: the kernel stops the server when the thread that started it ends.
+    pub(crate) fn start(self, shop: &Workshop, content: Content, port: u16) -> Result<Running> {
+        let setting = Setting { content, port, loops: 1, canned: None };
+        let command = self.command(shop, &setting)?;
+        let log = shop.work.join(format!("{}.log", self.name()));
+        Running::start(&command, port, &content.path(), &log)
+            .with_context(|| format!("{} did not start", self.name()))
+    }
+}
+
+impl Content {
+    pub(crate) fn path(self) -> String {
+        match self {
+            Self::Page => String::from("/hello?name=TLUG"),
+            Self::File(size) => format!("/{size}.html"),
+        }
+    }
+}
+
+impl Running {
+    /// Runs `command` on core 0 until `path` is answered on `port`; what it says goes to `log`.
+    pub(crate) fn start(command: &[String], port: u16, path: &str, log: &Path) -> Result<Self> {
+        let log_file = File::create(log)?;
+        let begun = Instant::now();
+        let leader = Command::new("setpriv")
+            .args(["--pdeathsig", "TERM", "taskset", "--cpu-list", "0"])
+            .args(command)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(log_file.try_clone()?)
+            .stderr(log_file)
+            .spawn()?;
+        let mut running = Self { leader, port, ready_after: Duration::ZERO };
+        loop {
+            let answer = Peer::connect(port).and_then(|mut peer| peer.get(path).map(drop));
+            running.ready_after = begun.elapsed();
+            let Err(error) = answer else { return Ok(running) };
+            let ended = running.leader.try_wait()?;
+            if ended.is_some() || running.ready_after > START_LIMIT {
+                let said = fs::read_to_string(log).unwrap_or_default();
+                bail!("{error:#}; it said: {}", said.trim());
+            }
+            // Fine enough for a start of a millisecond, and leaves the core to others.
+            pause(Duration::from_micros(100));
+        }
+    }
+
+    /// Asks it to stop and waits until it has.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.signal("TERM")?;
+        let begun = Instant::now();
+        while self.leader.try_wait()?.is_none() {
+            ensure!(begun.elapsed() < STOP_LIMIT, "still running {STOP_LIMIT:?} after SIGTERM");
+            pause(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Ends it by SIGKILL, with all its processes.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        if self.leader.try_wait()?.is_none() {
+            self.signal("KILL")?;
+            self.leader.wait()?;
+        }
+        Ok(())
+    }
+
+    /// The processes of its group: a master's workers are in it.
+    pub(crate) fn processes(&self) -> Result<Vec<u32>> {
+        let group = self.leader.id();
+        let mut members = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let Ok(process) = entry?.file_name().to_string_lossy().parse() else { continue };
+            // It may have ended since the folder was listed.
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            // After the name, which may hold anything: state, parent, group.
+            let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+            if rest.split(' ').nth(2).and_then(|field| field.parse().ok()) == Some(group) {
+                members.push(process);
+            }
+        }
+        Ok(members)
+    }
+
+    /// What its processes hold now.
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        let mut memory = Memory::default();
+        for process in self.processes()? {
+            let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+            let kibibytes = |name: &str| -> u64 {
+                let line = status.lines().find_map(|line| line.strip_prefix(name));
+                line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+            };
+            memory.resident += kibibytes("VmRSS:");
+            memory.anonymous += kibibytes("RssAnon:");
+        }
+        Ok(memory)
+    }
+
+    fn signal(&self, name: &str) -> Result<()> {
+        let script = r#"kill -s "$0" -- "-$1""#;
+        output(Command::new("sh").args(["-c", script, name, &self.leader.id().to_string()]))?;
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // On the way out of an error there is no one left to tell; the kernel's own signal follows.
+        let _ = self.kill();
+    }
+}
+
+/// A port that nothing listens on, each call another one. Below the ports that the kernel gives to
+/// connections: one of those could take the port of a server that is just starting again.
+pub(crate) fn free_port() -> Result<u16> {
+    static NEXT: AtomicU16 = AtomicU16::new(18100);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        ensure!(port < 30000, "no free port from 18100 to 29999");
+        if std::net::TcpListener::bind(address(port)).is_ok() {
+            return Ok(port);
+        }
+    }
+}
+
+fn nginx_configuration(shop: &Workshop, port: &str, loops: &str) -> Result<String> {
+    let template = fs::read_to_string(shop.root.join("bench/peers/nginx.conf"))?;
+    let filled = template
+        .replace("@PORT@", port)
+        .replace("@LOOPS@", loops)
+        .replace("@FILES@", &shop.files().to_string_lossy())
+        .replace("@WORK@", &shop.work.to_string_lossy());
+    let file = shop.work.join(format!("nginx-{port}.conf"));
+    fs::write(&file, filled)?;
+    Ok(file.display().to_string())
+}

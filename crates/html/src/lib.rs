@@ -1,0 +1,26 @@
+//! Decides what a page is: a value that writes itself once, and that cannot forget to escape.
+//!
+//! A [`Page`] is a closure over what it shows. Writing it puts markup into a [`Writer`]; whatever comes from
+//! outside goes through [`Render`] in text and [`AttributeValue`] in attributes, and both escape. The one way
+//! around them is spelled [`raw`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod attribute;
+mod decimal;
+mod escape;
+mod hole;
+mod page;
+mod raw;
+mod render;
+mod writer;
+
+pub use attribute::AttributeValue;
+#[doc(hidden)]
+pub use hole::{FillPage, FillText, RawText};
+pub use page::{Markup, Page, page};
+pub use raw::{Raw, raw};
+pub use render::Render;
+pub use writer::Writer;

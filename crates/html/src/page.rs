@@ -1,0 +1,86 @@
+//! Decides what a page is: something that writes itself, once.
+
+use core::fmt;
+
+use crate::Writer;
+
+/// A page, or a part of one: a value that is consumed by writing it.
+///
+/// A component is a plain function that returns `impl Page`; it stands in a hole like any other value.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a page",
+    note = "`html! {{ .. }}` makes a page; a component is a function that returns `impl Page`"
+)]
+pub trait Page: Sized {
+    /// Writes the page to the end of what `writer` holds.
+    fn write(self, writer: &mut Writer<'_>);
+}
+
+/// The page that `html!` makes: a closure that has taken what it shows.
+#[must_use = "a page does nothing until it is written"]
+pub struct Markup<F>(F);
+
+/// Makes a page of a closure; `html!` expands to a call of this.
+pub fn page<F: FnOnce(&mut Writer<'_>)>(write: F) -> Markup<F> {
+    Markup(write)
+}
+
+impl<F: FnOnce(&mut Writer<'_>)> Page for Markup<F> {
+    #[inline]
+    fn write(self, writer: &mut Writer<'_>) {
+        (self.0)(writer);
+    }
+}
+
+impl<F> fmt::Debug for Markup<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Markup(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::{FillPage as _, FillText as _};
+
+    fn greeting(name: &str) -> impl Page {
+        page(move |writer| {
+            writer.constant("<b>");
+            name.fill_hole(writer);
+            writer.constant("</b>");
+        })
+    }
+
+    fn framed(body: impl Page) -> impl Page {
+        page(move |writer| {
+            writer.constant("<main>");
+            body.fill_hole(writer);
+            writer.constant("</main>");
+        })
+    }
+
+    fn written(page: impl Page) -> String {
+        let mut out = Vec::new();
+        page.write(&mut Writer::new(&mut out));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_component_is_a_function_and_takes_other_components() {
+        assert_eq!(written(framed(greeting("a & b"))), "<main><b>a &amp; b</b></main>");
+    }
+
+    #[test]
+    fn a_page_may_consume_what_it_shows() {
+        let rows = Vec::from([String::from("one"), String::from("two")]);
+        let list = page(move |writer| {
+            for row in rows {
+                row.fill_hole(writer);
+            }
+        });
+        assert_eq!(written(list), "onetwo");
+    }
+}

@@ -1,0 +1,20 @@
+//! Decides how text enters a page unescaped: only under a name that a reader can search for.
+
+use crate::Writer;
+use crate::render::Render;
+
+/// Text that is already markup, or that belongs inside `<script>` or `<style>`. It is written as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<T>(pub T);
+
+/// Marks text as markup, to be written as it is. Whoever calls this answers for every byte of it.
+pub fn raw<T: AsRef<str>>(text: T) -> Raw<T> {
+    Raw(text)
+}
+
+impl<T: AsRef<str>> Render for Raw<T> {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        writer.unescaped(self.0.as_ref());
+    }
+}

@@ -1,0 +1,167 @@
+//! Decides what may stand in a text hole, and how it is spelled there.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::fmt::{self, Write as _};
+
+use crate::decimal;
+use crate::writer::Writer;
+
+/// What may stand in a text hole `{expression}`.
+///
+/// `bool` is left out on purpose: in text it is nearly always a forgotten `if`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand in a hole",
+    note = "a hole takes text, numbers, `Option` of these, and pages; implement `Render` for your own types"
+)]
+pub trait Render {
+    /// Writes the value to a text position of the page, escaped.
+    fn render(&self, writer: &mut Writer<'_>);
+}
+
+impl Render for str {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        writer.text(self);
+    }
+}
+
+impl Render for String {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        writer.text(self);
+    }
+}
+
+impl Render for Cow<'_, str> {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        writer.text(self);
+    }
+}
+
+impl Render for char {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        writer.text(self.encode_utf8(&mut [0; 4]));
+    }
+}
+
+impl Render for fmt::Arguments<'_> {
+    fn render(&self, writer: &mut Writer<'_>) {
+        // A `Writer` never fails; only a `Display` that reports an error of its own could, and then the page
+        // shows what was written so far.
+        let _ = writer.write_fmt(*self);
+    }
+}
+
+impl<T: Render + ?Sized> Render for &T {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        (**self).render(writer);
+    }
+}
+
+impl<T: Render + ?Sized> Render for Box<T> {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        (**self).render(writer);
+    }
+}
+
+impl<T: Render> Render for Option<T> {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        if let Some(value) = self {
+            value.render(writer);
+        }
+    }
+}
+
+macro_rules! render_integers {
+    ($($integer:ty)*) => {$(
+        impl Render for $integer {
+            #[inline]
+            fn render(&self, writer: &mut Writer<'_>) {
+                #[allow(unused_comparisons, reason = "the macro also serves the unsigned types")]
+                let negative = *self < 0;
+                match u64::try_from(self.abs_diff(0)) {
+                    Ok(magnitude) => decimal::write(writer, negative, magnitude),
+                    // Past 64 bits speed no longer matters.
+                    Err(_) => format_args!("{self}").render(writer),
+                }
+            }
+        }
+    )*};
+}
+
+render_integers!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
+
+macro_rules! render_floats {
+    ($($float:ty)*) => {$(
+        impl Render for $float {
+            fn render(&self, writer: &mut Writer<'_>) {
+                format_args!("{self}").render(writer);
+            }
+        }
+    )*};
+}
+
+render_floats!(f32 f64);
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rendered(value: impl Render) -> String {
+        let mut out = Vec::new();
+        value.render(&mut Writer::new(&mut out));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_kind_of_text_is_escaped() {
+        assert_eq!(rendered("<"), "&lt;");
+        assert_eq!(rendered(String::from("<")), "&lt;");
+        assert_eq!(rendered(Cow::Borrowed("<")), "&lt;");
+        assert_eq!(rendered('<'), "&lt;");
+        assert_eq!(rendered(Some(Box::new("<"))), "&lt;");
+        assert_eq!(rendered(format_args!("{:?}", "<")), "&quot;&lt;&quot;");
+    }
+
+    #[test]
+    fn the_outermost_integers_are_whole() {
+        assert_eq!(rendered(i8::MIN), "-128");
+        assert_eq!(rendered(i64::MIN), i64::MIN.to_string());
+        assert_eq!(rendered(u64::MAX), u64::MAX.to_string());
+        assert_eq!(rendered(i128::MIN), i128::MIN.to_string());
+        assert_eq!(rendered(u128::MAX), u128::MAX.to_string());
+    }
+
+    #[test]
+    fn floats_read_as_rust_prints_them() {
+        assert_eq!(rendered(0.1_f64), "0.1");
+        assert_eq!(rendered(-2.5_f32), "-2.5");
+    }
+
+    proptest! {
+        #[test]
+        fn an_integer_reads_as_rust_prints_it(signed: i64, unsigned: u64, small: i16, wide: i128) {
+            prop_assert_eq!(rendered(signed), signed.to_string());
+            prop_assert_eq!(rendered(unsigned), unsigned.to_string());
+            prop_assert_eq!(rendered(small), small.to_string());
+            prop_assert_eq!(rendered(wide), wide.to_string());
+        }
+
+        #[test]
+        fn every_length_of_integer_reads_as_rust_prints_it(value: u64, shift in 0_u32..64) {
+            prop_assert_eq!(rendered(value >> shift), (value >> shift).to_string());
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Decides what is told and what is logged when a peer, or a caller, does wrong.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::date::Date;
+use crate::head::Exchange;
+use crate::reply::Reply;
+use crate::status::Status;
+
+/// Each mistake once: its variant, its status, and its line in the log, which documents it too.
+macro_rules! peer_faults {
+    ($($name:ident: $status:ident, $logged:literal;)+) => {
+        /// One mistake of the peer. It is answered once, then the connection closes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum PeerFault {
+            $(
+                #[doc = concat!("Answered ", stringify!($status), ": ", $logged, ".")]
+                $name,
+            )+
+        }
+
+        impl PeerFault {
+            /// Every fault there is, for tables and counters.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The status of the answer.
+            pub const fn status(self) -> Status {
+                match self {
+                    $(Self::$name => Status::$status,)+
+                }
+            }
+
+            /// What the log records.
+            const fn logged(self) -> &'static str {
+                match self {
+                    $(Self::$name => $logged,)+
+                }
+            }
+        }
+    };
+}
+
+peer_faults! {
+    // Lines.
+    BlankLines: BAD_REQUEST, "too many blank lines before the request";
+    BareLineFeed: BAD_REQUEST, "line feed without carriage return";
+    BareCarriageReturn: BAD_REQUEST, "carriage return without line feed";
+    Malformed: BAD_REQUEST, "malformed head";
+    // Request line.
+    MethodSyntax: BAD_REQUEST, "method is not a token";
+    MissingVersion: BAD_REQUEST, "request line without version";
+    VersionSyntax: BAD_REQUEST, "malformed version";
+    UnsupportedVersion: HTTP_VERSION_NOT_SUPPORTED, "version other than 1.0 and 1.1";
+    UnknownMethod: NOT_IMPLEMENTED, "unknown method";
+    Connect: NOT_IMPLEMENTED, "CONNECT";
+    TargetTooLong: URI_TOO_LONG, "request target over its limit";
+    TargetForm: BAD_REQUEST, "request target of no allowed form";
+    TargetByte: BAD_REQUEST, "forbidden byte in request target";
+    PathPercent: BAD_REQUEST, "malformed percent-encoding in path";
+    PathControl: BAD_REQUEST, "encoded control character in path";
+    PathSeparator: BAD_REQUEST, "encoded slash or backslash in path";
+    PathText: BAD_REQUEST, "path is not UTF-8";
+    PathAboveRoot: BAD_REQUEST, "path climbs above the root";
+    // Fields.
+    HeadTooLarge: REQUEST_HEADER_FIELDS_TOO_LARGE, "head over its limit";
+    TooManyFields: REQUEST_HEADER_FIELDS_TOO_LARGE, "too many fields";
+    FoldedLine: BAD_REQUEST, "field line begins with white space";
+    MissingColon: BAD_REQUEST, "field line without colon";
+    EmptyName: BAD_REQUEST, "empty field name";
+    SpaceBeforeColon: BAD_REQUEST, "space before colon";
+    NameByte: BAD_REQUEST, "forbidden byte in field name";
+    ValueByte: BAD_REQUEST, "control byte in field value";
+    // Host.
+    MissingHost: BAD_REQUEST, "no Host";
+    RepeatedHost: BAD_REQUEST, "more than one Host";
+    BadHost: BAD_REQUEST, "invalid host";
+    // Framing.
+    LengthAndCoding: BAD_REQUEST, "both Content-Length and Transfer-Encoding";
+    CodingInOldVersion: BAD_REQUEST, "Transfer-Encoding in HTTP/1.0";
+    CodingSyntax: BAD_REQUEST, "malformed Transfer-Encoding";
+    ChunkedNotLast: BAD_REQUEST, "chunked is not the last coding";
+    ChunkedTwice: BAD_REQUEST, "chunked more than once";
+    UnknownCoding: NOT_IMPLEMENTED, "transfer coding other than chunked";
+    RepeatedLength: BAD_REQUEST, "more than one Content-Length";
+    LengthSyntax: BAD_REQUEST, "malformed Content-Length";
+    LengthRequired: LENGTH_REQUIRED, "HTTP/1.0 content without length";
+    ContentTooLarge: CONTENT_TOO_LARGE, "content over its limit";
+    Expectation: EXPECTATION_FAILED, "expectation other than 100-continue";
+    // Chunks.
+    ChunkSize: BAD_REQUEST, "malformed chunk size";
+    ChunkExtensionByte: BAD_REQUEST, "control byte in chunk extension";
+    ChunkExtensionTooLong: BAD_REQUEST, "chunk extensions over their limit";
+    ChunkEnd: BAD_REQUEST, "chunk data not followed by CRLF";
+    TrailerField: BAD_REQUEST, "field that may not be a trailer";
+    // Known only to the owner of the clock.
+    TimedOut: REQUEST_TIMEOUT, "request took too long";
+}
+
+impl PeerFault {
+    /// The short text the peer gets: what to do about it, not where the parser stood.
+    pub const fn told(self) -> &'static str {
+        match self.status().code() {
+            408 => "The request did not arrive in time.\n",
+            411 => "The request needs a Content-Length.\n",
+            413 => "The content is too large.\n",
+            414 => "The address is too long.\n",
+            417 => "The expectation cannot be met.\n",
+            431 => "The request head is too large.\n",
+            501 => "The request asks for something this server does not do.\n",
+            505 => "The server speaks HTTP/1.1 and HTTP/1.0.\n",
+            _ => "The request is malformed.\n",
+        }
+    }
+
+    /// Appends the whole answer, which announces that the connection closes.
+    pub fn reply(self, out: &mut Vec<u8>, date: &Date) {
+        let mut reply = Reply::begin(out, Exchange::farewell(), self.status(), date);
+        reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
+        reply.whole(self.told().as_bytes());
+    }
+}
+
+impl fmt::Display for PeerFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.logged())
+    }
+}
+
+impl core::error::Error for PeerFault {}
+
+/// A mistake of the program that writes a reply; nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// The field's name is not a token.
+    Name,
+    /// The field's value holds a control byte, so it could split the reply.
+    Value,
+    /// The field is written by the reply itself: framing, connection and date.
+    Reserved,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Name => "field name is not a token",
+            Self::Value => "control byte in field value",
+            Self::Reserved => "field is written by the reply itself",
+        })
+    }
+}
+
+impl core::error::Error for Misuse {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::PeerFault;
+    use crate::date::Date;
+
+    #[test]
+    fn an_answer_to_a_fault_closes_and_is_complete() {
+        let mut out = Vec::new();
+        PeerFault::TargetTooLong.reply(&mut out, &Date::at(0));
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "HTTP/1.1 414 URI Too Long\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: close\r\n\
+             Content-Type: text/plain; charset=utf-8\r\nContent-Length: 25\r\n\r\nThe address is too long.\n"
+        );
+    }
+
+    #[test]
+    fn every_fault_is_an_error_status_and_the_log_says_more_than_the_peer_hears() {
+        for fault in PeerFault::ALL {
+            assert!((400..600).contains(&fault.status().code()));
+            assert_ne!(alloc::format!("{fault}"), fault.told().trim_end());
+        }
+    }
+}

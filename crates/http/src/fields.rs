@@ -1,0 +1,247 @@
+//! Decides what the fields of a head say about host, framing and connection.
+//!
+//! Whatever two servers could frame differently is refused (RFC 9112 sections 6.3 and 11.2).
+
+use core::ops::Range;
+
+use crate::fault::PeerFault;
+use crate::head::{Flags, HeadIndex, Span, Version};
+use crate::known::Known;
+use crate::limits::Limits;
+use crate::line;
+
+/// What the fields have said so far. Give it each field, then [`finish`](Self::finish).
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    known: u32,
+    host: Span,
+    length: Option<u64>,
+    codings: Codings,
+    closes: bool,
+    keeps: bool,
+    upgrades: bool,
+    continues: bool,
+    unknown_expectation: bool,
+}
+
+/// The transfer codings in the order applied, over all fields of that name.
+#[derive(Debug, Default)]
+struct Codings {
+    chunked: bool,
+    other: bool,
+}
+
+impl Fields {
+    /// Takes one field, its value trimmed; `place` is the range of the value in the head.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        place: Range<usize>,
+    ) -> Result<(), PeerFault> {
+        let Some(known) = Known::of(name) else {
+            return Ok(());
+        };
+        let repeated = self.known & known.bit() != 0;
+        self.known |= known.bit();
+        match known {
+            Known::Host if repeated => return Err(PeerFault::RepeatedHost),
+            Known::Host => {
+                if !crate::host::is_valid(value) {
+                    return Err(PeerFault::BadHost);
+                }
+                self.host = Span::of(place);
+            }
+            // Even an equal one: the next server may join them into a list (RFC 9112 section 6.3).
+            Known::ContentLength if repeated => return Err(PeerFault::RepeatedLength),
+            Known::ContentLength => self.length = Some(number(value)?),
+            Known::TransferEncoding => self.codings.take(value)?,
+            Known::Connection => {
+                for option in elements(value) {
+                    self.closes |= option.eq_ignore_ascii_case(b"close");
+                    self.keeps |= option.eq_ignore_ascii_case(b"keep-alive");
+                    self.upgrades |= option.eq_ignore_ascii_case(b"upgrade");
+                }
+            }
+            Known::Expect => {
+                for expectation in elements(value) {
+                    let known = expectation.eq_ignore_ascii_case(b"100-continue");
+                    self.continues |= known;
+                    self.unknown_expectation |= !known;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Draws the conclusions into the index, which knows method, version and target already.
+    pub(crate) fn finish(self, index: &mut HeadIndex, limits: &Limits) -> Result<(), PeerFault> {
+        let is_new = index.version == Version::Http11;
+        let has = |known: Known| self.known & known.bit() != 0;
+        if is_new && !has(Known::Host) {
+            return Err(PeerFault::MissingHost);
+        }
+
+        let chunked = has(Known::TransferEncoding);
+        match self.length {
+            Some(_) if chunked => return Err(PeerFault::LengthAndCoding),
+            Some(length) if length > limits.body => return Err(PeerFault::ContentTooLarge),
+            None if chunked && !is_new => return Err(PeerFault::CodingInOldVersion),
+            None if chunked => self.codings.finish()?,
+            // An old peer without a length would end its content by closing: then it could not be answered.
+            None if !is_new && index.method.carries_content() => {
+                return Err(PeerFault::LengthRequired);
+            }
+            _ => {}
+        }
+        let length = self.length.unwrap_or(0);
+        // RFC 9110 section 10.1.1: an expectation in an HTTP/1.0 request is ignored.
+        if is_new && self.unknown_expectation {
+            return Err(PeerFault::Expectation);
+        }
+
+        index.known = self.known;
+        index.content_length = length;
+        if index.authority == Span::default() {
+            index.authority = self.host;
+        }
+        let flags = &mut index.flags;
+        flags.set(Flags::CHUNKED, chunked);
+        flags.set(Flags::LENGTH, length > 0);
+        flags.set(Flags::EXPECTS_CONTINUE, is_new && self.continues && (chunked || length > 0));
+        flags.set(Flags::KEEP_ALIVE, !self.closes && (is_new || self.keeps));
+        flags.set(Flags::UPGRADE, is_new && self.upgrades);
+        Ok(())
+    }
+}
+
+impl Codings {
+    fn take(&mut self, value: &[u8]) -> Result<(), PeerFault> {
+        for coding in elements(value) {
+            if !line::is_token(coding) {
+                return Err(PeerFault::CodingSyntax);
+            }
+            let chunked = coding.eq_ignore_ascii_case(b"chunked");
+            match (self.chunked, chunked) {
+                (true, true) => return Err(PeerFault::ChunkedTwice),
+                (true, false) => return Err(PeerFault::ChunkedNotLast),
+                (false, _) => {}
+            }
+            self.chunked = chunked;
+            self.other |= !chunked;
+        }
+        Ok(())
+    }
+
+    const fn finish(&self) -> Result<(), PeerFault> {
+        match (self.chunked, self.other) {
+            (false, _) => Err(PeerFault::ChunkedNotLast),
+            (true, true) => Err(PeerFault::UnknownCoding),
+            (true, false) => Ok(()),
+        }
+    }
+}
+
+/// Refuses a field that decides what the head decided already: framing, routing, identity
+/// (RFC 9110 section 6.5.1). Any other trailer is dropped.
+pub(crate) fn check_trailer(name: &[u8]) -> Result<(), PeerFault> {
+    let decides = matches!(
+        Known::of(name),
+        Some(
+            Known::Host
+                | Known::ContentLength
+                | Known::TransferEncoding
+                | Known::Connection
+                | Known::Upgrade
+                | Known::Expect
+                | Known::Authorization
+                | Known::Cookie
+                | Known::ContentEncoding
+                | Known::ContentType
+        )
+    );
+    let also: [&[u8]; 4] = [b"trailer", b"te", b"proxy-authorization", b"content-range"];
+    if decides || also.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+        return Err(PeerFault::TrailerField);
+    }
+    Ok(())
+}
+
+/// The elements of a comma-separated list, empty ones included.
+fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(line::trim)
+}
+
+/// A number of digits alone: no sign, no list, no white space.
+fn number(digits: &[u8]) -> Result<u64, PeerFault> {
+    if digits.is_empty() {
+        return Err(PeerFault::LengthSyntax);
+    }
+    digits
+        .iter()
+        .try_fold(0u64, |number, digit| {
+            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+            number.checked_mul(10)?.checked_add(digit)
+        })
+        .ok_or(PeerFault::LengthSyntax)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use super::{Codings, check_trailer, number};
+
+    fn codings(values: &[&str]) -> String {
+        let mut codings = Codings::default();
+        let taken = values.iter().try_for_each(|value| codings.take(value.as_bytes()));
+        match taken.and_then(|()| codings.finish()) {
+            Ok(()) => String::from("chunked"),
+            Err(fault) => format!("{fault}"),
+        }
+    }
+
+    #[test]
+    fn a_length_is_digits_alone() {
+        assert_eq!(number(b"0"), Ok(0));
+        assert_eq!(number(b"007"), Ok(7));
+        assert_eq!(number(b"18446744073709551615"), Ok(u64::MAX));
+        for bad in ["", "+1", "-1", "1,1", "1 1", "0x1", "1.0", "18446744073709551616", "\u{663}"] {
+            assert!(number(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn chunked_stands_last_and_alone() {
+        assert_eq!(codings(&["chunked"]), "chunked");
+        assert_eq!(codings(&["Chunked"]), "chunked");
+        assert_eq!(codings(&["gzip"]), "chunked is not the last coding");
+        assert_eq!(codings(&["chunked, gzip"]), "chunked is not the last coding");
+        assert_eq!(codings(&["chunked", "identity"]), "chunked is not the last coding");
+        assert_eq!(codings(&["chunked,chunked"]), "chunked more than once");
+        assert_eq!(codings(&["chunked", "chunked"]), "chunked more than once");
+        assert_eq!(codings(&["gzip, chunked"]), "transfer coding other than chunked");
+        assert_eq!(codings(&["gzip", "chunked"]), "transfer coding other than chunked");
+    }
+
+    #[test]
+    fn a_coding_with_anything_odd_around_it_is_refused() {
+        for odd in
+            ["", "chunked,", ",chunked", "chunked;a=b", "\"chunked\"", "chun ked", "chunked\x0b"]
+        {
+            assert_eq!(codings(&[odd]), "malformed Transfer-Encoding", "{odd}");
+        }
+        assert_eq!(codings(&["xchunked"]), "chunked is not the last coding");
+    }
+
+    #[test]
+    fn a_trailer_cannot_change_what_the_head_decided() {
+        for name in ["host", "Content-Length", "TRANSFER-ENCODING", "Cookie", "te"] {
+            assert!(check_trailer(name.as_bytes()).is_err(), "{name}");
+        }
+        assert!(check_trailer(b"x-checksum").is_ok());
+    }
+}

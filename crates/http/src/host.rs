@@ -1,0 +1,102 @@
+//! Decides which text names a host.
+
+use core::net::Ipv6Addr;
+use core::str;
+
+/// Whether this is a `uri-host [ ":" port ]` (RFC 9110 section 7.2).
+///
+/// Narrower than RFC 3986: a name consists of letters, digits, `-`, `.`, `_` and `~`. No host in use needs
+/// percent-encoding or sub-delimiters, and a comma would be a list to somebody else.
+pub(crate) fn is_valid(authority: &[u8]) -> bool {
+    let (host_is_valid, behind) = if let [b'[', rest @ ..] = authority {
+        let Some(end) = rest.iter().position(|&byte| byte == b']') else {
+            return false;
+        };
+        let address = str::from_utf8(&rest[..end]).unwrap_or_default();
+        (address.parse::<Ipv6Addr>().is_ok(), &rest[end + 1..])
+    } else {
+        let end = authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len());
+        let (name, behind) = authority.split_at(end);
+        let is_name = name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'));
+        (is_name && !name.is_empty(), behind)
+    };
+    host_is_valid
+        && match behind {
+            [] => true,
+            [b':', port @ ..] => is_port(port),
+            _ => false,
+        }
+}
+
+/// RFC 3986 section 3.2.3 lets a port be empty.
+fn is_port(port: &[u8]) -> bool {
+    let mut number = 0;
+    for digit in port {
+        if !digit.is_ascii_digit() {
+            return false;
+        }
+        number = (number * 10 + u32::from(digit - b'0')).min(1 << 16);
+    }
+    number < 1 << 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_valid;
+
+    #[test]
+    fn names_and_addresses_with_and_without_port_are_valid() {
+        for host in [
+            "a",
+            "a.example",
+            "a-b_c~d",
+            "a:80",
+            "a:",
+            "127.0.0.1:8080",
+            "[::1]",
+            "[::1]:80",
+            "[::ffff:1.2.3.4]",
+            "a:65535",
+            "a:00080",
+            "xn--bcher-kva.example.",
+        ] {
+            assert!(is_valid(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_not_a_host() {
+        for host in [
+            "",
+            ":80",
+            "a b",
+            "a,b",
+            "u@a",
+            "u:p@a",
+            "a/b",
+            "a?b",
+            "a#b",
+            "a:x",
+            "a:80:80",
+            "a:-1",
+            "a:+1",
+            "a:65536",
+            "a:99999999999999999999",
+            "[::1",
+            "[]",
+            "[::1]x",
+            "[::1%25lo]",
+            "[v1.a]",
+            "::1",
+            "a%41",
+            "a\\b",
+            "<a>",
+            "\u{e4}",
+            "[1.2.3.4]",
+        ] {
+            assert!(!is_valid(host.as_bytes()), "{host}");
+        }
+    }
+}

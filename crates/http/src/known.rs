@@ -1,0 +1,103 @@
+//! Decides which field names the machine tells apart while parsing.
+
+/// Each known field once: its variant and its name in lower case, grouped by length for the look-up.
+macro_rules! known_fields {
+    ($($length:literal: $($variant:ident = $name:literal),+;)+) => {
+        /// A field whose presence is noted in a [`Head`](crate::Head) while it is parsed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Known {
+            $($(
+                #[doc = concat!("`", $name, "`.")]
+                $variant,
+            )+)+
+        }
+
+        impl Known {
+            /// The known field of this name, in any case. The name must consist of token bytes.
+            #[inline]
+            pub(crate) fn of(name: &[u8]) -> Option<Self> {
+                match name.len() {
+                    $($length => {
+                        let name: &[u8; $length] = name.try_into().ok()?;
+                        $(
+                            if equals(name, constant::<$length>($name)) {
+                                return Some(Self::$variant);
+                            }
+                        )+
+                        None
+                    })+
+                    _ => None,
+                }
+            }
+
+            #[cfg(test)]
+            const ALL: &[(Self, &str)] = &[$($((Self::$variant, $name),)+)+];
+        }
+    };
+}
+
+known_fields! {
+    4: Host = "host";
+    5: Range = "range";
+    6: Accept = "accept", Cookie = "cookie", Expect = "expect", Origin = "origin";
+    7: Referer = "referer", Upgrade = "upgrade";
+    8: IfMatch = "if-match", IfRange = "if-range";
+    9: Forwarded = "forwarded";
+    10: UserAgent = "user-agent", Connection = "connection";
+    12: ContentType = "content-type";
+    13: Authorization = "authorization", IfNoneMatch = "if-none-match", LastEventId = "last-event-id";
+    14: SecFetchSite = "sec-fetch-site", ContentLength = "content-length";
+    15: AcceptEncoding = "accept-encoding", AcceptLanguage = "accept-language", XForwardedFor = "x-forwarded-for";
+    16: ContentEncoding = "content-encoding";
+    17: IfModifiedSince = "if-modified-since", TransferEncoding = "transfer-encoding", SecWebSocketKey = "sec-websocket-key";
+    19: IfUnmodifiedSince = "if-unmodified-since";
+}
+
+impl Known {
+    /// This field's bit in a set.
+    pub(crate) const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Equality without regard to case, of token bytes with a lower-case constant.
+///
+/// Setting bit 0x20 is exact here: of all token bytes only the letters themselves and `-` map onto the
+/// letters and `-` of the constants. Arrays, not slices, so that it compiles to a few wide compares.
+fn equals<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
+    let mut difference = 0;
+    for (byte, expected) in name.iter().zip(lower) {
+        difference |= (byte | 0x20) ^ expected;
+    }
+    difference == 0
+}
+
+/// The name as an array of its length, which the table states beside it.
+const fn constant<const N: usize>(name: &'static str) -> &'static [u8; N] {
+    match name.as_bytes().first_chunk::<N>() {
+        Some(bytes) if name.len() == N => bytes,
+        _ => panic!("the table states another length than the name has"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Known;
+
+    #[test]
+    fn a_known_name_is_found_in_any_case_and_nothing_near_it() {
+        for &(known, name) in Known::ALL {
+            assert_eq!(Known::of(name.as_bytes()), Some(known));
+            assert_eq!(Known::of(name.to_ascii_uppercase().as_bytes()), Some(known));
+            assert_eq!(Known::of(name.replace('-', "_").as_bytes()).is_none(), name.contains('-'));
+            assert_eq!(Known::of(&name.as_bytes()[1..]), None);
+        }
+    }
+
+    #[test]
+    fn the_bits_fit_their_set() {
+        let all = Known::ALL.iter().fold(0u32, |set, (known, _)| set | known.bit());
+        assert_eq!(all.count_ones() as usize, Known::ALL.len());
+    }
+}

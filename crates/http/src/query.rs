@@ -1,0 +1,167 @@
+//! Decides how `application/x-www-form-urlencoded` text is taken apart: a query or a form's content.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::path::hex;
+
+/// Pairs beyond this number are not seen: each costs its reader work (hash tables, form fields).
+pub const MOST_PAIRS: u16 = 1000;
+
+/// The names and values of a query or a form, in the order sent.
+pub const fn pairs(query: &str) -> Pairs<'_> {
+    Pairs { rest: query, left: MOST_PAIRS }
+}
+
+/// Iterator over names and values; see [`pairs`].
+#[derive(Clone, Debug)]
+pub struct Pairs<'q> {
+    rest: &'q str,
+    left: u16,
+}
+
+/// A name or a value as it was sent, still encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoded<'q>(&'q str);
+
+/// The text is encoded wrongly: a percent sign without two digits, or bytes that are not UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadEncoding;
+
+impl Pairs<'_> {
+    /// Whether the iterator stopped at [`MOST_PAIRS`] with more to come.
+    pub const fn is_cut(&self) -> bool {
+        self.left == 0 && !self.rest.is_empty()
+    }
+}
+
+impl<'q> Iterator for Pairs<'q> {
+    type Item = (Encoded<'q>, Encoded<'q>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // Nothing between two `&` is no pair.
+        self.rest = self.rest.trim_start_matches('&');
+        if self.rest.is_empty() || self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let (pair, rest) = self.rest.split_once('&').unwrap_or((self.rest, ""));
+        self.rest = rest;
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((Encoded(name), Encoded(value)))
+    }
+}
+
+impl<'q> Encoded<'q> {
+    /// The text as it was sent.
+    pub const fn raw(self) -> &'q str {
+        self.0
+    }
+
+    /// The text meant; borrowed if it stands as it is.
+    pub fn decode(&self) -> Result<Cow<'q, str>, BadEncoding> {
+        if !self.0.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+            return Ok(Cow::Borrowed(self.0));
+        }
+        let bytes: Vec<u8> = self.bytes().collect::<Result<_, _>>()?;
+        let text = String::from_utf8(bytes).map_err(|_| BadEncoding)?;
+        Ok(Cow::Owned(text))
+    }
+
+    /// Whether the text meant is this one, found without decoding it elsewhere.
+    pub fn is(&self, plain: &str) -> bool {
+        self.bytes().eq(plain.bytes().map(Ok))
+    }
+
+    /// The bytes meant, one by one; nothing follows an error.
+    fn bytes(self) -> impl Iterator<Item = Result<u8, BadEncoding>> + use<'q> {
+        let mut rest = self.0.as_bytes();
+        core::iter::from_fn(move || {
+            let (byte, behind) = match rest {
+                [] => return None,
+                [b'+', behind @ ..] => (Ok(b' '), behind),
+                [b'%', high, low, behind @ ..] => match (hex(*high), hex(*low)) {
+                    (Some(high), Some(low)) => (Ok(high << 4 | low), behind),
+                    _ => (Err(BadEncoding), &[][..]),
+                },
+                [b'%', ..] => (Err(BadEncoding), &[][..]),
+                [byte, behind @ ..] => (Ok(*byte), behind),
+            };
+            rest = behind;
+            Some(byte)
+        })
+    }
+}
+
+impl fmt::Display for BadEncoding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("malformed percent-encoding or text that is not UTF-8")
+    }
+}
+
+impl core::error::Error for BadEncoding {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::borrow::Cow;
+    use alloc::vec::Vec;
+
+    use super::{BadEncoding, Encoded, MOST_PAIRS, pairs};
+
+    fn check(query: &str, expected: &str) {
+        let text = |encoded: Encoded<'_>| encoded.decode().map_or("!".into(), Cow::into_owned);
+        let told: Vec<_> =
+            pairs(query).map(|(name, value)| [text(name), text(value)].join("|")).collect();
+        assert_eq!(told.join(" "), expected, "{query}");
+    }
+
+    #[test]
+    fn pairs_come_in_the_order_sent() {
+        check("a=1&b=2&a=3", "a|1 b|2 a|3");
+        check("", "");
+        check("&&a&&", "a|");
+        check("=x", "|x");
+        check("a=b=c", "a|b=c");
+    }
+
+    #[test]
+    fn plus_is_a_space_and_triplets_are_bytes() {
+        check("a+b=%C3%A4%2B", "a b|\u{e4}+");
+        check("%26=%3d", "&|=");
+    }
+
+    #[test]
+    fn bad_encodings_are_errors() {
+        check("a=%&b=%f&c=%zz&d=%ff&e=%+1", "a|! b|! c|! d|! e|!");
+        assert_eq!(Encoded("%0").decode(), Err(BadEncoding));
+    }
+
+    #[test]
+    fn what_needs_no_decoding_is_borrowed() {
+        assert!(matches!(Encoded("plain").decode(), Ok(Cow::Borrowed("plain"))));
+    }
+
+    #[test]
+    fn equality_sees_through_the_encoding() {
+        assert!(Encoded("a+%62").is("a b"));
+        assert!(!Encoded("a").is("a b"));
+        assert!(!Encoded("a+b").is("a"));
+        assert!(!Encoded("%").is(""));
+        assert!(!Encoded("%").is("%"));
+    }
+
+    #[test]
+    fn the_thousandth_pair_is_the_last_and_that_can_be_seen() {
+        let most = usize::from(MOST_PAIRS);
+        let text = "a&".repeat(most);
+        let mut exact = pairs(&text);
+        assert_eq!(exact.by_ref().count(), most);
+        assert!(!exact.is_cut());
+        let text = "a&".repeat(most + 1);
+        let mut more = pairs(&text);
+        assert_eq!(more.by_ref().count(), most);
+        assert!(more.is_cut());
+    }
+}

@@ -1,0 +1,324 @@
+//! Decides how a response is written: its head in one pass, its length filled in afterwards.
+
+use alloc::vec::Vec;
+
+use crate::date::Date;
+use crate::fault::Misuse;
+use crate::head::{Exchange, Version};
+use crate::known::Known;
+use crate::line;
+use crate::method::Method;
+use crate::status::Status;
+
+/// The framing slot of a head whose content is still being written: a Content-Length of ten columns,
+/// filled from the right, so that nothing has to move when the length is known.
+const SLOT: &[u8; 26] = b"Content-Length:           ";
+/// The same 26 columns once the content outgrew its buffer.
+const CHUNKED: &[u8; 26] = b"Transfer-Encoding: chunked";
+/// The same for HTTP/1.0, which has no chunks: the end of the connection ends the content.
+const CLOSE: &[u8; 26] = b"Connection: close         ";
+/// The longest content whose length fits into the slot.
+const SLOT_MOST: u64 = 9_999_999_999;
+
+/// For a kept HTTP/1.0 exchange.
+const KEPT: &[u8; 24] = b"Connection: keep-alive\r\n";
+/// As long as [`KEPT`], so that it can be written over it.
+const NOT_KEPT: &[u8; 24] = b"Connection: close     \r\n";
+
+/// Room for the line before a chunk whose size is not yet known.
+const CHUNK_LINE: &[u8; 10] = b"00000000\r\n";
+
+/// The interim answer to a peer that [expects](crate::Head::expects_continue) it.
+pub const fn continue_100() -> &'static [u8] {
+    b"HTTP/1.1 100 Continue\r\n\r\n"
+}
+
+/// The head of a response, being appended to a buffer. End it with one of the methods that take `self`.
+#[derive(Debug)]
+#[must_use = "a head that is not ended is no response"]
+pub struct Reply<'o> {
+    out: &'o mut Vec<u8>,
+    exchange: Exchange,
+    status: Status,
+    /// Where [`KEPT`] stands, if it does.
+    kept: Option<usize>,
+}
+
+/// The content of a response, being appended behind its head.
+///
+/// Append to [`out`](Self::out). Whenever the buffer is large enough to be sent, [`spill`](Self::spill) it,
+/// or [`pause`](Self::pause) to wait; [`finish`](Self::finish) at the end. For HEAD, and for a status that has
+/// no content, all of this works the same and what was appended is cut off again.
+#[derive(Debug)]
+#[must_use = "a body that is not finished has no length"]
+pub struct Body<'o> {
+    out: &'o mut Vec<u8>,
+    delimiter: Delimiter,
+    close: bool,
+    /// Where the content of this piece begins in `out`.
+    piece: usize,
+}
+
+/// A response between two pieces of its content: all that is in the buffer may be sent.
+///
+/// It borrows nothing, so a connection may keep it while it waits for its peer or for more content.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a paused body must be resumed to be finished"]
+pub struct Paused {
+    delimiter: Delimiter,
+    close: bool,
+}
+
+/// A response that is complete in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The connection must close once the response is sent.
+    pub close: bool,
+}
+
+/// What tells the peer where the content ends.
+#[derive(Clone, Copy, Debug)]
+enum Delimiter {
+    /// The length, to be written into the slot at `at`, unless the content grows too large.
+    Slot { at: usize, exchange: Exchange, kept: Option<usize> },
+    /// Chunks.
+    Chunks,
+    /// The end of the connection.
+    Close,
+    /// The head: there is no content.
+    Head,
+}
+
+impl<'o> Reply<'o> {
+    /// Appends the status line, the date and what is to be said about the connection.
+    pub fn begin(out: &'o mut Vec<u8>, exchange: Exchange, status: Status, date: &Date) -> Self {
+        if status == Status::OK {
+            out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        } else {
+            out.extend_from_slice(b"HTTP/1.1 ");
+            out.extend_from_slice(Decimal::of(u64::from(status.code())).digits());
+            out.push(b' ');
+            out.extend_from_slice(status.reason().as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(date.as_bytes());
+        let mut kept = None;
+        match (exchange.keep_alive, exchange.version) {
+            // An interim reply, and the one that changes protocols, decide nothing about closing.
+            _ if status < Status::OK => {}
+            (true, Version::Http11) => {}
+            (true, Version::Http10) => {
+                kept = Some(out.len());
+                out.extend_from_slice(KEPT);
+            }
+            (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+        }
+        Self { out, exchange, status, kept }
+    }
+
+    /// Appends lines rendered beforehand, each with its CRLF.
+    pub fn constant(&mut self, block: &'static str) -> &mut Self {
+        debug_assert!(block.is_empty() || block.ends_with("\r\n"), "{block:?}");
+        self.out.extend_from_slice(block.as_bytes());
+        self
+    }
+
+    /// Appends a field, if it can neither split the reply nor contradict what the reply itself writes.
+    pub fn field(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
+        if !line::is_token(name.as_bytes()) {
+            return Err(Misuse::Name);
+        }
+        let reserved = matches!(
+            Known::of(name.as_bytes()),
+            Some(Known::ContentLength | Known::TransferEncoding | Known::Connection)
+        );
+        if reserved || name.eq_ignore_ascii_case("date") {
+            return Err(Misuse::Reserved);
+        }
+        if value.bytes().any(|byte| line::is_control(byte) && byte != b'\t') {
+            return Err(Misuse::Value);
+        }
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b": ");
+        self.out.extend_from_slice(value.as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Ends the head for content of this length that somebody else sends, such as a file.
+    pub fn length(self, content_length: u64) {
+        // RFC 9110 section 8.6 forbids the field for 1xx and 204; for 304 it would be the length of the 200.
+        if !self.status.is_bare() {
+            self.out.extend_from_slice(b"Content-Length: ");
+            self.out.extend_from_slice(Decimal::of(content_length).digits());
+            self.out.extend_from_slice(b"\r\n");
+        }
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// Ends the head of a response without content.
+    pub fn empty(self) {
+        self.length(0);
+    }
+
+    /// Ends the head and appends the whole content.
+    pub fn whole(self, content: &[u8]) {
+        let has_content = self.exchange.method != Method::Head && !self.status.is_bare();
+        let Self { out, .. } = self;
+        Reply { out: &mut *out, ..self }.length(content.len() as u64);
+        if has_content {
+            out.extend_from_slice(content);
+        }
+    }
+
+    /// Ends the head for content whose length is not yet known.
+    pub fn body(self) -> Body<'o> {
+        let delimiter = if self.status.is_bare() {
+            Delimiter::Head
+        } else {
+            let at = self.out.len();
+            self.out.extend_from_slice(SLOT);
+            self.out.extend_from_slice(b"\r\n");
+            Delimiter::Slot { at, exchange: self.exchange, kept: self.kept }
+        };
+        self.out.extend_from_slice(b"\r\n");
+        Body { piece: self.out.len(), out: self.out, delimiter, close: !self.exchange.keep_alive }
+    }
+}
+
+impl Body<'_> {
+    /// The buffer, to append content to. What is in it already must stay.
+    pub const fn out(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
+    /// Makes all that is in the buffer ready to be sent and lets `drain` send it.
+    ///
+    /// What `drain` leaves in the buffer, to be sent later, must be the end of what it found.
+    pub fn spill(&mut self, drain: impl FnOnce(&mut Vec<u8>)) {
+        self.end_piece();
+        drain(self.out);
+        self.begin_piece();
+    }
+
+    /// Makes all that is in the buffer ready to be sent and lets go of the buffer.
+    pub fn pause(mut self) -> Paused {
+        self.end_piece();
+        Paused { delimiter: self.delimiter, close: self.close }
+    }
+
+    /// Ends the content.
+    pub fn finish(mut self) -> Finished {
+        let length = (self.out.len() - self.piece) as u64;
+        match self.delimiter {
+            Delimiter::Slot { at, exchange, .. } if length <= SLOT_MOST => {
+                let length = Decimal::of(length);
+                let end = at + SLOT.len();
+                self.out[end - length.digits().len()..end].copy_from_slice(length.digits());
+                if exchange.method == Method::Head {
+                    self.out.truncate(self.piece);
+                }
+            }
+            _ => {
+                self.end_piece();
+                if matches!(self.delimiter, Delimiter::Chunks) {
+                    self.out.extend_from_slice(b"0\r\n\r\n");
+                }
+            }
+        }
+        Finished { close: self.close }
+    }
+
+    fn end_piece(&mut self) {
+        match self.delimiter {
+            Delimiter::Slot { at, exchange, kept } => {
+                self.outgrow(at, exchange, kept);
+                if matches!(self.delimiter, Delimiter::Chunks) {
+                    self.end_chunk(0);
+                }
+            }
+            Delimiter::Chunks => self.end_chunk(CHUNK_LINE.len()),
+            Delimiter::Close | Delimiter::Head => {}
+        }
+        if matches!(self.delimiter, Delimiter::Head) {
+            self.out.truncate(self.piece);
+        }
+    }
+
+    fn begin_piece(&mut self) {
+        if matches!(self.delimiter, Delimiter::Chunks) {
+            self.out.extend_from_slice(CHUNK_LINE);
+        }
+        self.piece = self.out.len();
+    }
+
+    /// Gives up the slot: the length will not be known before the head is sent.
+    fn outgrow(&mut self, slot: usize, exchange: Exchange, kept: Option<usize>) {
+        let instead = match exchange.version {
+            Version::Http11 => CHUNKED,
+            Version::Http10 => CLOSE,
+        };
+        self.out[slot..slot + SLOT.len()].copy_from_slice(instead);
+        self.delimiter = match (exchange.method, exchange.version) {
+            (Method::Head, _) => Delimiter::Head,
+            (_, Version::Http11) => Delimiter::Chunks,
+            (_, Version::Http10) => Delimiter::Close,
+        };
+        if exchange.version == Version::Http10 {
+            self.close = true;
+            if let Some(at) = kept {
+                self.out[at..at + KEPT.len()].copy_from_slice(NOT_KEPT);
+            }
+        }
+    }
+
+    /// Makes the piece a chunk: its size goes into the `room` before it. The first one has none, so it moves.
+    fn end_chunk(&mut self, room: usize) {
+        let length = self.out.len() - self.piece;
+        let line = self.piece - room..self.piece;
+        if length == 0 {
+            // A chunk of size zero would end the content.
+            self.out.truncate(line.start);
+            return;
+        }
+        // Eight digits say 4 GiB; a larger piece gets sixteen and moves.
+        let digits = if length >> 32 == 0 { 8 } else { 16 };
+        let size = (0..digits).rev().map(|digit| b"0123456789abcdef"[length >> (digit * 4) & 15]);
+        self.out.splice(line, size.chain(*b"\r\n"));
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+impl Paused {
+    /// Goes on behind whatever is in the buffer, which may be another one.
+    pub fn resume(self, out: &mut Vec<u8>) -> Body<'_> {
+        let mut body = Body { piece: out.len(), out, delimiter: self.delimiter, close: self.close };
+        body.begin_piece();
+        body
+    }
+}
+
+/// A number in decimal digits.
+struct Decimal {
+    digits: [u8; 20],
+    start: usize,
+}
+
+impl Decimal {
+    fn of(mut number: u64) -> Self {
+        let mut digits = [b'0'; 20];
+        let mut start = digits.len() - 1;
+        loop {
+            digits[start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return Self { digits, start };
+            }
+            start -= 1;
+        }
+    }
+
+    fn digits(&self) -> &[u8] {
+        &self.digits[self.start..]
+    }
+}

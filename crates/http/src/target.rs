@@ -1,0 +1,144 @@
+//! Decides which request targets are taken, and where path, query and authority are in one.
+
+use crate::fault::PeerFault;
+use crate::head::Span;
+use crate::host;
+use crate::line;
+use crate::method::Method;
+use crate::path;
+
+/// The parts of a request target, as ranges of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub(crate) path: Span,
+    /// Empty unless the target is in absolute form.
+    pub(crate) authority: Span,
+    /// The path stands as it is.
+    pub(crate) plain: bool,
+}
+
+/// Classes of the bytes of a target.
+const FORBIDDEN: u8 = 1;
+const PERCENT: u8 = 2;
+const QUESTION: u8 = 4;
+const DOT: u8 = 8;
+
+/// Browsers send `|`, `{`, `}`, `^`, `[`, `]` and the backtick unencoded, so these may stand although
+/// RFC 3986 forbids them; what could end a line, a field or an attribute somewhere else may not.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'"' | b'<' | b'>' | b'\\' | b'#' | b' ' | 0x80.. => FORBIDDEN,
+            control if line::is_control(control) => FORBIDDEN,
+            b'%' => PERCENT,
+            b'?' => QUESTION,
+            b'.' => DOT,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// Takes a target apart (RFC 9112 section 3.2).
+pub(crate) fn read(target: &[u8], method: Method) -> Result<Target, PeerFault> {
+    let seen = target.iter().fold(0, |seen, &byte| seen | CLASSES[usize::from(byte)]);
+    if seen & FORBIDDEN != 0 {
+        return Err(PeerFault::TargetByte);
+    }
+    let authority = match target {
+        [b'/', ..] => 0..0,
+        b"*" if method == Method::Options => 0..0,
+        _ => absolute(target)?,
+    };
+    let start = authority.end;
+    let end = if seen & QUESTION == 0 {
+        target.len()
+    } else {
+        let question = target[start..].iter().position(|&byte| byte == b'?');
+        question.map_or(target.len(), |length| start + length)
+    };
+
+    let path = &target[start..end];
+    // Most paths are seen to be plain without looking at their segments.
+    let suspect =
+        seen & PERCENT != 0 || seen & DOT != 0 && path.windows(2).any(|pair| pair == b"/.");
+    let plain = !suspect || path.is_empty() || path::check(path)?;
+    Ok(Target { path: Span::of(start..end), authority: Span::of(authority), plain })
+}
+
+/// The range of the authority in an absolute-form target of our own schemes.
+fn absolute(target: &[u8]) -> Result<core::ops::Range<usize>, PeerFault> {
+    let start = [b"http://".as_slice(), b"https://"]
+        .into_iter()
+        .find(|scheme| {
+            target.get(..scheme.len()).is_some_and(|front| front.eq_ignore_ascii_case(scheme))
+        })
+        .ok_or(PeerFault::TargetForm)?
+        .len();
+    let length = target[start..]
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?'))
+        .unwrap_or(target.len() - start);
+    let authority = start..start + length;
+    if !host::is_valid(&target[authority.clone()]) {
+        return Err(PeerFault::BadHost);
+    }
+    Ok(authority)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use super::{Target, read};
+    use crate::head::Span;
+    use crate::method::Method;
+
+    fn check(method: Method, target: &str, expected: &str) {
+        let part = |span: Span| String::from(&target[span.start as usize..span.end as usize]);
+        let told = match read(target.as_bytes(), method) {
+            Ok(Target { path, authority, plain }) => format!(
+                "{}|{}|{}",
+                part(authority),
+                part(path),
+                if plain { "plain" } else { "coded" }
+            ),
+            Err(fault) => format!("{fault}"),
+        };
+        assert_eq!(told, expected, "{target}");
+    }
+
+    #[test]
+    fn the_forms_are_told_apart() {
+        check(Method::Get, "/a?b?c", "|/a|plain");
+        check(Method::Get, "/a/./b?%", "|/a/./b|coded");
+        check(Method::Get, "/a.b?/../", "|/a.b|plain");
+        check(Method::Get, "HTTP://a.example:80/b", "a.example:80|/b|plain");
+        check(Method::Get, "https://a?b", "a||plain");
+        check(Method::Options, "*", "|*|plain");
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        let told = "request target of no allowed form";
+        for target in ["*", "a:80", "a", "", "?a", "ftp://a/", "http:/a", "*/", "javascript:1"] {
+            check(Method::Get, target, told);
+        }
+        check(Method::Options, "**", told);
+        check(Method::Get, "http://u@a/", "invalid host");
+        check(Method::Get, "http:///a", "invalid host");
+    }
+
+    #[test]
+    fn what_browsers_send_may_stand_and_nothing_else() {
+        check(Method::Get, "/|{}^[]`'!$&()*+,;=:@~-_", "|/|{}^[]`'!$&()*+,;=:@~-_|plain");
+        for byte in ["\"", "<", ">", "\\", "#", " ", "\t", "\0", "\x7f", "\u{e4}"] {
+            check(Method::Get, &format!("/{byte}"), "forbidden byte in request target");
+            check(Method::Get, &format!("/?{byte}"), "forbidden byte in request target");
+        }
+    }
+}

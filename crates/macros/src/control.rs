@@ -1,0 +1,163 @@
+//! Decides what stands between braces: an expression, or `for`, `if` and `match` over more markup.
+
+use crate::fault::Fault;
+use crate::parse::parse_body;
+use crate::token::{Delimiter, Gap, Kind, Token};
+use crate::tree::{Branch, Node};
+
+/// Reads one hole in text. `raw` says it is inside `<script>` or `<style>`.
+pub(crate) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<Node> {
+    let tokens = brace.group(Delimiter::Brace)?;
+    let Some((first, rest)) = tokens.split_first() else {
+        faults.push(Fault::new(
+            brace,
+            "an empty hole: put an expression between the braces (a comment needs none)",
+        ));
+        return None;
+    };
+    let word = if first.is_word() { first.text.as_str() } else { "" };
+    let node = match word {
+        "for" => for_loop(first, rest, raw, faults),
+        "if" => conditional(first, rest, raw, faults),
+        "match" => choice(first, rest, raw, faults),
+        "while" | "loop" | "let" => Err(Fault::new(
+            first,
+            format!("`{word}` cannot stand in a page: only `for`, `if` and `match` can"),
+        )),
+        _ => {
+            refuse_suspension(tokens, faults);
+            Ok(if raw { Node::RawHole(tokens.to_vec()) } else { Node::Hole(tokens.to_vec()) })
+        }
+    };
+    node.map_err(|fault| faults.push(fault)).ok()
+}
+
+/// `for pattern in iterator { markup }`
+fn for_loop(
+    word: &Token,
+    rest: &[Token],
+    raw: bool,
+    faults: &mut Vec<Fault>,
+) -> Result<Node, Fault> {
+    let wrong = || Fault::new(word, "a loop is written `{for pattern in iterator { markup }}`");
+    let (body, head) = split_last_brace(rest).ok_or_else(wrong)?;
+    let middle = head.iter().position(|token| token.is("in")).ok_or_else(wrong)?;
+    let (pattern, iterator) = (&head[..middle], &head[middle + 1..]);
+    if pattern.is_empty() || iterator.is_empty() {
+        return Err(wrong());
+    }
+    refuse_suspension(iterator, faults);
+    Ok(Node::For {
+        pattern: pattern.to_vec(),
+        iterator: iterator.to_vec(),
+        body: parse_body(body, raw, faults),
+    })
+}
+
+/// `if condition { markup } else if condition { markup } else { markup }`
+fn conditional(
+    word: &Token,
+    rest: &[Token],
+    raw: bool,
+    faults: &mut Vec<Fault>,
+) -> Result<Node, Fault> {
+    let wrong = |token| {
+        Fault::new(token, "a choice is written `{if condition { markup } else { markup }}`")
+    };
+    let (mut branches, mut otherwise) = (Vec::new(), Vec::new());
+    let (mut word, mut rest) = (word, rest);
+    loop {
+        // The condition may hold braces of its own; its body is the first that `else` or nothing follows.
+        let ends_here = |(index, token): (usize, &Token)| {
+            token.group(Delimiter::Brace).is_some()
+                && rest.get(index + 1).is_none_or(|next| next.is("else"))
+        };
+        let end = rest.iter().enumerate().position(ends_here).ok_or_else(|| wrong(word))?;
+        let body = rest[end].group(Delimiter::Brace).unwrap_or_default();
+        let condition = &rest[..end];
+        if condition.is_empty() {
+            return Err(wrong(word));
+        }
+        refuse_suspension(condition, faults);
+        branches.push(Branch { head: condition.to_vec(), body: parse_body(body, raw, faults) });
+        match &rest[end + 1..] {
+            [] => break,
+            [_, next, after @ ..] if next.is("if") => (word, rest) = (next, after),
+            [_, last] if last.group(Delimiter::Brace).is_some() => {
+                otherwise =
+                    parse_body(last.group(Delimiter::Brace).unwrap_or_default(), raw, faults);
+                break;
+            }
+            after => return Err(wrong(&after[0])),
+        }
+    }
+    Ok(Node::If { branches, otherwise })
+}
+
+/// `match value { pattern => { markup } pattern if guard => { markup } }`
+fn choice(word: &Token, rest: &[Token], raw: bool, faults: &mut Vec<Fault>) -> Result<Node, Fault> {
+    let wrong = |token| {
+        Fault::new(token, "a match is written `{match value { pattern => { markup } .. }}`")
+    };
+    let (mut rest, value) = split_last_brace(rest).ok_or_else(|| wrong(word))?;
+    if value.is_empty() {
+        return Err(wrong(word));
+    }
+    refuse_suspension(value, faults);
+    let mut arms = Vec::new();
+    while let Some(first) = rest.first() {
+        if first.is(",") {
+            rest = &rest[1..];
+            continue;
+        }
+        let is_arrow =
+            |pair: &[Token]| pair[0].is("=") && pair[1].is(">") && pair[1].gap == Gap::None;
+        let arrow = rest.windows(2).position(is_arrow).ok_or_else(|| wrong(first))?;
+        let head = &rest[..arrow];
+        if head.is_empty() {
+            return Err(wrong(first));
+        }
+        if let Some(guard) = head.iter().position(|token| token.is("if")) {
+            refuse_suspension(&head[guard + 1..], faults);
+        }
+        let body = rest.get(arrow + 2).ok_or_else(|| wrong(&rest[arrow]))?;
+        let markup = body.group(Delimiter::Brace).ok_or_else(|| {
+            Fault::new(body, "the markup of an arm stands in braces: `pattern => { markup }`")
+        })?;
+        arms.push(Branch { head: head.to_vec(), body: parse_body(markup, raw, faults) });
+        rest = &rest[arrow + 3..];
+    }
+    Ok(Node::Match { value: value.to_vec(), arms })
+}
+
+fn split_last_brace(tokens: &[Token]) -> Option<(&[Token], &[Token])> {
+    let (last, before) = tokens.split_last()?;
+    Some((last.group(Delimiter::Brace)?, before))
+}
+
+/// Notes every `.await` and `?` of an expression: a page is written after its handler has ended, in one go.
+///
+/// Blocks of their own (closures, `async`, macros) are let be: what is in them does not leave the hole.
+pub(crate) fn refuse_suspension(tokens: &[Token], faults: &mut Vec<Fault>) {
+    for (index, token) in tokens.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| &tokens[before]);
+        let follows = |text: &str| before.is_some_and(|before| before.is(text));
+        if token.is("await") && follows(".") {
+            faults.push(Fault::new(
+                token,
+                "a page cannot wait: bind it to a name before html!: `let x = ...await;`",
+            ));
+        } else if token.is("?") {
+            faults.push(Fault::new(
+                token,
+                "a page cannot fail: bind it to a name before html!: `let x = ...?;`",
+            ));
+        } else if let Kind::Group(group) = &token.kind {
+            let own_block = group.delimiter == Delimiter::Brace
+                && ["|", "async", "move"].iter().any(|word| follows(word));
+            if !own_block && !follows("!") {
+                refuse_suspension(&group.tokens, faults);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Decides what right markup must become.
+
+use super::*;
+use crate::sample::Sample;
+
+/// `expected` is the body of the page's closure.
+#[track_caller]
+fn check(source: &str, expected: &str) {
+    let sample = Sample::new(&format!("[bine]{source}"));
+    let expansion = html(&sample.tokens);
+    assert_eq!(sample.tell(&expansion.faults), "");
+    let spelled = sample.spell(&expansion);
+    let body = spelled.split_once("FillText as _};").and_then(|(_, body)| body.strip_suffix("})"));
+    assert_eq!(body, Some(expected));
+}
+
+/// `expected` is the markup of a page without holes.
+#[track_caller]
+fn check_constant(source: &str, expected: &str) {
+    check(source, &format!("writer.constant({expected:?});"));
+}
+
+#[test]
+fn paths_go_through_the_bracket() {
+    let sample = Sample::new("[a::b] x");
+    let spelled = sample.spell(&html(&sample.tokens));
+    assert!(spelled.contains(
+        "a::b ::__private::html::page(move |writer: &mut a::b ::__private::html::Writer<'_>|"
+    ));
+}
+
+#[test]
+fn constants_merge_over_elements() {
+    check(
+        "<!DOCTYPE html><html><body><h1>\"Hello, \"{name}</h1><p>Bye</p></body></html>",
+        "writer.constant(\"<!DOCTYPE html><html><body><h1>Hello, \");( name ).fill_hole(writer);\
+         writer.constant(\"</h1><p>Bye</p></body></html>\");",
+    );
+}
+
+#[test]
+fn an_empty_page_writes_nothing() {
+    check("", "");
+}
+
+#[test]
+fn white_space_between_words_is_one_space() {
+    check_constant(
+        "<p>one   two\n   three, (four five); 6</p>",
+        "<p>one two three, (four five); 6</p>",
+    );
+    check_constant("<p>( a\n )[b ]</p>", "<p>( a )[b ]</p>");
+}
+
+#[test]
+fn white_space_at_an_edge_counts_on_its_line_alone() {
+    check_constant(
+        "<p>\n  one <b>two</b> three\n  <i>four</i>\n</p>",
+        "<p>one <b>two</b> three<i>four</i></p>",
+    );
+    check_constant("<p> one </p>", "<p> one </p>");
+    check_constant("  <b>a</b> <b>b</b>\n<b>c</b>  ", "<b>a</b> <b>b</b><b>c</b>");
+    check_constant("<p>\n\"one \"\n\"two\" three\n</p>", "<p>one two three</p>");
+    check(
+        "<p>\n{a} {b}\n</p>",
+        "writer.constant(\"<p>\");( a ).fill_hole(writer);writer.constant(\" \");( b ).fill_hole(writer);\
+         writer.constant(\"</p>\");",
+    );
+}
+
+#[test]
+fn constants_are_escaped_while_compiling() {
+    check_constant(
+        r#"<p title="\"<&'">"1 < 2 & \"3\"" & 4 > 3</p>"#,
+        "<p title=\"&quot;&lt;&amp;&#39;\">1 &lt; 2 &amp; &quot;3&quot; &amp; 4 &gt; 3</p>",
+    );
+}
+
+#[test]
+fn names_are_those_of_html() {
+    check_constant(
+        r#"<my-element-2 data-x="1" aria-label="a" xlink:href="b" for="c" type="d" r#async "@click"="e"/>"#,
+        "<my-element-2 data-x=\"1\" aria-label=\"a\" xlink:href=\"b\" for=\"c\" type=\"d\" async=\"\" \
+         @click=\"e\"></my-element-2>",
+    );
+}
+
+#[test]
+fn void_elements_and_bare_attributes_suit_xml_too() {
+    check_constant("<br><br/><input disabled>", "<br /><br /><input disabled=\"\" />");
+    check_constant("<div/>", "<div></div>");
+}
+
+#[test]
+fn an_attribute_hole_writes_the_whole_attribute() {
+    check(
+        "<a href={url} class=\"x\">y</a>",
+        "writer.constant(\"<a\");writer.attribute(\" href=\\\"\", (&( url )));writer.constant(\" class=\\\"x\\\">y</a>\");",
+    );
+}
+
+#[test]
+fn a_script_is_not_escaped() {
+    check(
+        "<script>\"if (a < b && c) {\" {raw(x)} \"}\"</script>",
+        "writer.constant(\"<script>if (a < b && c) { \");writer.fill_raw((&( raw(x) )));\
+         writer.constant(\" }</script>\");",
+    );
+}
+
+#[test]
+fn the_case_of_a_name_is_no_way_out_of_a_script() {
+    check(
+        "<SCRIPT>{x}</SCRIPT><BR>",
+        "writer.constant(\"<SCRIPT>\");writer.fill_raw((&( x )));writer.constant(\"</SCRIPT><BR />\");",
+    );
+}
+
+#[test]
+fn a_loop_holds_markup() {
+    check(
+        "<ul>{for (i, x) in list.iter() { <li>{x}</li> }}</ul>",
+        "writer.constant(\"<ul>\");for (i, x) in list.iter() {writer.constant(\"<li>\");( x ).fill_hole(writer);\
+         writer.constant(\"</li>\");}writer.constant(\"</ul>\");",
+    );
+}
+
+#[test]
+fn a_choice_holds_markup() {
+    check(
+        "{if let Some(x) = y && x { a } else if match z { _ => true } { b } else { c }}",
+        "if let Some(x) = y && x {writer.constant(\"a\");}else if match z { _ => true } {writer.constant(\"b\");}\
+         else {writer.constant(\"c\");}",
+    );
+}
+
+#[test]
+fn a_match_holds_markup() {
+    check(
+        "{match x { Some(1 | 2) => { few }, Some(n) if n > 2 => { <b>{n}</b> } None => {} }}",
+        "match x { Some(1 | 2) =>{writer.constant(\"few\");} Some(n) if n > 2 =>{writer.constant(\"<b>\");\
+         ( n ).fill_hole(writer);writer.constant(\"</b>\");} None =>{}}",
+    );
+}
+
+#[test]
+fn a_page_with_faults_is_replaced_by_an_empty_one() {
+    let sample = Sample::new("[bine]<p>");
+    assert_eq!(sample.spell(&html(&sample.tokens)), "{ bine ::__private::html::page(|_| {}) }");
+}

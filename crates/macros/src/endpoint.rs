@@ -1,0 +1,433 @@
+//! Decides what `#[page("/path")]` makes of a function: a value of its name that knows its route.
+
+use crate::expansion::Expansion;
+use crate::fault::Fault;
+use crate::literal;
+use crate::token::{Delimiter, Token};
+
+/// Expands `#[page(arguments)]` above `item`.
+pub(crate) fn page(arguments: &[Token], item: &[Token]) -> Expansion {
+    let mut faults = Vec::new();
+    let (path, krate) = read_arguments(arguments, &mut faults);
+    let Some(function) = read_function(item, &mut faults) else {
+        return Expansion { faults, ..Expansion::default() };
+    };
+    let mut emitter = Emitter { expansion: Expansion::default(), krate };
+    emitter.endpoint(&function, path.filter(|_| faults.is_empty()));
+    Expansion { faults, ..emitter.expansion }
+}
+
+/// A function as it stands in the source, cut into its parts.
+struct Function<'t> {
+    /// Documentation and conditions: what the value named after the function needs too.
+    shared_attributes: Vec<Token>,
+    own_attributes: Vec<Token>,
+    visibility: &'t [Token],
+    /// From `async` or `fn` to the body's last brace.
+    whole: &'t [Token],
+    is_async: bool,
+    name: &'t Token,
+    arguments: Vec<Argument<'t>>,
+}
+
+struct Argument<'t> {
+    name: String,
+    kind: &'t [Token],
+}
+
+/// `"/path"`, then perhaps `crate = path`.
+fn read_arguments<'t>(
+    arguments: &'t [Token],
+    faults: &mut Vec<Fault>,
+) -> (Option<&'t Token>, Option<&'t [Token]>) {
+    let wants_path = "a page has a path: `#[page(\"/path\")]`";
+    let Some((first, rest)) = arguments.split_first() else {
+        faults.push(Fault { origin: Fault::WHOLE, message: wants_path.into() });
+        return (None, None);
+    };
+    let mistake = match literal::string(first) {
+        None => Some(Fault::new(first, wants_path)),
+        Some(path) => path.map_or_else(Some, |path| refuse_path(first, &path)),
+    };
+    faults.extend(mistake);
+    let krate = match rest {
+        [] => None,
+        [comma] if comma.is(",") => None,
+        [comma, word, equals, krate @ ..]
+            if comma.is(",") && word.is("crate") && equals.is("=") && !krate.is_empty() =>
+        {
+            Some(krate)
+        }
+        [unknown, ..] => {
+            let unknown = rest.get(1).filter(|_| unknown.is(",")).unwrap_or(unknown);
+            faults.push(Fault::new(unknown, "after the path only `crate = path` may follow"));
+            None
+        }
+    };
+    (Some(first), krate)
+}
+
+fn refuse_path(token: &Token, path: &str) -> Option<Fault> {
+    if !path.starts_with('/') {
+        return Some(Fault::new(token, "a path starts with `/`"));
+    }
+    let wrong = path
+        .chars()
+        .find(|&letter| "?#".contains(letter) || letter.is_whitespace() || letter.is_control())?;
+    let message = match wrong {
+        '?' => "a path has no query: an argument of the function takes it".into(),
+        '#' => "a path has no fragment: it never reaches a server".into(),
+        _ => format!("a path has no {wrong:?}"),
+    };
+    Some(Fault::new(token, message))
+}
+
+/// Cuts a function into its parts; `None` if it is no function at all.
+fn read_function<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Function<'t>> {
+    let (attributes, rest) = split_attributes(item);
+    let visible = match rest {
+        [public, scope, ..]
+            if public.is("pub") && scope.group(Delimiter::Parenthesis).is_some() =>
+        {
+            2
+        }
+        [public, ..] if public.is("pub") => 1,
+        _ => 0,
+    };
+    let (visibility, whole) = rest.split_at(visible);
+    let (is_async, function) = match whole {
+        [word, after @ ..] if word.is("async") => (true, after),
+        _ => (false, whole),
+    };
+    let [word, name, after @ ..] = function else {
+        faults.push(not_a_function(whole.first()));
+        return None;
+    };
+    if !word.is("fn") || !name.is_word() {
+        faults.push(not_a_function(Some(word)));
+        return None;
+    }
+    if let Some(angle) = after.first().filter(|first| first.is("<")) {
+        faults.push(Fault::new(angle, "a page cannot be generic: nobody calls it with types"));
+    }
+    let list =
+        after.iter().find_map(|token| token.group(Delimiter::Parenthesis)).unwrap_or_default();
+    let arguments = split_commas(list)
+        .into_iter()
+        .filter_map(|argument| read_argument(argument).map_err(|fault| faults.push(fault)).ok());
+    let arguments = arguments.collect();
+    let is_shared = |attribute: &&[Token]| {
+        attribute[1]
+            .group(Delimiter::Bracket)
+            .and_then(<[Token]>::first)
+            .is_some_and(|word| word.is("doc") || word.is("cfg"))
+    };
+    let (shared, own): (Vec<_>, Vec<_>) = attributes.into_iter().partition(is_shared);
+    Some(Function {
+        shared_attributes: shared.concat(),
+        own_attributes: own.concat(),
+        visibility,
+        whole,
+        is_async,
+        name,
+        arguments,
+    })
+}
+
+fn not_a_function(found: Option<&Token>) -> Fault {
+    let origin = found.map_or(Fault::WHOLE, |token| token.origin);
+    Fault { origin, message: "a page is a function: `async fn name(..)` or `fn name(..)`".into() }
+}
+
+/// The `#[..]` at the start of an item, and what follows.
+fn split_attributes(item: &[Token]) -> (Vec<&[Token]>, &[Token]) {
+    let (mut attributes, mut rest) = (Vec::new(), item);
+    while let [mark, bracket, ..] = rest
+        && mark.is("#")
+        && bracket.group(Delimiter::Bracket).is_some()
+    {
+        let (attribute, after) = rest.split_at(2);
+        attributes.push(attribute);
+        rest = after;
+    }
+    (attributes, rest)
+}
+
+/// The parts between commas, except those inside `<..>`, which is no group to the compiler.
+fn split_commas(list: &[Token]) -> Vec<&[Token]> {
+    let mut depth = 0_usize;
+    let mut arrow_may_end = false;
+    let parts = list.split(|token| {
+        let ends_arrow = arrow_may_end && token.is(">");
+        arrow_may_end = token.is("-");
+        if token.is("<") {
+            depth += 1;
+        } else if token.is(">") && !ends_arrow {
+            depth = depth.saturating_sub(1);
+        }
+        depth == 0 && token.is(",")
+    });
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+fn read_argument(argument: &[Token]) -> Result<Argument<'_>, Fault> {
+    let (_, argument) = split_attributes(argument);
+    let is_colon = |(index, token): (usize, &Token)| {
+        let double = |other: Option<&Token>| other.is_some_and(|other| other.is(":"));
+        token.is(":")
+            && !double(argument.get(index + 1))
+            && !double(index.checked_sub(1).map(|before| &argument[before]))
+    };
+    let unsupported = |token| {
+        Fault::new(
+            token,
+            "an argument of a page is a name, or a name in its wrapper: `name` or `Query(name)`",
+        )
+    };
+    let colon = argument.iter().enumerate().position(is_colon);
+    let (pattern, kind) =
+        colon.map_or((argument, &[][..]), |colon| (&argument[..colon], &argument[colon + 1..]));
+    if let Some(receiver) = pattern.iter().find(|token| token.is("self")) {
+        return Err(Fault::new(
+            receiver,
+            "a page is no method: it takes everything from the request",
+        ));
+    }
+    let Some(first) = pattern.first().filter(|_| !kind.is_empty()) else {
+        // The compiler says it better, and it will.
+        return Err(unsupported(&argument[0]));
+    };
+    if let Some(generic) = kind.iter().find(|token| token.is("impl")) {
+        return Err(Fault::new(generic, "a page cannot be generic: nobody calls it with types"));
+    }
+    let inner = match pattern {
+        [wrapper @ .., last] => match last.group(Delimiter::Parenthesis) {
+            Some(inner) if !wrapper.is_empty() => inner,
+            _ => pattern,
+        },
+        [] => pattern,
+    };
+    let name = match inner {
+        [mutable, name] if mutable.is("mut") && name.is_word() => name,
+        [name] if name.is_word() && !name.is("_") => name,
+        _ => return Err(unsupported(first)),
+    };
+    Ok(Argument { name: name.text.trim_start_matches("r#").to_owned(), kind })
+}
+
+struct Emitter<'t> {
+    expansion: Expansion,
+    krate: Option<&'t [Token]>,
+}
+
+impl Emitter<'_> {
+    /// Without a path there were faults: then the value is there, for those who name it, and does nothing.
+    fn endpoint(&mut self, function: &Function<'_>, path: Option<&Token>) {
+        self.expansion.run(&function.shared_attributes);
+        self.code("#[allow(non_camel_case_types)] #[derive(Clone, Copy)]");
+        self.expansion.run(function.visibility);
+        self.code("struct");
+        self.expansion.run(std::slice::from_ref(function.name));
+        self.code(";");
+        let conditions: Vec<Token> = conditions(&function.shared_attributes);
+        self.expansion.run(&conditions);
+        self.code("impl");
+        self.private("Endpoint for");
+        self.expansion.run(std::slice::from_ref(function.name));
+        self.code("{ fn route(self) ->");
+        self.private("Route {");
+        match path {
+            Some(path) => self.route(function, path),
+            None => self.code("::core::unreachable!()"),
+        }
+        self.code("} }");
+    }
+
+    fn route(&mut self, function: &Function<'_>, path: &Token) {
+        // `async` says where the function runs, awaits or not; and arguments are always given away.
+        self.code("#[allow(clippy::unused_async, clippy::needless_pass_by_value)]");
+        self.expansion.run(&function.own_attributes);
+        self.expansion.run(function.whole);
+        self.private("Route::");
+        self.code(if function.is_async { "future(" } else { "blocking(" });
+        self.expansion.run(std::slice::from_ref(path));
+        let name = function.name.text.trim_start_matches("r#");
+        self.code(", ::core::concat!(::core::module_path!(), ");
+        self.expansion.string(&format!("::{name}"));
+        self.code(if function.arguments.is_empty() { "), |_: &mut" } else { "), |request: &mut" });
+        self.private("Arguments<'_>| { ::core::result::Result::Ok(");
+        self.expansion.run(std::slice::from_ref(function.name));
+        self.code("(");
+        for argument in &function.arguments {
+            self.code("<");
+            self.expansion.run(argument.kind);
+            self.code("as");
+            self.private("Argument>::take(request, ");
+            self.expansion.string(&argument.name);
+            self.code(")?, ");
+        }
+        self.code(")) })");
+    }
+
+    /// Names something of the front door that only macros use.
+    fn private(&mut self, name: &str) {
+        match self.krate {
+            Some(krate) => {
+                self.expansion.run(krate);
+            }
+            None => self.code(" ::bine"),
+        }
+        self.code("::__private::");
+        self.code(name);
+    }
+
+    fn code(&mut self, code: &str) {
+        self.expansion.code(code);
+    }
+}
+
+/// The `#[cfg(..)]` among the attributes.
+fn conditions(attributes: &[Token]) -> Vec<Token> {
+    let is_condition = |pair: &&[Token]| {
+        pair[1]
+            .group(Delimiter::Bracket)
+            .and_then(<[Token]>::first)
+            .is_some_and(|word| word.is("cfg"))
+    };
+    attributes.chunks_exact(2).filter(is_condition).flatten().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    /// The arguments in parentheses, then the item.
+    fn expand(source: &str) -> (Sample, Expansion) {
+        let sample = Sample::new(source);
+        let (arguments, item) = sample.tokens.split_first().expect("arguments");
+        let expansion = page(arguments.group(Delimiter::Parenthesis).expect("parentheses"), item);
+        (sample, expansion)
+    }
+
+    #[track_caller]
+    fn check_fault(source: &str, expected: &str) {
+        let (sample, expansion) = expand(source);
+        assert_eq!(sample.tell(&expansion.faults), expected);
+    }
+
+    /// White space aside.
+    #[track_caller]
+    fn check(source: &str, expected: &str) {
+        let (sample, expansion) = expand(source);
+        assert_eq!(sample.tell(&expansion.faults), "");
+        let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(squeeze(&sample.spell(&expansion)), squeeze(expected));
+    }
+
+    #[test]
+    fn an_async_function_becomes_a_future_route() {
+        check(
+            "(\"/hello\") #[doc = \"Greets.\"] #[inline] pub async fn hello(Query(name): Query<Text>, r#type: Map<A, B>) \
+             -> impl Page { body }",
+            "#[doc = \"Greets.\"] #[allow(non_camel_case_types)] #[derive(Clone, Copy)] pub struct hello;
+             impl ::bine::__private::Endpoint for hello {
+                 fn route(self) -> ::bine::__private::Route {
+                     #[allow(clippy::unused_async, clippy::needless_pass_by_value)] #[inline]
+                     async fn hello(Query(name): Query<Text>, r#type: Map<A, B>) -> impl Page { body }
+                     ::bine::__private::Route::future(
+                         \"/hello\", ::core::concat!(::core::module_path!(), \"::hello\"),
+                         |request: &mut ::bine::__private::Arguments<'_>| { ::core::result::Result::Ok(hello(
+                             <Query<Text> as ::bine::__private::Argument>::take(request, \"name\")?,
+                             <Map<A, B> as ::bine::__private::Argument>::take(request, \"type\")?,
+                         )) })
+                 } }",
+        );
+    }
+
+    #[test]
+    fn a_plain_function_becomes_a_blocking_route() {
+        check(
+            "(\"/\", crate = crate) #[cfg(unix)] pub(crate) fn front(mut a: fn(u8) -> u8) {}",
+            "#[cfg(unix)] #[allow(non_camel_case_types)] #[derive(Clone, Copy)] pub(crate) struct front;
+             #[cfg(unix)] impl crate::__private::Endpoint for front {
+                 fn route(self) -> crate::__private::Route {
+                     #[allow(clippy::unused_async, clippy::needless_pass_by_value)]
+                     fn front(mut a: fn(u8) -> u8) {}
+                     crate::__private::Route::blocking(
+                         \"/\", ::core::concat!(::core::module_path!(), \"::front\"),
+                         |request: &mut crate::__private::Arguments<'_>| { ::core::result::Result::Ok(front(
+                             <fn(u8) -> u8 as crate::__private::Argument>::take(request, \"a\")?,
+                         )) })
+                 } }",
+        );
+    }
+
+    #[test]
+    fn the_path_is_checked() {
+        check_fault("(\"hello\") fn a() {}", "\"hello\": a path starts with `/`");
+        check_fault(
+            "(\"/a?b\") fn a() {}",
+            "\"/a?b\": a path has no query: an argument of the function takes it",
+        );
+        check_fault(
+            "(\"/a#b\") fn a() {}",
+            "\"/a#b\": a path has no fragment: it never reaches a server",
+        );
+        check_fault("(\"/a b\") fn a() {}", "\"/a b\": a path has no ' '");
+        check_fault("(path) fn a() {}", "path: a page has a path: `#[page(\"/path\")]`");
+        let (_, expansion) = expand("() fn a() {}");
+        assert_eq!(expansion.faults[0].message, "a page has a path: `#[page(\"/path\")]`");
+    }
+
+    #[test]
+    fn an_unknown_argument_of_the_attribute_is_refused() {
+        check_fault(
+            "(\"/\", name = a) fn a() {}",
+            "name: after the path only `crate = path` may follow",
+        );
+    }
+
+    #[test]
+    fn a_method_is_no_page() {
+        check_fault(
+            "(\"/\") fn a(&self) {}",
+            "self: a page is no method: it takes everything from the request",
+        );
+    }
+
+    #[test]
+    fn a_generic_function_is_no_page() {
+        let message = "a page cannot be generic: nobody calls it with types";
+        check_fault("(\"/\") fn a<T>(x: T) {}", &format!("<: {message}"));
+        check_fault("(\"/\") fn a(x: impl Page) {}", &format!("impl: {message}"));
+    }
+
+    #[test]
+    fn a_pattern_without_one_name_is_refused() {
+        let message =
+            "an argument of a page is a name, or a name in its wrapper: `name` or `Query(name)`";
+        check_fault(
+            "(\"/\") fn a((b, c): D, _: E) {}",
+            &format!("(b, c): {message}\n_: {message}"),
+        );
+    }
+
+    #[test]
+    fn only_a_function_is_a_page() {
+        check_fault(
+            "(\"/\") struct A;",
+            "struct: a page is a function: `async fn name(..)` or `fn name(..)`",
+        );
+    }
+
+    #[test]
+    fn a_faulty_page_can_still_be_named() {
+        let (sample, expansion) = expand("(\"x\") pub fn a() {}");
+        assert!(
+            sample
+                .spell(&expansion)
+                .contains("fn route(self) -> ::bine::__private::Route {::core::unreachable!()}")
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! Decides nothing itself: it hands the compiler's tokens to the pure half and the result back.
+//!
+//! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
+//! `tree`; `emit` writes that as Rust. `endpoint` does both for `#[page]`. None of them touches `proc_macro`, so
+//! all are tested from plain text; `bridge` alone translates, both ways.
+#![forbid(unsafe_code)]
+
+use proc_macro::TokenStream;
+
+mod bridge;
+mod control;
+mod emit;
+mod endpoint;
+mod expansion;
+mod fault;
+mod literal;
+mod parse;
+mod token;
+mod tree;
+
+#[cfg(test)]
+mod sample;
+
+/// The inside of `html!`: a bracket with the path of the `bine` crate, then markup.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __html(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    source.write(&emit::html(&source.streams[0]))
+}
+
+/// Makes a function a page: `#[page("/path")]` above `async fn name(argument: Type, ..) -> Page`.
+///
+/// An `async fn` runs on the connection's own loop and must not block; a plain `fn` runs on a worker and may.
+/// Each argument is taken from the request by its type, under its own name. `crate = path` after the path says
+/// where `bine` is, if not at `::bine`.
+#[proc_macro_attribute]
+pub fn page(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([arguments, item]);
+    source.write(&endpoint::page(&source.streams[0], &source.streams[1]))
+}

@@ -1,0 +1,106 @@
+//! Decides what a token is to the macros: its text, its place in the source, and the white space before it.
+
+/// One token, or a group of them, with the way back to the compiler's own.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    /// As in the source. A group has none; see [`Group`].
+    pub(crate) text: String,
+    pub(crate) gap: Gap,
+    pub(crate) line: usize,
+    /// Which of the compiler's tokens this is.
+    pub(crate) origin: usize,
+}
+
+/// What a token is.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// An identifier or keyword.
+    Word,
+    /// One character of punctuation.
+    Mark,
+    Literal,
+    Group(Group),
+}
+
+/// Tokens between two delimiters.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) delimiter: Delimiter,
+    pub(crate) tokens: Vec<Token>,
+    /// The white space before the closing delimiter.
+    pub(crate) last_gap: Gap,
+}
+
+/// What encloses a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delimiter {
+    Parenthesis,
+    Bracket,
+    Brace,
+    /// Nothing visible: what a `macro_rules` variable stood for.
+    Invisible,
+}
+
+/// The white space before a token. Comments count as white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gap {
+    None,
+    Space,
+    Line,
+}
+
+impl Token {
+    /// Whether this is that word or mark.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        matches!(self.kind, Kind::Word | Kind::Mark) && self.text == text
+    }
+
+    pub(crate) fn is_word(&self) -> bool {
+        matches!(self.kind, Kind::Word)
+    }
+
+    /// The tokens of this group, if it is one with that delimiter.
+    pub(crate) fn group(&self, delimiter: Delimiter) -> Option<&[Token]> {
+        match &self.kind {
+            Kind::Group(group) if group.delimiter == delimiter => Some(&group.tokens),
+            _ => None,
+        }
+    }
+}
+
+/// Tokens as markup sees them: parentheses and brackets are text like any other, only braces enclose.
+pub(crate) fn flatten(tokens: &[Token]) -> Vec<Token> {
+    let mut flat = Vec::with_capacity(tokens.len());
+    flatten_into(&mut flat, tokens);
+    flat
+}
+
+fn flatten_into(flat: &mut Vec<Token>, tokens: &[Token]) {
+    for token in tokens {
+        let Kind::Group(group) = &token.kind else {
+            flat.push(token.clone());
+            continue;
+        };
+        let (open, close) = match group.delimiter {
+            Delimiter::Parenthesis => ("(", ")"),
+            Delimiter::Bracket => ("[", "]"),
+            Delimiter::Brace => {
+                flat.push(token.clone());
+                continue;
+            }
+            Delimiter::Invisible => {
+                let first = flat.len();
+                flatten_into(flat, &group.tokens);
+                if let Some(token_inside) = flat.get_mut(first) {
+                    token_inside.gap = token.gap;
+                }
+                continue;
+            }
+        };
+        let mark = |text: &str, gap| Token { kind: Kind::Mark, text: text.into(), gap, ..*token };
+        flat.push(mark(open, token.gap));
+        flatten_into(flat, &group.tokens);
+        flat.push(mark(close, group.last_gap));
+    }
+}

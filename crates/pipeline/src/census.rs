@@ -1,0 +1,122 @@
+//! Decides how many may be connected, in all and from one address.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::address::Peer;
+
+/// Descriptors kept back for files, logs, the store and whatever handlers open.
+const RESERVE: usize = 128;
+
+/// Everyone connected to this server.
+pub(crate) struct Census {
+    total: AtomicUsize,
+    most: usize,
+    most_per_address: usize,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// Why a connection is turned away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Full {
+    /// Nobody can come until somebody leaves.
+    Everywhere,
+    /// This address has enough.
+    ForAddress,
+}
+
+impl Census {
+    pub(crate) fn new(most: usize, most_per_address: usize) -> Self {
+        Self { total: AtomicUsize::new(0), most, most_per_address, by_address: Mutex::default() }
+    }
+
+    /// Counts `peer` in. Each success is undone by one [`leave`](Self::leave).
+    pub(crate) fn enter(&self, peer: Peer) -> Result<(), Full> {
+        if self.total.fetch_add(1, Ordering::Relaxed) >= self.most {
+            self.total.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full::Everywhere);
+        }
+        if let Some(ip) = counted(peer) {
+            let mut counts = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = counts.entry(ip).or_default();
+            if *count >= self.most_per_address {
+                drop(counts);
+                self.total.fetch_sub(1, Ordering::Relaxed);
+                return Err(Full::ForAddress);
+            }
+            *count += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn leave(&self, peer: Peer) {
+        self.total.fetch_sub(1, Ordering::Relaxed);
+        if let Some(ip) = counted(peer) {
+            let mut counts = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(count) = counts.get_mut(&ip) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&ip);
+                }
+            }
+        }
+    }
+
+    /// False when the next to enter would be turned away.
+    pub(crate) fn has_room(&self) -> bool {
+        self.total.load(Ordering::Relaxed) < self.most
+    }
+}
+
+/// Raises the soft descriptor limit to the hard one and says how many connections fit under it.
+pub(crate) fn descriptors() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(1 << 20);
+    // A refusal leaves the old limit, which is read back.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+    let granted = getrlimit(Resource::Nofile).current.unwrap_or(most) as usize;
+    granted.saturating_sub(RESERVE.min(granted / 2))
+}
+
+/// The address that the limit counts; this very machine is exempt, or a proxy on it would be
+/// taken for one peer.
+fn counted(peer: Peer) -> Option<IpAddr> {
+    peer.ip().filter(|_| !peer.is_local())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(address: &str) -> Peer {
+        Peer::tcp(address.parse().unwrap())
+    }
+
+    #[test]
+    fn an_address_has_its_share_and_gets_it_back() {
+        let census = Census::new(100, 2);
+        assert_eq!(census.enter(from("192.0.2.1:1")), Ok(()));
+        assert_eq!(census.enter(from("192.0.2.1:2")), Ok(()));
+        assert_eq!(census.enter(from("192.0.2.1:3")), Err(Full::ForAddress));
+        assert_eq!(census.enter(from("192.0.2.2:1")), Ok(()));
+        census.leave(from("192.0.2.1:1"));
+        assert_eq!(census.enter(from("192.0.2.1:4")), Ok(()));
+        assert_eq!(census.by_address.lock().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn this_machine_is_exempt_from_the_share_but_not_from_the_whole() {
+        let census = Census::new(3, 1);
+        for peer in [from("127.0.0.1:1"), from("[::1]:1"), Peer::UNIX] {
+            assert_eq!(census.enter(peer), Ok(()));
+        }
+        assert!(!census.has_room());
+        assert_eq!(census.enter(Peer::UNIX), Err(Full::Everywhere));
+        census.leave(Peer::UNIX);
+        assert!(census.has_room());
+    }
+}

@@ -1,0 +1,177 @@
+//! Decides what time it is: read once per turn, in ticks that cost one field to store.
+
+use core::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use bine_http::Date;
+
+/// A moment in milliseconds since its clock began.
+///
+/// Four bytes, because every connection stores one. It wraps after 49 days, so two moments are
+/// only comparable when they lie within 24 days of each other; every timeout here does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tick(u32);
+
+impl Tick {
+    /// The moment `milliseconds` after the clock's beginning.
+    pub const fn at(milliseconds: u32) -> Self {
+        Self(milliseconds)
+    }
+
+    /// This moment moved forward. Durations past 24 days are cut to 24 days.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        const LONGEST: u128 = i32::MAX as u128;
+        Self(self.0.wrapping_add(duration.as_millis().min(LONGEST) as u32))
+    }
+
+    /// True when this moment has come at `now`.
+    pub fn has_come(self, now: Self) -> bool {
+        self.0.wrapping_sub(now.0) as i32 <= 0
+    }
+
+    /// True when this moment lies before `other`.
+    pub fn is_before(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) < 0
+    }
+
+    /// How long until this moment, zero when it has come.
+    pub fn since(self, now: Self) -> Duration {
+        let ahead = self.0.wrapping_sub(now.0) as i32;
+        Duration::from_millis(u64::try_from(ahead).unwrap_or(0))
+    }
+
+    /// The earlier of two moments.
+    #[must_use]
+    pub fn earlier(self, other: Self) -> Self {
+        if self.is_before(other) { self } else { other }
+    }
+
+    pub(crate) const fn milliseconds(self) -> u32 {
+        self.0
+    }
+}
+
+/// One thread's clock. [`turn`](Self::turn) reads the kernel's coarse clocks, everything else
+/// reads cells, so that a batch of requests costs two readings (about 5 ns each) and one `Date`.
+pub struct Clock {
+    source: Source,
+    now: Cell<Tick>,
+    unix: Cell<u64>,
+    date: RefCell<Date>,
+}
+
+enum Source {
+    /// Milliseconds of the monotonic clock at the beginning.
+    Kernel { origin: u64 },
+    /// Moves only when told to; for tests.
+    Told,
+}
+
+impl Clock {
+    /// A clock that follows the kernel's.
+    pub fn kernel() -> Self {
+        let unix = unix_seconds();
+        Self {
+            source: Source::Kernel { origin: monotonic_milliseconds() },
+            now: Cell::new(Tick(0)),
+            unix: Cell::new(unix),
+            date: RefCell::new(Date::at(unix)),
+        }
+    }
+
+    /// A clock that stands at `unix` seconds until [`advance`](Self::advance) moves it.
+    pub fn told(unix: u64) -> Self {
+        Self {
+            source: Source::Told,
+            now: Cell::new(Tick(0)),
+            unix: Cell::new(unix),
+            date: RefCell::new(Date::at(unix)),
+        }
+    }
+
+    /// Reads the kernel's clocks; called once per turn.
+    pub fn turn(&self) -> Tick {
+        if let Source::Kernel { .. } = self.source {
+            self.set(unix_seconds());
+        }
+        self.glance()
+    }
+
+    /// Reads only the monotonic clock: how long did that take?
+    pub fn glance(&self) -> Tick {
+        if let Source::Kernel { origin } = self.source {
+            self.now.set(Tick(monotonic_milliseconds().wrapping_sub(origin) as u32));
+        }
+        self.now.get()
+    }
+
+    /// Moves a told clock forward.
+    pub fn advance(&self, duration: Duration) {
+        debug_assert!(matches!(self.source, Source::Told), "the kernel moves its own clock");
+        let total = u64::from(self.now.get().milliseconds()) + duration.as_millis() as u64;
+        self.set(self.unix.get() + total / 1000 - u64::from(self.now.get().milliseconds()) / 1000);
+        self.now.set(self.now.get().after(duration));
+    }
+
+    /// The moment of the last reading.
+    pub fn now(&self) -> Tick {
+        self.now.get()
+    }
+
+    /// Seconds since 1970 at the last turn.
+    pub fn unix(&self) -> u64 {
+        self.unix.get()
+    }
+
+    /// The `Date` line of the last turn.
+    pub fn date(&self) -> Date {
+        *self.date.borrow()
+    }
+
+    fn set(&self, unix: u64) {
+        if self.unix.replace(unix) != unix {
+            self.date.replace(Date::at(unix));
+        }
+    }
+}
+
+fn monotonic_milliseconds() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
+fn unix_seconds() -> u64 {
+    // Before 1970 the clock is plainly not set; the epoch is as good an answer as any.
+    u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_comes_even_when_the_tick_wraps() {
+        let before = Tick(u32::MAX - 10);
+        let deadline = before.after(Duration::from_millis(20));
+        assert_eq!(deadline, Tick(9));
+        assert!(!deadline.has_come(before));
+        assert!(deadline.has_come(Tick(9)));
+        assert!(deadline.has_come(Tick(10)));
+        assert!(before.is_before(deadline));
+        assert_eq!(deadline.since(before), Duration::from_millis(20));
+        assert_eq!(before.since(deadline), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_told_clock_moves_its_date_with_its_ticks() {
+        let clock = Clock::told(1_795_208_399);
+        clock.advance(Duration::from_millis(600));
+        assert_eq!(clock.unix(), 1_795_208_399);
+        clock.advance(Duration::from_millis(600));
+        assert_eq!((clock.unix(), clock.now()), (1_795_208_400, Tick(1200)));
+        assert_eq!(clock.date().as_bytes(), Date::at(1_795_208_400).as_bytes());
+    }
+}

@@ -1,0 +1,267 @@
+//! Decides what is remembered of a connection between two turns, and what a thread keeps for all
+//! of its connections together.
+//!
+//! A connection that waits for its next request is a [`Connection`] and nothing more. Whatever it
+//! needs besides, while something is under way, is in a pooled [`Busy`].
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bine_http::{HeadIndex, Machine};
+
+use crate::access::AccessLog;
+use crate::address::Peer;
+use crate::clock::{Clock, Tick};
+use crate::handler::{FilePart, LaterReply, Responder, Retained, Who, Work};
+use crate::settings::Settings;
+use crate::stages::RetainedPool;
+
+/// One connection, driven by the four [stages](crate::stages).
+pub(crate) struct Connection<L> {
+    pub(crate) link: L,
+    pub(crate) machine: Machine,
+    pub(crate) peer: Peer,
+    /// When it must have come further; what happens then follows from `phase`.
+    pub(crate) deadline: Tick,
+    /// Bytes of an unwanted body, or of a peer being sent away, that may still be dropped.
+    pub(crate) patience: u32,
+    pub(crate) phase: Phase,
+    /// Nothing may follow the replies under way.
+    pub(crate) closing: bool,
+    /// The peer was at fault: read what it still sends before closing, or it loses our answer
+    /// (RFC 9112 section 9.6).
+    pub(crate) lingers: bool,
+    /// The peer has closed its half; receive until the end of the stream is seen.
+    pub(crate) hung_up: bool,
+    /// It has more to do without waiting for its socket, and wants another turn.
+    pub(crate) wants_turn: bool,
+    pub(crate) busy: Option<Box<Busy>>,
+}
+
+/// What a connection is waiting for, which decides how it ends when that does not come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Accepted, and silent so far.
+    First,
+    /// Between two requests.
+    Idle,
+    /// Inside a head.
+    Head,
+    /// Inside a body.
+    Body,
+    /// For a worker.
+    Queued,
+    /// For its handler.
+    Handler,
+    /// For its peer to read.
+    Writing,
+    /// For its peer to notice that this is the end.
+    Lingering,
+}
+
+/// What a connection needs only while something is under way.
+#[derive(Default)]
+pub(crate) struct Busy {
+    /// Received, but not yet understood or not yet due.
+    pub(crate) input: Vec<u8>,
+    /// Replies that did not fit into the socket, from `sent` on.
+    pub(crate) output: Vec<u8>,
+    pub(crate) sent: usize,
+    /// A file behind `output`.
+    pub(crate) file: Option<FilePart>,
+    /// The request whose body is being collected or whose handler is at work elsewhere.
+    pub(crate) request: Option<Box<Retained>>,
+    /// The most bytes of body to collect into `request`.
+    pub(crate) collect: u64,
+    /// Drops the task of a handler that awaits.
+    pub(crate) task: Option<tokio::task::AbortHandle>,
+}
+
+impl Busy {
+    /// Buffers above this size are given back to the system rather than kept.
+    const KEPT: usize = 16 * 1024;
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.input.is_empty()
+            && self.output.len() == self.sent
+            && self.file.is_none()
+            && self.request.is_none()
+            && self.task.is_none()
+    }
+
+    fn reset(&mut self) {
+        let empty = |mut buffer: Vec<u8>| {
+            buffer.clear();
+            if buffer.capacity() > Self::KEPT { Vec::new() } else { buffer }
+        };
+        *self = Self {
+            input: empty(std::mem::take(&mut self.input)),
+            output: empty(std::mem::take(&mut self.output)),
+            ..Self::default()
+        };
+    }
+}
+
+impl<L> Connection<L> {
+    pub(crate) fn new(link: L, peer: Peer, context: &Context) -> Self {
+        Self {
+            link,
+            machine: Machine::new(),
+            peer,
+            deadline: context.clock.now().after(context.settings.timeouts.first_byte),
+            patience: 0,
+            phase: Phase::First,
+            closing: false,
+            lingers: false,
+            hung_up: false,
+            wants_turn: false,
+            busy: None,
+        }
+    }
+
+    /// The part that exists only while something is under way.
+    pub(crate) fn busy(&mut self, context: &mut Context) -> &mut Busy {
+        self.busy.get_or_insert_with(|| context.spare.pop().unwrap_or_default())
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.busy.as_ref().is_some_and(|busy| busy.sent < busy.output.len() || busy.file.is_some())
+    }
+
+    /// Gives the busy part back when nothing is left in it.
+    pub(crate) fn rest(&mut self, context: &mut Context) {
+        if self.busy.as_ref().is_some_and(|busy| busy.is_spent())
+            && let Some(busy) = self.busy.take()
+        {
+            context.recycle(busy);
+        }
+    }
+}
+
+/// What one thread keeps for all its connections: buffers that only one of them uses at a time.
+pub(crate) struct Context {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Rc<Clock>,
+    pub(crate) responder: Box<dyn Responder>,
+    pub(crate) access: AccessLog,
+    /// Where everything is received. Requests are understood right here.
+    pub(crate) scratch: Box<[u8]>,
+    /// What of `scratch` is received and not yet consumed.
+    pub(crate) input: Range<usize>,
+    /// `input` holds bytes that the machine has not judged yet.
+    pub(crate) fresh: bool,
+    /// The last receive emptied the socket, so another would only say "not now".
+    pub(crate) drained: bool,
+    /// Replies of the connection at hand.
+    pub(crate) output: Vec<u8>,
+    /// Requests that the connection at hand may still begin in this turn.
+    pub(crate) slice: u32,
+    /// The request between its stages.
+    pub(crate) current: Current,
+    /// What the response stage could not do itself.
+    pub(crate) errand: Option<Errand>,
+    /// The server is stopping: each reply is the last of its connection.
+    pub(crate) stopping: bool,
+    spare: Vec<Box<Busy>>,
+    pub(crate) retained: RetainedPool,
+}
+
+/// Where the head that the request stage found lies in the scratch buffer.
+pub(crate) struct Current {
+    pub(crate) head: Range<usize>,
+    pub(crate) index: Option<HeadIndex>,
+    pub(crate) who: Who,
+}
+
+/// Work that the response stage hands out.
+pub(crate) enum Errand {
+    /// Run this where it may block.
+    Work(Arc<dyn Work>, Box<Retained>),
+    /// Wait for this; the request is kept for the access log only.
+    Later(LaterReply, Option<Box<Retained>>),
+}
+
+/// Requests of one connection in one turn; then the others have theirs (DESIGN: slices).
+pub(crate) const SLICE: u32 = 16;
+/// At least this much is received at once.
+const SCRATCH: usize = 64 * 1024;
+/// Busy parts kept for use again; more than are ever busy at once on one loop bring nothing.
+const SPARE: usize = 256;
+
+impl Context {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        clock: Rc<Clock>,
+        responder: Box<dyn Responder>,
+        access: AccessLog,
+    ) -> Self {
+        // A head that is not yet whole must fit, with room to receive behind it.
+        let scratch = SCRATCH.max(settings.limits.head as usize * 2);
+        Self {
+            settings,
+            clock,
+            responder,
+            access,
+            scratch: vec![0; scratch].into_boxed_slice(),
+            input: 0..0,
+            fresh: false,
+            drained: false,
+            output: Vec::with_capacity(16 * 1024),
+            slice: SLICE,
+            current: Current { head: 0..0, index: None, who: Who::Anonymous },
+            errand: None,
+            stopping: false,
+            spare: Vec::new(),
+            retained: RetainedPool::default(),
+        }
+    }
+
+    /// Makes the thread's buffers those of `connection`: what it had received earlier comes first.
+    pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
+        debug_assert!(self.output.is_empty(), "replies of another connection");
+        self.slice = SLICE;
+        self.drained = false;
+        self.input = 0..0;
+        self.fresh = false;
+        if let Some(busy) = &mut connection.busy
+            && !busy.input.is_empty()
+        {
+            self.scratch[..busy.input.len()].copy_from_slice(&busy.input);
+            self.input = 0..busy.input.len();
+            self.fresh = true;
+            busy.input.clear();
+        }
+    }
+
+    /// Leaves with `connection` what it has received and not yet used.
+    pub(crate) fn put_down<L>(&mut self, connection: &mut Connection<L>) {
+        if !self.input.is_empty() {
+            let kept = self.input.clone();
+            let mut input = std::mem::take(&mut connection.busy(self).input);
+            input.extend_from_slice(&self.scratch[kept]);
+            connection.busy(self).input = input;
+            self.input = 0..0;
+        }
+        connection.rest(self);
+    }
+
+    pub(crate) fn recycle(&mut self, mut busy: Box<Busy>) {
+        if self.spare.len() < SPARE {
+            busy.reset();
+            self.spare.push(busy);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        // The budget is 128 bytes of user memory (DESIGN section 3), slab and timer links included.
+        let size = size_of::<Connection<crate::link::Nonblocking>>();
+        assert!(size <= 88, "{size}");
+    }
+}

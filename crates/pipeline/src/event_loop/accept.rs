@@ -1,0 +1,167 @@
+//! Decides who comes in, to which loop, and when the door stays shut for a while.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::net::SocketFlags;
+
+use crate::address::Peer;
+use crate::census::Full;
+use crate::clock::Tick;
+use crate::connection::Connection;
+use crate::event_loop::{Entry, EventLoop, LISTENER, WATCHED};
+use crate::link::{Link, Nonblocking, is_exhaustion};
+use crate::log;
+use crate::mailbox::Letter;
+use crate::server::State;
+use crate::wheel::Hook;
+
+/// Accepts of one listener in one turn (DESIGN: slices).
+const SLICE: usize = 16;
+/// How long the door stays shut when there is no descriptor or no room for another connection.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A loop this many connections above the mean, and a quarter above it, hands new ones on.
+const SLACK: usize = 8;
+/// Told to an address that has its share of connections already.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
+    Retry-After: 5\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 44\r\n\r\n\
+    Too many connections come from your address\n";
+
+/// Whether this loop accepts.
+pub(crate) struct Door {
+    open: bool,
+    reopen: Option<Tick>,
+}
+
+impl Door {
+    pub(crate) const fn new() -> Self {
+        Self { open: false, reopen: None }
+    }
+}
+
+impl EventLoop {
+    /// Watches every listener. The sockets are shared by all loops and wake one of them each
+    /// (EPOLLEXCLUSIVE), so a connection is never stuck in the queue of a loop that has gone.
+    pub(super) fn open_door(&mut self) -> io::Result<()> {
+        for (number, listener) in self.server.listeners.iter().enumerate() {
+            let data = EventData::new_u64(LISTENER + number as u64);
+            epoll::add(&self.epoll, listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
+        }
+        self.door = Door { open: true, reopen: None };
+        Ok(())
+    }
+
+    pub(super) fn close_door(&mut self) {
+        if self.door.open {
+            for listener in &self.server.listeners {
+                // It was added, and lives as long as the server; there is nothing to go wrong.
+                let _ = epoll::delete(&self.epoll, listener);
+            }
+        }
+        self.door = Door { open: false, reopen: None };
+    }
+
+    /// Opens the door again when its pause is over.
+    pub(super) fn keep_door(&mut self) {
+        let now = self.context.clock.now();
+        if self.door.reopen.is_some_and(|moment| moment.has_come(now)) {
+            if !self.server.census.has_room() {
+                self.door.reopen = Some(now.after(PAUSE));
+            } else if let Err(error) = self.open_door() {
+                log::warn(format_args!("cannot accept again yet: {error}"));
+                self.door = Door { open: true, reopen: None };
+                self.pause();
+            }
+        }
+    }
+
+    /// How long until the door opens again.
+    pub(super) fn door_opens_in(&self) -> Option<Duration> {
+        self.door.reopen.map(|moment| moment.since(self.context.clock.now()))
+    }
+
+    /// Connections stay in the kernel's queue for a moment, and the loop does not spin on them.
+    fn pause(&mut self) {
+        self.close_door();
+        if self.server.state() == State::Serving {
+            self.door.reopen = Some(self.context.clock.now().after(PAUSE));
+        }
+    }
+
+    pub(super) fn accept(&mut self, number: usize) {
+        for _ in 0..SLICE {
+            if !self.door.open {
+                return;
+            }
+            if !self.server.census.has_room() {
+                return self.pause();
+            }
+            let Some(listener) = self.server.listeners.get(number) else { return };
+            match listener.accept(SocketFlags::NONBLOCK) {
+                Ok((socket, peer)) => self.admit(socket, peer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if is_exhaustion(&error) => {
+                    log::warn(format_args!("cannot accept: {error}; pausing for {PAUSE:?}"));
+                    return self.pause();
+                }
+                // That one connection failed before we had it (accept(2), ECONNABORTED and kin).
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd, peer: Peer) {
+        match self.server.census.enter(peer) {
+            Ok(()) => {}
+            Err(Full::ForAddress) => {
+                // Best effort: whether or not it is read, the connection closes.
+                let _ = Nonblocking(socket).send(TOO_MANY, false);
+                return;
+            }
+            Err(Full::Everywhere) => return,
+        }
+        match self.less_busy_loop() {
+            Some(other) => {
+                let neighbor = &self.server.loops[other];
+                // Counted at once, or a burst would all go to the same neighbor.
+                neighbor.connections.fetch_add(1, Ordering::Relaxed);
+                neighbor.mailbox.post(Letter::Adopt(socket, peer));
+            }
+            None => self.adopt(socket, peer),
+        }
+    }
+
+    /// Takes in a connection that the census has counted.
+    pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
+        let connection = Connection::new(Nonblocking(socket), peer, &self.context);
+        let deadline = connection.deadline;
+        let entry = Entry { connection, hook: Hook::new(), watches_room: false };
+        let token = self.slab.insert(entry);
+        self.server.loops[self.index].connections.store(self.slab.len(), Ordering::Relaxed);
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        let data = EventData::new_u64(token.bits());
+        if let Err(error) = epoll::add(&self.epoll, &connection.link, data, WATCHED) {
+            log::warn(format_args!("a connection cannot be watched and is closed: {error}"));
+            return self.remove(token);
+        }
+        self.wheel.arm(&mut self.slab, token.index, deadline, self.context.clock.now());
+    }
+
+    /// The loop that should have the next connection, when this one has clearly more than its share.
+    fn less_busy_loop(&self) -> Option<usize> {
+        let loops = &self.server.loops;
+        if loops.len() == 1 {
+            return None;
+        }
+        let counts = || loops.iter().map(|each| each.connections.load(Ordering::Relaxed));
+        let mean = counts().sum::<usize>() / loops.len();
+        if self.slab.len() <= mean + mean / 4 + SLACK {
+            return None;
+        }
+        let (index, _) = counts().enumerate().min_by_key(|(_, count)| *count)?;
+        (index != self.index).then_some(index)
+    }
+}

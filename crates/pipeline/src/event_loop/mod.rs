@@ -1,0 +1,403 @@
+//! Decides what one loop does in one turn: who is ready, in which order, and for how long.
+//!
+//! The connections live in a slab behind an epoll instance of our own, which is nested in a Tokio
+//! current-thread runtime (docs/decisions/0005): any Tokio library works in a handler, yet an idle
+//! connection costs its slab entry and nothing else.
+
+mod accept;
+mod later;
+mod wait;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+use crate::clock::Tick;
+use crate::connection::{Connection, Context, Errand, Phase};
+use crate::handler::Finished;
+use crate::link::Nonblocking;
+use crate::log;
+use crate::mailbox::{Letter, Mailbox};
+use crate::scheduler::{Place, Scheduler};
+use crate::server::{Server, State};
+use crate::slab::{Slab, Token};
+use crate::stages::{self, Kind, Next};
+use crate::wheel::{Hook, Hooks, Wheel};
+use crate::workers::{Task, Ticket};
+
+use accept::Door;
+use later::Returns;
+
+/// Events taken at once.
+const BATCH: usize = 512;
+/// Marks, in the 64 bits that epoll keeps, what is no connection. No slab grows this large.
+const BELL: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - (1 << 16);
+/// What a connection's socket is watched for, once: edges need no re-arming (rule 1).
+const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+
+/// One loop, on one thread.
+pub(crate) struct EventLoop {
+    server: Arc<Server>,
+    scheduler: Arc<dyn Scheduler>,
+    index: usize,
+    mailbox: Arc<Mailbox>,
+    epoll: Rc<OwnedFd>,
+    context: Context,
+    slab: Slab<Entry>,
+    wheel: Wheel,
+    /// Connections with more to do that their sockets will not announce (rule 1).
+    ready: Vec<Token>,
+    taking_turns: Vec<Token>,
+    door: Door,
+    returns: Rc<Returns>,
+    /// When draining ends.
+    last_call: Option<Tick>,
+    /// Kept between turns for their memory.
+    letters: Vec<Letter>,
+    buffers: Vec<Vec<u8>>,
+}
+
+/// A connection in the slab.
+struct Entry {
+    connection: Connection<Nonblocking>,
+    hook: Hook,
+    /// Its socket is watched for room to write as well.
+    watches_room: bool,
+}
+
+impl Hooks for Slab<Entry> {
+    fn hook(&mut self, index: u32) -> Option<&mut Hook> {
+        self.at(index).map(|entry| &mut entry.hook)
+    }
+}
+
+impl EventLoop {
+    /// Runs loop number `index` of `server` on this thread until the server stops.
+    pub(crate) fn run(
+        server: Arc<Server>,
+        scheduler: Arc<dyn Scheduler>,
+        index: usize,
+    ) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default())?;
+        let context = server.context();
+        let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
+        let mailbox = Arc::clone(&server.loops[index].mailbox);
+        epoll::add(&epoll, &*mailbox, EventData::new_u64(BELL), EventFlags::IN)?;
+        let mut own = Self {
+            wheel: Wheel::new(context.clock.now()),
+            scheduler,
+            index,
+            mailbox,
+            epoll,
+            context,
+            slab: Slab::new(),
+            ready: Vec::new(),
+            taking_turns: Vec::new(),
+            door: Door::new(),
+            returns: Rc::default(),
+            last_call: None,
+            letters: Vec::new(),
+            buffers: Vec::new(),
+            server,
+        };
+        own.open_door()?;
+        // Outside the cooperative budget: this future never yields while no task lives, so the
+        // budget would never be renewed and every handler's first poll would find it spent.
+        runtime.block_on(tokio::task::unconstrained(own.turns()))
+    }
+
+    /// Everything that is due, once. `batch` are the events of this turn.
+    fn turn(&mut self, batch: &[epoll::Event]) {
+        self.context.clock.turn();
+        for event in batch {
+            match event.data.u64() {
+                BELL => self.read_letters(),
+                marked if marked >= LISTENER => self.accept((marked - LISTENER) as usize),
+                bits => self.on_event(Token::from_bits(bits), event.flags),
+            }
+        }
+        // Those who want yet another turn gather in the other list, for the next one.
+        std::mem::swap(&mut self.ready, &mut self.taking_turns);
+        for place in 0..self.taking_turns.len() {
+            self.resume(self.taking_turns[place]);
+        }
+        self.taking_turns.clear();
+        self.take_returns();
+        while let Some(index) = self.wheel.take_due(&mut self.slab, self.context.clock.now()) {
+            self.on_timer(index);
+        }
+        self.keep_door();
+        self.context.access.flush();
+    }
+
+    fn on_event(&mut self, token: Token, flags: EventFlags) {
+        let Some(entry) = self.slab.get(token) else { return };
+        let connection = &mut entry.connection;
+        let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        if gone || flags.contains(EventFlags::RDHUP) {
+            connection.hung_up = true;
+        }
+        match connection.phase {
+            Phase::Queued | Phase::Handler if gone => self.remove(token),
+            // Later requests wait until the earlier one is answered; its replies need not.
+            Phase::Queued | Phase::Handler => {
+                if connection.has_unsent() {
+                    stages::push(connection, &mut self.context);
+                }
+            }
+            Phase::Writing => self.drive(token, Next::Reply),
+            _ => self.drive(token, Next::Request),
+        }
+    }
+
+    /// A connection that did not wait for its socket has its next turn.
+    fn resume(&mut self, token: Token) {
+        let Some(entry) = self.slab.get(token) else { return };
+        entry.connection.wants_turn = false;
+        let next = if entry.connection.has_unsent() { Next::Reply } else { Next::Request };
+        self.drive(token, next);
+    }
+
+    fn on_timer(&mut self, index: u32) {
+        let now = self.context.clock.now();
+        let Some(entry) = self.slab.at(index) else { return };
+        if !entry.connection.deadline.has_come(now) {
+            let deadline = entry.connection.deadline;
+            self.wheel.arm(&mut self.slab, index, deadline, now);
+            return;
+        }
+        let Some(token) = self.slab.token(index) else { return };
+        self.expire(token);
+    }
+
+    fn expire(&mut self, token: Token) {
+        let Some(entry) = self.slab.get(token) else { return };
+        let connection = &mut entry.connection;
+        self.context.take_up(connection);
+        if connection.phase == Phase::Queued {
+            match self.scheduler.withdraw(&Ticket { token, reply_to: Arc::clone(&self.mailbox) }) {
+                Some(task) => self.context.retained.put(task.request),
+                None => {
+                    // A worker has it: from here the handler's own time runs.
+                    connection.phase = Phase::Handler;
+                    let wait = self.context.settings.timeouts.handler;
+                    connection.deadline = self.context.clock.now().after(wait);
+                    self.context.put_down(connection);
+                    return self.settle(token);
+                }
+            }
+        }
+        let next = stages::expire(connection, &mut self.context);
+        self.advance(token, next);
+    }
+
+    fn drive(&mut self, token: Token, next: Next) {
+        let Some(entry) = self.slab.get(token) else { return };
+        self.context.take_up(&mut entry.connection);
+        self.advance(token, next);
+    }
+
+    /// Runs stages until the connection has to wait for something.
+    fn advance(&mut self, token: Token, mut next: Next) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        let context = &mut self.context;
+        loop {
+            next = match next {
+                Next::Request => stages::request(connection, context),
+                Next::Response(Kind::Static) => stages::response(connection, context),
+                Next::Response(Kind::Dynamic) => match self.scheduler.stage(next) {
+                    Place::Here => stages::dynamic(connection, context),
+                    Place::Elsewhere => return self.hand_over(token),
+                },
+                Next::Reply => stages::reply(connection, context),
+                Next::Idle => return self.settle(token),
+                Next::Park => return self.start_later(token),
+                Next::Closed => return self.remove(token),
+            };
+        }
+    }
+
+    /// The connection waits: where it will be found again.
+    fn settle(&mut self, token: Token) {
+        let Some(entry) = self.slab.get(token) else { return };
+        let Entry { connection, hook, watches_room } = entry;
+        if connection.wants_turn {
+            self.ready.push(token);
+        } else if connection.phase == Phase::Writing && !*watches_room {
+            *watches_room = true;
+            let data = EventData::new_u64(token.bits());
+            let watched = WATCHED | EventFlags::OUT;
+            if epoll::modify(&self.epoll, &connection.link, data, watched).is_err() {
+                return self.remove(token);
+            }
+        }
+        let deadline = connection.deadline;
+        if !hook.covers(deadline) {
+            self.wheel.arm(&mut self.slab, token.index, deadline, self.context.clock.now());
+        }
+    }
+
+    /// The response is made elsewhere; its worker answers by letter.
+    fn hand_over(&mut self, token: Token) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        let context = &mut self.context;
+        let Some(Errand::Work(work, request)) = context.errand.take() else {
+            return self.remove(token);
+        };
+        if stages::park(connection, context) == Next::Closed {
+            return self.remove(token);
+        }
+        connection.phase = Phase::Queued;
+        connection.deadline = context.clock.now().after(context.settings.timeouts.queue);
+        let bytes = self.buffers.pop().unwrap_or_default();
+        let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
+        match self.scheduler.spawn(Task { work, request, bytes, ticket }) {
+            Ok(()) => self.settle(token),
+            Err(task) => {
+                context.retained.put(task.request);
+                context.take_up(connection);
+                let next = stages::overloaded(connection, context);
+                self.advance(token, next);
+            }
+        }
+    }
+
+    fn read_letters(&mut self) {
+        let mut letters = std::mem::take(&mut self.letters);
+        self.mailbox.take(&mut letters);
+        for letter in letters.drain(..) {
+            match letter {
+                Letter::Adopt(socket, peer) => self.adopt(socket, peer),
+                Letter::Finished(token, request, mut finished) => {
+                    self.deliver(token, &mut finished, Some(&request));
+                    self.context.retained.put(request);
+                    self.keep_buffer(finished.bytes);
+                }
+                Letter::Look => self.look(),
+            }
+        }
+        self.letters = letters;
+    }
+
+    /// A reply that was made elsewhere goes to its connection, if that still waits for it.
+    fn deliver(
+        &mut self,
+        token: Token,
+        finished: &mut Finished,
+        request: Option<&crate::handler::Retained>,
+    ) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        if !matches!(connection.phase, Phase::Queued | Phase::Handler) {
+            return;
+        }
+        if let Some(busy) = &mut connection.busy {
+            busy.task = None;
+        }
+        self.context.take_up(connection);
+        let next = stages::finished(connection, &mut self.context, finished, request);
+        self.advance(token, next);
+    }
+
+    fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+        if self.buffers.len() < 64 && buffer.capacity() <= 64 * 1024 {
+            buffer.clear();
+            self.buffers.push(buffer);
+        }
+    }
+
+    fn remove(&mut self, token: Token) {
+        self.wheel.disarm(&mut self.slab, token.index);
+        let Some(mut entry) = self.slab.remove(token) else { return };
+        // Closing the only descriptor takes the socket out of epoll as well.
+        self.context.output.clear();
+        self.context.input = 0..0;
+        if let Some(mut busy) = entry.connection.busy.take() {
+            if let Some(task) = busy.task.take() {
+                task.abort();
+            }
+            self.context.recycle(busy);
+        }
+        self.server.census.leave(entry.connection.peer);
+        self.server.loops[self.index].connections.store(self.slab.len(), Ordering::Relaxed);
+    }
+
+    /// The server's state may have changed.
+    fn look(&mut self) {
+        if self.server.state() == State::Serving || self.last_call.is_some() {
+            return;
+        }
+        let now = self.context.clock.now();
+        self.last_call = Some(now.after(self.context.settings.timeouts.drain));
+        self.context.stopping = true;
+        self.close_door();
+        // A request may be on its way on a connection that looks idle: it has a moment to arrive.
+        let grace = now.after(GRACE);
+        for token in self.slab.tokens() {
+            let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
+            if matches!(connection.phase, Phase::First | Phase::Idle) {
+                connection.deadline = connection.deadline.earlier(grace);
+                self.settle(token);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self.server.state() {
+            State::Serving => false,
+            State::Draining => self.last_call.is_some_and(|last_call| {
+                self.slab.len() == 0 || last_call.has_come(self.context.clock.now())
+            }),
+            State::Over => true,
+        }
+    }
+
+    /// One wait in our own epoll. Interruptions are empty batches.
+    fn poll<'b>(
+        epoll: BorrowedFd<'_>,
+        batch: &'b mut Vec<epoll::Event>,
+        timeout: Option<Duration>,
+    ) -> io::Result<&'b [epoll::Event]> {
+        batch.clear();
+        // Rounded up to the millisecond that epoll counts in, so that it never wakes too early.
+        let timeout = timeout.map(|timeout| {
+            let milliseconds = timeout.as_micros().div_ceil(1000) as i64;
+            Timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 }
+        });
+        match epoll::wait(epoll, spare_capacity(batch), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(batch),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Runs `turn` so that a fault of ours is logged and the loop goes on.
+    fn guarded_turn(&mut self, batch: &[epoll::Event]) {
+        if catch_unwind(AssertUnwindSafe(|| self.turn(batch))).is_err() {
+            log::error(format_args!(
+                "a turn of loop {} was cut short by a fault of the server",
+                self.index
+            ));
+            self.context.output.clear();
+            self.context.input = 0..0;
+            self.context.errand = None;
+        }
+    }
+}
+
+/// What an idle connection has left when the server stops.
+const GRACE: Duration = Duration::from_millis(500);

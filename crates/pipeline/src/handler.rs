@@ -1,0 +1,217 @@
+//! Decides what the pipeline asks of the program it serves: who is asking, and what to answer.
+
+use std::fmt;
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bine_http::{Exchange, Head, HeadIndex};
+
+use crate::address::Peer;
+use crate::clock::Clock;
+
+/// A program behind the pipeline, shared by all threads.
+pub trait Handler: Send + Sync + 'static {
+    /// A part of the program for one thread, which may keep what needs no lock there.
+    fn local(&self, bench: Bench) -> Box<dyn Responder>;
+}
+
+/// What a [`Responder`] may use of the thread it lives on.
+#[derive(Clone)]
+pub struct Bench {
+    /// The thread's clock, read once per turn.
+    pub clock: Rc<Clock>,
+    /// Content beyond this many bytes should be drained while it is written.
+    pub chunk_at: usize,
+}
+
+/// One thread's share of a program.
+pub trait Responder {
+    /// Who is asking, settled before anything else runs. Looks at memory only and never waits.
+    fn admit(&mut self, head: &Head<'_>) -> Who;
+
+    /// Answers one request, by appending a whole reply to `out` or as [`Answer`] says. When it
+    /// panics, what it appended is dropped and the peer gets a 500.
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer;
+
+    /// The handler that `respond` ran last, for the log.
+    fn last(&self) -> &'static str;
+}
+
+/// Who asks.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Who {
+    /// Nobody in particular.
+    #[default]
+    Anonymous,
+    /// A user by name.
+    User(Arc<str>),
+}
+
+/// A request as a handler sees it: views into the thread's read buffer, or into a copy of it.
+#[derive(Clone, Copy)]
+pub struct Incoming<'a> {
+    /// Request line and fields.
+    pub head: Head<'a>,
+    /// Its content, once [`Answer::Collect`] asked for it.
+    pub body: Body<'a>,
+    /// Where it came from.
+    pub peer: Peer,
+    /// Who asks.
+    pub who: &'a Who,
+    /// When it arrived, in seconds since 1970.
+    pub arrival: u64,
+    /// What the reply must know of the request.
+    pub exchange: Exchange,
+}
+
+/// The state of a request's content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Body<'a> {
+    /// It has none.
+    None,
+    /// It is still on its way.
+    Coming,
+    /// It is here, whole.
+    Here(&'a [u8]),
+}
+
+/// Where a reply is written.
+pub struct Outgoing<'a> {
+    /// The reply goes behind what is here already, which are earlier replies of this connection.
+    pub buffer: &'a mut Vec<u8>,
+    /// Sends what it can of `buffer` now. What is left stays in front.
+    pub drain: &'a mut dyn FnMut(&mut Vec<u8>),
+}
+
+/// How a request is answered.
+pub enum Answer {
+    /// The reply stands in the buffer.
+    Written {
+        /// The connection must close behind it.
+        close: bool,
+    },
+    /// The reply's head stands in the buffer; the file follows it.
+    File(FilePart),
+    /// Ask again when the whole body is here. A longer one is refused with 413.
+    Collect {
+        /// The most bytes this handler takes.
+        limit: u64,
+    },
+    /// The reply will come. The future must not block; the pipeline drops it at its deadline.
+    Later(LaterReply),
+    /// Run this where it may block.
+    Work(Arc<dyn Work>),
+}
+
+/// A reply in the making.
+pub type LaterReply = Pin<Box<dyn Future<Output = Finished>>>;
+
+/// A reply made away from the connection's buffer.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// The reply, or its head if a file follows.
+    pub bytes: Vec<u8>,
+    /// The file behind the head.
+    pub file: Option<FilePart>,
+    /// The connection must close behind it.
+    pub close: bool,
+}
+
+/// A part of a file that follows a reply's head.
+#[derive(Clone)]
+pub struct FilePart {
+    /// The file, open for reading; shared, since a cache may keep it.
+    pub file: Arc<OwnedFd>,
+    /// Where the part begins, in bytes.
+    pub offset: u64,
+    /// How long it is, in bytes.
+    pub length: u64,
+}
+
+impl fmt::Debug for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FilePart({}+{})", self.offset, self.length)
+    }
+}
+
+/// A handler that may block, with the page it writes.
+pub trait Work: Send + Sync {
+    /// Answers `request` into `out`, on whatever thread the scheduler chose.
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done;
+
+    /// Its name, for the log.
+    fn name(&self) -> &'static str;
+}
+
+/// What came of a [`Work`].
+#[derive(Debug, Default)]
+pub struct Done {
+    /// The file behind the head it wrote.
+    pub file: Option<FilePart>,
+    /// The connection must close behind it.
+    pub close: bool,
+}
+
+/// A request kept past its turn: its own copy of the head, and the body if it was collected.
+#[derive(Clone, Debug)]
+pub struct Retained {
+    pub(crate) head: Vec<u8>,
+    pub(crate) index: HeadIndex,
+    pub(crate) body: Vec<u8>,
+    pub(crate) has_body: bool,
+    pub(crate) peer: Peer,
+    pub(crate) who: Who,
+    pub(crate) arrival: u64,
+    pub(crate) exchange: Exchange,
+}
+
+impl Retained {
+    /// A copy of `request` that owns its bytes.
+    pub fn of(request: &Incoming<'_>) -> Self {
+        let body = match request.body {
+            Body::Here(bytes) => bytes.to_vec(),
+            Body::None | Body::Coming => Vec::new(),
+        };
+        Self {
+            head: request.head.raw().to_vec(),
+            index: request.head.index(),
+            body,
+            has_body: request.head.framing() != bine_http::Framing::None,
+            peer: request.peer,
+            who: request.who.clone(),
+            arrival: request.arrival,
+            exchange: request.exchange,
+        }
+    }
+
+    /// The same for another request, in the buffers that are here already.
+    pub(crate) fn refill(&mut self, request: &Incoming<'_>) {
+        self.head.clear();
+        self.head.extend_from_slice(request.head.raw());
+        self.body.clear();
+        if let Body::Here(bytes) = request.body {
+            self.body.extend_from_slice(bytes);
+        }
+        self.index = request.head.index();
+        self.has_body = request.head.framing() != bine_http::Framing::None;
+        self.peer = request.peer;
+        self.who.clone_from(request.who);
+        self.arrival = request.arrival;
+        self.exchange = request.exchange;
+    }
+
+    /// The request as a handler sees it.
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming {
+            head: Head::from_parts(&self.head, self.index),
+            body: if self.has_body { Body::Here(&self.body) } else { Body::None },
+            peer: self.peer,
+            who: &self.who,
+            arrival: self.arrival,
+            exchange: self.exchange,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The pipeline: sockets, threads and timers that carry a request from accept to reply.
+//!
+//! It knows a [`Handler`], and events of `bine-http`; it knows no page, no file and no table. Start
+//! reading at [`Next`] and the four stages, then the event loop, then the schedulers.
+
+mod access;
+mod address;
+mod census;
+mod clock;
+mod connection;
+mod conversation;
+mod event_loop;
+mod handler;
+mod link;
+mod listener;
+pub mod log;
+mod mailbox;
+pub mod scheduler;
+mod server;
+mod settings;
+mod signals;
+mod slab;
+mod stages;
+mod timeout;
+mod user;
+mod wheel;
+mod workers;
+
+pub use address::{Address, BadAddress, Peer};
+pub use clock::{Clock, Tick};
+pub use handler::{
+    Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
+    Responder, Retained, Who, Work,
+};
+pub use link::{Link, Transfer};
+pub use listener::inherited;
+pub use server::Server;
+pub use settings::{Listen, Settings, Timeouts};
+pub use signals::stop_on_signals;
+pub use slab::Token;
+pub use stages::{Kind, Next};
+pub use timeout::timeout;
+pub use user::{UnknownUser, User};
+pub use workers::{Task, Ticket};

@@ -1,0 +1,86 @@
+//! Decides how other threads reach a loop: a box of letters and a bell in the loop's own epoll.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::address::Peer;
+use crate::handler::{Finished, Retained};
+use crate::slab::Token;
+
+/// What another thread has for a loop.
+pub(crate) enum Letter {
+    /// A connection that another loop accepted and has no room for.
+    Adopt(OwnedFd, Peer),
+    /// A worker's reply.
+    Finished(Token, Box<Retained>, Finished),
+    /// Look at the server's state.
+    Look,
+}
+
+/// One loop's box.
+pub(crate) struct Mailbox {
+    letters: Mutex<Vec<Letter>>,
+    bell: OwnedFd,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { letters: Mutex::default(), bell })
+    }
+
+    /// Drops a letter in; the bell rings only when the box was empty, one system call for a batch.
+    pub(crate) fn post(&self, letter: Letter) {
+        let mut letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        letters.push(letter);
+        let first = letters.len() == 1;
+        drop(letters);
+        if first {
+            // The counter cannot overflow: it is cleared before the box is emptied.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Empties the box into `letters`.
+    pub(crate) fn take(&self, letters: &mut Vec<Letter>) {
+        // Silence the bell first: a letter that comes in between rings again.
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let mut box_ = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
+        letters.append(&mut box_);
+    }
+}
+
+impl AsFd for Mailbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+
+    #[test]
+    fn the_bell_rings_once_for_a_batch_and_again_for_the_next() {
+        let mailbox = Mailbox::new().unwrap();
+        let rings = || {
+            let mut bell = [PollFd::new(&mailbox, PollFlags::IN)];
+            poll(&mut bell, Some(&rustix::time::Timespec::default())).unwrap() == 1
+        };
+        assert!(!rings());
+        mailbox.post(Letter::Look);
+        mailbox.post(Letter::Look);
+        assert!(rings());
+        let mut letters = Vec::new();
+        mailbox.take(&mut letters);
+        assert_eq!(letters.len(), 2);
+        assert!(!rings());
+        mailbox.post(Letter::Look);
+        assert!(rings());
+    }
+}

@@ -1,0 +1,61 @@
+//! Decides as document 001 does: connections on event loops, each request that may block on one
+//! worker of a small pool.
+//!
+//! ```text
+//! loop:    accept -> request -> response(static) -> reply -> ...
+//!                          \-> response(dynamic)      ^
+//! workers:                     handler, page writer --'  (one letter each way)
+//! ```
+
+use std::io;
+use std::sync::Arc;
+
+use crate::event_loop::EventLoop;
+use crate::scheduler::{Place, Scheduler, run_threads};
+use crate::server::Server;
+use crate::settings::Settings;
+use crate::stages::{Kind, Next};
+use crate::workers::{Task, Ticket, Workers};
+
+/// Event loops and workers.
+pub struct Hybrid {
+    workers: Workers,
+}
+
+impl Hybrid {
+    /// Workers as `settings` allow.
+    pub fn new(settings: &Settings) -> Self {
+        Self { workers: Workers::new(settings.workers, settings.queue) }
+    }
+}
+
+impl Scheduler for Hybrid {
+    fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
+        let own = Arc::clone(&self);
+        let shared = Arc::clone(server);
+        let outcome = run_threads(server, "loop", server.loops.len(), move |index| {
+            EventLoop::run(Arc::clone(&shared), Arc::clone(&own) as Arc<dyn Scheduler>, index)
+        });
+        self.workers.stop();
+        outcome
+    }
+
+    fn stage(&self, next: Next) -> Place {
+        match next {
+            Next::Response(Kind::Dynamic) => Place::Elsewhere,
+            _ => Place::Here,
+        }
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        self.workers.spawn(task)
+    }
+
+    fn withdraw(&self, ticket: &Ticket) -> Option<Task> {
+        self.workers.withdraw(ticket)
+    }
+
+    fn load(&self) -> f32 {
+        self.workers.load()
+    }
+}

@@ -1,0 +1,209 @@
+//! Decides what all threads of one server share, and how it starts and stops.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::{Shutdown, shutdown};
+
+use crate::address::Address;
+use crate::census::{Census, descriptors};
+use crate::clock::Clock;
+use crate::connection::Context;
+use crate::handler::{Bench, Handler};
+use crate::listener::Listener;
+use crate::log::Writer;
+use crate::mailbox::{Letter, Mailbox};
+use crate::scheduler::{self, Scheduler};
+use crate::settings::Settings;
+
+/// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
+pub struct Server {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) census: Census,
+    pub(crate) loops: Vec<Loop>,
+    /// Threads that block on their peers; a stop wakes those that wait for a request.
+    pub(crate) stations: Mutex<Vec<Arc<Station>>>,
+    handler: Arc<dyn Handler>,
+    access: Option<Arc<Writer>>,
+    state: AtomicU8,
+    /// Becomes readable, for ever, when the server stops.
+    stop_bell: OwnedFd,
+    background: OnceLock<tokio::runtime::Handle>,
+}
+
+/// What others know of a loop.
+pub(crate) struct Loop {
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) connections: AtomicUsize,
+}
+
+/// Where one blocking thread stands.
+#[derive(Default)]
+pub(crate) struct Station {
+    /// The connection it waits on for the next request, if that is what it does. The lock keeps
+    /// the descriptor from being closed, and its number given to another, while a stop uses it.
+    pub(crate) waiting_on: Mutex<Option<i32>>,
+}
+
+/// How far a server is from its end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum State {
+    /// It serves.
+    Serving,
+    /// It finishes what has begun.
+    Draining,
+    /// It ends now.
+    Over,
+}
+
+impl Server {
+    /// Opens every address. The handler is asked for its thread-local parts when
+    /// [`run`](Self::run) starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// An address that cannot be opened, by name and with the cure; no address at all; an unknown
+    /// scheduler.
+    pub fn open(
+        settings: Settings,
+        handler: Arc<dyn Handler>,
+        access: Option<Arc<Writer>>,
+    ) -> io::Result<Self> {
+        if settings.listeners.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"));
+        }
+        scheduler::check(&settings.scheduler)?;
+        let listeners = settings.listeners.iter().map(Listener::open).collect::<io::Result<_>>()?;
+        let most = settings.connections.unwrap_or(usize::MAX).min(descriptors());
+        let loops = (0..settings.loops.max(1)).map(|_| {
+            let mailbox = Arc::new(Mailbox::new()?);
+            Ok(Loop { mailbox, connections: AtomicUsize::new(0) })
+        });
+        Ok(Self {
+            listeners,
+            census: Census::new(most, settings.connections_per_address),
+            loops: loops.collect::<io::Result<_>>()?,
+            stations: Mutex::default(),
+            settings: Arc::new(settings),
+            handler,
+            access,
+            state: AtomicU8::new(State::Serving as u8),
+            stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            background: OnceLock::new(),
+        })
+    }
+
+    /// The addresses it listens on, with the ports that the kernel chose.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.listeners.iter().map(Listener::address)
+    }
+
+    /// Serves until [`stop`](Self::stop), with the scheduler that the settings name.
+    ///
+    /// # Errors
+    ///
+    /// Threads or descriptors that could not be had.
+    pub fn run(self: &Arc<Self>) -> io::Result<()> {
+        let scheduler = scheduler::by_name(&self.settings)?;
+        self.run_with(scheduler)
+    }
+
+    /// Serves until [`stop`](Self::stop), with a scheduler of the program's own.
+    ///
+    /// # Errors
+    ///
+    /// Threads or descriptors that could not be had.
+    pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
+        let outcome = scheduler.accept(self);
+        if let Some(access) = &self.access {
+            access.finish();
+        }
+        outcome
+    }
+
+    /// Asks the server to end: what has begun is finished, each reply says `Connection: close`,
+    /// and after `timeouts.drain` what is left is cut. Asked again, it ends at once.
+    pub fn stop(&self) {
+        let next = match self.state() {
+            State::Serving => State::Draining,
+            State::Draining | State::Over => State::Over,
+        };
+        self.state.store(next as u8, Ordering::Release);
+        // The bell cannot overflow in the life of a process.
+        let _ = rustix::io::write(&self.stop_bell, &1u64.to_ne_bytes());
+        for each in &self.loops {
+            each.mailbox.post(Letter::Look);
+        }
+        for station in self.stations.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            station.wake();
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::Serving,
+            1 => State::Draining,
+            _ => State::Over,
+        }
+    }
+
+    pub(crate) fn stop_bell(&self) -> BorrowedFd<'_> {
+        self.stop_bell.as_fd()
+    }
+
+    /// What the calling thread needs to run stages.
+    pub(crate) fn context(&self) -> Context {
+        let clock = std::rc::Rc::new(Clock::kernel());
+        let bench = Bench { clock: std::rc::Rc::clone(&clock), chunk_at: self.settings.chunk_at };
+        let responder = self.handler.local(bench);
+        Context::new(
+            Arc::clone(&self.settings),
+            clock,
+            responder,
+            crate::access::AccessLog::new(self.access.clone()),
+        )
+    }
+
+    /// Awaits `future` on a blocking thread. Timers and sockets inside it are driven by one
+    /// background runtime, which is started by the first such call.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> io::Result<F::Output> {
+        let handle = match self.background.get() {
+            Some(handle) => handle,
+            None => {
+                let handle = start_background()?;
+                // Two threads may come here at once; the loser's runtime goes with its handle.
+                self.background.get_or_init(|| handle)
+            }
+        };
+        Ok(handle.block_on(future))
+    }
+}
+
+impl Station {
+    /// Ends the wait for a next request. What has been received already is still read and
+    /// answered: on Linux the queue is handed out before the end of the stream is.
+    pub(crate) fn wake(&self) {
+        let waiting_on = self.waiting_on.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(descriptor) = *waiting_on {
+            // SAFETY: the owner clears `waiting_on`, under this lock, before it closes the socket.
+            let socket = unsafe { BorrowedFd::borrow_raw(descriptor) };
+            // A peer that is gone already needs no farewell.
+            let _ = shutdown(socket, Shutdown::Read);
+        }
+    }
+}
+
+fn start_background() -> io::Result<tokio::runtime::Handle> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let handle = runtime.handle().clone();
+    thread::Builder::new()
+        .name("bine async".to_owned())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+    Ok(handle)
+}

@@ -1,0 +1,124 @@
+//! Decides what a server allows when nobody said otherwise: every wait and every buffer has a
+//! bound here, and every bound can be set.
+
+use std::time::Duration;
+
+use bine_http::Limits;
+
+use crate::address::Address;
+
+/// Everything the pipeline can be told. The defaults are safe to ship.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where to listen, each with its socket options.
+    pub listeners: Vec<Listen>,
+    /// The scheduler's name; [`crate::scheduler::by_name`] knows the list.
+    pub scheduler: String,
+    /// Event loops, each one thread.
+    pub loops: usize,
+    /// Threads that may block.
+    pub workers: usize,
+    /// Jobs that may wait for a worker at one time.
+    pub queue: usize,
+    /// How long each step of a connection may take.
+    pub timeouts: Timeouts,
+    /// How large a request may be.
+    pub limits: Limits,
+    /// Connections at one time; `None` follows the descriptor limit.
+    pub connections: Option<usize>,
+    /// Connections at one time from one address; loopback and Unix peers are exempt.
+    pub connections_per_address: usize,
+    /// Content beyond this many bytes leaves in chunks while the page is still being written.
+    pub chunk_at: usize,
+    /// The most reply bytes one connection may have unsent in memory.
+    pub unsent: usize,
+    /// A request's body that no handler asked for is read and dropped up to this size, so that
+    /// the connection can be kept; a longer one closes it.
+    pub unread_body: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            listeners: Vec::new(),
+            scheduler: "hybrid".to_owned(),
+            loops: cores,
+            workers: (cores * 8).clamp(8, 64),
+            queue: 1024,
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            connections: None,
+            connections_per_address: 256,
+            chunk_at: 64 * 1024,
+            unsent: 64 << 20,
+            unread_body: 64 * 1024,
+        }
+    }
+}
+
+/// One listening socket and its options (document 000 section 3.3).
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// Where.
+    pub address: Address,
+    /// Pending connections the kernel may hold (128, as document 000 has it).
+    pub backlog: i32,
+    /// Send without waiting for more to send; off lets the kernel gather (Nagle).
+    pub nodelay: bool,
+    /// Bytes of the kernel's send buffer; `None` leaves its own choice.
+    pub send_buffer: Option<usize>,
+}
+
+impl Listen {
+    /// `address` with the default options.
+    pub const fn on(address: Address) -> Self {
+        Self { address, backlog: 128, nodelay: true, send_buffer: None }
+    }
+}
+
+/// How long each step of a connection may take.
+///
+/// Sources: research of the field's servers (nginx closes silent peers after 60 s, hyper never
+/// unless a timer is installed) and of slow-peer attacks: a total for the head, a rate for what
+/// has no natural size.
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// From accept to the first byte.
+    pub first_byte: Duration,
+    /// From a head's first byte to its last.
+    pub head: Duration,
+    /// A body may pause this long, and must on the whole keep up [`rate`](Self::rate).
+    pub body: Duration,
+    /// From the request to the handler's answer.
+    pub handler: Duration,
+    /// A reply may stall this long, and must on the whole keep up [`rate`](Self::rate).
+    pub write: Duration,
+    /// Bytes per second that a slow peer must manage, sending or reading.
+    pub rate: u32,
+    /// Between two requests of a kept connection.
+    pub idle: Duration,
+    /// A job's wait for a worker.
+    pub queue: Duration,
+    /// After the last reply of a faulty connection: time for the peer to read it.
+    pub linger: Duration,
+    /// From the wish to stop until everything still open is cut.
+    pub drain: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            first_byte: Duration::from_secs(10),
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(10),
+            handler: Duration::from_secs(30),
+            write: Duration::from_secs(30),
+            rate: 1024,
+            idle: Duration::from_secs(75),
+            queue: Duration::from_secs(1),
+            linger: Duration::from_secs(2),
+            drain: Duration::from_secs(30),
+        }
+    }
+}

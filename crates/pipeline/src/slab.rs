@@ -1,0 +1,154 @@
+//! Decides where a connection lives: an index that is used again, and a generation that tells the
+//! old tenant from the new.
+
+/// Names one tenant of a slab for as long as it lives; later tenants of the same place differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Token {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl Token {
+    /// As the 64 bits that epoll keeps for us.
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
+}
+
+/// Entries per chunk. Growing allocates one chunk and moves nothing, so 100 000 connections never
+/// need twice their memory for a moment.
+const CHUNK: usize = 128;
+
+/// Tenants by [`Token`]. Places are used again in the order they became free last.
+pub(crate) struct Slab<T> {
+    chunks: Vec<Box<[Place<T>]>>,
+    vacant: Option<u32>,
+    len: usize,
+}
+
+struct Place<T> {
+    generation: u32,
+    next_vacant: u32,
+    tenant: Option<T>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<T> Slab<T> {
+    pub(crate) const fn new() -> Self {
+        Self { chunks: Vec::new(), vacant: None, len: 0 }
+    }
+
+    pub(crate) fn insert(&mut self, tenant: T) -> Token {
+        let index = match self.vacant {
+            Some(index) => index,
+            None => self.grow(),
+        };
+        let place = self.place(index);
+        let token = Token { index, generation: place.generation };
+        place.tenant = Some(tenant);
+        self.vacant = match place.next_vacant {
+            NONE => None,
+            next => Some(next),
+        };
+        self.len += 1;
+        token
+    }
+
+    pub(crate) fn get(&mut self, token: Token) -> Option<&mut T> {
+        let chunk = self.chunks.get_mut(token.index as usize / CHUNK)?;
+        let place = &mut chunk[token.index as usize % CHUNK];
+        if place.generation == token.generation { place.tenant.as_mut() } else { None }
+    }
+
+    /// The tenant at `index`, whoever it is: for links between tenants.
+    pub(crate) fn at(&mut self, index: u32) -> Option<&mut T> {
+        self.chunks.get_mut(index as usize / CHUNK)?[index as usize % CHUNK].tenant.as_mut()
+    }
+
+    /// The token of the tenant at `index`.
+    pub(crate) fn token(&mut self, index: u32) -> Option<Token> {
+        self.at(index)?;
+        Some(Token { index, generation: self.place(index).generation })
+    }
+
+    pub(crate) fn remove(&mut self, token: Token) -> Option<T> {
+        self.get(token)?;
+        let vacant = self.vacant.replace(token.index);
+        let place = self.place(token.index);
+        place.generation = place.generation.wrapping_add(1);
+        place.next_vacant = vacant.unwrap_or(NONE);
+        let tenant = place.tenant.take();
+        self.len -= 1;
+        tenant
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn tokens(&self) -> Vec<Token> {
+        let places = self.chunks.iter().flatten().enumerate();
+        let tenants = places.filter(|(_, place)| place.tenant.is_some());
+        tenants
+            .map(|(index, place)| Token { index: index as u32, generation: place.generation })
+            .collect()
+    }
+
+    fn place(&mut self, index: u32) -> &mut Place<T> {
+        &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+    }
+
+    fn grow(&mut self) -> u32 {
+        let first = (self.chunks.len() * CHUNK) as u32;
+        let chunk = (1..=CHUNK as u32).map(|offset| Place {
+            generation: 0,
+            next_vacant: if offset as usize == CHUNK { NONE } else { first + offset },
+            tenant: None,
+        });
+        self.chunks.push(chunk.collect());
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_of_the_past_finds_nobody() {
+        let mut slab = Slab::new();
+        let old = slab.insert("first");
+        assert_eq!(slab.remove(old), Some("first"));
+        let new = slab.insert("second");
+        assert_eq!(old.index, new.index, "the place is used again");
+        assert_eq!(slab.get(old), None);
+        assert_eq!(slab.remove(old), None);
+        assert_eq!(slab.get(new), Some(&mut "second"));
+        assert_eq!(Token::from_bits(new.bits()), new);
+    }
+
+    #[test]
+    fn every_tenant_stays_reachable_while_the_slab_grows_and_shrinks() {
+        let mut slab = Slab::new();
+        let tokens: Vec<Token> = (0..1000).map(|number| slab.insert(number)).collect();
+        for token in tokens.iter().step_by(3) {
+            slab.remove(*token);
+        }
+        for (number, token) in tokens.iter().enumerate() {
+            let expected = if number % 3 == 0 { None } else { Some(number) };
+            assert_eq!(slab.get(*token).copied(), expected);
+        }
+        assert_eq!(slab.len(), 666);
+        assert_eq!(slab.tokens().len(), 666);
+        let chunks = slab.chunks.len();
+        for number in 0..334 {
+            slab.insert(number);
+        }
+        assert_eq!(slab.chunks.len(), chunks, "free places are used before new ones are made");
+    }
+}

@@ -1,0 +1,110 @@
+//! Decides how a connection gets from one request to the next: request, response, reply, once for
+//! links that block and links that do not.
+//!
+//! ```text
+//! accept -> request -> response -> reply (static | dynamic) -> keep-alive, back to request
+//! ```
+//!
+//! A stage takes a connection and its thread's context and returns what comes next. It never
+//! decides where that runs: the thread's driver and its scheduler do.
+
+mod reply;
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use bine_http::PeerFault;
+
+use crate::connection::{Connection, Context, Phase};
+use crate::link::Link;
+
+pub(crate) use reply::{park, push, reply};
+pub(crate) use request::request;
+pub(crate) use response::{
+    RetainedPool, dynamic, failed, finished, name_if_slow, overloaded, response, run_work,
+};
+
+/// What a stage returns: where its connection stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Receive and understand a request.
+    Request,
+    /// Make the response.
+    Response(Kind),
+    /// Send what was made.
+    Reply,
+    /// Nothing to do until the socket says so or the deadline comes.
+    Idle,
+    /// Nothing to do until a reply that is made elsewhere comes back.
+    Park,
+    /// It is over.
+    Closed,
+}
+
+/// What a response may do to the thread that makes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It never blocks: files, constants, async handlers.
+    Static,
+    /// It may block.
+    Dynamic,
+}
+
+/// What a peer that is being sent away may still send before it is cut off.
+const FAREWELL: u32 = 256 * 1024;
+
+/// Says what becomes of a connection whose deadline came: in the middle of a request it is told so,
+/// between two it is closed without a word, since a pool of idle connections would take a 408 for
+/// the answer to its next request.
+pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    match connection.phase {
+        Phase::First | Phase::Idle | Phase::Writing | Phase::Lingering => Next::Closed,
+        Phase::Head | Phase::Body => {
+            if let Some(busy) = &mut connection.busy {
+                busy.request = None;
+            }
+            refuse(connection, context, PeerFault::TimedOut)
+        }
+        Phase::Queued => response::overloaded(connection, context),
+        Phase::Handler => response::overdue(connection, context),
+    }
+}
+
+/// Answers a fault of the peer; nothing it sends from here on is looked at.
+fn refuse<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    fault: PeerFault,
+) -> Next {
+    fault.reply(&mut context.output, &context.clock.date());
+    context.access.record_fault(connection.peer, context.clock.unix(), fault);
+    part(connection);
+    Next::Reply
+}
+
+/// The last reply is on its way; what the peer still sends is read and dropped, so that closing
+/// does not destroy the reply (RFC 9112 section 9.6).
+fn part<L>(connection: &mut Connection<L>) {
+    connection.machine.end();
+    connection.closing = true;
+    connection.lingers = true;
+    if let Some(busy) = &mut connection.busy {
+        busy.input.clear();
+    }
+}
+
+/// A slow peer's bytes buy it time at the least rate allowed, never more than one pause.
+fn credit<L>(connection: &mut Connection<L>, context: &Context, bytes: u64) {
+    let timeouts = &context.settings.timeouts;
+    let pause = match connection.phase {
+        Phase::Body => timeouts.body,
+        Phase::Writing => timeouts.write,
+        _ => return,
+    };
+    let bought = Duration::from_millis(bytes * 1000 / u64::from(timeouts.rate.max(1)));
+    let latest = context.clock.now().after(pause);
+    connection.deadline = connection.deadline.after(bought).earlier(latest);
+}

@@ -1,0 +1,189 @@
+//! Decides how a reply leaves: many small ones in one send, a file in slices behind its head, and
+//! what follows when the last byte is gone.
+
+use std::os::fd::AsFd;
+
+use crate::connection::{Connection, Context, Phase, SLICE};
+use crate::link::{Link, Transfer};
+use crate::stages::{FAREWELL, Next, credit};
+
+/// Replies to requests that were received together are gathered up to this size.
+const GATHER: usize = 64 * 1024;
+/// A file leaves in slices of this size, so that every other connection has its turn between them.
+const FILE_SLICE: u64 = 1 << 20;
+
+/// The reply stage.
+pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    let may_gather = context.fresh && context.slice > 0 && context.output.len() < GATHER;
+    if may_gather && !connection.closing && !connection.has_unsent() {
+        return Next::Request;
+    }
+    match flush(connection, context) {
+        Flushed::Whole => after(connection, context),
+        Flushed::Blocked => {
+            context.put_down(connection);
+            Next::Idle
+        }
+        Flushed::SliceOver => {
+            connection.wants_turn = true;
+            context.put_down(connection);
+            Next::Idle
+        }
+        Flushed::Broken => Next::Closed,
+    }
+}
+
+/// The reply is made elsewhere: what is there already leaves, then the connection waits for it.
+pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    if !context.output.is_empty() && matches!(flush(connection, context), Flushed::Broken) {
+        return Next::Closed;
+    }
+    connection.phase = Phase::Handler;
+    connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
+    context.put_down(connection);
+    Next::Park
+}
+
+/// Sends what earlier replies still have unsent, while the connection waits for a later one.
+pub(crate) fn push<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
+    let (phase, deadline) = (connection.phase, connection.deadline);
+    // A broken link is noticed when the reply it waits for is sent.
+    let _ = flush_busy(connection, context);
+    (connection.phase, connection.deadline) = (phase, deadline);
+}
+
+enum Flushed {
+    Whole,
+    /// The peer must read first.
+    Blocked,
+    /// It could go on, but others wait.
+    SliceOver,
+    Broken,
+}
+
+fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flushed {
+    if !connection.has_unsent() {
+        // The hot path: everything in one send, straight from the thread's buffer.
+        if context.output.is_empty() {
+            return Flushed::Whole;
+        }
+        begin_writing(connection, context);
+        match connection.link.send(&context.output, false) {
+            Transfer::Moved(count) if count == context.output.len() => {
+                context.output.clear();
+                return Flushed::Whole;
+            }
+            Transfer::Moved(count) => {
+                context.output.drain(..count);
+                credit(connection, context, count as u64);
+            }
+            Transfer::Again => {}
+            Transfer::TimedOut | Transfer::Ended | Transfer::Broken => return Flushed::Broken,
+        }
+    }
+    let output = std::mem::take(&mut context.output);
+    let busy = connection.busy(context);
+    if busy.sent == busy.output.len() {
+        // Nothing older is unsent: the buffers change places, and nothing is copied.
+        busy.output.clear();
+        busy.sent = 0;
+        context.output = std::mem::replace(&mut busy.output, output);
+    } else {
+        busy.output.extend_from_slice(&output);
+        context.output = output;
+        context.output.clear();
+    }
+    begin_writing(connection, context);
+    flush_busy(connection, context)
+}
+
+/// Sends from the busy part: the rest of the replies, then the file.
+fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flushed {
+    let mut slice = FILE_SLICE;
+    loop {
+        if L::BLOCKS {
+            context.clock.turn();
+            connection.link.wait_at_most(connection.deadline.since(context.clock.now()));
+        }
+        let Some(busy) = &mut connection.busy else { return Flushed::Whole };
+        let unsent = &busy.output[busy.sent..];
+        let transfer = if !unsent.is_empty() {
+            let transfer = connection.link.send(unsent, busy.file.is_some());
+            if let Transfer::Moved(count) = transfer {
+                busy.sent += count;
+            }
+            transfer
+        } else if let Some(file) = busy.file.as_mut().filter(|file| file.length > 0) {
+            if slice == 0 {
+                return Flushed::SliceOver;
+            }
+            let count = slice.min(file.length);
+            let transfer =
+                connection.link.send_file(file.file.as_fd(), file.offset, count as usize);
+            if let Transfer::Moved(moved) = transfer {
+                file.offset += moved as u64;
+                file.length -= moved as u64;
+                slice = if L::BLOCKS { FILE_SLICE } else { slice - moved as u64 };
+            }
+            transfer
+        } else {
+            busy.output.clear();
+            busy.sent = 0;
+            busy.file = None;
+            return Flushed::Whole;
+        };
+        match transfer {
+            Transfer::Moved(count) => credit(connection, context, count as u64),
+            Transfer::Again => return Flushed::Blocked,
+            Transfer::TimedOut => {
+                context.clock.turn();
+                if connection.deadline.has_come(context.clock.now()) {
+                    return Flushed::Broken;
+                }
+            }
+            Transfer::Ended | Transfer::Broken => return Flushed::Broken,
+        }
+    }
+}
+
+/// The deadline of a reply runs from its first byte, however it is cut into turns.
+fn begin_writing<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
+    if connection.phase != Phase::Writing {
+        connection.phase = Phase::Writing;
+        connection.deadline = context.clock.now().after(context.settings.timeouts.write);
+        if L::BLOCKS {
+            connection.link.wait_at_most(context.settings.timeouts.write);
+        }
+    }
+}
+
+/// Everything is sent.
+fn after<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    if connection.closing {
+        // Bytes that we never read would turn our close into a reset, which takes the reply away
+        // from the peer (RFC 9112 section 9.6).
+        let unread = connection.lingers || !context.input.is_empty();
+        if !unread && connection.machine.phase() != bine_http::Phase::Body {
+            return Next::Closed;
+        }
+        connection.link.finish();
+        connection.machine.end();
+        connection.phase = Phase::Lingering;
+        connection.patience = FAREWELL;
+        connection.deadline = context.clock.now().after(context.settings.timeouts.linger);
+        context.input = 0..0;
+        context.fresh = false;
+        return Next::Request;
+    }
+    // The next wait, whatever it is for, sets its own deadline.
+    connection.phase = Phase::Idle;
+    connection.rest(context);
+    if L::BLOCKS {
+        context.slice = SLICE;
+    } else if context.slice == 0 && (context.fresh || !context.drained) {
+        connection.wants_turn = true;
+        context.put_down(connection);
+        return Next::Idle;
+    }
+    Next::Request
+}

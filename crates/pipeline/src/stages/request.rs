@@ -1,0 +1,173 @@
+//! Decides when a request is there: receives until a head is whole, or a body that was asked for.
+
+use bine_http::{Event, PeerFault};
+
+use crate::connection::{Connection, Context, Phase};
+use crate::link::{Link, Transfer};
+use crate::stages::{Kind, Next, credit, expire, part, refuse};
+
+/// The request stage.
+pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    loop {
+        if context.fresh {
+            if let Some(next) = understand(connection, context) {
+                return next;
+            }
+        } else if !context.output.is_empty() {
+            return Next::Reply;
+        } else if context.drained && !L::BLOCKS {
+            return settle(connection, context);
+        } else if let Some(next) = receive(connection, context) {
+            return next;
+        }
+    }
+}
+
+/// Takes one event out of the received bytes. `None`: look again.
+fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
+    let input = context.input.clone();
+    let step =
+        connection.machine.receive(&context.scratch[input.clone()], &context.settings.limits);
+    context.input.start += step.consumed;
+    context.fresh = !context.input.is_empty();
+    match step.event {
+        Event::More => {
+            context.fresh = false;
+            None
+        }
+        Event::Head(head) => {
+            let end = input.start + step.consumed;
+            // Empty lines before a head are consumed with it but are no part of it.
+            context.current.head = end - head.raw().len()..end;
+            context.current.index = Some(head.index());
+            context.current.who = context.responder.admit(&head);
+            context.slice = context.slice.saturating_sub(1);
+            Some(Next::Response(Kind::Static))
+        }
+        Event::Body(piece) => {
+            let bytes = piece.len();
+            let refused = take_body(connection, piece);
+            if connection.phase == Phase::Body {
+                credit(connection, context, bytes as u64);
+            }
+            refused.map(|refusal| match refusal {
+                Refusal::TooLong => refuse(connection, context, PeerFault::ContentTooLarge),
+                Refusal::Unwanted => {
+                    part(connection);
+                    Next::Reply
+                }
+            })
+        }
+        Event::End => {
+            // The next wait begins anew; it is not this body's.
+            connection.phase = Phase::Idle;
+            let collected = connection.busy.as_ref().is_some_and(|busy| busy.request.is_some());
+            collected.then_some(Next::Response(Kind::Static))
+        }
+        Event::Fault(fault) => Some(refuse(connection, context, fault)),
+    }
+}
+
+enum Refusal {
+    /// Longer than the handler takes.
+    TooLong,
+    /// Answered already, and more than is worth dropping.
+    Unwanted,
+}
+
+/// Collects a piece of a body for the handler that asked for it, or drops it when none did.
+fn take_body<L>(connection: &mut Connection<L>, piece: &[u8]) -> Option<Refusal> {
+    if let Some(busy) = &mut connection.busy
+        && let Some(request) = &mut busy.request
+    {
+        if (request.body.len() + piece.len()) as u64 > busy.collect {
+            busy.request = None;
+            return Some(Refusal::TooLong);
+        }
+        request.body.extend_from_slice(piece);
+        return None;
+    }
+    match connection.patience.checked_sub(piece.len() as u32) {
+        Some(left) => {
+            connection.patience = left;
+            None
+        }
+        None => Some(Refusal::Unwanted),
+    }
+}
+
+/// Receives once. `None`: look at what came.
+fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
+    if L::BLOCKS {
+        await_input(connection, context);
+        connection.link.wait_at_most(connection.deadline.since(context.clock.now()));
+    }
+    make_room(context);
+    let space = &mut context.scratch[context.input.end..];
+    let room = space.len();
+    let transfer = connection.link.receive(space);
+    if L::BLOCKS {
+        context.clock.turn();
+    }
+    match transfer {
+        Transfer::Moved(count) if connection.phase == Phase::Lingering => {
+            context.drained = count < room;
+            let left = connection.patience.checked_sub(count as u32);
+            connection.patience = left.unwrap_or(0);
+            left.is_none().then_some(Next::Closed)
+        }
+        Transfer::Moved(count) => {
+            context.input.end += count;
+            // With the end of the stream behind these bytes no other event would tell of it.
+            context.drained = count < room && !connection.hung_up;
+            context.fresh = true;
+            None
+        }
+        Transfer::Again => Some(settle(connection, context)),
+        Transfer::TimedOut => {
+            connection.deadline.has_come(context.clock.now()).then(|| expire(connection, context))
+        }
+        Transfer::Ended | Transfer::Broken => Some(Next::Closed),
+    }
+}
+
+/// Room behind what is kept: an incomplete head moves to the front when half the buffer is used.
+fn make_room(context: &mut Context) {
+    if context.input.is_empty() {
+        context.input = 0..0;
+    } else if context.input.end > context.scratch.len() / 2 {
+        let length = context.input.len();
+        context.scratch.copy_within(context.input.clone(), 0);
+        context.input = 0..length;
+    }
+}
+
+/// Nothing more can be done without the peer: notes what is waited for, and until when.
+fn settle<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    await_input(connection, context);
+    context.put_down(connection);
+    Next::Idle
+}
+
+/// Sets phase and deadline for the bytes to come. A deadline that runs already runs on: a head or
+/// a body that trickles in gets no more time than one that does not.
+fn await_input<L>(connection: &mut Connection<L>, context: &Context) {
+    let timeouts = &context.settings.timeouts;
+    let (phase, wait) = if connection.phase == Phase::Lingering {
+        return;
+    } else if connection.machine.phase() == bine_http::Phase::Body {
+        (Phase::Body, timeouts.body)
+    } else if !context.input.is_empty() {
+        (Phase::Head, timeouts.head)
+    } else if connection.phase == Phase::First {
+        return;
+    } else {
+        connection.phase = Phase::Idle;
+        connection.deadline = context.clock.now().after(timeouts.idle);
+        return;
+    };
+    if connection.phase != phase {
+        connection.phase = phase;
+        connection.deadline = context.clock.now().after(wait);
+    }
+}

@@ -1,0 +1,344 @@
+//! Decides what is answered: asks the program, and catches whatever it does wrong.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use bine_http::{Exchange, Framing, Head, PeerFault, Reply, Status};
+
+use crate::access::Entry;
+use crate::clock::{Clock, Tick};
+use crate::connection::{Connection, Context, Errand, Phase};
+use crate::handler::{Answer, Body, Done, Finished, Incoming, Outgoing, Retained, Work};
+use crate::link::{Link, Transfer};
+use crate::log;
+use crate::stages::{Kind, Next, part, refuse};
+
+/// A handler that keeps its thread longer than this is named in the log.
+const TOO_LONG: Duration = Duration::from_millis(10);
+/// What the peer is told of a fault that is ours; what happened is in the log.
+const FAILED: &str = "The page failed; the log says why.\n";
+/// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
+const CONTINUE: &[u8] = bine_http::continue_100();
+
+/// The response stage.
+pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
+    let began = context.clock.now();
+    let Some(asked) = ask(connection, context, collected.as_deref()) else {
+        return Next::Request;
+    };
+    if !L::BLOCKS {
+        name_if_slow(&context.clock, began, context.responder.last());
+    }
+    let Asked { answer, exchange, framing, expects, kept } = asked;
+    match answer {
+        Outcome::Broken => Next::Closed,
+        Outcome::Panicked => {
+            write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
+            connection.closing = true;
+            connection.lingers = framing != Framing::None && collected.is_none();
+            Next::Reply
+        }
+        Outcome::Answered(Answer::Written { close }) => {
+            connection.closing |= close || !exchange.keep_alive;
+            Next::Reply
+        }
+        Outcome::Answered(Answer::File(part)) => {
+            connection.closing |= !exchange.keep_alive;
+            connection.busy(context).file = Some(part);
+            Next::Reply
+        }
+        Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
+            log::error(format_args!("{} asked twice for a body", context.responder.last()));
+            write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
+            connection.closing = true;
+            Next::Reply
+        }
+        Outcome::Answered(Answer::Collect { limit }) => {
+            if matches!(framing, Framing::Length(length) if length > limit) {
+                return refuse(connection, context, PeerFault::ContentTooLarge);
+            }
+            let busy = connection.busy(context);
+            busy.request = kept;
+            busy.collect = limit;
+            if expects && context.input.is_empty() {
+                context.output.extend_from_slice(CONTINUE);
+            }
+            Next::Request
+        }
+        Outcome::Answered(Answer::Later(reply)) => {
+            connection.closing |= !exchange.keep_alive;
+            context.errand = Some(Errand::Later(reply, kept));
+            Next::Park
+        }
+        Outcome::Answered(Answer::Work(work)) => {
+            connection.closing |= !exchange.keep_alive;
+            let Some(request) = collected.or(kept) else { return Next::Closed };
+            context.errand = Some(Errand::Work(work, request));
+            Next::Response(Kind::Dynamic)
+        }
+    }
+}
+
+/// The response stage where it may block: runs the work right here.
+pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
+    let mut bytes = std::mem::take(&mut context.output);
+    let mark = bytes.len();
+    let done = run_work(&*work, &request, &context.clock, &mut bytes);
+    context.output = bytes;
+    context.clock.turn();
+    if context.access.is_on() {
+        let reply = context.output.get(mark..);
+        context.access.record(&Entry::of(&request.incoming(), reply, done.file.as_ref()));
+    }
+    context.retained.put(request);
+    connection.closing |= done.close;
+    if let Some(file) = done.file {
+        connection.busy(context).file = Some(file);
+    }
+    Next::Reply
+}
+
+/// Runs `work`, wherever that is; a panic becomes a 500 behind what stood in `out` before.
+pub(crate) fn run_work(
+    work: &dyn Work,
+    request: &Retained,
+    clock: &Clock,
+    out: &mut Vec<u8>,
+) -> Done {
+    let mark = out.len();
+    match catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out))) {
+        Ok(done) => done,
+        Err(_) => {
+            log::error(format_args!("{} panicked; its peer got a 500", work.name()));
+            out.truncate(mark);
+            error_reply(out, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+            Done { file: None, close: true }
+        }
+    }
+}
+
+/// A reply that was made elsewhere is back.
+pub(crate) fn finished<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    finished: &mut Finished,
+    request: Option<&Retained>,
+) -> Next {
+    if let Some(request) = request
+        && context.access.is_on()
+    {
+        let incoming = request.incoming();
+        context.access.record(&Entry::of(&incoming, Some(&finished.bytes), finished.file.as_ref()));
+    }
+    // Nothing else can be in the buffer: this connection has waited for this reply alone.
+    std::mem::swap(&mut context.output, &mut finished.bytes);
+    connection.closing |= finished.close;
+    if let Some(file) = finished.file.take() {
+        connection.busy(context).file = Some(file);
+    }
+    // The handler's deadline is over; what follows sets its own.
+    connection.phase = Phase::Idle;
+    Next::Reply
+}
+
+/// The handler did not answer in time. Whatever it still does, nobody waits for it.
+pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    if let Some(busy) = &mut connection.busy
+        && let Some(task) = busy.task.take()
+    {
+        task.abort();
+    }
+    log::warn(format_args!(
+        "a handler took longer than {:?}; its peer got a 504",
+        context.settings.timeouts.handler
+    ));
+    write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
+    part(connection);
+    connection.phase = Phase::Idle;
+    Next::Reply
+}
+
+/// No worker was free in time: an early, cheap refusal.
+pub(crate) fn overloaded<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    let mut reply = Reply::begin(
+        &mut context.output,
+        Exchange::farewell(),
+        Status::SERVICE_UNAVAILABLE,
+        &context.clock.date(),
+    );
+    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant("Retry-After: 1\r\n");
+    reply.whole(b"the server is busy; try again in a moment\n");
+    part(connection);
+    connection.phase = Phase::Idle;
+    Next::Reply
+}
+
+fn write_error(context: &mut Context, status: Status, told: &str) {
+    error_reply(&mut context.output, status, told, &context.clock);
+}
+
+fn error_reply(out: &mut Vec<u8>, status: Status, told: &str, clock: &Clock) {
+    let mut reply = Reply::begin(out, Exchange::farewell(), status, &clock.date());
+    reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
+    reply.whole(told.as_bytes());
+}
+
+/// What came of asking the program.
+struct Asked {
+    answer: Outcome,
+    exchange: Exchange,
+    framing: Framing,
+    expects: bool,
+    /// The request's own copy, when the answer needs one.
+    kept: Option<Box<Retained>>,
+}
+
+enum Outcome {
+    Answered(Answer),
+    Panicked,
+    /// The peer left, or a reply that panicked was partly sent already.
+    Broken,
+}
+
+/// Puts the request before the program. `None`: there was no request.
+fn ask<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    collected: Option<&Retained>,
+) -> Option<Asked> {
+    let Context { responder, scratch, output, current, settings, clock, access, retained, .. } =
+        context;
+    let mut incoming = match collected {
+        Some(request) => request.incoming(),
+        None => {
+            let head = Head::from_parts(&scratch[current.head.clone()], current.index.take()?);
+            Incoming {
+                head,
+                body: if head.framing() == Framing::None { Body::None } else { Body::Coming },
+                peer: connection.peer,
+                who: &current.who,
+                arrival: clock.unix(),
+                exchange: head.exchange(),
+            }
+        }
+    };
+    let framing = incoming.head.framing();
+    let expects = incoming.head.expects_continue();
+    if incoming.body == Body::Coming {
+        // Unless the handler asks for it, the body is dropped: it must be short, and sent anyway.
+        let long = matches!(framing, Framing::Length(length) if length > settings.unread_body);
+        incoming.exchange.keep_alive &= !(long || expects);
+        connection.patience = settings.unread_body as u32;
+    }
+    incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
+    let mark = output.len();
+    let mut sink =
+        Sink { link: &mut connection.link, unsent: settings.unsent, sent: 0, broken: false };
+    let answer = catch_unwind(AssertUnwindSafe(|| {
+        let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
+        responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
+    }));
+    let Sink { sent, broken, .. } = sink;
+    let answer = match answer {
+        _ if broken => Outcome::Broken,
+        Ok(answer) => Outcome::Answered(answer),
+        Err(_) => {
+            log::error(format_args!("{} panicked; its peer got a 500", responder.last()));
+            output.truncate(mark);
+            if sent > 0 { Outcome::Broken } else { Outcome::Panicked }
+        }
+    };
+    if access.is_on() {
+        let reply = if sent > 0 { None } else { output.get(mark..) };
+        match &answer {
+            Outcome::Answered(Answer::Written { .. }) => {
+                access.record(&Entry::of(&incoming, reply, None));
+            }
+            Outcome::Answered(Answer::File(part)) => {
+                access.record(&Entry::of(&incoming, reply, Some(part)));
+            }
+            _ => {}
+        }
+    }
+    let kept = match &answer {
+        Outcome::Answered(Answer::Collect { .. } | Answer::Work(_)) if collected.is_none() => {
+            Some(retained.take(&incoming))
+        }
+        Outcome::Answered(Answer::Later(_)) if access.is_on() => Some(retained.take(&incoming)),
+        _ => None,
+    };
+    Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept })
+}
+
+/// A long page's way out while it is being written.
+struct Sink<'l, L> {
+    link: &'l mut L,
+    unsent: usize,
+    sent: usize,
+    broken: bool,
+}
+
+impl<L: Link> Sink<'_, L> {
+    /// Sends what the link takes now and leaves the rest, up to the bound on unsent bytes.
+    fn drain(&mut self, buffer: &mut Vec<u8>) {
+        let mut from = 0;
+        while from < buffer.len() && !self.broken {
+            match self.link.send(&buffer[from..], true) {
+                Transfer::Moved(count) => from += count,
+                Transfer::Again => break,
+                Transfer::TimedOut | Transfer::Ended | Transfer::Broken => self.broken = true,
+            }
+        }
+        self.sent += from;
+        buffer.drain(..from);
+        if buffer.len() > self.unsent {
+            log::warn(format_args!("a page outgrew the {} unsent bytes allowed", self.unsent));
+            self.broken = true;
+        }
+        if self.broken {
+            buffer.clear();
+        }
+    }
+}
+
+/// Names a handler in the log that kept others waiting.
+pub(crate) fn name_if_slow(clock: &Clock, began: Tick, name: &str) {
+    let held = clock.glance().since(began);
+    if held > TOO_LONG {
+        log::warn(format_args!(
+            "{name} held its loop for {} ms; make it a plain fn, which runs on a worker",
+            held.as_millis()
+        ));
+    }
+}
+
+/// The reply in place of one whose handler panicked.
+pub(crate) fn failed(clock: &Clock) -> Finished {
+    let mut bytes = Vec::new();
+    error_reply(&mut bytes, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+    Finished { bytes, file: None, close: true }
+}
+
+/// Requests kept past their turn, used again so that handing one to a worker allocates nothing.
+#[derive(Default)]
+pub(crate) struct RetainedPool(Vec<Box<Retained>>);
+
+impl RetainedPool {
+    pub(crate) fn take(&mut self, request: &Incoming<'_>) -> Box<Retained> {
+        match self.0.pop() {
+            Some(mut kept) => {
+                kept.refill(request);
+                kept
+            }
+            None => Box::new(Retained::of(request)),
+        }
+    }
+
+    pub(crate) fn put(&mut self, request: Box<Retained>) {
+        if self.0.len() < 256 && request.head.capacity() + request.body.capacity() < 32 * 1024 {
+            self.0.push(request);
+        }
+    }
+}

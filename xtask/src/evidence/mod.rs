@@ -1,0 +1,205 @@
+//! Decides what the real programs must show to tools that we did not write.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use self::exchange::{Answer, exchange};
+use self::program::Program;
+use crate::report::Tally;
+use crate::{places, process, tools};
+
+mod exchange;
+mod program;
+
+/// Starts the file server and the hello example, and looks at both from outside.
+pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
+    let site = site()?;
+    let mut serve = Command::new(places::release("bine"));
+    serve.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0"]);
+    let files = Program::start(serve)?;
+    let mut hello = Command::new(places::release("examples/hello"));
+    hello.args(["--listen", "127.0.0.1:0"]);
+    let hello = Program::start(hello)?;
+
+    lint(tally, "a page", &hello, "/hello?name=TLUG");
+    lint(tally, "a file", &files, "/notes.txt");
+    lint(tally, "an index", &files, "/");
+    lint(tally, "a missing file", &files, "/missing");
+    lint(tally, "a missing page", &hello, "/missing");
+    lint_head(tally, "the head of a page", &hello, "/hello?name=TLUG");
+    lint_head(tally, "the head of a file", &files, "/notes.txt");
+
+    tally.check("a page carries its argument", carries_its_argument(&hello));
+    tally.check("a page escapes its argument", escapes_its_argument(&hello));
+    tally.check("curl keeps one connection for two pages", curl_keeps(&hello, "/hello?name=a"));
+    tally.check("curl keeps one connection for two files", curl_keeps(&files, "/notes.txt"));
+    tally.check("curl keeps its connection behind HEAD", curl_heads(&files, "/notes.txt"));
+    tally.check("curl need not wait for 100-continue", curl_expects(&hello, "/hello?name=a"));
+    tally.check("curl is served over HTTP/1.0", curl_old(&hello));
+    tally.check("pipelined requests are answered in order", pipelines(&hello));
+    tally.check("a space before the colon is refused and closed", refuses(&hello));
+    tally.check("nothing outside the folder is served", stays_inside(&files));
+    tally.check("the hello example ends when asked", hello.end());
+    tally.check("bine serve ends when asked", files.end());
+    Ok(())
+}
+
+/// A small site, made anew, with a file beside it that must never be served.
+fn site() -> Result<PathBuf> {
+    let place = places::target().join("evidence");
+    let site = place.join("site");
+    fs::create_dir_all(&site)?;
+    fs::write(site.join("index.html"), "<!doctype html><title>Site</title><p>Welcome.\n")?;
+    fs::write(site.join("notes.txt"), "A file of one line.\n")?;
+    fs::write(place.join("outside.txt"), "outside\n")?;
+    Ok(site)
+}
+
+/// The linter must find nothing bad in the whole answer.
+fn lint(tally: &mut Tally, what: &str, program: &Program, target: &str) {
+    let linted = program.get(target).and_then(|answer| judge(&answer.bytes));
+    tally.check(&format!("httplint finds nothing bad in {what}"), linted);
+}
+
+/// A head alone cannot be linted: its length would not match. With the body of GET behind it, it must.
+fn lint_head(tally: &mut Tally, what: &str, program: &Program, target: &str) {
+    let linted = || -> Result<()> {
+        let head = program.ask("HEAD", target)?;
+        ensure!(head.body().is_empty(), "HEAD has a body of {} bytes", head.body().len());
+        let body = program.get(target)?;
+        judge(&[head.bytes.as_slice(), body.body()].concat())
+    };
+    tally.check(&format!("httplint finds nothing bad in {what}"), linted());
+}
+
+fn judge(answer: &[u8]) -> Result<()> {
+    let mut linter = Command::new(tools::httplint())
+        .arg("--now")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start httplint")?;
+    linter.stdin.take().expect("stdin was asked to be a pipe above").write_all(answer)?;
+    let output = linter.wait_with_output()?;
+    let notes = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "not a response: {notes}");
+    ensure!(notes.contains("* ["), "httplint said nothing");
+    let bad: Vec<&str> = notes.lines().filter(|line| line.contains("[BAD]")).collect();
+    ensure!(bad.is_empty(), "{}", bad.join("; "));
+    Ok(())
+}
+
+fn carries_its_argument(hello: &Program) -> Result<()> {
+    let answer = hello.get("/hello?name=TLUG")?;
+    ensure!(answer.body() == b"<h1>Hello TLUG</h1>", "{answer}");
+    Ok(())
+}
+
+fn escapes_its_argument(hello: &Program) -> Result<()> {
+    let answer = hello.get("/hello?name=%3Cb%3E")?;
+    ensure!(answer.body() == b"<h1>Hello &lt;b&gt;</h1>", "{answer}");
+    Ok(())
+}
+
+fn curl_keeps(program: &Program, target: &str) -> Result<()> {
+    let url = program.url(target);
+    let connects = curl(&["-o", "-", "-o", "-", "-w", "\n%{num_connects}\n", &url, &url])?;
+    let connects: Vec<&str> = connects.lines().filter(|line| matches!(*line, "0" | "1")).collect();
+    ensure!(connects == ["1", "0"], "connections made: {connects:?}");
+    Ok(())
+}
+
+/// A body behind HEAD would be taken for the beginning of the next answer, or cost the connection. That there is
+/// none at all is for [`lint_head`] to say: curl drops what comes in one piece with the head.
+fn curl_heads(program: &Program, target: &str) -> Result<()> {
+    let url = program.url(target);
+    let codes = "\n%{http_code} %{num_connects}\n";
+    let told =
+        curl(&["--head", "-w", codes, &url, "--next", "-sS", "-m", "10", "-w", codes, &url])?;
+    let codes: Vec<&str> = told.lines().filter(|line| line.starts_with("200 ")).collect();
+    ensure!(codes == ["200 1", "200 0"], "statuses and connections made: {codes:?}");
+    Ok(())
+}
+
+/// curl would wait eight seconds for a word; an interim 100 or a final status must come first.
+fn curl_expects(program: &Program, target: &str) -> Result<()> {
+    let url = program.url(target);
+    let told = curl(&[
+        "--expect100-timeout",
+        "8",
+        "--header",
+        "Expect: 100-continue",
+        "--data",
+        "name=a",
+        "--dump-header",
+        "-",
+        "--output",
+        "/dev/null",
+        "--write-out",
+        "took %{time_total}\n",
+        &url,
+    ])?;
+    ensure!(told.starts_with("HTTP/1.1 "), "{told}");
+    let took = told.lines().find_map(|line| line.strip_prefix("took "));
+    let took: f64 = took.context("curl told no time")?.parse()?;
+    ensure!(took < 4.0, "curl waited {took} s");
+    Ok(())
+}
+
+fn curl_old(hello: &Program) -> Result<()> {
+    let told = curl(&["--http1.0", &hello.url("/hello?name=old")])?;
+    ensure!(told == "<h1>Hello old</h1>", "{told}");
+    Ok(())
+}
+
+fn curl(arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new("curl");
+    command.args(["--silent", "--show-error", "--max-time", "10"]).args(arguments);
+    let output = command.output().context("cannot start curl")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}; to repeat: {}", errors, process::shown(&command));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn pipelines(hello: &Program) -> Result<()> {
+    let requests = "GET /hello?name=one HTTP/1.1\r\nHost: localhost\r\n\r\n\
+        GET /hello?name=two HTTP/1.1\r\nHost: localhost\r\n\r\n\
+        GET /hello?name=three HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let answers = String::from_utf8(exchange(hello.address(), requests.as_bytes())?)?;
+    let places = ["one", "two", "three"].map(|name| answers.find(&format!("Hello {name}<")));
+    ensure!(answers.matches("HTTP/1.1 200 OK\r\n").count() == 3, "{answers}");
+    ensure!(places.iter().all(Option::is_some) && places.is_sorted(), "{answers}");
+    Ok(())
+}
+
+fn refuses(hello: &Program) -> Result<()> {
+    let mut bytes = b"GET /hello HTTP/1.1\r\nHost : localhost\r\n\r\n".to_vec();
+    bytes.extend_from_slice(b"GET /hello?name=smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let answer = Answer { bytes: exchange(hello.address(), &bytes)? };
+    ensure!(answer.bytes.starts_with(b"HTTP/1.1 400 "), "{answer}");
+    ensure!(!answer.to_string().contains("smuggled"), "{answer}");
+    Ok(())
+}
+
+fn stays_inside(files: &Program) -> Result<()> {
+    for target in ["/../outside.txt", "/%2e%2e/outside.txt", "/..%2foutside.txt"] {
+        let answer = files.get(target)?;
+        ensure!(answer.bytes.starts_with(b"HTTP/1.1 4"), "{target}: {answer}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_site_has_a_file_beside_it() {
+        let site = site().expect("the target folder can be written");
+        assert!(site.join("../outside.txt").exists());
+    }
+}

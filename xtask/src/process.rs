@@ -1,0 +1,94 @@
+//! Decides how a child process is run and what is said when it fails.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// Runs a command to its end, its output passing straight through.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start {}", shown(command)))?;
+    if !status.success() {
+        bail!("failed ({status}); to repeat: {}", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs a command to its end, its output passing through and each line of stdout told to `on_line`.
+pub(crate) fn run_reading(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", shown(command)))?;
+    let stdout = child.stdout.take().expect("stdout was asked to be a pipe above");
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line.context("a child's output broke off")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        on_line(&line);
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("failed ({status}); to repeat: {}", shown(command));
+    }
+    Ok(())
+}
+
+/// Whether a program is there and succeeds.
+pub(crate) fn answers(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The command as one would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let set = command.get_envs().filter_map(|(name, value)| {
+        Some(format!("{}={}", name.to_string_lossy(), quoted(&value?.to_string_lossy())))
+    });
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words = words.map(|word| quoted(&word.to_string_lossy()));
+    set.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        let mut command = Command::new("cargo");
+        command.args(["doc", "it's"]).env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(shown(&command), r"RUSTDOCFLAGS='-D warnings' cargo doc 'it'\''s'");
+    }
+
+    #[test]
+    fn a_failure_names_the_command_to_repeat() {
+        let told = run(&mut Command::new("false")).expect_err("false fails").to_string();
+        assert!(told.ends_with("to repeat: false"), "{told}");
+    }
+
+    #[test]
+    fn every_line_of_output_is_told() {
+        let mut lines = Vec::new();
+        let mut command = Command::new("printf");
+        run_reading(command.arg("one\ntwo"), |line| lines.push(line.to_owned())).expect("runs");
+        assert_eq!(lines, ["one", "two"]);
+    }
+}

@@ -1,0 +1,197 @@
+//! Decides how a run of many steps is told: a headline for each, one summary, one verdict.
+
+use std::fmt::{self, Display, Formatter};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// What a run has shown so far.
+pub(crate) struct Report {
+    steps: Vec<Step>,
+    tally: Tally,
+}
+
+struct Step {
+    name: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+enum Outcome {
+    Passed,
+    Failed(String),
+    LeftOut(&'static str),
+}
+
+/// Single tests and checks, counted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Those that held.
+    pub(crate) passed: u32,
+    /// Those that did not.
+    pub(crate) failed: u32,
+    /// Those that a test run passed over.
+    pub(crate) ignored: u32,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self { steps: Vec::new(), tally: Tally::default() }
+    }
+
+    /// Performs one step under its headline. A failure is told and kept; the steps after it still run.
+    pub(crate) fn step(
+        &mut self,
+        name: &'static str,
+        perform: impl FnOnce(&mut Tally) -> Result<()>,
+    ) {
+        println!("\n=== {name}");
+        let started = Instant::now();
+        let mut tally = Tally::default();
+        let mut result = perform(&mut tally);
+        if result.is_ok() && tally.failed + tally.ignored > 0 {
+            result = Err(anyhow::anyhow!("{} failed, {} passed over", tally.failed, tally.ignored));
+        }
+        let outcome = match result {
+            Ok(()) => Outcome::Passed,
+            Err(error) => {
+                println!("{name}: {error:#}");
+                // A step that broke before it could count still counts.
+                tally.failed = tally.failed.max(1);
+                Outcome::Failed(format!("{error:#}"))
+            }
+        };
+        self.tally.add(tally);
+        self.steps.push(Step { name, outcome, took: started.elapsed() });
+    }
+
+    /// Names a step that this run does not make, and why.
+    pub(crate) fn leave_out(&mut self, name: &'static str, reason: &'static str) {
+        self.steps.push(Step { name, outcome: Outcome::LeftOut(reason), took: Duration::ZERO });
+    }
+
+    /// The summary, and the verdict as a result.
+    pub(crate) fn close(self) -> Result<()> {
+        println!("\n=== summary\n{}", self.summary());
+        if self.steps.iter().any(|step| matches!(step.outcome, Outcome::Failed(_))) {
+            bail!("not everything holds");
+        }
+        Ok(())
+    }
+
+    fn summary(&self) -> String {
+        let mut lines: Vec<String> = self.steps.iter().map(ToString::to_string).collect();
+        lines.push(format!("{} passed, {} failed", self.tally.passed, self.tally.failed));
+        lines.join("\n")
+    }
+}
+
+impl Tally {
+    /// Counts one check under its claim, and says how it went.
+    pub(crate) fn check(&mut self, claim: &str, result: Result<()>) {
+        match result {
+            Ok(()) => {
+                self.passed += 1;
+                println!("ok      {claim}");
+            }
+            Err(error) => {
+                self.failed += 1;
+                println!("FAILED  {claim}: {error:#}");
+            }
+        }
+    }
+
+    /// Counts what one line of a test run's output tells; most lines tell nothing.
+    pub(crate) fn on_line(&mut self, line: &str) {
+        let Some((_, counts)) = line.split_once("test result: ") else { return };
+        for part in counts.split(['.', ';']) {
+            let mut words = part.split_whitespace();
+            let (Some(count), Some(what)) = (words.next(), words.next()) else { continue };
+            let Ok(count) = count.parse::<u32>() else { continue };
+            match what {
+                "passed" => self.passed += count,
+                "failed" => self.failed += count,
+                "ignored" => self.ignored += count,
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+}
+
+impl Display for Step {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let name = self.name;
+        let seconds = self.took.as_secs_f64();
+        match &self.outcome {
+            Outcome::Passed => write!(formatter, "ok        {name} ({seconds:.1} s)"),
+            Outcome::Failed(why) => write!(formatter, "FAILED    {name} ({seconds:.1} s): {why}"),
+            Outcome::LeftOut(why) => write!(formatter, "left out  {name}: {why}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn the_totals_of_every_test_binary_are_added() {
+        let mut tally = Tally::default();
+        tally.on_line("running 3 tests");
+        tally.on_line(
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; \
+             finished in 0.01s",
+        );
+        tally.on_line("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured");
+        assert_eq!(tally, Tally { passed: 15, failed: 2, ignored: 1 });
+    }
+
+    #[test]
+    fn a_step_that_breaks_fails_the_run_and_later_steps_still_count() {
+        let mut report = Report::new();
+        report.step("first", |_| Err(anyhow!("no such file")));
+        report.step("second", |tally| {
+            tally.check("two is two", Ok(()));
+            Ok(())
+        });
+        assert!(report.summary().contains("FAILED    first"), "{}", report.summary());
+        assert!(report.summary().ends_with("\n1 passed, 1 failed"), "{}", report.summary());
+        assert!(report.close().is_err());
+    }
+
+    #[test]
+    fn a_failed_check_fails_its_step() {
+        let mut report = Report::new();
+        report.step("checks", |tally| {
+            tally.check("one is two", Err(anyhow!("it is not")));
+            Ok(())
+        });
+        assert!(report.close().is_err());
+    }
+
+    #[test]
+    fn an_ignored_test_fails_its_step() {
+        let mut report = Report::new();
+        report.step("tests", |tally| {
+            tally.on_line("test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured");
+            Ok(())
+        });
+        assert!(report.close().is_err());
+    }
+
+    #[test]
+    fn a_step_left_out_is_named_with_its_reason() {
+        let mut report = Report::new();
+        report.leave_out("evidence", "needs curl");
+        assert!(report.summary().starts_with("left out  evidence: needs curl\n"));
+        assert!(report.close().is_ok());
+    }
+}

@@ -1,0 +1,184 @@
+//! Decides which package may depend on which, dev- and build-dependencies included.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::Complaint;
+use super::json::Json;
+use super::rooms::{self, ROOMS};
+use crate::{places, process};
+
+/// Folders beside the rooms that hold packages; they may see all, and nobody may see them.
+const OUTSIDE: [&str; 2] = ["bench", "xtask"];
+
+/// A package of the workspace.
+pub(super) struct Package {
+    name: String,
+    /// Its folder, from the top of the checkout.
+    folder: String,
+    needs: Vec<Need>,
+}
+
+/// A dependency that lies in this checkout.
+struct Need {
+    /// The folder needed, from the top of the checkout.
+    folder: String,
+    optional: bool,
+}
+
+/// The packages of the workspace, as cargo itself understands the manifests.
+pub(super) fn packages() -> Result<Vec<Package>> {
+    let mut command = Command::new("cargo");
+    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    let output = command.current_dir(places::root()).output().context("cannot start cargo")?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        bail!("{told}\nfailed; to repeat: {}", process::shown(&command));
+    }
+    let metadata = Json::read(&String::from_utf8(output.stdout)?)?;
+    let root = metadata.member("workspace_root").text().context("cargo names no root")?;
+    metadata.member("packages").elements().iter().map(|json| Package::read(json, root)).collect()
+}
+
+/// Every edge that is not in the table of rooms is told.
+pub(super) fn check(packages: &[Package]) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for package in packages {
+        let mut complain = |what: String| {
+            let path = format!("{}/Cargo.toml", package.folder);
+            complaints.push(Complaint { path, line: 0, what });
+        };
+        if OUTSIDE.contains(&package.folder.as_str()) {
+            continue;
+        }
+        let Some(room) = package.folder.strip_prefix("crates/").and_then(rooms::of_folder) else {
+            complain("no such room is planned; the list is in xtask/src/tidy/rooms.rs".to_owned());
+            continue;
+        };
+        if package.name != room.package() {
+            complain(format!("the package must be named {}", room.package()));
+        }
+        for need in &package.needs {
+            let seen = need.folder.strip_prefix("crates/").unwrap_or(&need.folder);
+            let optional = format!("{seen}?");
+            if room.may_see.contains(&optional.as_str()) {
+                if !need.optional {
+                    complain(format!("{} may see {seen} only as an option", room.folder));
+                }
+            } else if !room.may_see.contains(&seen) {
+                complain(format!("{} must not see {seen}", room.folder));
+            }
+        }
+    }
+    complaints.extend(cycles());
+    complaints
+}
+
+/// The table itself must be a tree that can be built from the leaves up.
+fn cycles() -> Option<Complaint> {
+    let mut left: Vec<_> = ROOMS.iter().collect();
+    loop {
+        let before = left.len();
+        let names: Vec<_> = left.iter().map(|room| room.folder).collect();
+        left.retain(|room| {
+            room.may_see.iter().any(|seen| names.contains(&seen.trim_end_matches('?')))
+        });
+        if left.is_empty() {
+            return None;
+        }
+        if left.len() == before {
+            let what = format!("the rooms see each other in a circle: {}", names.join(", "));
+            let path = "xtask/src/tidy/rooms.rs".to_owned();
+            return Some(Complaint { path, line: 0, what });
+        }
+    }
+}
+
+impl Package {
+    fn read(json: &Json, root: &str) -> Result<Self> {
+        let name = json.member("name").text().context("a package has no name")?;
+        let manifest = json.member("manifest_path").text().context("a package has no manifest")?;
+        let folder = manifest.trim_end_matches("Cargo.toml");
+        let needs = json.member("dependencies").elements().iter().filter_map(|need| {
+            // Only what lies in a folder has a path; the rest comes from a registry.
+            let path = need.member("path").text()?;
+            let optional = need.member("optional") == &Json::Bool(true);
+            Some(Need { folder: beneath(root, path), optional })
+        });
+        Ok(Self { name: name.to_owned(), folder: beneath(root, folder), needs: needs.collect() })
+    }
+}
+
+fn beneath(root: &str, path: &str) -> String {
+    path.strip_prefix(root).unwrap_or(path).trim_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_of_the_table_stands() {
+        check("crates/files", "bine-files", &[("crates/pipeline", false)], &[]);
+    }
+
+    #[test]
+    fn an_edge_that_is_not_in_the_table_is_refused() {
+        let told = ["crates/pipeline/Cargo.toml: pipeline must not see html"];
+        check("crates/pipeline", "bine-pipeline", &[("crates/html", false)], &told);
+    }
+
+    #[test]
+    fn no_room_sees_what_lies_outside_the_rooms() {
+        let told = ["crates/http/Cargo.toml: http must not see bench"];
+        check("crates/http", "bine-http", &[("bench", false)], &told);
+    }
+
+    #[test]
+    fn heavy_guests_of_the_program_stay_optional() {
+        let told = ["crates/cli/Cargo.toml: cli may see script only as an option"];
+        check("crates/cli", "bine-cli", &[("crates/script", false)], &told);
+        check("crates/cli", "bine-cli", &[("crates/script", true)], &[]);
+    }
+
+    #[test]
+    fn a_room_that_nobody_planned_is_refused() {
+        let told = "no such room is planned; the list is in xtask/src/tidy/rooms.rs";
+        check("crates/common", "bine-common", &[], &[&format!("crates/common/Cargo.toml: {told}")]);
+        check("helpers", "helpers", &[], &[&format!("helpers/Cargo.toml: {told}")]);
+    }
+
+    #[test]
+    fn a_package_is_named_after_its_room() {
+        let told = ["crates/http/Cargo.toml: the package must be named bine-http"];
+        check("crates/http", "http", &[], &told);
+    }
+
+    #[test]
+    fn bench_sees_all() {
+        check("bench", "bine-bench", &[("crates/http", false), ("crates/cli", false)], &[]);
+    }
+
+    #[test]
+    fn a_renamed_dev_dependency_is_still_an_edge() {
+        let json = r#"{"name": "bine-http", "manifest_path": "/c/crates/http/Cargo.toml",
+            "dependencies": [{"name": "bine-html", "rename": "markup", "kind": "dev",
+            "optional": false, "path": "/c/crates/html"}, {"name": "httparse"}]}"#;
+        let package = Package::read(&Json::read(json).expect("it is JSON"), "/c");
+        let complaints = super::check(&[package.expect("it is a package")]);
+        let told: Vec<_> = complaints.iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["crates/http/Cargo.toml: http must not see html"]);
+    }
+
+    fn check(folder: &str, name: &str, needs: &[(&str, bool)], expected: &[&str]) {
+        let need = |(folder, optional): &(&str, bool)| Need {
+            folder: (*folder).to_owned(),
+            optional: *optional,
+        };
+        let needs = needs.iter().map(need).collect();
+        let package = Package { name: name.to_owned(), folder: folder.to_owned(), needs };
+        let told: Vec<_> = super::check(&[package]).iter().map(ToString::to_string).collect();
+        assert_eq!(told, expected);
+    }
+}

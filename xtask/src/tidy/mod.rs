@@ -1,0 +1,166 @@
+//! Decides which rules of the repository are tests, and runs them over every file of the checkout.
+//!
+//! A rule is a function from a [`Tree`] to complaints; each has a test with a bad sample beside it.
+
+use std::fmt::{self, Display, Formatter};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use self::rust::Rust;
+use crate::places;
+
+mod attributes;
+mod documents;
+mod edges;
+mod functions;
+mod json;
+mod manifests;
+mod rooms;
+mod rust;
+mod source;
+mod unsafety;
+
+/// Folders that hold nothing of ours: what git, cargo and the fuzzer keep.
+const FOREIGN_FOLDERS: [&str; 5] = [".git", "target", "artifacts", "coverage", "corpus"];
+
+/// Every text file of the checkout.
+struct Tree {
+    files: Vec<File>,
+}
+
+/// One text file.
+struct File {
+    /// From the top of the checkout, with slashes.
+    path: String,
+    text: String,
+    /// The same text with comments and literals told apart; only for Rust.
+    rust: Option<Rust>,
+}
+
+/// A rule broken at a place.
+struct Complaint {
+    path: String,
+    /// Counted from one; zero where the whole file is meant.
+    line: usize,
+    what: String,
+}
+
+/// Tells every broken rule, and fails when there is one.
+pub(crate) fn run() -> Result<()> {
+    let complaints = complaints()?;
+    for complaint in &complaints {
+        println!("{complaint}");
+    }
+    match complaints.len() {
+        0 => Ok(()),
+        1 => bail!("one rule is broken; CONTRIBUTING.md tells them"),
+        count => bail!("{count} rules are broken; CONTRIBUTING.md tells them"),
+    }
+}
+
+fn complaints() -> Result<Vec<Complaint>> {
+    let tree = Tree::read(places::root())?;
+    let packages = edges::packages()?;
+    let mut complaints = edges::check(&packages);
+    for rule in [source::check, manifests::check, documents::check] {
+        rule(&tree, &mut complaints);
+    }
+    complaints.sort_by(|one, other| (&one.path, one.line).cmp(&(&other.path, other.line)));
+    Ok(complaints)
+}
+
+impl Tree {
+    fn read(root: &Path) -> Result<Self> {
+        let mut tree = Self { files: Vec::new() };
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                let name = entry.file_name();
+                if kind.is_dir() && !FOREIGN_FOLDERS.iter().any(|foreign| name == *foreign) {
+                    folders.push(entry.path());
+                } else if kind.is_file() {
+                    let path = entry.path();
+                    // Bytes that are no text (a picture, a seed for the fuzzer) have no rules.
+                    let Ok(text) = String::from_utf8(fs::read(&path)?) else { continue };
+                    let path = path.strip_prefix(root).expect("found beneath the root");
+                    tree.files.push(File::new(&path.to_string_lossy(), text));
+                }
+            }
+        }
+        Ok(tree)
+    }
+
+    fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// Whether a file or a folder with files in it lies at this path.
+    fn holds(&self, path: &str) -> bool {
+        let path = path.trim_end_matches('/');
+        self.files.iter().any(|file| {
+            file.path
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+}
+
+impl File {
+    fn new(path: &str, text: String) -> Self {
+        let rust = has_extension(path, "rs").then(|| Rust::read(&text));
+        Self { path: path.to_owned(), text, rust }
+    }
+
+    fn complain(&self, complaints: &mut Vec<Complaint>, line: usize, what: impl Into<String>) {
+        complaints.push(Complaint { path: self.path.clone(), line, what: what.into() });
+    }
+}
+
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|found| found == extension)
+}
+
+impl Display for Complaint {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(formatter, "{}: {}", self.path, self.what),
+            line => write!(formatter, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// Checks a rule over a tree made up of (path, text), and compares what it says, line by line.
+#[cfg(test)]
+fn check(rule: fn(&Tree, &mut Vec<Complaint>), files: &[(&str, &str)], expected: &[&str]) {
+    let files = files.iter().map(|(path, text)| File::new(path, (*text).to_owned())).collect();
+    let mut complaints = Vec::new();
+    rule(&Tree { files }, &mut complaints);
+    let told: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    assert_eq!(told, expected);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_keeps_its_own_rules() {
+        let told: Vec<String> = complaints()
+            .expect("the checkout can be read")
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert!(told.is_empty(), "\n{}", told.join("\n"));
+    }
+
+    #[test]
+    fn a_folder_is_held_when_a_file_lies_in_it() {
+        let files = vec![File::new("docs/guide/first.md", String::new())];
+        let tree = Tree { files };
+        assert!(tree.holds("docs/guide") && tree.holds("docs/") && !tree.holds("docs/gui"));
+    }
+}
