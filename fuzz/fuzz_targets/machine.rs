@@ -6,14 +6,8 @@ use bine_http::{Event, Framing, Limits, Machine, Phase};
 use libfuzzer_sys::fuzz_target;
 
 /// Small enough for the fuzzer to reach each of them.
-const LIMITS: Limits = Limits {
-    head: 256,
-    fields: 6,
-    target: 64,
-    body: 64,
-    chunk_extension: 8,
-    chunk_extensions: 16,
-};
+const LIMITS: Limits =
+    Limits { head: 256, fields: 6, target: 64, body: 64, chunk_extension: 8, chunk_extensions: 16 };
 
 // The first two bytes choose the splits, the rest is the input.
 fuzz_target!(|bytes: &[u8]| {

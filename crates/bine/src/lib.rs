@@ -1,1 +1,79 @@
-//! (to be written)
+//! Bine: one small, very fast server for live web applications. This is the front door: everything
+//! that a program needs to say what it serves.
+//!
+//! ```no_run
+//! use bine::{App, Page, Query, Text, html, page};
+//!
+//! #[page("/hello")]
+//! async fn hello(name: Query<Text>) -> impl Page {
+//!     html!(<h1>Hello {name}</h1>)
+//! }
+//!
+//! fn main() -> bine::Exit {
+//!     App::new().page(hello).run()
+//! }
+//! ```
+
+mod app;
+mod arguments;
+mod asset;
+mod choices;
+mod exit;
+mod program;
+mod request;
+mod respond;
+mod route;
+mod text;
+
+pub use app::App;
+pub use arguments::{Argument, Arguments, FromText, Query, Rejection};
+pub use bine_html::{AttributeValue, Page, Raw, Render, Writer, raw};
+pub use bine_http::{Method, Status};
+pub use bine_macros::page;
+pub use bine_pipeline::timeout;
+pub use choices::Choices;
+pub use exit::Exit;
+pub use request::{Body, Request};
+pub use respond::{Dress, Dressed, Respond, Response};
+pub use text::Text;
+
+/// What the pipeline offers to programs that bring their own scheduler or look at a peer.
+pub use bine_pipeline::{Address, Peer, Settings, scheduler};
+
+/// Makes a page of markup that looks like the HTML it becomes.
+///
+/// ```
+/// use bine::{Page, html};
+///
+/// fn greeting(name: &str) -> impl Page {
+///     html! {
+///         <p class="greeting">
+///             Hello {name}{if name.is_empty() { nobody }}!
+///         </p>
+///     }
+/// }
+/// # let mut out = Vec::new();
+/// # greeting("a<b").write(&mut bine::Writer::new(&mut out));
+/// # assert_eq!(out, br#"<p class="greeting">Hello a&lt;b!</p>"#);
+/// ```
+///
+/// Elements, attributes and text stand as in HTML; text that Rust cannot read as words, like
+/// `"it's"`, stands in quotes. `{expression}` shows a value, escaped. `{for p in e { .. }}`,
+/// `{if c { .. } else { .. }}` and `{match e { p => { .. } }}` hold markup in their braces. What a
+/// page shows moves into it; what must be awaited is bound to a name before.
+#[macro_export]
+macro_rules! html {
+    ($($markup:tt)*) => { $crate::__macros::__html!([$crate] $($markup)*) };
+}
+
+#[doc(hidden)]
+pub use bine_macros as __macros;
+
+/// What macros write; no program names it.
+#[doc(hidden)]
+pub mod __private {
+    pub use bine_html as html;
+
+    pub use crate::arguments::{Argument, Arguments};
+    pub use crate::route::{Endpoint, Route};
+}

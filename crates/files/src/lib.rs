@@ -1,1 +1,18 @@
-//! (to be written)
+//! Files: which one a path means, that it lies beneath the root, and what is kept of it in memory.
+//!
+//! A [`Root`] is shared by all threads; each thread asks through [`Files`] of its own. Start reading there,
+//! then [`Root`] and the rule of names it keeps.
+#![forbid(unsafe_code)]
+
+mod cache;
+mod description;
+mod files;
+mod location;
+mod media;
+mod name;
+mod open;
+mod root;
+mod small;
+
+pub use files::Files;
+pub use root::Root;

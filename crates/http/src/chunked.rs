@@ -161,16 +161,17 @@ impl Trailers {
         loop {
             let rest = &input[done..];
             let seen = self.seen as usize;
+            let left = limits.head.saturating_sub(self.bytes) as usize;
             let Some(end) = line::line_feed(&rest[seen..]) else {
                 // The line cannot end within the limit any more.
-                if rest.len() >= (limits.head - self.bytes) as usize {
+                if rest.len() >= left {
                     return Err(PeerFault::HeadTooLarge);
                 }
                 self.seen = rest.len() as u32;
                 return Ok((done, false));
             };
             let length = seen + end + 1;
-            if length > (limits.head - self.bytes) as usize {
+            if length > left {
                 return Err(PeerFault::HeadTooLarge);
             }
             let line = line::end(&rest[..length])?;
@@ -180,7 +181,7 @@ impl Trailers {
             if line.is_empty() {
                 return Ok((done, true));
             }
-            if self.fields == limits.fields {
+            if self.fields >= limits.fields {
                 return Err(PeerFault::TooManyFields);
             }
             self.fields += 1;

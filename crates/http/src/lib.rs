@@ -33,5 +33,5 @@ pub use known::Known;
 pub use limits::Limits;
 pub use machine::{Event, Machine, Phase, Step};
 pub use method::Method;
-pub use reply::{Body, Finished, Paused, Reply, continue_100};
+pub use reply::{Body, Finished, Reply, continue_100};
 pub use status::Status;

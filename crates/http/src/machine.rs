@@ -204,12 +204,68 @@ fn skip_blank_lines(input: &[u8], blank: &mut u8) -> Result<usize, PeerFault> {
 
 #[cfg(test)]
 mod tests {
-    use super::Machine;
+    use alloc::format;
+
+    use super::{Event, Machine, Phase};
+    use crate::fault::PeerFault;
     use crate::head::HeadIndex;
+    use crate::limits::Limits;
 
     #[test]
     fn an_idle_connection_costs_little() {
         assert!(size_of::<Machine>() <= 32);
         assert!(size_of::<HeadIndex>() <= 48);
+    }
+
+    #[test]
+    fn the_phases_follow_a_request() {
+        let limits = Limits::default();
+        let mut machine = Machine::new();
+        assert_eq!(machine.phase(), Phase::Head);
+        machine.receive(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", &limits);
+        assert_eq!(machine.phase(), Phase::Body);
+        assert!(matches!(machine.receive(b"x", &limits).event, Event::Body(b"x")));
+        // The end needs no further byte, but it must be asked for.
+        assert_eq!(machine.phase(), Phase::Body);
+        assert!(matches!(machine.receive(b"", &limits).event, Event::End));
+        assert_eq!(machine.phase(), Phase::Head);
+    }
+
+    #[test]
+    fn behind_the_end_everything_is_discarded() {
+        let mut machine = Machine::new();
+        machine.end();
+        let step = machine.receive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default());
+        assert_eq!(step.consumed, 27);
+        assert!(matches!(step.event, Event::More));
+        assert_eq!(machine.phase(), Phase::Ended);
+    }
+
+    #[test]
+    fn wider_limits_take_more_fields_than_are_usual() {
+        let limits = Limits { fields: 300, ..Limits::default() };
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(299));
+        let event = Machine::new().receive(head.as_bytes(), &limits).event;
+        assert!(matches!(event, Event::Head(head) if head.fields().count() == 300));
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(300));
+        let event = Machine::new().receive(head.as_bytes(), &limits).event;
+        assert!(matches!(event, Event::Fault(PeerFault::TooManyFields)));
+    }
+
+    #[test]
+    fn limits_may_shrink_while_a_head_or_trailers_come() {
+        let small = Limits { head: 8, fields: 0, ..Limits::default() };
+        let mut machine = Machine::new();
+        let half = b"GET / HTTP/1.1\r\nHost: a\r\nB: ";
+        machine.receive(half, &Limits::default());
+        let event = machine.receive(half, &small).event;
+        assert!(matches!(event, Event::Fault(PeerFault::HeadTooLarge)));
+
+        let mut machine = Machine::new();
+        let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        machine.receive(head, &Limits::default());
+        machine.receive(b"0\r\nA: bcdefgh\r\n", &Limits::default());
+        let event = machine.receive(b"A", &small).event;
+        assert!(matches!(event, Event::Fault(PeerFault::HeadTooLarge)));
     }
 }

@@ -37,12 +37,17 @@ impl Progress {
         bytes: &'b [u8],
         limits: &Limits,
     ) -> Result<Option<Head<'b>>, PeerFault> {
-        let limit = limits.head as usize;
+        // What was looked at under wider limits, before a reload, is not taken back.
+        let limit = limits.head.max(self.seen) as usize;
         let within = &bytes[..bytes.len().min(limit)];
-        if self.seen == 0
-            && let Some(head) = whole(within, limits)
-        {
-            return head.map(Some);
+        if self.seen == 0 {
+            // A hello of TLS may hold no line feed; its peer should not wait for one.
+            if !within.first().is_some_and(|first| line::is_token(&[*first])) {
+                return Err(PeerFault::MethodSyntax);
+            }
+            if let Some(head) = whole(within, limits) {
+                return head.map(Some);
+            }
         }
         match self.walk(within, limits)? {
             Some(length) => match whole(&within[..length], limits) {
@@ -65,7 +70,7 @@ impl Progress {
                 request_line(line, limits)?;
             } else if line.is_empty() {
                 return Ok(Some(end));
-            } else if self.fields == limits.fields {
+            } else if self.fields >= limits.fields {
                 return Err(PeerFault::TooManyFields);
             } else {
                 self.fields += 1;

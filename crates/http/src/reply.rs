@@ -46,27 +46,17 @@ pub struct Reply<'o> {
 
 /// The content of a response, being appended behind its head.
 ///
-/// Append to [`out`](Self::out). Whenever the buffer is large enough to be sent, [`spill`](Self::spill) it,
-/// or [`pause`](Self::pause) to wait; [`finish`](Self::finish) at the end. For HEAD, and for a status that has
-/// no content, all of this works the same and what was appended is cut off again.
+/// Append it to the buffer that the [`Reply`] began in; it borrows nothing, so a page writer may have the buffer
+/// to itself. Whenever the buffer is large enough to be sent, [`spill`](Self::spill) it; [`finish`](Self::finish)
+/// at the end. For HEAD, and for a status that has no content, all of this works the same and what was appended is
+/// cut off again.
 #[derive(Debug)]
 #[must_use = "a body that is not finished has no length"]
-pub struct Body<'o> {
-    out: &'o mut Vec<u8>,
+pub struct Body {
     delimiter: Delimiter,
     close: bool,
     /// Where the content of this piece begins in `out`.
     piece: usize,
-}
-
-/// A response between two pieces of its content: all that is in the buffer may be sent.
-///
-/// It borrows nothing, so a connection may keep it while it waits for its peer or for more content.
-#[derive(Clone, Copy, Debug)]
-#[must_use = "a paused body must be resumed to be finished"]
-pub struct Paused {
-    delimiter: Delimiter,
-    close: bool,
 }
 
 /// A response that is complete in its buffer.
@@ -146,33 +136,25 @@ impl<'o> Reply<'o> {
     }
 
     /// Ends the head for content of this length that somebody else sends, such as a file.
-    pub fn length(self, content_length: u64) {
-        // RFC 9110 section 8.6 forbids the field for 1xx and 204; for 304 it would be the length of the 200.
-        if !self.status.is_bare() {
-            self.out.extend_from_slice(b"Content-Length: ");
-            self.out.extend_from_slice(Decimal::of(content_length).digits());
-            self.out.extend_from_slice(b"\r\n");
-        }
-        self.out.extend_from_slice(b"\r\n");
+    pub fn length(mut self, content_length: u64) {
+        self.end(content_length);
     }
 
     /// Ends the head of a response without content.
-    pub fn empty(self) {
-        self.length(0);
+    pub fn empty(mut self) {
+        self.end(0);
     }
 
     /// Ends the head and appends the whole content.
-    pub fn whole(self, content: &[u8]) {
-        let has_content = self.exchange.method != Method::Head && !self.status.is_bare();
-        let Self { out, .. } = self;
-        Reply { out: &mut *out, ..self }.length(content.len() as u64);
-        if has_content {
-            out.extend_from_slice(content);
+    pub fn whole(mut self, content: &[u8]) {
+        self.end(content.len() as u64);
+        if self.exchange.method != Method::Head && !self.status.is_bare() {
+            self.out.extend_from_slice(content);
         }
     }
 
     /// Ends the head for content whose length is not yet known.
-    pub fn body(self) -> Body<'o> {
+    pub fn body(self) -> Body {
         let delimiter = if self.status.is_bare() {
             Delimiter::Head
         } else {
@@ -182,83 +164,82 @@ impl<'o> Reply<'o> {
             Delimiter::Slot { at, exchange: self.exchange, kept: self.kept }
         };
         self.out.extend_from_slice(b"\r\n");
-        Body { piece: self.out.len(), out: self.out, delimiter, close: !self.exchange.keep_alive }
+        Body { piece: self.out.len(), delimiter, close: !self.exchange.keep_alive }
+    }
+
+    fn end(&mut self, content_length: u64) {
+        // RFC 9110 section 8.6 forbids the field for 1xx and 204; for 304 it would be the length of the 200.
+        if !self.status.is_bare() {
+            self.out.extend_from_slice(b"Content-Length: ");
+            self.out.extend_from_slice(Decimal::of(content_length).digits());
+            self.out.extend_from_slice(b"\r\n");
+        }
+        self.out.extend_from_slice(b"\r\n");
     }
 }
 
-impl Body<'_> {
-    /// The buffer, to append content to. What is in it already must stay.
-    pub const fn out(&mut self) -> &mut Vec<u8> {
-        self.out
-    }
-
-    /// Makes all that is in the buffer ready to be sent and lets `drain` send it.
+impl Body {
+    /// Makes all that is in `out` ready to be sent and lets `drain` send it.
     ///
     /// What `drain` leaves in the buffer, to be sent later, must be the end of what it found.
-    pub fn spill(&mut self, drain: impl FnOnce(&mut Vec<u8>)) {
-        self.end_piece();
-        drain(self.out);
-        self.begin_piece();
-    }
-
-    /// Makes all that is in the buffer ready to be sent and lets go of the buffer.
-    pub fn pause(mut self) -> Paused {
-        self.end_piece();
-        Paused { delimiter: self.delimiter, close: self.close }
+    pub fn spill(&mut self, out: &mut Vec<u8>, drain: impl FnOnce(&mut Vec<u8>)) {
+        self.end_piece(out);
+        drain(out);
+        self.begin_piece(out);
     }
 
     /// Ends the content.
-    pub fn finish(mut self) -> Finished {
-        let length = (self.out.len() - self.piece) as u64;
+    pub fn finish(mut self, out: &mut Vec<u8>) -> Finished {
+        let length = (out.len() - self.piece) as u64;
         match self.delimiter {
             Delimiter::Slot { at, exchange, .. } if length <= SLOT_MOST => {
                 let length = Decimal::of(length);
                 let end = at + SLOT.len();
-                self.out[end - length.digits().len()..end].copy_from_slice(length.digits());
+                out[end - length.digits().len()..end].copy_from_slice(length.digits());
                 if exchange.method == Method::Head {
-                    self.out.truncate(self.piece);
+                    out.truncate(self.piece);
                 }
             }
             _ => {
-                self.end_piece();
+                self.end_piece(out);
                 if matches!(self.delimiter, Delimiter::Chunks) {
-                    self.out.extend_from_slice(b"0\r\n\r\n");
+                    out.extend_from_slice(b"0\r\n\r\n");
                 }
             }
         }
         Finished { close: self.close }
     }
 
-    fn end_piece(&mut self) {
+    fn end_piece(&mut self, out: &mut Vec<u8>) {
         match self.delimiter {
             Delimiter::Slot { at, exchange, kept } => {
-                self.outgrow(at, exchange, kept);
+                self.outgrow(out, at, exchange, kept);
                 if matches!(self.delimiter, Delimiter::Chunks) {
-                    self.end_chunk(0);
+                    self.end_chunk(out, 0);
                 }
             }
-            Delimiter::Chunks => self.end_chunk(CHUNK_LINE.len()),
+            Delimiter::Chunks => self.end_chunk(out, CHUNK_LINE.len()),
             Delimiter::Close | Delimiter::Head => {}
         }
         if matches!(self.delimiter, Delimiter::Head) {
-            self.out.truncate(self.piece);
+            out.truncate(self.piece);
         }
     }
 
-    fn begin_piece(&mut self) {
+    fn begin_piece(&mut self, out: &mut Vec<u8>) {
         if matches!(self.delimiter, Delimiter::Chunks) {
-            self.out.extend_from_slice(CHUNK_LINE);
+            out.extend_from_slice(CHUNK_LINE);
         }
-        self.piece = self.out.len();
+        self.piece = out.len();
     }
 
     /// Gives up the slot: the length will not be known before the head is sent.
-    fn outgrow(&mut self, slot: usize, exchange: Exchange, kept: Option<usize>) {
+    fn outgrow(&mut self, out: &mut Vec<u8>, slot: usize, exchange: Exchange, kept: Option<usize>) {
         let instead = match exchange.version {
             Version::Http11 => CHUNKED,
             Version::Http10 => CLOSE,
         };
-        self.out[slot..slot + SLOT.len()].copy_from_slice(instead);
+        out[slot..slot + SLOT.len()].copy_from_slice(instead);
         self.delimiter = match (exchange.method, exchange.version) {
             (Method::Head, _) => Delimiter::Head,
             (_, Version::Http11) => Delimiter::Chunks,
@@ -267,34 +248,25 @@ impl Body<'_> {
         if exchange.version == Version::Http10 {
             self.close = true;
             if let Some(at) = kept {
-                self.out[at..at + KEPT.len()].copy_from_slice(NOT_KEPT);
+                out[at..at + KEPT.len()].copy_from_slice(NOT_KEPT);
             }
         }
     }
 
     /// Makes the piece a chunk: its size goes into the `room` before it. The first one has none, so it moves.
-    fn end_chunk(&mut self, room: usize) {
-        let length = self.out.len() - self.piece;
+    fn end_chunk(&self, out: &mut Vec<u8>, room: usize) {
+        let length = out.len() - self.piece;
         let line = self.piece - room..self.piece;
         if length == 0 {
             // A chunk of size zero would end the content.
-            self.out.truncate(line.start);
+            out.truncate(line.start);
             return;
         }
         // Eight digits say 4 GiB; a larger piece gets sixteen and moves.
         let digits = if length >> 32 == 0 { 8 } else { 16 };
         let size = (0..digits).rev().map(|digit| b"0123456789abcdef"[length >> (digit * 4) & 15]);
-        self.out.splice(line, size.chain(*b"\r\n"));
-        self.out.extend_from_slice(b"\r\n");
-    }
-}
-
-impl Paused {
-    /// Goes on behind whatever is in the buffer, which may be another one.
-    pub fn resume(self, out: &mut Vec<u8>) -> Body<'_> {
-        let mut body = Body { piece: out.len(), out, delimiter: self.delimiter, close: self.close };
-        body.begin_piece();
-        body
+        out.splice(line, size.chain(*b"\r\n"));
+        out.extend_from_slice(b"\r\n");
     }
 }
 

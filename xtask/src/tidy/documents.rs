@@ -38,6 +38,7 @@ pub(super) fn check(tree: &Tree, complaints: &mut Vec<Complaint>) {
         }
     }
     shows_code_that_runs(tree, complaints);
+    keeps_its_promises(tree, complaints);
     for map in MAPS {
         captions_every_room(map, tree, complaints);
     }
@@ -87,6 +88,28 @@ fn shows_code_that_runs(tree: &Tree, complaints: &mut Vec<Complaint>) {
     let page = behind.split("```").next().unwrap_or_default();
     if !tree.file(EXAMPLE).is_some_and(|example| example.text.contains(page)) {
         readme.complain(complaints, 0, format!("its page is not, word for word, in {EXAMPLE}"));
+    }
+}
+
+/// A promise that counts as kept names what shows it; what looks like a test's name is one.
+fn keeps_its_promises(tree: &Tree, complaints: &mut Vec<Complaint>) {
+    let Some(parity) = tree.file("docs/parity.md") else { return };
+    for (number, line) in parity.text.lines().enumerate() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, promise, _, shown_by, "yes", _] = cells[..] else { continue };
+        if shown_by.is_empty() {
+            parity.complain(complaints, number + 1, format!("nothing shows `{promise}`"));
+        }
+        let tests = shown_by.split('`').skip(1).step_by(2).filter(|name| {
+            name.contains('_') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        });
+        for test in tests {
+            let declaration = format!("fn {test}(");
+            let mut rust = tree.files.iter().filter_map(|file| file.rust.as_ref());
+            if !rust.any(|rust| rust.code.contains(&declaration)) {
+                parity.complain(complaints, number + 1, format!("there is no test `{test}`"));
+            }
+        }
     }
 }
 
@@ -166,6 +189,15 @@ mod tests {
         check(super::check, &[readme, (EXAMPLE, "//! A.\n\nfn main() {}\n")], &[]);
         let told = ["README.md: its page is not, word for word, in examples/hello.rs"];
         check(super::check, &[readme, (EXAMPLE, "//! A.\n\nfn main() { run() }\n")], &told);
+    }
+
+    #[test]
+    fn a_promise_without_its_test_is_caught() {
+        let parity = "| a | 1 | | yes |\n| b | 1 | `c_d`, `e_f` | yes |\n| g | 1 | | not yet |\n";
+        let files = [("docs/parity.md", parity), ("h.rs", "//! H.\nfn c_d() {}\n// fn e_f() {}\n")];
+        let told =
+            ["docs/parity.md:1: nothing shows `a`", "docs/parity.md:2: there is no test `e_f`"];
+        check(super::check, &files, &told);
     }
 
     #[test]

@@ -28,9 +28,6 @@ pub(super) const ROOMS: [Room; 13] = [
     room("cli", &["bine", "script?", "cluster?"]),
 ];
 
-/// Outside the rooms, the paths that may say `unsafe`, as prefixes: an allocator that counts cannot do without.
-pub(super) const UNSAFE_ELSEWHERE: [&str; 1] = ["bench/src/bin/allocations"];
-
 /// The room of this folder.
 pub(super) fn of_folder(folder: &str) -> Option<&'static Room> {
     ROOMS.iter().find(|room| room.folder == folder)

@@ -25,7 +25,7 @@ vectors! {
     a_method_that_is_no_token_is_refused: format!("G(T /{TAIL}") => "400 method is not a token";
     an_empty_method_is_refused: format!(" /{TAIL}") => "400 method is not a token";
     a_tab_is_no_space: "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n" => "400 method is not a token";
-    a_hello_of_tls_is_refused_at_its_first_line_feed: b"\x16\x03\x01\x02\x00\x01\n" => "400 line feed without carriage return";
+    a_hello_of_tls_is_refused_at_its_first_byte: b"\x16" => "400 method is not a token";
 
     one_line_end_before_the_request_is_skipped: format!("\r\n{}", get("/")) => "GET / @a";
     four_line_ends_before_the_request_are_skipped: format!("\r\n\r\n\r\n\r\n{}", get("/")) => "GET / @a";

@@ -29,7 +29,10 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
     let step =
         connection.machine.receive(&context.scratch[input.clone()], &context.settings.limits);
     context.input.start += step.consumed;
-    context.fresh = !context.input.is_empty();
+    // The end of a body is told without another byte: only a machine between requests has
+    // nothing to say about nothing.
+    context.fresh =
+        !context.input.is_empty() || connection.machine.phase() == bine_http::Phase::Body;
     match step.event {
         Event::More => {
             context.fresh = false;

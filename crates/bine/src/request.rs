@@ -1,0 +1,85 @@
+//! Decides what a handler can ask of the whole request, and how it takes a body.
+
+use std::ops::Deref;
+
+use bine_http::Method;
+use bine_pipeline::{self as pipeline, Peer, Retained, Who};
+
+use crate::arguments::{Argument, Arguments, Rejection};
+
+/// The most body bytes that [`Body`] takes.
+const MOST_BODY: u64 = 1 << 20;
+
+/// The whole request, as an argument of a handler.
+///
+/// It is a copy of its own, so it may be kept across awaits and past the reply.
+#[derive(Clone, Debug)]
+pub struct Request(Retained);
+
+impl Request {
+    /// Its method.
+    pub fn method(&self) -> Method {
+        self.0.incoming().head.method()
+    }
+
+    /// The target as the peer sent it: path and query, undecoded.
+    pub fn target(&self) -> &str {
+        self.0.incoming().head.target()
+    }
+
+    /// The query as the peer sent it, without the `?`.
+    pub fn query(&self) -> Option<&str> {
+        self.0.incoming().head.query()
+    }
+
+    /// The first field called `name`, if it is UTF-8.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.0.incoming().head.field_text(name)
+    }
+
+    /// Where it came from.
+    pub fn peer(&self) -> Peer {
+        self.0.incoming().peer
+    }
+
+    /// Who asks, settled before the handler was chosen.
+    pub fn user(&self) -> &Who {
+        self.0.who()
+    }
+
+    /// When it arrived, in seconds since 1970.
+    pub fn arrival(&self) -> u64 {
+        self.0.incoming().arrival
+    }
+}
+
+impl Argument for Request {
+    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+        request.any_method = true;
+        Ok(Self(Retained::of(request.incoming)))
+    }
+}
+
+/// The request's whole body, up to a megabyte, as an argument of a handler. A longer one is
+/// answered 413 before it is read. A request without a body has an empty one.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Body(pub Vec<u8>);
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Argument for Body {
+    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+        request.any_method = true;
+        match request.incoming.body {
+            pipeline::Body::None => Ok(Self::default()),
+            pipeline::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
+            pipeline::Body::Here(bytes) => Ok(Self(bytes.to_vec())),
+        }
+    }
+}

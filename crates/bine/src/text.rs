@@ -1,0 +1,95 @@
+//! Decides how short texts travel: up to 24 bytes in place, so that a name in a query costs no
+//! allocation.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+
+use bine_html::{AttributeValue, Render, Writer};
+use compact_str::CompactString;
+
+/// Text that a handler receives. Up to 24 bytes are kept in place; it reads like a `&str`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Text(CompactString);
+
+impl Text {
+    /// The text as a slice.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(CompactString::new(text))
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        text.0.into()
+    }
+}
+
+impl AsRef<str> for Text {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
+impl Borrow<str> for Text {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl Render for Text {
+    #[inline]
+    fn render(&self, writer: &mut Writer<'_>) {
+        writer.text(self);
+    }
+}
+
+impl AttributeValue for Text {
+    fn write_attribute(&self, opening: &'static str, writer: &mut Writer<'_>) {
+        self.as_str().write_attribute(opening, writer);
+    }
+}

@@ -1,0 +1,150 @@
+//! Decides how a request for a file is answered.
+
+use std::sync::Arc;
+
+use bine_http::{Exchange, Method, Reply, Status};
+use bine_pipeline::{Answer, Clock, Incoming, Outgoing, log};
+
+use crate::cache::{Bounds, Cache};
+use crate::location;
+use crate::open::{OpenFile, OpenFiles};
+use crate::root::{Failure, Found, Root};
+use crate::small::SmallFile;
+
+/// What a file can be asked.
+const ALLOW: &str = "Allow: GET, HEAD\r\n";
+
+/// What one thread keeps of small files.
+const KEPT: Bounds = Bounds { files: 1024, bytes: 8 << 20 };
+/// How many large files one thread keeps open.
+const KEPT_OPEN: usize = 64;
+
+/// One thread's view of a [`Root`]: small files in memory, large ones open.
+///
+/// What a path means is looked up in the root at most once a second and thread. A file that was changed,
+/// replaced or removed is therefore served as it was for the rest of that second.
+#[derive(Debug)]
+pub struct Files {
+    root: Arc<Root>,
+    small: Cache,
+    large: OpenFiles,
+}
+
+impl Files {
+    /// A view that has seen nothing yet.
+    pub fn new(root: Arc<Root>) -> Self {
+        Self { root, small: Cache::new(KEPT), large: OpenFiles::new(KEPT_OPEN) }
+    }
+
+    /// Answers a request for `path`, which is decoded and begins with `/`. `None`: there is no such file, and
+    /// nothing was written.
+    ///
+    /// GET and HEAD get the file, OPTIONS is told of them, any other method is refused. A directory is its
+    /// `index.html`; without the slash at its end it is redirected there. A name with a dot in front is hidden,
+    /// but for `/.well-known/`.
+    pub fn respond(
+        &mut self,
+        path: &str,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Option<Answer> {
+        let second = clock.unix();
+        let mut blank = Blank { buffer: out.buffer, exchange: request.exchange, clock };
+        let answered = match request.exchange.method {
+            Method::Get | Method::Head => {
+                self.large.turn(second);
+                if let Some(file) = self.small.find(path)
+                    && file.is_fresh(second)
+                {
+                    return Some(file.write(blank.begin(Status::OK)));
+                }
+                if let Some(file) = self.large.find(path) {
+                    return Some(file.write(blank.begin(Status::OK), request.exchange.method));
+                }
+                self.look(path, request.head.query(), &mut blank)
+            }
+            _ => self.root.find(path).map(|_| decline(&mut blank)),
+        };
+        match answered {
+            Ok(answer) => Some(answer),
+            Err(Failure::Absent) => {
+                self.small.forget(path);
+                None
+            }
+            Err(Failure::System(error)) => {
+                log::error(format_args!("cannot look for the file {path:?}: {error}"));
+                Some(unavailable(&mut blank))
+            }
+        }
+    }
+
+    /// Answers with what lies on the disk now, and remembers it.
+    fn look(
+        &mut self,
+        path: &str,
+        query: Option<&str>,
+        blank: &mut Blank<'_>,
+    ) -> Result<Answer, Failure> {
+        let second = blank.clock.unix();
+        let (file, mut metadata) = match self.root.find(path)? {
+            Found::File(file, metadata) => (file, metadata),
+            Found::Directory => return Ok(redirect(blank, &location::of_directory(path, query))),
+        };
+        if let Some(known) = self.small.find(path)
+            && known.confirm(&metadata, second)
+        {
+            return Ok(known.write(blank.begin(Status::OK)));
+        }
+        if let Some(small) = SmallFile::read(path, &file, &mut metadata, second)? {
+            let answer = small.write(blank.begin(Status::OK));
+            self.small.keep(path, small);
+            return Ok(answer);
+        }
+        self.small.forget(path);
+        let large = OpenFile::new(path, file, &metadata, second);
+        let answer = large.write(blank.begin(Status::OK), blank.exchange.method);
+        self.large.keep(path, large);
+        Ok(answer)
+    }
+}
+
+/// A reply not yet begun.
+struct Blank<'a> {
+    buffer: &'a mut Vec<u8>,
+    exchange: Exchange,
+    clock: &'a Clock,
+}
+
+impl Blank<'_> {
+    fn begin(&mut self, status: Status) -> Reply<'_> {
+        Reply::begin(self.buffer, self.exchange, status, &self.clock.date())
+    }
+}
+
+/// Says what a file can be asked, to whom asked that or something else.
+fn decline(blank: &mut Blank<'_>) -> Answer {
+    let status = match blank.exchange.method {
+        Method::Options => Status::NO_CONTENT,
+        _ => Status::METHOD_NOT_ALLOWED,
+    };
+    let mut reply = blank.begin(status);
+    reply.constant(ALLOW);
+    reply.empty();
+    Answer::Written { close: false }
+}
+
+fn redirect(blank: &mut Blank<'_>, location: &str) -> Answer {
+    let mut reply = blank.begin(Status::MOVED_PERMANENTLY);
+    reply.field("Location", location).expect("a location is written in graphic ASCII alone");
+    reply.empty();
+    Answer::Written { close: false }
+}
+
+/// The file may well be there, so this is no 404.
+fn unavailable(blank: &mut Blank<'_>) -> Answer {
+    let mut reply = blank.begin(Status::SERVICE_UNAVAILABLE);
+    reply.constant("Retry-After: 1\r\n");
+    reply.empty();
+    Answer::Written { close: false }
+}

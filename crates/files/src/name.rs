@@ -1,0 +1,98 @@
+//! Decides which request paths may name a file at all, and which name beneath the root each one means.
+
+/// What a directory answers with.
+pub(crate) const INDEX: &str = "index.html";
+
+/// The one name with a dot in front that is meant for the public (RFC 8615).
+const WELL_KNOWN: &str = ".well-known";
+
+/// The name of a decoded path beneath the root. `None`: whatever lies there, it is not handed out.
+///
+/// A name that is empty or ends with a slash is a directory's. No segment is empty, so no path that
+/// passes begins with two slashes, and a redirect to it stays on this host.
+pub(crate) fn beneath_root(path: &str) -> Option<&str> {
+    let name = path.strip_prefix('/')?;
+    if name.is_empty() {
+        return Some(name);
+    }
+    let mut segments = name.strip_suffix('/').unwrap_or(name).split('/').enumerate();
+    segments.all(|(depth, segment)| is_public(segment, depth)).then_some(name)
+}
+
+/// Whether a name is that of a directory, and its [`INDEX`] is meant.
+pub(crate) fn is_directory(name: &str) -> bool {
+    name.is_empty() || name.ends_with('/')
+}
+
+/// A dot in front hides a file, and covers `.` and `..` too.
+fn is_public(segment: &str, depth: usize) -> bool {
+    if segment.starts_with('.') {
+        return depth == 0 && segment == WELL_KNOWN;
+    }
+    !segment.is_empty() && !segment.contains('\0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beneath_root;
+
+    fn check(path: &str, expected: Option<&str>) {
+        assert_eq!(beneath_root(path), expected, "{path:?}");
+    }
+
+    #[test]
+    fn a_plain_path_names_what_lies_beneath_the_root() {
+        check("/", Some(""));
+        check("/a", Some("a"));
+        check("/a/", Some("a/"));
+        check("/a/b.c", Some("a/b.c"));
+        check("/a b/\u{e4}...", Some("a b/\u{e4}..."));
+        check("/a./b~", Some("a./b~"));
+    }
+
+    #[test]
+    fn a_path_without_its_slash_names_nothing() {
+        check("", None);
+        check("*", None);
+        check("a", None);
+        check("../a", None);
+    }
+
+    #[test]
+    fn an_empty_segment_names_nothing() {
+        check("//", None);
+        check("//a", None);
+        check("///", None);
+        check("/a//b", None);
+        check("/a//", None);
+    }
+
+    #[test]
+    fn dot_segments_name_nothing() {
+        for path in ["/.", "/..", "/a/.", "/a/..", "/a/../b", "/./a", "/../a", "/a/./", "/a/../"] {
+            check(path, None);
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_dot_in_front_is_hidden_wherever_it_stands() {
+        for path in ["/.git/config", "/.env", "/a/.env", "/a/.b/c", "/...", "/..a"] {
+            check(path, None);
+        }
+    }
+
+    #[test]
+    fn only_well_known_at_the_top_is_not_hidden() {
+        check("/.well-known/security.txt", Some(".well-known/security.txt"));
+        check("/.well-known/", Some(".well-known/"));
+        check("/.well-known/.secret", None);
+        check("/.well-known2/a", None);
+        check("/a/.well-known/b", None);
+    }
+
+    #[test]
+    fn a_nul_names_nothing() {
+        check("/a\0b", None);
+        check("/\0", None);
+    }
+}

@@ -1,0 +1,156 @@
+//! Decides which file a path means and that it lies beneath the root, whatever links and renames say.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::io::Errno;
+
+use crate::name;
+
+/// An open directory whose files are handed out, and nothing outside it.
+///
+/// The kernel itself resolves each name beneath the open directory (`RESOLVE_BENEATH`), in one step with
+/// opening it. So there is no moment between check and use, a link that leads out is refused however it
+/// is spelled, and the root may be renamed while it is served.
+#[derive(Debug)]
+pub struct Root {
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+/// What a path means.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A regular file, open for reading; for a directory's own path its index.
+    File(File, Metadata),
+    /// A directory with an index, named without the slash at its end.
+    Directory,
+}
+
+/// Why a path means nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// There is no such file, or none that may be read.
+    Absent,
+    /// The system could not look, so that nothing is known of the file.
+    System(io::Error),
+}
+
+/// The kernel gives up with `EAGAIN` when a rename anywhere overtakes the resolution of a link with `..`
+/// in it; asking again so often has always been enough.
+const ATTEMPTS: usize = 16;
+
+impl Root {
+    /// Opens the directory at `path`. The error names it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let told = |error: Errno, what: &str| {
+            let text = format!("cannot serve files from {}: {error}{what}", path.display());
+            io::Error::new(io::Error::from(error).kind(), text)
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = open(path, flags, Mode::empty()).map_err(|error| told(error, ""))?;
+        // A kernel or a sandbox without openat2 is told of now, not as a 404 for each file.
+        openat2(&directory, ".", flags, Mode::empty(), ResolveFlags::BENEATH)
+            .map_err(|error| told(error, " (openat2, which Linux has since 5.6)"))?;
+        Ok(Self { directory, path: path.to_owned() })
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Finds what a decoded path means.
+    pub(crate) fn find(&self, path: &str) -> Result<Found, Failure> {
+        let name = name::beneath_root(path).ok_or(Failure::Absent)?;
+        if name::is_directory(name) {
+            return self.index_of(name);
+        }
+        let found = self.look(name)?;
+        if matches!(found, Found::Directory) {
+            // Without an index the redirect would lead nowhere.
+            self.index_of(&[name, "/"].concat())?;
+        }
+        Ok(found)
+    }
+
+    /// The index of the directory of this name, which is empty or ends with a slash.
+    fn index_of(&self, directory: &str) -> Result<Found, Failure> {
+        match self.look(&[directory, name::INDEX].concat())? {
+            Found::Directory => Err(Failure::Absent),
+            file => Ok(file),
+        }
+    }
+
+    fn look(&self, name: &str) -> Result<Found, Failure> {
+        let file = self.open_beneath(name)?;
+        let metadata = file.metadata()?;
+        match metadata.file_type() {
+            kind if kind.is_file() => Ok(Found::File(file, metadata)),
+            kind if kind.is_dir() => Ok(Found::Directory),
+            _ => Err(Failure::Absent),
+        }
+    }
+
+    fn open_beneath(&self, name: &str) -> io::Result<File> {
+        // Without O_NONBLOCK, opening a FIFO would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut attempt = 1;
+        loop {
+            match openat2(&self.directory, name, flags, Mode::empty(), resolve) {
+                Ok(file) => return Ok(File::from(file)),
+                Err(Errno::AGAIN | Errno::INTR) if attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// What says something of the system and nothing of the file is no 404, which peers would remember.
+    fn from(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(
+                Errno::AGAIN
+                | Errno::INTR
+                | Errno::IO
+                | Errno::MFILE
+                | Errno::NFILE
+                | Errno::NOBUFS
+                | Errno::NOMEM,
+            ) => Self::System(error),
+            _ => Self::Absent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_that_is_not_there_is_named() {
+        let error = Root::open(Path::new("no/such/root")).expect_err("there is none");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().starts_with("cannot serve files from no/such/root: "), "{error}");
+    }
+
+    #[test]
+    fn a_root_that_is_a_file_is_refused() {
+        let error = Root::open(Path::new("Cargo.toml")).expect_err("it is a file");
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn want_of_descriptors_is_no_absence() {
+        let failure = |errno: Errno| Failure::from(io::Error::from(errno));
+        assert!(matches!(failure(Errno::MFILE), Failure::System(_)));
+        for errno in [Errno::NOENT, Errno::ACCESS, Errno::XDEV, Errno::LOOP, Errno::NAMETOOLONG] {
+            assert!(matches!(failure(errno), Failure::Absent), "{errno}");
+        }
+    }
+}
