@@ -19,7 +19,8 @@ enum Outcome {
 }
 
 impl Exit {
-    pub(crate) const fn fine() -> Self {
+    /// All went well.
+    pub const fn fine() -> Self {
         Self(Outcome::Fine(String::new()))
     }
 

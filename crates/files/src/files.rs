@@ -15,7 +15,7 @@ use crate::small::SmallFile;
 const ALLOW: &str = "Allow: GET, HEAD\r\n";
 
 /// What one thread keeps of small files.
-const KEPT: Bounds = Bounds { files: 1024, bytes: 8 << 20 };
+const KEPT: Bounds = Bounds { entries: 1024, bytes: 8 << 20 };
 /// How many large files one thread keeps open.
 const KEPT_OPEN: usize = 64;
 
@@ -26,7 +26,7 @@ const KEPT_OPEN: usize = 64;
 #[derive(Debug)]
 pub struct Files {
     root: Arc<Root>,
-    small: Cache,
+    small: Cache<SmallFile>,
     large: OpenFiles,
 }
 
@@ -49,9 +49,9 @@ impl Files {
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
-        let second = clock.unix();
+        let (second, method) = (clock.unix(), request.exchange.method);
         let mut blank = Blank { buffer: out.buffer, exchange: request.exchange, clock };
-        let answered = match request.exchange.method {
+        let answered = match method {
             Method::Get | Method::Head => {
                 self.large.turn(second);
                 if let Some(file) = self.small.find(path)
@@ -60,7 +60,7 @@ impl Files {
                     return Some(file.write(blank.begin(Status::OK)));
                 }
                 if let Some(file) = self.large.find(path) {
-                    return Some(file.write(blank.begin(Status::OK), request.exchange.method));
+                    return Some(file.write(blank.begin(Status::OK), method));
                 }
                 self.look(path, request.head.query(), &mut blank)
             }
@@ -86,7 +86,7 @@ impl Files {
         query: Option<&str>,
         blank: &mut Blank<'_>,
     ) -> Result<Answer, Failure> {
-        let second = blank.clock.unix();
+        let (second, method) = (blank.clock.unix(), blank.exchange.method);
         let (file, mut metadata) = match self.root.find(path)? {
             Found::File(file, metadata) => (file, metadata),
             Found::Directory => return Ok(redirect(blank, &location::of_directory(path, query))),
@@ -98,12 +98,13 @@ impl Files {
         }
         if let Some(small) = SmallFile::read(path, &file, &mut metadata, second)? {
             let answer = small.write(blank.begin(Status::OK));
-            self.small.keep(path, small);
+            let length = small.len();
+            self.small.keep(path, small, length);
             return Ok(answer);
         }
         self.small.forget(path);
         let large = OpenFile::new(path, file, &metadata, second);
-        let answer = large.write(blank.begin(Status::OK), blank.exchange.method);
+        let answer = large.write(blank.begin(Status::OK), method);
         self.large.keep(path, large);
         Ok(answer)
     }
