@@ -81,7 +81,7 @@ impl Root {
     fn index_of(&self, directory: &str) -> Result<Found, Failure> {
         match self.look(&[directory, name::INDEX].concat())? {
             Found::Directory => Err(Failure::Absent),
-            file => Ok(file),
+            file @ Found::File(..) => Ok(file),
         }
     }
 
@@ -131,6 +131,12 @@ impl From<io::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_root_is_shared_by_all_threads() {
+        const fn is_shared<T: Send + Sync>() {}
+        is_shared::<Root>();
+    }
 
     #[test]
     fn a_root_that_is_not_there_is_named() {

@@ -1,0 +1,138 @@
+//! Decides how a test asks for a file, and how an answer is told as text.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use bine_files::Files;
+use bine_http::{Event, Framing, Limits, Machine};
+use bine_pipeline::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Who};
+
+use crate::place::Place;
+
+/// Long after the last change of any file that a test makes, so that all have settled.
+pub(crate) const NOW: u64 = 100_000_000_000;
+
+/// A thread's view with its own clock.
+pub(crate) struct Asker {
+    pub(crate) files: Files,
+    pub(crate) clock: Clock,
+}
+
+/// What was answered.
+pub(crate) struct Told {
+    pub(crate) head: String,
+    pub(crate) content: Vec<u8>,
+    /// The content came as a file behind the head.
+    pub(crate) as_file: bool,
+}
+
+/// Asks once and compares: the status, some fields and the content, as [`Told::text`] has them.
+#[track_caller]
+pub(crate) fn check(place: &Place, request_line: &str, expected: &str) {
+    assert_eq!(Asker::of(place).ask(request_line), expected, "{request_line}");
+}
+
+impl Asker {
+    pub(crate) fn of(place: &Place) -> Self {
+        Self { files: place.files(), clock: Clock::told(NOW) }
+    }
+
+    /// The answer to `METHOD /target` as text; `none` if the root has none.
+    pub(crate) fn ask(&mut self, request_line: &str) -> String {
+        self.hear(request_line).map_or("none".to_owned(), |told| told.text())
+    }
+
+    /// The answer to `METHOD /target`.
+    pub(crate) fn hear(&mut self, request_line: &str) -> Option<Told> {
+        self.pass(request_line, None)
+    }
+
+    /// The answer to GET of a path that no request could carry.
+    pub(crate) fn hear_path(&mut self, path: &str) -> Option<Told> {
+        self.pass("GET /", Some(path))
+    }
+
+    fn pass(&mut self, request_line: &str, path: Option<&str>) -> Option<Told> {
+        let bytes = format!("{request_line} HTTP/1.1\r\nHost: h\r\n\r\n");
+        let Event::Head(head) = Machine::new().receive(bytes.as_bytes(), &Limits::default()).event
+        else {
+            panic!("the request is refused: {request_line}");
+        };
+        assert_eq!(head.framing(), Framing::None);
+        let request = Incoming {
+            head,
+            body: Body::None,
+            peer: Peer::UNIX,
+            who: &Who::Anonymous,
+            arrival: self.clock.unix(),
+            exchange: head.exchange(),
+        };
+        let decoded = head.path();
+        // An earlier reply stands in the buffer already and must stay.
+        let mut buffer = b"earlier".to_vec();
+        let mut drain = |_: &mut Vec<u8>| panic!("a file is never drained");
+        let answer = self.files.respond(
+            path.unwrap_or(&decoded),
+            &request,
+            &self.clock,
+            &mut Outgoing { buffer: &mut buffer, drain: &mut drain },
+        );
+        let reply = buffer.strip_prefix(b"earlier").expect("what stood in the buffer stays");
+        let Some(answer) = answer else {
+            assert!(reply.is_empty(), "no answer, and something was written");
+            return None;
+        };
+        Some(Told::of(reply, answer))
+    }
+}
+
+impl Told {
+    fn of(reply: &[u8], answer: Answer) -> Self {
+        let end = reply.windows(4).position(|four| four == b"\r\n\r\n").expect("the head ends") + 4;
+        let head = str::from_utf8(&reply[..end]).expect("a head is ASCII").to_owned();
+        let content = reply[end..].to_vec();
+        match answer {
+            Answer::Written { close: false } => Self { head, content, as_file: false },
+            Answer::File(part) => {
+                assert!(content.is_empty(), "the file follows the head");
+                Self { head, content: read(&part), as_file: true }
+            }
+            _ => panic!("neither written nor a file"),
+        }
+    }
+
+    /// The value of a field.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    /// The length the head tells.
+    pub(crate) fn length(&self) -> Option<usize> {
+        self.field("Content-Length")?.parse().ok()
+    }
+
+    /// The status, then each field but the two dates, then the content, if there is any.
+    pub(crate) fn text(&self) -> String {
+        let mut lines = self.head.trim_end().lines();
+        let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).unwrap_or("?");
+        let mut text = status.to_owned();
+        for line in lines {
+            if !line.starts_with("Date: ") && !line.starts_with("Last-Modified: ") {
+                text += "; ";
+                text += line;
+            }
+        }
+        if !self.content.is_empty() {
+            text += " | ";
+            text += &String::from_utf8_lossy(&self.content);
+        }
+        text
+    }
+}
+
+fn read(part: &FilePart) -> Vec<u8> {
+    let file = File::from(part.file.try_clone().expect("a descriptor is left"));
+    let mut content = vec![0; part.length as usize];
+    file.read_exact_at(&mut content, part.offset).expect("the file has its length");
+    content
+}

@@ -1,0 +1,10 @@
+//! Decides, request by request, what a root hands out and what it never does.
+
+mod answers;
+mod asking;
+mod bounds;
+mod changes;
+mod links;
+mod place;
+mod races;
+mod redirects;

@@ -1,0 +1,79 @@
+//! Decides where a test keeps its files: a directory of its own, with a root in it and something outside.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bine_files::{Files, Root};
+
+/// A directory that is removed with this value. In it: `site`, which is served, and `outside`, which is not.
+pub(crate) struct Place {
+    top: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let top = std::env::temp_dir().join(format!("bine-files-{}-{number}", process::id()));
+        fs::create_dir_all(top.join("site")).expect("a directory for temporary files is writable");
+        fs::create_dir(top.join("outside")).expect("its parent was made just now");
+        Self { top }
+    }
+
+    /// One with files in its root.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let place = Self::new();
+        for (name, content) in files {
+            place.write(name, content);
+        }
+        place
+    }
+
+    /// Where the root is.
+    pub(crate) fn site(&self) -> PathBuf {
+        self.top.join("site")
+    }
+
+    /// Where something beneath the root is, or `../outside/..`.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.site().join(name)
+    }
+
+    /// Writes a file, with the directories on its way.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap_or(&self.top)).expect("the place is writable");
+        fs::write(path, content).expect("the place is writable");
+    }
+
+    /// Puts another file in place of this one, in one step.
+    pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
+        self.write("../new", content);
+        fs::rename(self.at("../new"), self.at(name)).expect("the place is writable");
+    }
+
+    /// Makes a link beneath the root.
+    pub(crate) fn link(&self, target: impl AsRef<Path>, name: &str) {
+        symlink(target, self.at(name)).expect("the place is writable");
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        fs::remove_file(self.at(name)).expect("the test made it");
+    }
+
+    /// A thread's view of the root.
+    pub(crate) fn files(&self) -> Files {
+        Files::new(Arc::new(Root::open(&self.site()).expect("the root was made with the place")))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What is left behind lies among temporary files; a test that failed shows its own message.
+        let _ = fs::remove_dir_all(&self.top);
+    }
+}

@@ -1,0 +1,79 @@
+//! Decides what is handed out while the files are being changed: old or new, never outside, never torn.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::thread;
+use std::time::Duration;
+
+use crate::asking::Asker;
+use crate::place::Place;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Swaps a link between two targets 2000 times while it is asked for through `target`.
+///
+/// A server that looks first and opens then loses this race within a few swaps.
+fn swap(place: &Place, link: &str, targets: [&str; 2], asked: &str) {
+    let mut asker = Asker::of(place);
+    place.link(targets[0], link);
+    thread::scope(|scope| {
+        let swapper = scope.spawn(|| {
+            for turn in 1..=2000 {
+                let fresh = place.at("../fresh-link");
+                symlink(targets[turn % 2], &fresh).expect("the place is writable");
+                fs::rename(fresh, place.at(link)).expect("the place is writable");
+            }
+        });
+        while !swapper.is_finished() {
+            if let Some(told) = asker.hear(&format!("GET {asked}"))
+                && told.head.starts_with("HTTP/1.1 200 ")
+            {
+                assert!(told.content.iter().all(|&byte| byte == b'i'), "a byte from outside");
+                assert_eq!(told.length(), Some(told.content.len()));
+            }
+            asker.clock.advance(SECOND);
+        }
+    });
+    let told = asker.hear(&format!("GET {asked}")).expect("the last swap led inside");
+    assert_eq!(told.content.first(), Some(&b'i'));
+}
+
+#[test]
+fn a_swapped_link_never_shows_a_byte_from_outside() {
+    for length in [1000, 40_000] {
+        let place = Place::new();
+        place.write("inside.txt", "i".repeat(length));
+        place.write("../outside/secret.txt", "o".repeat(length));
+        swap(&place, "link.txt", ["inside.txt", "../outside/secret.txt"], "/link.txt");
+    }
+}
+
+#[test]
+fn a_swapped_directory_never_shows_a_byte_from_outside() {
+    for length in [1000, 40_000] {
+        let place = Place::new();
+        place.write("inside/a.txt", "i".repeat(length));
+        place.write("../outside/a.txt", "o".repeat(length));
+        // The way through `..` makes the kernel ask for another attempt whenever a rename overtakes it.
+        swap(&place, "link", ["inside/../inside", "../outside"], "/link/a.txt");
+    }
+}
+
+#[test]
+fn a_file_written_while_it_is_read_is_never_longer_or_shorter_than_told() {
+    let place = Place::with(&[("a.txt", "")]);
+    let mut asker = Asker::of(&place);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for turn in 0..2000 {
+                place.write("a.txt", "x".repeat(turn * 7919 % 32_000));
+            }
+        });
+        while !writer.is_finished() {
+            let told = asker.hear("GET /a.txt").expect("the file is there all the time");
+            assert_eq!(told.length(), Some(told.content.len()));
+            asker.clock.advance(SECOND);
+        }
+    });
+    assert_eq!(asker.hear("GET /a.txt").map(|told| told.content.len()), Some(1999 * 7919 % 32_000));
+}
