@@ -299,7 +299,7 @@ fn listen(text: &str) -> Result<Listen, String> {
     Ok(listen)
 }
 
-fn number<N: std::str::FromStr + PartialOrd + std::fmt::Display>(
+fn number<N: std::str::FromStr + PartialOrd + Copy + std::fmt::Display>(
     text: &str,
     least: N,
 ) -> Result<N, String> {
@@ -352,7 +352,7 @@ mod tests {
             read(&["--listen", "127.0.0.1:0", "--loops=3", "--idle-timeout", "2m"]).unwrap();
         assert_eq!(choices.settings.listeners[0].address.to_string(), "http://127.0.0.1:0/");
         assert_eq!(choices.settings.loops, 3);
-        assert_eq!(choices.settings.timeouts.idle, Duration::from_secs(120));
+        assert_eq!(choices.settings.timeouts.idle, Duration::from_mins(2));
     }
 
     #[test]

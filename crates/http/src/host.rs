@@ -33,8 +33,8 @@ const IS_NAME: [bool; 256] = {
     let mut is_name = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        is_name[byte] = (byte as u8).is_ascii_alphanumeric()
-            || matches!(byte as u8, b'-' | b'.' | b'_' | b'~');
+        is_name[byte] =
+            (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'-' | b'.' | b'_' | b'~');
         byte += 1;
     }
     is_name

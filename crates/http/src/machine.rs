@@ -82,6 +82,7 @@ impl Machine {
     /// A request without content is complete with its [`Event::Head`]; behind any other an [`Event::End`]
     /// follows its content, and it may need no further byte. An unfinished head, and an unfinished line of
     /// trailers, are not consumed, and neither grows past [`Limits::head`].
+    #[inline]
     pub fn receive<'b>(&mut self, input: &'b [u8], limits: &Limits) -> Step<'b> {
         let mut consumed = 0;
         let event = self.advance(input, &mut consumed, limits).unwrap_or_else(|fault| {
@@ -108,6 +109,7 @@ impl Machine {
     }
 
     /// The transitions between the states.
+    #[inline]
     fn advance<'b>(
         &mut self,
         input: &'b [u8],
@@ -186,6 +188,7 @@ impl Default for State {
 }
 
 /// Counts and skips whole line ends before a request line; a carriage return alone may still become one.
+#[inline]
 fn skip_blank_lines(input: &[u8], blank: &mut u8) -> Result<usize, PeerFault> {
     let mut rest = input;
     loop {

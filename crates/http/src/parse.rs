@@ -32,6 +32,7 @@ impl Progress {
     }
 
     /// The head at the front of the bytes and its length, or nothing yet.
+    #[inline]
     pub(crate) fn receive<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -87,6 +88,7 @@ impl Progress {
 /// Reads a whole head by httparse's wide instructions. `None` says: incomplete, or a line is malformed.
 ///
 /// Only `walk` says which line, so a head gets the same answer however it was cut on its way.
+#[inline]
 fn whole<'b>(bytes: &'b [u8], limits: &Limits) -> Option<Result<Head<'b>, PeerFault>> {
     let allowed = usize::from(limits.fields);
     let mut usual = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
@@ -107,6 +109,7 @@ fn whole<'b>(bytes: &'b [u8], limits: &Limits) -> Option<Result<Head<'b>, PeerFa
 }
 
 /// Applies what httparse leaves open: bare line feeds, the target, and what the fields mean together.
+#[inline]
 fn understand<'b>(
     raw: &'b [u8],
     request: &Request<'_, 'b>,
@@ -140,10 +143,9 @@ fn understand<'b>(
 
     // Lines first, all of them, as `walk` would; meaning second.
     let place = |part: &[u8]| part.as_ptr().addr() - raw.as_ptr().addr();
-    for field in request.headers.iter() {
-        if raw[place(field.name.as_bytes()) - 2] != b'\r' {
-            return None;
-        }
+    let bare = |field: &httparse::Header<'_>| raw[place(field.name.as_bytes()) - 2] != b'\r';
+    if request.headers.iter().any(bare) {
+        return None;
     }
     let mut fields = Fields::default();
     for field in request.headers.iter() {

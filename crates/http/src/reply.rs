@@ -234,7 +234,7 @@ impl Body {
     }
 
     /// Gives up the slot: the length will not be known before the head is sent.
-    fn outgrow(&mut self, out: &mut Vec<u8>, slot: usize, exchange: Exchange, kept: Option<usize>) {
+    fn outgrow(&mut self, out: &mut [u8], slot: usize, exchange: Exchange, kept: Option<usize>) {
         let instead = match exchange.version {
             Version::Http11 => CHUNKED,
             Version::Http10 => CLOSE,

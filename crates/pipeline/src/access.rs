@@ -120,9 +120,9 @@ fn begin(lines: &mut Vec<u8>, peer: Peer, who: &Who, arrival: u64) {
     let _ = write!(lines, "{peer} - ");
     escape(lines, user.as_bytes());
     let date = Date::at(arrival);
-    // `Date: Fri, 20 Nov 2026 21:00:00 GMT`: the same numbers, in the order that logs have them.
+    // `Fri, 20 Nov 2026 21:00:00 GMT`: the same numbers, in the order that logs have them.
     let text = date.as_str();
-    let (day, month, year, time) = (&text[11..13], &text[14..17], &text[18..22], &text[23..31]);
+    let (day, month, year, time) = (&text[5..7], &text[8..11], &text[12..16], &text[17..25]);
     let _ = write!(lines, " [{day}/{month}/{year}:{time} +0000] ");
 }
 
@@ -157,7 +157,7 @@ mod tests {
         escape(&mut line, b"a\"b\\c\r\n\x1b[31m\xe2\x80\xa8");
         assert_eq!(line, br#"a\"b\\c\x0d\x0a\x1b[31m\xe2\x80\xa8"#);
         line.clear();
-        escape(&mut line, &[b'x'; 1 << 20]);
+        escape(&mut line, &vec![b'x'; 1 << 20]);
         assert_eq!(line.len(), LONGEST);
     }
 

@@ -29,17 +29,17 @@ impl Tick {
 
     /// True when this moment has come at `now`.
     pub fn has_come(self, now: Self) -> bool {
-        self.0.wrapping_sub(now.0) as i32 <= 0
+        self.0.wrapping_sub(now.0).cast_signed() <= 0
     }
 
     /// True when this moment lies before `other`.
     pub fn is_before(self, other: Self) -> bool {
-        (self.0.wrapping_sub(other.0) as i32) < 0
+        self.0.wrapping_sub(other.0).cast_signed() < 0
     }
 
     /// How long until this moment, zero when it has come.
     pub fn since(self, now: Self) -> Duration {
-        let ahead = self.0.wrapping_sub(now.0) as i32;
+        let ahead = self.0.wrapping_sub(now.0).cast_signed();
         Duration::from_millis(u64::try_from(ahead).unwrap_or(0))
     }
 
@@ -59,6 +59,8 @@ impl Tick {
 pub struct Clock {
     source: Source,
     now: Cell<Tick>,
+    /// When `unix` was read.
+    unix_read: Cell<Tick>,
     unix: Cell<u64>,
     date: RefCell<Date>,
 }
@@ -77,6 +79,7 @@ impl Clock {
         Self {
             source: Source::Kernel { origin: monotonic_milliseconds() },
             now: Cell::new(Tick(0)),
+            unix_read: Cell::new(Tick(0)),
             unix: Cell::new(unix),
             date: RefCell::new(Date::at(unix)),
         }
@@ -87,6 +90,7 @@ impl Clock {
         Self {
             source: Source::Told,
             now: Cell::new(Tick(0)),
+            unix_read: Cell::new(Tick(0)),
             unix: Cell::new(unix),
             date: RefCell::new(Date::at(unix)),
         }
@@ -94,10 +98,12 @@ impl Clock {
 
     /// Reads the kernel's clocks; called once per turn.
     pub fn turn(&self) -> Tick {
-        if let Source::Kernel { .. } = self.source {
+        let now = self.glance();
+        // The coarse clocks move together, every few milliseconds; most turns are shorter.
+        if self.unix_read.replace(now) != now && matches!(self.source, Source::Kernel { .. }) {
             self.set(unix_seconds());
         }
-        self.glance()
+        now
     }
 
     /// Reads only the monotonic clock: how long did that take?
@@ -140,7 +146,7 @@ impl Clock {
 
 fn monotonic_milliseconds() -> u64 {
     let time = clock_gettime(ClockId::MonotonicCoarse);
-    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+    time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
 }
 
 fn unix_seconds() -> u64 {

@@ -15,6 +15,7 @@ use crate::address::Peer;
 use crate::clock::{Clock, Tick};
 use crate::handler::{FilePart, LaterReply, Responder, Retained, Who, Work};
 use crate::settings::Settings;
+use crate::slowness::Slowness;
 use crate::stages::RetainedPool;
 
 /// One connection, driven by the four [stages](crate::stages).
@@ -161,8 +162,10 @@ pub(crate) struct Context {
     pub(crate) current: Current,
     /// What the response stage could not do itself.
     pub(crate) errand: Option<Errand>,
+    pub(crate) slowness: Rc<Slowness>,
     /// The server is stopping: each reply is the last of its connection.
     pub(crate) stopping: bool,
+    #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
     spare: Vec<Box<Busy>>,
     pub(crate) retained: RetainedPool,
 }
@@ -211,6 +214,7 @@ impl Context {
             slice: SLICE,
             current: Current { head: 0..0, index: None, who: Who::Anonymous },
             errand: None,
+            slowness: Rc::default(),
             stopping: false,
             spare: Vec::new(),
             retained: RetainedPool::default(),

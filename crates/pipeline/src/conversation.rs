@@ -62,14 +62,13 @@ impl<'s> Conversations<'s> {
                         let link = Blocking::new(socket);
                         return Ok(Some(Connection::new(link, peer, &self.context)));
                     }
-                    // Full: the socket closes as it goes.
-                    Ok(_) => {}
                     Err(error) if is_exhaustion(&error) => {
                         log::warn(format_args!("no descriptor for another connection; pausing"));
                         let mut bell = [PollFd::new(&bell, PollFlags::IN)];
                         let _ = poll(&mut bell, Some(&PAUSE));
                     }
-                    Err(_) => {}
+                    // Full, and the socket closes as it goes; or one that failed on its way.
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
@@ -141,13 +140,11 @@ impl<'s> Conversations<'s> {
         let Some(Errand::Later(reply, request)) = self.context.errand.take() else {
             return Next::Closed;
         };
-        match self.await_reply(reply) {
-            Some(mut finished) => self.deliver(connection, &mut finished, request.as_deref()),
-            None => {
-                connection.phase = Phase::Handler;
-                stages::expire(connection, &mut self.context)
-            }
+        if let Some(mut finished) = self.await_reply(reply) {
+            return self.deliver(connection, &mut finished, request.as_deref());
         }
+        connection.phase = Phase::Handler;
+        stages::expire(connection, &mut self.context)
     }
 
     fn deliver(

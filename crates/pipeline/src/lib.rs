@@ -20,6 +20,7 @@ mod server;
 mod settings;
 mod signals;
 mod slab;
+mod slowness;
 mod stages;
 mod timeout;
 mod user;

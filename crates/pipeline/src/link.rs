@@ -106,7 +106,7 @@ impl Link for Blocking {
         // Deadlines are compared at every call anyway; a quarter second of slack saves two system
         // calls for each request of a kept connection.
         let slack = Duration::from_millis(250);
-        if self.wait >= duration && self.wait - duration <= slack {
+        if (duration..=duration + slack).contains(&self.wait) {
             return;
         }
         self.wait = duration;
@@ -131,7 +131,7 @@ impl AsFd for Blocking {
     }
 }
 
-/// With SO_RCVTIMEO or SO_SNDTIMEO the kernel says EAGAIN when the time is over.
+/// With `SO_RCVTIMEO` or `SO_SNDTIMEO` the kernel says EAGAIN when the time is over.
 fn timed(transfer: Transfer) -> Transfer {
     match transfer {
         Transfer::Again => Transfer::TimedOut,

@@ -83,8 +83,8 @@ pub fn inherited() -> Vec<Address> {
     if number("LISTEN_PID") != Some(std::process::id()) {
         return Vec::new();
     }
-    let count = number("LISTEN_FDS").unwrap_or(0).min(64) as i32;
-    (3..3 + count).map(Address::Inherited).collect()
+    let count = number("LISTEN_FDS").unwrap_or(0).min(64);
+    (3..).take(count as usize).map(Address::Inherited).collect()
 }
 
 fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {

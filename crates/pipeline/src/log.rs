@@ -54,7 +54,7 @@ impl Writer {
     pub fn append(&self, lines: &[u8]) {
         let mut pile = self.lock();
         if pile.waiting.len() + lines.len() > PILE {
-            pile.dropped += lines.iter().filter(|byte| **byte == b'\n').count() as u64;
+            pile.dropped += lines.split(|byte| *byte == b'\n').count() as u64 - 1;
             return;
         }
         let was_empty = pile.waiting.is_empty();

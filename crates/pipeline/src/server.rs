@@ -173,14 +173,13 @@ impl Server {
     /// Awaits `future` on a blocking thread. Timers and sockets inside it are driven by one
     /// background runtime, which is started by the first such call.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> io::Result<F::Output> {
-        let handle = match self.background.get() {
-            Some(handle) => handle,
-            None => {
-                let handle = start_background()?;
-                // Two threads may come here at once; the loser's runtime goes with its handle.
-                self.background.get_or_init(|| handle)
-            }
-        };
+        let mut handle = self.background.get();
+        if handle.is_none() {
+            let started = start_background()?;
+            // Two threads may come here at once; the one too late has a runtime to itself.
+            handle = Some(self.background.get_or_init(|| started));
+        }
+        let handle = handle.ok_or_else(|| io::Error::other("no background runtime"))?;
         Ok(handle.block_on(future))
     }
 }

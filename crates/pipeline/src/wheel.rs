@@ -4,8 +4,6 @@
 //! Moving a deadline further away costs the caller one store: the entry stays where it hangs, and
 //! when its slot comes round the owner looks at the deadline and hangs it up again.
 
-use std::time::Duration;
-
 use crate::clock::Tick;
 
 /// Width of a slot. Timeouts are seconds; a tenth more does not matter.
@@ -62,19 +60,28 @@ impl Wheel {
 
     /// Hangs `index` up so that it is handed out at `deadline` or, if that is more than one turn
     /// away, once per turn until then.
-    pub(crate) fn arm(&mut self, entries: &mut impl Hooks, index: u32, deadline: Tick, now: Tick) {
+    /// Says when that is.
+    pub(crate) fn arm(
+        &mut self,
+        entries: &mut impl Hooks,
+        index: u32,
+        deadline: Tick,
+        now: Tick,
+    ) -> Tick {
         self.disarm(entries, index);
         let ahead = (deadline.since(now).as_millis() as u32).div_ceil(SLOT).clamp(1, SLOTS - 1);
         let hung = (now.milliseconds() / SLOT).wrapping_add(ahead);
         let slot = hung % SLOTS;
         let head = self.heads[slot as usize];
-        let Some(hook) = entries.hook(index) else { return };
+        let due = Tick::at(hung.wrapping_mul(SLOT));
+        let Some(hook) = entries.hook(index) else { return due };
         *hook = Hook { previous: NONE, next: head, slot: hung };
         if let Some(old) = entries.hook(head) {
             old.previous = index;
         }
         self.heads[slot as usize] = index;
         self.occupied[slot as usize / 64] |= 1 << (slot % 64);
+        due
     }
 
     pub(crate) fn disarm(&mut self, entries: &mut impl Hooks, index: u32) {
@@ -117,8 +124,8 @@ impl Wheel {
         }
     }
 
-    /// How long until the next occupied slot comes, `None` when nothing hangs here.
-    pub(crate) fn next(&self, now: Tick) -> Option<Duration> {
+    /// When the next occupied slot comes, `None` when nothing hangs here.
+    pub(crate) fn next(&self) -> Option<Tick> {
         let from = self.hand % SLOTS;
         let slots = (0..=WORDS as u32).find_map(|step| {
             let word = (from / 64 + step) % WORDS as u32;
@@ -128,8 +135,7 @@ impl Wheel {
             }
             (bits != 0).then(|| (word * 64 + bits.trailing_zeros()).wrapping_sub(from) % SLOTS)
         })?;
-        let due = Tick::at(self.hand.wrapping_add(slots).wrapping_mul(SLOT));
-        Some(due.since(now))
+        Some(Tick::at(self.hand.wrapping_add(slots).wrapping_mul(SLOT)))
     }
 }
 
@@ -154,10 +160,10 @@ mod tests {
         let mut hooks: Vec<Hook> = (0..2).map(|_| Hook::new()).collect();
         let mut wheel = Wheel::new(Tick::at(0));
         wheel.arm(&mut hooks, 0, Tick::at(250), Tick::at(0));
-        assert_eq!(wheel.next(Tick::at(0)), Some(Duration::from_millis(300)));
+        assert_eq!(wheel.next(), Some(Tick::at(300)));
         assert_eq!(drain(&mut wheel, &mut hooks, 200), [0; 0]);
         assert_eq!(drain(&mut wheel, &mut hooks, 300), [0]);
-        assert_eq!(wheel.next(Tick::at(300)), None);
+        assert_eq!(wheel.next(), None);
     }
 
     #[test]

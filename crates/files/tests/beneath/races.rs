@@ -1,7 +1,7 @@
 //! Decides what is handed out while the files are being changed: old or new, never outside, never torn.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, symlink};
 use std::thread;
 use std::time::Duration;
 
@@ -65,8 +65,11 @@ fn a_file_written_while_it_is_read_is_never_longer_or_shorter_than_told() {
     let mut asker = Asker::of(&place);
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
+            let file = File::create(place.at("a.txt")).expect("the place is writable");
             for turn in 0..2000 {
-                place.write("a.txt", "x".repeat(turn * 7919 % 32_000));
+                file.set_len(0).expect("the place is writable");
+                let content = "x".repeat(turn * 7919 % 32_000);
+                file.write_all_at(content.as_bytes(), 0).expect("the place is writable");
             }
         });
         while !writer.is_finished() {

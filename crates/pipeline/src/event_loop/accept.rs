@@ -40,6 +40,11 @@ impl Door {
     pub(crate) const fn new() -> Self {
         Self { open: false, reopen: None }
     }
+
+    /// When it opens again after a pause.
+    pub(super) const fn reopens(&self) -> Option<Tick> {
+        self.reopen
+    }
 }
 
 impl EventLoop {
@@ -78,16 +83,14 @@ impl EventLoop {
         }
     }
 
-    /// How long until the door opens again.
-    pub(super) fn door_opens_in(&self) -> Option<Duration> {
-        self.door.reopen.map(|moment| moment.since(self.context.clock.now()))
-    }
-
     /// Connections stay in the kernel's queue for a moment, and the loop does not spin on them.
     fn pause(&mut self) {
         self.close_door();
         if self.server.state() == State::Serving {
-            self.door.reopen = Some(self.context.clock.now().after(PAUSE));
+            let now = self.context.clock.now();
+            let reopen = now.after(PAUSE);
+            self.door.reopen = Some(reopen);
+            self.alarm.ring_by(reopen, now);
         }
     }
 
@@ -147,7 +150,7 @@ impl EventLoop {
             log::warn(format_args!("a connection cannot be watched and is closed: {error}"));
             return self.remove(token);
         }
-        self.wheel.arm(&mut self.slab, token.index, deadline, self.context.clock.now());
+        self.watch_deadline(token.index, deadline);
     }
 
     /// The loop that should have the next connection, when this one has clearly more than its share.

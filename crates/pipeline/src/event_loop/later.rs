@@ -14,6 +14,7 @@ use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{Finished, LaterReply, Retained};
 use crate::log;
 use crate::slab::Token;
+use crate::slowness::Slowness;
 use crate::stages::{self, Next};
 
 /// Replies that tasks have brought back, and the loop that sleeps until one is there.
@@ -60,9 +61,10 @@ impl EventLoop {
         }
         let returns = Rc::clone(&self.returns);
         let clock = Rc::clone(&context.clock);
+        let slowness = Rc::clone(&context.slowness);
         let name = context.responder.last();
         let task = tokio::task::spawn_local(async move {
-            let finished = watched(reply, &clock, name).await;
+            let finished = watched(reply, &clock, &slowness, name).await;
             returns.bring(Return { token, finished, request });
         });
         connection.busy(context).task = Some(task.abort_handle());
@@ -70,6 +72,9 @@ impl EventLoop {
     }
 
     pub(super) fn take_returns(&mut self) {
+        if self.returns.finished.borrow().is_empty() {
+            return;
+        }
         let returned = std::mem::take(&mut *self.returns.finished.borrow_mut());
         for Return { token, mut finished, request } in returned {
             self.deliver(token, &mut finished, request.as_deref());
@@ -82,18 +87,20 @@ impl EventLoop {
 }
 
 /// `reply`, with its panics turned into 500s and its slow polls named.
-async fn watched(mut reply: LaterReply, clock: &Clock, name: &'static str) -> Finished {
+async fn watched(
+    mut reply: LaterReply,
+    clock: &Clock,
+    slowness: &Slowness,
+    name: &'static str,
+) -> Finished {
     poll_fn(|task| {
         let began = clock.glance();
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::as_mut(&mut reply).poll(task)));
-        stages::name_if_slow(clock, began, name);
-        match polled {
-            Ok(polled) => polled,
-            Err(_) => {
-                log::error(format_args!("{name} panicked; its peer got a 500"));
-                Poll::Ready(stages::failed(clock))
-            }
-        }
+        slowness.look(clock, began, name);
+        polled.unwrap_or_else(|_| {
+            log::error(format_args!("{name} panicked; its peer got a 500"));
+            Poll::Ready(stages::failed(clock))
+        })
     })
     .await
 }

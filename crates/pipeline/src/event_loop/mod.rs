@@ -5,11 +5,12 @@
 //! connection costs its slab entry and nothing else.
 
 mod accept;
+mod alarm;
 mod later;
 mod wait;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,12 +36,14 @@ use crate::wheel::{Hook, Hooks, Wheel};
 use crate::workers::{Task, Ticket};
 
 use accept::Door;
+use alarm::Alarm;
 use later::Returns;
 
 /// Events taken at once.
 const BATCH: usize = 512;
 /// Marks, in the 64 bits that epoll keeps, what is no connection. No slab grows this large.
 const BELL: u64 = u64::MAX;
+const ALARM: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - (1 << 16);
 /// What a connection's socket is watched for, once: edges need no re-arming (rule 1).
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
@@ -55,6 +58,7 @@ pub(crate) struct EventLoop {
     context: Context,
     slab: Slab<Entry>,
     wheel: Wheel,
+    alarm: Alarm,
     /// Connections with more to do that their sockets will not announce (rule 1).
     ready: Vec<Token>,
     taking_turns: Vec<Token>,
@@ -95,7 +99,11 @@ impl EventLoop {
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         epoll::add(&epoll, &*mailbox, EventData::new_u64(BELL), EventFlags::IN)?;
+        let alarm = Alarm::new()?;
+        let edges = EventFlags::IN | EventFlags::ET;
+        epoll::add(&*epoll, &alarm, EventData::new_u64(ALARM), edges)?;
         let mut own = Self {
+            alarm,
             wheel: Wheel::new(context.clock.now()),
             scheduler,
             index,
@@ -124,6 +132,7 @@ impl EventLoop {
         for event in batch {
             match event.data.u64() {
                 BELL => self.read_letters(),
+                ALARM => self.on_alarm(),
                 marked if marked >= LISTENER => self.accept((marked - LISTENER) as usize),
                 bits => self.on_event(Token::from_bits(bits), event.flags),
             }
@@ -135,10 +144,6 @@ impl EventLoop {
         }
         self.taking_turns.clear();
         self.take_returns();
-        while let Some(index) = self.wheel.take_due(&mut self.slab, self.context.clock.now()) {
-            self.on_timer(index);
-        }
-        self.keep_door();
         self.context.access.flush();
     }
 
@@ -162,6 +167,27 @@ impl EventLoop {
         }
     }
 
+    /// Deadlines may have come; the alarm is set for those that have not.
+    fn on_alarm(&mut self) {
+        self.alarm.rang();
+        let now = self.context.clock.now();
+        while let Some(index) = self.wheel.take_due(&mut self.slab, now) {
+            self.on_timer(index);
+        }
+        self.keep_door();
+        let moments = [self.wheel.next(), self.door.reopens(), self.last_call];
+        for moment in moments.into_iter().flatten() {
+            self.alarm.ring_by(moment, now);
+        }
+    }
+
+    /// Has the connection at `index` looked at when `deadline` comes.
+    fn watch_deadline(&mut self, index: u32, deadline: Tick) {
+        let now = self.context.clock.now();
+        let due = self.wheel.arm(&mut self.slab, index, deadline, now);
+        self.alarm.ring_by(due, now);
+    }
+
     /// A connection that did not wait for its socket has its next turn.
     fn resume(&mut self, token: Token) {
         let Some(entry) = self.slab.get(token) else { return };
@@ -175,8 +201,7 @@ impl EventLoop {
         let Some(entry) = self.slab.at(index) else { return };
         if !entry.connection.deadline.has_come(now) {
             let deadline = entry.connection.deadline;
-            self.wheel.arm(&mut self.slab, index, deadline, now);
-            return;
+            return self.watch_deadline(index, deadline);
         }
         let Some(token) = self.slab.token(index) else { return };
         self.expire(token);
@@ -245,7 +270,7 @@ impl EventLoop {
         }
         let deadline = connection.deadline;
         if !hook.covers(deadline) {
-            self.wheel.arm(&mut self.slab, token.index, deadline, self.context.clock.now());
+            self.watch_deadline(token.index, deadline);
         }
     }
 
@@ -339,7 +364,9 @@ impl EventLoop {
             return;
         }
         let now = self.context.clock.now();
-        self.last_call = Some(now.after(self.context.settings.timeouts.drain));
+        let last_call = now.after(self.context.settings.timeouts.drain);
+        self.last_call = Some(last_call);
+        self.alarm.ring_by(last_call, now);
         self.context.stopping = true;
         self.close_door();
         // A request may be on its way on a connection that looks idle: it has a moment to arrive.
@@ -363,26 +390,21 @@ impl EventLoop {
         }
     }
 
-    /// One wait in our own epoll. Interruptions are empty batches.
+    /// One look into our own epoll, or a wait there. Interruptions are empty batches.
     fn poll<'b>(
-        epoll: BorrowedFd<'_>,
+        &self,
         batch: &'b mut Vec<epoll::Event>,
-        timeout: Option<Duration>,
+        wait: Wait,
     ) -> io::Result<&'b [epoll::Event]> {
         batch.clear();
-        // Rounded up to the millisecond that epoll counts in, so that it never wakes too early.
-        let timeout = timeout.map(|timeout| {
-            let milliseconds = timeout.as_micros().div_ceil(1000) as i64;
-            Timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 }
-        });
-        match epoll::wait(epoll, spare_capacity(batch), timeout.as_ref()) {
+        let timeout = match wait {
+            Wait::Never => Some(&NOW),
+            Wait::Long => None,
+        };
+        match epoll::wait(&*self.epoll, spare_capacity(batch), timeout) {
             Ok(_) | Err(Errno::INTR) => Ok(batch),
             Err(error) => Err(error.into()),
         }
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
     }
 
     /// Runs `turn` so that a fault of ours is logged and the loop goes on.
@@ -398,6 +420,17 @@ impl EventLoop {
         }
     }
 }
+
+/// How long a look into our epoll may take.
+#[derive(Clone, Copy)]
+enum Wait {
+    /// Only what is there already.
+    Never,
+    /// Until something is; the alarm is something too.
+    Long,
+}
+
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// What an idle connection has left when the server stops.
 const GRACE: Duration = Duration::from_millis(500);

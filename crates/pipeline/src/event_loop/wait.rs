@@ -6,16 +6,12 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::runtime::Handle;
 
-use crate::event_loop::{BATCH, EventLoop};
-
-/// Timers are looked at this often at least, whatever the wheel says, because ticks wrap.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::event_loop::{BATCH, EventLoop, Wait};
 
 /// What to do with the runtime's readiness after a turn inside it.
 #[derive(PartialEq, Eq, Debug)]
@@ -45,58 +41,47 @@ impl EventLoop {
         // A stop may have come before this loop listened for it.
         self.look();
         while !self.is_over() {
-            self.context.clock.turn();
-            let patience = self.patience();
             // Rule 3: with no task alive nothing can happen but in our epoll, and waiting there
             // costs what a bare loop costs.
             if runtime.num_alive_tasks() == 0 {
-                let events = Self::poll(self.descriptor(), &mut batch, Some(patience))?;
+                let wait = if self.ready.is_empty() { Wait::Long } else { Wait::Never };
+                let events = self.poll(&mut batch, wait)?;
                 self.guarded_turn(events);
                 continue;
             }
-            let guard = {
-                let mut readable = pin!(nested.readable());
-                let mut timer = pin!(tokio::time::sleep(patience));
-                poll_fn(|task| {
-                    if self.returns.is_waiting(task.waker()) {
-                        return Poll::Ready(Ok(None));
-                    }
-                    if let Poll::Ready(guard) = readable.as_mut().poll(task) {
-                        return Poll::Ready(guard.map(Some));
-                    }
-                    timer.as_mut().poll(task).map(|()| Ok(None))
-                })
-                .await?
-            };
-            let events = Self::poll(self.descriptor(), &mut batch, Some(Duration::ZERO))?;
+            let readiness = self.readiness(&nested).await?;
+            let events = self.poll(&mut batch, Wait::Never)?;
             let count = events.len();
             self.guarded_turn(events);
             match after(count, self.ready.len()) {
                 After::Clear => {
-                    if let Some(mut guard) = guard {
-                        guard.clear_ready();
+                    if let Some(mut readiness) = readiness {
+                        readiness.clear_ready();
                     }
                 }
-                After::Yield => {
-                    drop(guard);
-                    tokio::task::yield_now().await;
-                }
+                // The readiness is kept: what is left will not be announced again.
+                After::Yield => tokio::task::yield_now().await,
             }
         }
         Ok(())
     }
 
-    /// How long nothing is due without an event.
-    fn patience(&self) -> Duration {
+    /// Sleeps in the runtime until our epoll has something, or a task has brought a reply back.
+    async fn readiness<'n, E: std::os::fd::AsRawFd>(
+        &self,
+        nested: &'n AsyncFd<E>,
+    ) -> io::Result<Option<AsyncFdReadyGuard<'n, E>>> {
         if !self.ready.is_empty() {
-            return Duration::ZERO;
+            return Ok(None);
         }
-        let now = self.context.clock.now();
-        let last_call = self.last_call.map(|moment| moment.since(now));
-        [self.wheel.next(now), self.door_opens_in(), last_call]
-            .into_iter()
-            .flatten()
-            .fold(LONGEST, Duration::min)
+        let mut readable = pin!(nested.readable());
+        poll_fn(|task| {
+            if self.returns.is_waiting(task.waker()) {
+                return Poll::Ready(Ok(None));
+            }
+            readable.as_mut().poll(task).map(|guard| guard.map(Some))
+        })
+        .await
     }
 }
 

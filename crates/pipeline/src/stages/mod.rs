@@ -24,7 +24,7 @@ use crate::link::Link;
 pub(crate) use reply::{park, push, reply};
 pub(crate) use request::request;
 pub(crate) use response::{
-    RetainedPool, dynamic, failed, finished, name_if_slow, overloaded, response, run_work,
+    RetainedPool, dynamic, failed, finished, overloaded, response, run_work,
 };
 
 /// What a stage returns: where its connection stands.

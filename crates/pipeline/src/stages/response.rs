@@ -1,20 +1,17 @@
 //! Decides what is answered: asks the program, and catches whatever it does wrong.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use bine_http::{Exchange, Framing, Head, PeerFault, Reply, Status};
 
 use crate::access::Entry;
-use crate::clock::{Clock, Tick};
+use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::handler::{Answer, Body, Done, Finished, Incoming, Outgoing, Retained, Work};
 use crate::link::{Link, Transfer};
 use crate::log;
 use crate::stages::{Kind, Next, part, refuse};
 
-/// A handler that keeps its thread longer than this is named in the log.
-const TOO_LONG: Duration = Duration::from_millis(10);
 /// What the peer is told of a fault that is ours; what happened is in the log.
 const FAILED: &str = "The page failed; the log says why.\n";
 /// Tells a peer that holds its body back to send it (RFC 9110 section 10.1.1).
@@ -28,7 +25,7 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         return Next::Request;
     };
     if !L::BLOCKS {
-        name_if_slow(&context.clock, began, context.responder.last());
+        context.slowness.look(&context.clock, began, context.responder.last());
     }
     let Asked { answer, exchange, framing, expects, kept } = asked;
     match answer {
@@ -108,15 +105,13 @@ pub(crate) fn run_work(
     out: &mut Vec<u8>,
 ) -> Done {
     let mark = out.len();
-    match catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out))) {
-        Ok(done) => done,
-        Err(_) => {
-            log::error(format_args!("{} panicked; its peer got a 500", work.name()));
-            out.truncate(mark);
-            error_reply(out, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
-            Done { file: None, close: true }
-        }
-    }
+    let ran = catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out)));
+    ran.unwrap_or_else(|_| {
+        log::error(format_args!("{} panicked; its peer got a 500", work.name()));
+        out.truncate(mark);
+        error_reply(out, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+        Done { file: None, close: true }
+    })
 }
 
 /// A reply that was made elsewhere is back.
@@ -303,17 +298,6 @@ impl<L: Link> Sink<'_, L> {
     }
 }
 
-/// Names a handler in the log that kept others waiting.
-pub(crate) fn name_if_slow(clock: &Clock, began: Tick, name: &str) {
-    let held = clock.glance().since(began);
-    if held > TOO_LONG {
-        log::warn(format_args!(
-            "{name} held its loop for {} ms; make it a plain fn, which runs on a worker",
-            held.as_millis()
-        ));
-    }
-}
-
 /// The reply in place of one whose handler panicked.
 pub(crate) fn failed(clock: &Clock) -> Finished {
     let mut bytes = Vec::new();
@@ -323,6 +307,7 @@ pub(crate) fn failed(clock: &Clock) -> Finished {
 
 /// Requests kept past their turn, used again so that handing one to a worker allocates nothing.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "they travel to workers and back, as one pointer")]
 pub(crate) struct RetainedPool(Vec<Box<Retained>>);
 
 impl RetainedPool {

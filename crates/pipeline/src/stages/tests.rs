@@ -1,1 +1,14 @@
+//! Decides what the stages promise, by playing scripts: a peer, a program and a clock that are all
+//! made up go in, a text comes out.
+//!
+//! Each script is played over a link that blocks and over one that does not; both must tell the
+//! same, except that only the second gives other connections their `turn`.
 
+mod bodies;
+mod deadlines;
+mod endings;
+mod fake;
+mod play;
+mod program;
+mod splits;
+mod turns;

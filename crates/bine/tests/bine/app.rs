@@ -1,0 +1,198 @@
+//! Decides what the program under test serves: a page for each thing a handler can do.
+//!
+//! The program is this very test binary, started once more for one test only: so it is always built
+//! from the sources at hand, and what belongs to a process (signals, panics, its log) is its own.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::process::Command;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bine::{App, Body, Dress, Exit, Page, Query, Request, Respond, Response, Status, Text};
+use bine::{html, page, timeout};
+
+use crate::harness::{Program, SCHEDULERS};
+
+/// Holds the options of the program under test, one on a line.
+const OPTIONS: &str = "BINE_TEST_OPTIONS";
+
+/// Starts the program on a free port.
+pub(crate) fn start(options: &[&str]) -> Program {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "app::the_program_under_test_serves", "--nocapture"]);
+    let listen = ["--listen", "127.0.0.1:0"];
+    command.env(OPTIONS, [&listen, options].concat().join("\n"));
+    Program::start(&mut command)
+}
+
+/// Runs `check` against the program on each scheduler in turn.
+pub(crate) fn on_each_scheduler(check: impl Fn(&Program)) {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        check(&start(&["--scheduler", scheduler]));
+    }
+}
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_under_test_serves() -> Exit {
+    let Ok(options) = std::env::var(OPTIONS) else { return Exit::fine() };
+    App::new()
+        .page(hello)
+        .page(plain_hello)
+        .page(numbers)
+        .page(number_from_a_worker)
+        .page(number_after_a_while)
+        .page(kinds)
+        .page(echo)
+        .page(plain_echo)
+        .page(method)
+        .page(lost)
+        .page(moved)
+        .page(slow)
+        .page(late)
+        .page(broken)
+        .page(broken_worker)
+        .page(broken_later)
+        .asset("/asset", "text/plain; charset=utf-8", b"compiled in\n")
+        .run_with("Usage: app", options.lines())
+}
+
+#[page("/hello")]
+async fn hello(name: Query<Text>) -> impl Page {
+    html!(<h1>Hello {name}</h1>)
+}
+
+/// The same from a worker.
+#[page("/hello/plain")]
+fn plain_hello(name: Query<Text>) -> impl Page {
+    html!(<h1>Hello {name}</h1>)
+}
+
+/// A page of `bytes` bytes, see [`numbered`].
+#[page("/numbers")]
+async fn numbers(bytes: Query<usize>) -> impl Page {
+    // In pieces, as real pages are written.
+    let text = numbered(*bytes);
+    html!({
+        for piece in text.as_bytes().chunks(1000) {
+            { str::from_utf8(piece).unwrap() }
+        }
+    })
+}
+
+#[page("/numbers/plain")]
+fn number_from_a_worker(bytes: Query<usize>) -> impl Page {
+    let text = numbered(*bytes);
+    html!({ text })
+}
+
+#[page("/numbers/later")]
+async fn number_after_a_while(bytes: Query<usize>) -> impl Page {
+    OnceMore::default().await;
+    let text = numbered(*bytes);
+    html!({ text })
+}
+
+/// `bytes` bytes, in which no piece can be lost, doubled or misplaced unseen.
+pub(crate) fn numbered(bytes: usize) -> String {
+    let mut text: String = (0..=bytes / 8).map(|number| format!("{number:07} ")).collect();
+    text.truncate(bytes);
+    text
+}
+
+#[page("/kinds")]
+async fn kinds(
+    text: Query<Text>,
+    small: Query<u8>,
+    sign: Query<i32>,
+    ratio: Query<f64>,
+    letter: Query<char>,
+    flag: Query<bool>,
+    Query(maybe): Query<Option<u16>>,
+) -> impl Page {
+    html!({text} {small} {sign} {ratio} {letter} {if *flag { yes } else { no }} {maybe})
+}
+
+#[page("/echo")]
+async fn echo(body: Body) -> impl Respond {
+    Response::bytes("application/octet-stream", body.0)
+}
+
+#[page("/echo/plain")]
+fn plain_echo(body: Body) -> impl Respond {
+    Response::bytes("application/octet-stream", body.0)
+}
+
+#[page("/method")]
+async fn method(request: Request) -> impl Respond {
+    Response::text(format!("{} {}", request.method().as_str(), request.target()))
+}
+
+#[page("/lost")]
+async fn lost() -> impl Respond {
+    html!(<h1>Not here</h1>).with_status(Status::NOT_FOUND).with_field("X-Kind", "lost")
+}
+
+#[page("/moved")]
+async fn moved() -> impl Respond {
+    Response::see_other("/hello?name=a")
+}
+
+/// Says on standard output that it has begun, and answers after `time` milliseconds.
+#[page("/slow")]
+async fn slow(time: Query<u64>) -> impl Page {
+    println!("\nslow has begun");
+    timeout(Duration::from_millis(*time), pending(), async || ()).await;
+    html!(<p>slow</p>)
+}
+
+/// Never answers by itself.
+#[page("/late")]
+async fn late() -> impl Page {
+    pending::<()>().await;
+    html!(<p>never</p>)
+}
+
+#[page("/broken")]
+async fn broken() -> impl Page {
+    fail("broken on purpose");
+    html!()
+}
+
+#[page("/broken/plain")]
+fn broken_worker() -> impl Page {
+    fail("broken on a worker");
+    html!()
+}
+
+#[page("/broken/later")]
+async fn broken_later() -> impl Page {
+    OnceMore::default().await;
+    fail("broken after a while");
+    html!()
+}
+
+fn fail(message: &str) {
+    assert!(message.is_empty(), "{message}");
+}
+
+/// Pending once, and then ready.
+#[derive(Default)]
+struct OnceMore {
+    asked: bool,
+}
+
+impl Future for OnceMore {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<()> {
+        if self.asked {
+            return Poll::Ready(());
+        }
+        self.asked = true;
+        task.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

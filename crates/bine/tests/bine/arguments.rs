@@ -1,0 +1,90 @@
+//! Decides what a handler's arguments are made of, and what a wrong one is told.
+
+use crate::app::{on_each_scheduler, start};
+
+#[test]
+fn each_kind_of_argument_is_read() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let all = "text=a%20b&small=255&sign=-7&ratio=1.5&letter=%C3%A4&flag=on";
+    assert_eq!(peer.get(&format!("/kinds?{all}")).text(), "a b 255 -7 1.5 \u{e4} yes ");
+    let reply = peer.get(&format!("/kinds?maybe=9&other=x&{all}&text=second"));
+    assert_eq!(reply.text(), "a b 255 -7 1.5 \u{e4} yes 9");
+}
+
+#[test]
+fn a_wrong_argument_is_told_which_and_why() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let right = [
+        ("text", "a"),
+        ("small", "1"),
+        ("sign", "1"),
+        ("ratio", "1"),
+        ("letter", "a"),
+        ("flag", "1"),
+        ("maybe", "1"),
+    ];
+    let cases = [
+        ("text=%FF", "`text` is not encoded UTF-8 text\n"),
+        ("small=256", "`small` must be a whole number from 0 to 255, not `256`\n"),
+        ("small=", "`small` must be a whole number from 0 to 255, not ``\n"),
+        ("sign=1.5", "`sign` must be a whole number, not `1.5`\n"),
+        ("ratio=much", "`ratio` must be a number, not `much`\n"),
+        ("letter=ab", "`letter` must be one character\n"),
+        ("flag=maybe", "`flag` must be true or false, not `maybe`\n"),
+        ("maybe=-1", "`maybe` must be a whole number from 0 to 65535, not `-1`\n"),
+        ("small", "`small` must be a whole number from 0 to 255, not ``\n"),
+        ("s%6Dall=x", "`small` must be a whole number from 0 to 255, not `x`\n"),
+    ];
+    for (wrong, told) in cases {
+        // The first one of a name counts.
+        let rest = right.map(|(name, value)| format!("&{name}={value}")).concat();
+        let reply = peer.get(&format!("/kinds?{wrong}{rest}"));
+        assert_eq!((reply.status(), reply.text()), (400, told), "{wrong}");
+        assert_eq!(reply.field("Content-Type"), Some("text/plain; charset=utf-8"));
+    }
+    for (missing, _) in right {
+        let rest = right.iter().filter(|(name, _)| *name != missing);
+        let query: Vec<String> = rest.map(|(name, value)| format!("{name}={value}")).collect();
+        let reply = peer.get(&format!("/kinds?{}", query.join("&")));
+        let told = format!("`{missing}` is missing from the query\n");
+        let expected = if missing == "maybe" { (200, "a 1 1 1 a yes ") } else { (400, &*told) };
+        assert_eq!((reply.status(), reply.text()), expected);
+    }
+}
+
+#[test]
+fn a_missing_argument_is_a_400_wherever_the_handler_runs() {
+    on_each_scheduler(|program| {
+        let mut peer = program.connect();
+        for target in ["/hello", "/hello/plain", "/hello?", "/hello?nam=a", "/hello?name2=a"] {
+            let reply = peer.get(target);
+            let expected = (400, "`name` is missing from the query\n");
+            assert_eq!((reply.status(), reply.text()), expected, "{target}");
+        }
+        assert_eq!(peer.get("/hello?name=a").text(), "<h1>Hello a</h1>");
+    });
+}
+
+#[test]
+fn a_name_as_long_as_a_target_may_be_arrives_whole() {
+    on_each_scheduler(|program| {
+        let name = "n".repeat(8 * 1024 - "/hello/plain?name=".len());
+        let expected = format!("<h1>Hello {name}</h1>");
+        let mut peer = program.connect();
+        assert_eq!(peer.get(&format!("/hello?name={name}")).text(), expected);
+        assert_eq!(peer.get(&format!("/hello/plain?name={name}")).text(), expected);
+    });
+}
+
+#[test]
+fn a_handler_that_takes_the_request_decides_about_methods_itself() {
+    on_each_scheduler(|program| {
+        let mut peer = program.connect();
+        for method in ["GET", "POST", "DELETE", "PATCH", "OPTIONS"] {
+            peer.send(format!("{method} /method?a=%20b HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!(peer.reply().text(), format!("{method} /method?a=%20b"));
+        }
+    });
+}

@@ -1,0 +1,69 @@
+//! Decides what a handler that fails costs: its own reply, and a line that tells where.
+
+use crate::app::{on_each_scheduler, start};
+use crate::harness::SCHEDULERS;
+
+#[test]
+fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--scheduler", scheduler]);
+        for page in ["/broken", "/broken/plain", "/broken/later"] {
+            let mut peer = program.connect();
+            let reply = peer.get(page);
+            assert_eq!((reply.status(), reply.field("Connection")), (500, Some("close")), "{page}");
+            // What failed is nobody else's business.
+            assert_eq!(reply.text(), "The page failed; the log says why.\n");
+            peer.expect_closed();
+        }
+        assert_eq!(program.connect().get("/hello?name=a").text(), "<h1>Hello a</h1>");
+        let errors = program.stop().errors;
+        for (message, name) in [
+            ("broken on purpose", "app::broken"),
+            ("broken on a worker", "app::broken_worker"),
+            ("broken after a while", "app::broken_later"),
+        ] {
+            assert!(errors.contains(message), "{scheduler}: {message}: {errors}");
+            // Twice: in the line that names the page, and in the backtrace.
+            assert!(
+                errors.contains(&format!("bine::{name} panicked; its peer got a 500")),
+                "{errors}"
+            );
+        }
+        assert!(errors.contains("tests/bine/app.rs:"), "a backtrace names files: {errors}");
+        assert_eq!(errors.matches("bine::app::fail").count(), 3, "{errors}");
+    }
+}
+
+#[test]
+fn earlier_replies_of_a_pipeline_survive_a_panic() {
+    on_each_scheduler(|program| {
+        for page in ["/broken", "/broken/plain", "/broken/later"] {
+            let mut peer = program.connect();
+            peer.send("GET /hello?name=a HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
+            peer.send(format!("GET {page} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            for _ in 0..3 {
+                assert_eq!(peer.reply().text(), "<h1>Hello a</h1>");
+            }
+            assert_eq!(peer.reply().status(), 500);
+            peer.expect_closed();
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_takes_too_long_is_replaced_by_a_504() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--scheduler", scheduler, "--handler-timeout", "50ms"]);
+        let mut peer = program.connect();
+        let reply = peer.get("/late");
+        assert_eq!(
+            (reply.status(), reply.field("Connection")),
+            (504, Some("close")),
+            "{scheduler}"
+        );
+        peer.expect_closed();
+        assert_eq!(program.connect().get("/hello?name=a").text(), "<h1>Hello a</h1>");
+        let errors = program.stop().errors;
+        assert!(errors.contains("a handler took longer than 50ms"), "{errors}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Decides how a program under test is started, known to be ready, told to stop, and never left behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{PATIENCE, Peer};
+
+/// A program that runs. It is killed when this goes.
+pub(crate) struct Program {
+    child: Child,
+    /// Standard output, line by line.
+    lines: Receiver<String>,
+    /// Standard error, at once when the program has ended.
+    errors: Receiver<String>,
+    addresses: Vec<String>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// `None`: by a signal.
+    pub(crate) code: Option<i32>,
+    /// What it had said on standard output since it was ready.
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+impl Program {
+    /// Starts a server and waits until it has told of its first address.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut program = Self::spawn(command);
+        program.await_address();
+        program
+    }
+
+    /// Runs a program that is to end by itself.
+    pub(crate) fn run(command: &mut Command) -> Ended {
+        Self::spawn(command).wait()
+    }
+
+    /// The caller decides about standard input: it may be a socket to inherit.
+    fn spawn(command: &mut Command) -> Self {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap_or_else(|error| {
+                panic!("cannot start {}: {error}", command.get_program().display())
+            });
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (line, lines) = channel();
+        thread::spawn(move || {
+            for text in output.lines().map_while(Result::ok) {
+                // Nobody listens to a program that is no longer looked at.
+                let _ = line.send(text);
+            }
+        });
+        let mut errors = child.stderr.take().unwrap();
+        let (told, told_errors) = channel();
+        thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = errors.read_to_end(&mut text);
+            let _ = told.send(String::from_utf8_lossy(&text).into_owned());
+        });
+        Self { child, lines, errors: told_errors, addresses: Vec::new() }
+    }
+
+    /// Waits for one more address, as the program spells it.
+    pub(crate) fn await_address(&mut self) -> String {
+        let address = self.await_line("listening on ");
+        self.addresses.push(address.clone());
+        address
+    }
+
+    /// Waits for a line with `mark` in it and tells what stands behind.
+    pub(crate) fn await_line(&mut self, mark: &str) -> String {
+        loop {
+            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+                let _ = self.child.kill();
+                let errors = self.errors.recv_timeout(PATIENCE).unwrap_or_default();
+                panic!("no line {mark:?}; on standard error: {errors}");
+            };
+            if let Some((_, behind)) = line.split_once(mark) {
+                return behind.to_owned();
+            }
+        }
+    }
+
+    /// The first TCP address.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let mut tcp = self
+            .addresses
+            .iter()
+            .filter_map(|address| address.strip_prefix("http://")?.strip_suffix('/')?.parse().ok());
+        tcp.next().unwrap()
+    }
+
+    pub(crate) fn connect(&self) -> Peer {
+        Peer::tcp(self.address())
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(self) -> Ended {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(mut self) -> Ended {
+        let Ok(errors) = self.errors.recv_timeout(PATIENCE) else {
+            panic!("the program does not end");
+        };
+        let code = self.child.wait().unwrap().code();
+        let output = self.lines.iter().map(|line| line + "\n").collect();
+        Ended { code, output, errors }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

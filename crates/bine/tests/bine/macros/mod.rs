@@ -1,0 +1,1 @@
+//! Decides what a page shows, and what the compiler says of one that is wrong.

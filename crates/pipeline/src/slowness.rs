@@ -1,0 +1,69 @@
+//! Decides when a handler that kept its loop from everybody else is named in the log.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::clock::{Clock, Tick};
+use crate::log;
+
+/// A handler that keeps its loop longer than this is named.
+const TOO_LONG: Duration = Duration::from_millis(10);
+/// Once in this time: a slow handler is usually slow each time, and a busy machine can make any
+/// handler look slow by running something else in the middle of it.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// One loop's memory of slow handlers.
+#[derive(Default)]
+pub(crate) struct Slowness {
+    silent_until: Cell<Option<Tick>>,
+    unsaid: Cell<u32>,
+}
+
+impl Slowness {
+    /// `name` began at `began` and has just given the loop back.
+    pub(crate) fn look(&self, clock: &Clock, began: Tick, name: &str) {
+        let now = clock.glance();
+        let held = now.since(began);
+        if held > TOO_LONG {
+            self.say(now, held, name);
+        }
+    }
+
+    #[cold]
+    fn say(&self, now: Tick, held: Duration, name: &str) {
+        if self.silent_until.get().is_some_and(|moment| !moment.has_come(now)) {
+            self.unsaid.set(self.unsaid.get() + 1);
+            return;
+        }
+        self.silent_until.set(Some(now.after(PAUSE)));
+        let before = match self.unsaid.take() {
+            0 => String::new(),
+            count => format!(" ({count} such since the last warning)"),
+        };
+        log::warn(format_args!(
+            "{name} held its loop for {} ms{before}; make it a plain fn, which runs on a worker",
+            held.as_millis()
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_is_named_once_in_a_while() {
+        let (clock, slowness) = (Clock::told(0), Slowness::default());
+        let mut run = |milliseconds| {
+            let began = clock.now();
+            clock.advance(Duration::from_millis(milliseconds));
+            slowness.look(&clock, began, "a handler of the tests");
+            (slowness.silent_until.get().is_some(), slowness.unsaid.get())
+        };
+        assert_eq!(run(10), (false, 0));
+        assert_eq!(run(11), (true, 0));
+        assert_eq!(run(11), (true, 1));
+        assert_eq!(run(9_000), (true, 2));
+        assert_eq!(run(2_000), (true, 0), "the pause is over: it is said, with those before");
+    }
+}

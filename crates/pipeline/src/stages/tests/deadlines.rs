@@ -1,0 +1,144 @@
+//! Decides how long each step of a connection may take, and how it ends after that.
+
+use super::fake::{Step, pauses, says};
+use super::play::{check, check_with_workers, get, post, seconds};
+
+/// `pieces` one after the other, a pause behind each.
+fn dripping(pieces: &[&str], milliseconds: u64) -> Vec<Step> {
+    pieces.iter().flat_map(|piece| [says(piece), pauses(milliseconds)]).collect()
+}
+
+#[test]
+fn a_peer_that_never_speaks_is_closed_without_a_word() {
+    check(&[], "10s: closed");
+}
+
+#[test]
+fn a_head_that_trickles_in_gets_no_more_time_than_one_that_does_not() {
+    let head = get("/a");
+    let pieces: Vec<&str> = (0..head.len()).map(|place| &head[place..=place]).collect();
+    check(&dripping(&pieces, 900), "10s: 408 close; finish; 12s: closed");
+    check(&[says(&head[..9])], "10s: 408 close; finish; 12s: closed");
+    check(&dripping(&pieces, 300), "9.6s: 200 a; 84.6s: closed");
+}
+
+#[test]
+fn every_head_has_its_own_time() {
+    let half = get("/b");
+    let script = [says(get("/a")), seconds(70), says(&half[..5]), seconds(9), says(&half[5..])];
+    check(&script, "200 a; 79s: 200 b; 154s: closed");
+    // The second head began with the first reply, not with the first head.
+    let script =
+        [says(&half[..5]), seconds(8), says(&(half[5..].to_owned() + &half[..5])), seconds(8)];
+    check(&script, "8s: 200 b; 18s: 408 close; finish; 20s: closed");
+}
+
+#[test]
+fn an_idle_connection_is_closed_without_a_word() {
+    // A pool of idle connections would take a 408 for the answer to its next request.
+    check(&[says(get("/a"))], "200 a; 75s: closed");
+}
+
+#[test]
+fn a_body_may_pause_but_not_for_long() {
+    check(
+        &[says(post("/echo/9000", 20) + "0123456789"), seconds(9), says("0123456789")],
+        "9s: 200 01234567890123456789; 84s: closed",
+    );
+    check(
+        &[says(post("/echo/9000", 20) + "0123456789"), seconds(10)],
+        "10s: 408 close; finish; 12s: closed",
+    );
+}
+
+#[test]
+fn a_body_below_the_rate_ends_although_each_pause_is_short() {
+    // 512 bytes a second is half of what is asked: each second costs half a second of ten.
+    let piece = "x".repeat(512);
+    let mut script = vec![says(post("/echo/90000", 51_200))];
+    script.extend(dripping(&vec![piece.as_str(); 100], 1000));
+    check(&script, "20s: 408 close; finish; 22s: closed");
+}
+
+#[test]
+fn a_body_above_the_rate_goes_on_as_long_as_it_must() {
+    let piece = "x".repeat(1100);
+    let mut script = vec![says(post("/echo/90000", 55_000))];
+    script.extend(dripping(&vec![piece.as_str(); 50], 1000));
+    check(&script, "49s: 200 <55000>; 124s: closed");
+}
+
+#[test]
+fn a_body_sent_quickly_buys_no_more_than_one_pause() {
+    let script = [says(post("/echo/90000", 60_000)), says("x".repeat(50_000))];
+    check(&script, "10s: 408 close; finish; 12s: closed");
+}
+
+#[test]
+fn an_unwanted_body_has_a_time_of_its_own_too() {
+    check(
+        &[says(post("/a", 10) + "01234"), seconds(9), pauses(1000)],
+        "200 a; 10s: 408 close; finish; 12s: closed",
+    );
+}
+
+#[test]
+fn a_handler_that_takes_too_long_is_replaced_by_a_504_and_its_reply_dropped() {
+    check(&[says(get("/later"))], "30s: 504 close; finish; 32s: closed");
+    let late = [says(get("/later")), seconds(31), Step::Finish];
+    check_with_workers(&late, "30s: 504 close; finish; 31s: too late; 32s: closed");
+    check(&[says(get("/later")), seconds(29), Step::Finish], "29s: 200 later; 104s: closed");
+}
+
+#[test]
+fn a_job_that_waits_too_long_for_a_worker_gets_an_early_503() {
+    check_with_workers(&[says(get("/work"))], "queued; 1s: 503 retry 1 close; finish; 3s: closed");
+    check_with_workers(
+        &[says(get("/work")), pauses(900), Step::Finish],
+        "queued; 0.9s: 200 work; 75.9s: closed",
+    );
+}
+
+#[test]
+fn a_reader_that_stalls_is_closed() {
+    let script = [Step::Room(100), says(get("/long/1000"))];
+    check(&script, "<100>; 30.097s: closed");
+    check(&[Step::Room(0), says(get("/a"))], "30s: closed");
+}
+
+#[test]
+fn a_reader_below_the_rate_is_closed_although_it_never_stalls() {
+    let mut script = vec![Step::Room(512), says(get("/long/90000"))];
+    script.extend((0..200).flat_map(|_| [pauses(1000), Step::Room(512)]));
+    let told = super::play::play::<false>(&script, super::play::Place::Here).told;
+    assert!(
+        told.text().ends_with("60s: closed") || told.text().ends_with("; closed"),
+        "{}",
+        told.text()
+    );
+    // Half the rate: half of each second is lost, so 30 seconds last for about 60.
+    assert!((59..=61).contains(&(told.bytes.len() / 512)), "{}", told.bytes.len());
+    let held = super::play::play::<true>(&script, super::play::Place::Here).told;
+    assert_eq!(held.bytes.len(), told.bytes.len());
+}
+
+#[test]
+fn a_reader_above_the_rate_gets_everything() {
+    let mut script = vec![Step::Room(1100), says(get("/file/100000"))];
+    script.extend((0..100).flat_map(|_| [pauses(1000), Step::Room(1100)]));
+    for told in [
+        super::play::play::<false>(&script, super::play::Place::Here).told,
+        super::play::play::<true>(&script, super::play::Place::Here).told,
+    ] {
+        assert!(told.bytes.len() > 100_000, "{}", told.text());
+    }
+}
+
+#[test]
+fn a_peer_that_is_sent_away_has_a_moment_to_read_why() {
+    check(&[says("nonsense\r\n\r\n"), pauses(1900)], "400 close; finish; 2s: closed");
+    // What it still sends buys it nothing.
+    let mut script = vec![says("nonsense\r\n\r\n")];
+    script.extend(dripping(&["more"; 30], 100));
+    check(&script, "400 close; finish; 2s: closed");
+}

@@ -1,0 +1,143 @@
+//! Decides how a connection ends: after a fault of the peer, of a handler, of the program, or
+//! because somebody said so.
+
+use super::fake::{Step, pauses, says};
+use super::play::{Place, check, check_loop, check_with_workers, get, play, post};
+
+#[test]
+fn a_fault_is_answered_with_its_status_and_nothing_behind_it_is() {
+    for (request, status) in [
+        ("nonsense\r\n\r\n", 400),
+        ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+        ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
+        ("GET / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n", 417),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        ("POST / HTTP/1.0\r\n\r\n", 411),
+    ] {
+        let expected = format!("200 a + {status} close; finish; 2s: closed");
+        check(&[says(get("/a") + request + &get("/b")), says(get("/c"))], &expected);
+    }
+    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(9000));
+    check(&[says(long)], "414 close; finish; 2s: closed");
+    let wide = format!("GET / HTTP/1.1\r\nHost: a\r\nA: {}\r\n\r\n", "x".repeat(17_000));
+    check(&[says(wide)], "431 close; finish; 2s: closed");
+}
+
+#[test]
+fn a_fault_inside_a_body_takes_its_handler_s_place() {
+    let request = "POST /echo/99 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let broken = format!("{request}3\r\nabc\r\nnonsense\r\n");
+    check(&[says(broken + &get("/b"))], "400 close; finish; 2s: closed");
+    // Answered already: the reply stands, and the fault has its own.
+    let broken = request.replace("/echo/99", "/a") + "nonsense\r\n";
+    check(&[says(broken + &get("/b"))], "200 a + 400 close; finish; 2s: closed");
+}
+
+#[test]
+fn an_early_close_reads_and_drops_what_still_comes_within_a_bound() {
+    let piece = "x".repeat(60_000);
+    let mut script = vec![says(post("/echo/9", 9_000_000))];
+    script.extend((0..4).flat_map(|_| [says(&piece), pauses(100)]));
+    script.push(says(get("/a")));
+    check(&script, "413 close; finish; 2s: closed");
+    // The fifth piece is more than a quarter of a mebibyte.
+    script.extend([says(&piece), pauses(100)]);
+    check(&script, "413 close; finish; 0.4s: closed");
+}
+
+#[test]
+fn a_peer_that_closes_while_it_is_sent_away_is_not_waited_for() {
+    check(&[says("nonsense\r\n\r\n"), Step::Last(vec![])], "400 close; finish; closed");
+    check(&[says("nonsense\r\n\r\n"), Step::Leave], "400 close; finish; closed");
+}
+
+/// The last bytes and the end of the stream came with one event; the bytes were received, the end
+/// was not looked for, and the connection stayed for the whole of its farewell.
+#[test]
+fn the_end_behind_a_last_piece_is_seen() {
+    check(&[Step::Last(get("/a").into_bytes())], "200 a; closed");
+    check(&[Step::Last(b"GET /a HT".to_vec())], "closed");
+    check(&[says("nonsense\r\n\r\n"), Step::Last(b"more".to_vec())], "400 close; finish; closed");
+}
+
+#[test]
+fn a_peer_that_asks_to_close_is_closed_behind_its_reply() {
+    let close = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    check(&[says(close)], "200 a close; closed");
+    check(&[says(close.to_owned() + &get("/b"))], "200 a close; finish; 2s: closed");
+    check(&[says("GET /a HTTP/1.0\r\n\r\n")], "200 a close; closed");
+    check(&[says(get("/close") + &get("/b"))], "200 bye close; finish; 2s: closed");
+}
+
+#[test]
+fn a_panic_is_a_500_that_closes_and_leaves_earlier_replies_whole() {
+    check(&[says(get("/panic"))], "500 close; closed");
+    check(
+        &[says(get("/a") + &get("/panic") + &get("/b"))],
+        "200 a + 500 close; finish; 2s: closed",
+    );
+    check(&[says(get("/a") + &get("/work-panic"))], "200 a + 500 close; closed");
+    check_with_workers(
+        &[says(get("/a") + &get("/work-panic")), Step::Finish],
+        "200 a; queued; 500 close; closed",
+    );
+    check_loop(&[says(get("/a") + &get("/later-panic")), Step::Finish], "200 a; 500 close; closed");
+}
+
+#[test]
+fn a_panic_with_a_body_on_its_way_waits_for_the_peer_to_notice() {
+    check(&[says(post("/panic", 10) + "12345")], "500 close; finish; 2s: closed");
+}
+
+#[test]
+fn a_panic_behind_a_sent_part_breaks_the_connection() {
+    for told in [
+        play::<false>(&[says(get("/page-panic/2500"))], Place::Here).told,
+        play::<true>(&[says(get("/page-panic/2500"))], Place::Here).told,
+    ] {
+        let text = String::from_utf8_lossy(&told.bytes).into_owned();
+        assert_eq!(text.matches("HTTP/1.1").count(), 1, "no second head: {text}");
+        assert!(!text.contains("\r\n0\r\n\r\n"), "the page must not look whole");
+        assert!(told.text().ends_with("; closed"), "{}", told.text());
+    }
+}
+
+#[test]
+fn a_panic_in_a_page_of_which_nothing_was_sent_yet_is_a_500() {
+    check(&[says(get("/page-panic/900"))], "500 close; closed");
+}
+
+#[test]
+fn a_page_larger_than_may_wait_for_its_reader_is_cut() {
+    check_loop(&[Step::Room(10), says(get("/page/90000"))], "<10>; closed");
+    let script = [Step::Room(10), says(get("/page/40000")), Step::Room(90_000)];
+    check_loop(&script, "<10>; 200 chunks <40000>; 75s: closed");
+}
+
+#[test]
+fn a_page_leaves_while_it_is_written() {
+    check_loop(
+        &[says(get("/a") + &get("/page/2500") + &get("/b"))],
+        "200 a + <1105>; <1007>; 200 chunks <2500> + 200 b; 75s: closed",
+    );
+}
+
+#[test]
+fn a_stopping_server_says_so_with_each_reply() {
+    check_loop(
+        &[says(get("/a")), Step::Stop, says(get("/b") + &get("/c"))],
+        "200 a; 200 b close; finish; 2s: closed",
+    );
+}
+
+/// The exchange of a request that is under way when the stop comes says that the connection is
+/// kept. It was then kept for the whole idle time, and the server with it until its drain ended.
+#[test]
+fn a_reply_begun_before_the_stop_keeps_nobody_long() {
+    check_loop(&[says(get("/later")), Step::Stop, Step::Finish], "200 later; 0.5s: closed");
+    check_with_workers(
+        &[says(get("/work")), Step::Stop, Step::Finish, says(get("/a"))],
+        "queued; 200 work; 200 a close; closed",
+    );
+}

@@ -1,0 +1,222 @@
+//! Decides how a script is played: the stages are driven as the event loop and as a conversation
+//! drive theirs, with a clock that the script moves.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use crate::access::AccessLog;
+use crate::address::Peer;
+use crate::clock::Clock;
+use crate::connection::{Connection, Context, Errand, Phase};
+use crate::handler::{Finished, LaterReply, Retained, Work};
+use crate::settings::Settings;
+use crate::stages::{self, Kind, Next};
+
+use super::fake::{Fake, Step};
+use super::program::{self, Program};
+
+/// Plays `script` with and without blocking, and compares what the peer saw.
+#[track_caller]
+pub(super) fn check(script: &[Step], expected: &str) {
+    let turns = play::<false>(script, Place::Here).told.text();
+    assert_eq!(turns, expected, "without blocking");
+    let expected: Vec<&str> = expected.split("; ").filter(|part| *part != "turn").collect();
+    let held = play::<true>(script, Place::Here).told.text();
+    assert_eq!(held, expected.join("; "), "blocking");
+}
+
+/// The same where a worker runs what may block, which only a loop has.
+#[track_caller]
+pub(super) fn check_with_workers(script: &[Step], expected: &str) {
+    assert_eq!(play::<false>(script, Place::Elsewhere).told.text(), expected);
+}
+
+/// The same for one kind of link alone.
+#[track_caller]
+pub(super) fn check_loop(script: &[Step], expected: &str) {
+    assert_eq!(play::<false>(script, Place::Here).told.text(), expected);
+}
+
+pub(super) use crate::scheduler::Place;
+
+/// Plays `script` to the end of its connection.
+pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BLOCKS> {
+    let clock = Rc::new(Clock::told(1_795_208_400));
+    let gate = Rc::new(Cell::new(false));
+    let responder =
+        Program { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
+    let settings = Settings { unsent: 50_000, ..Settings::default() };
+    let context = Context::new(
+        Arc::new(settings),
+        Rc::clone(&clock),
+        Box::new(responder),
+        AccessLog::new(None),
+    );
+    let link = Fake::new(script, &clock);
+    let connection = Connection::new(link, Peer::UNIX, &context);
+    let mut stage = Stage { connection, context, gate, place, elsewhere: None };
+    stage.play();
+    stage.connection.link
+}
+
+/// What is made away from its connection.
+enum Elsewhere {
+    Later(LaterReply),
+    Work(Arc<dyn Work>, Box<Retained>),
+}
+
+struct Stage<const BLOCKS: bool> {
+    connection: Connection<Fake<BLOCKS>>,
+    context: Context,
+    gate: Rc<Cell<bool>>,
+    place: Place,
+    elsewhere: Option<Elsewhere>,
+}
+
+impl<const BLOCKS: bool> Stage<BLOCKS> {
+    fn play(&mut self) {
+        let mut next = Next::Idle;
+        for _ in 0..100_000 {
+            let Self { connection, context, .. } = self;
+            next = match next {
+                Next::Request => stages::request(connection, context),
+                Next::Response(Kind::Static) => stages::response(connection, context),
+                Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => self.hand_over(),
+                Next::Response(Kind::Dynamic) => stages::dynamic(connection, context),
+                Next::Reply => stages::reply(connection, context),
+                Next::Park => self.park(),
+                Next::Idle if BLOCKS => {
+                    context.take_up(connection);
+                    if connection.has_unsent() { Next::Reply } else { Next::Request }
+                }
+                Next::Idle => self.wait(),
+                Next::Closed => {
+                    connection.link.told.say("closed");
+                    return;
+                }
+            };
+        }
+        panic!("a script without an end: {}", self.connection.link.told.text());
+    }
+
+    /// What the event loop does with a connection that waits.
+    fn wait(&mut self) -> Next {
+        let Self { connection, context, .. } = self;
+        if connection.wants_turn {
+            connection.wants_turn = false;
+            connection.link.told.say("turn");
+            context.take_up(connection);
+            return if connection.has_unsent() { Next::Reply } else { Next::Request };
+        }
+        let mut left = connection.deadline.since(context.clock.now());
+        let event = connection.link.script.front().cloned();
+        if !connection.link.pass(&mut left) {
+            context.take_up(connection);
+            return stages::expire(connection, context);
+        }
+        let parked = matches!(connection.phase, Phase::Queued | Phase::Handler);
+        match event {
+            Some(Step::Finish) => return self.finish(),
+            Some(Step::Stop) => context.stopping = true,
+            Some(Step::Last(_) | Step::Leave) => connection.hung_up = true,
+            _ => {}
+        }
+        if matches!(event, Some(Step::Wait(_) | Step::Stop)) {
+            return Next::Idle;
+        }
+        if parked {
+            if connection.has_unsent() {
+                stages::push(connection, context);
+            }
+            return Next::Idle;
+        }
+        context.take_up(connection);
+        if connection.phase == Phase::Writing { Next::Reply } else { Next::Request }
+    }
+
+    fn hand_over(&mut self) -> Next {
+        let Self { connection, context, .. } = self;
+        let Some(Errand::Work(work, request)) = context.errand.take() else { unreachable!() };
+        self.elsewhere = Some(Elsewhere::Work(work, request));
+        if stages::park(connection, context) == Next::Closed {
+            return Next::Closed;
+        }
+        connection.phase = Phase::Queued;
+        connection.deadline = context.clock.now().after(context.settings.timeouts.queue);
+        connection.link.told.say("queued");
+        Next::Idle
+    }
+
+    fn park(&mut self) -> Next {
+        let Self { connection, context, .. } = self;
+        let Some(Errand::Later(reply, _)) = context.errand.take() else { unreachable!() };
+        self.elsewhere = Some(Elsewhere::Later(reply));
+        if !BLOCKS {
+            let next = stages::park(connection, context);
+            return if next == Next::Park { Next::Idle } else { next };
+        }
+        let mut left = context.settings.timeouts.handler;
+        loop {
+            let event = connection.link.script.front().cloned();
+            if !connection.link.pass(&mut left) {
+                connection.phase = Phase::Handler;
+                return stages::expire(connection, context);
+            }
+            if matches!(event, Some(Step::Finish)) {
+                return self.finish();
+            }
+        }
+    }
+
+    /// A reply that was made elsewhere is back, if anybody waits for it.
+    fn finish(&mut self) -> Next {
+        let Self { connection, context, gate, .. } = self;
+        gate.set(true);
+        let mut finished = match self.elsewhere.take() {
+            Some(Elsewhere::Later(mut reply)) => {
+                let mut task = std::task::Context::from_waker(Waker::noop());
+                match catch_unwind(AssertUnwindSafe(|| reply.as_mut().poll(&mut task))) {
+                    Ok(Poll::Ready(finished)) => finished,
+                    Ok(Poll::Pending) => unreachable!("the gate is open"),
+                    Err(_) => stages::failed(&context.clock),
+                }
+            }
+            Some(Elsewhere::Work(work, request)) => {
+                let mut bytes = Vec::new();
+                let done = stages::run_work(&*work, &request, &context.clock, &mut bytes);
+                Finished { bytes, file: done.file, close: done.close }
+            }
+            None => return Next::Idle,
+        };
+        if BLOCKS {
+            let mut bytes = std::mem::take(&mut context.output);
+            bytes.append(&mut finished.bytes);
+            finished.bytes = bytes;
+        } else if matches!(connection.phase, Phase::Queued | Phase::Handler) {
+            context.take_up(connection);
+        } else {
+            connection.link.told.say("too late");
+            return Next::Idle;
+        }
+        stages::finished(connection, context, &mut finished, None)
+    }
+}
+
+/// A request without content.
+pub(super) fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+/// The head of a request with `length` bytes of content.
+pub(super) fn post(path: &str, length: usize) -> String {
+    format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// So many seconds.
+pub(super) const fn seconds(number: u64) -> Step {
+    Step::Wait(Duration::from_secs(number))
+}

@@ -1,0 +1,156 @@
+//! Decides what the made-up program answers: the path of a request says it.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bine_http::{Exchange, Head, Method, Reply, Status};
+
+use crate::clock::Clock;
+use crate::handler::{
+    Answer, Body, Done, FilePart, Finished, Incoming, Outgoing, Responder, Retained, Who, Work,
+};
+
+/// Answers by path: `/later` when the gate opens, `/work` on a worker, and any other with itself.
+pub(super) struct Program {
+    pub(super) clock: Rc<Clock>,
+    /// Open when a reply that is made elsewhere may come.
+    pub(super) gate: Rc<Cell<bool>>,
+    pub(super) file: Arc<OwnedFd>,
+}
+
+/// Length of the file behind `/file`, more than two of its slices.
+pub(super) const FILE: u64 = 2_500_000;
+
+/// A file of [`FILE`] bytes that differ.
+pub(super) fn file() -> Arc<OwnedFd> {
+    let file = rustix::fs::memfd_create("bine test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let bytes: Vec<u8> = (0..FILE).map(|place| (place % 251) as u8).collect();
+    let mut written = 0;
+    while written < bytes.len() {
+        written += rustix::io::write(&file, &bytes[written..]).unwrap();
+    }
+    Arc::new(file)
+}
+
+impl Responder for Program {
+    fn admit(&mut self, _head: &Head<'_>) -> Who {
+        Who::Anonymous
+    }
+
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        let path = request.head.path();
+        let mut parts = path.split('/').skip(1);
+        let name = parts.next().unwrap_or_default();
+        let number = parts.next().and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
+        match name {
+            "later" => Answer::Later(self.later(request.exchange, false)),
+            "later-panic" => Answer::Later(self.later(request.exchange, true)),
+            "work" => Answer::Work(Arc::new(Errand { panics: false })),
+            "work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
+            // Unwinds as a panic does, without the words on standard error.
+            "panic" => {
+                out.buffer.extend_from_slice(b"HTTP/1.1 200 OK\r\nhalf a reply");
+                resume_unwind(Box::new("a handler's fault"))
+            }
+            "page" => self.page(request.exchange, out, number, false),
+            "page-panic" => self.page(request.exchange, out, number, true),
+            "file" => {
+                let length = if number == 0 { FILE } else { number as u64 };
+                let status = Status::OK;
+                Reply::begin(out.buffer, request.exchange, status, &self.clock.date())
+                    .length(length);
+                if request.exchange.method == Method::Head {
+                    return Answer::Written { close: false };
+                }
+                Answer::File(FilePart { file: Arc::clone(&self.file), offset: 0, length })
+            }
+            "echo" => match request.body {
+                Body::Coming => Answer::Collect { limit: number as u64 },
+                Body::Here(bytes) => self.whole(request.exchange, out, bytes),
+                Body::None => self.whole(request.exchange, out, b"nothing"),
+            },
+            "twice" => Answer::Collect { limit: 1000 },
+            "close" => {
+                let exchange = Exchange { keep_alive: false, ..request.exchange };
+                self.whole(exchange, out, b"bye");
+                Answer::Written { close: true }
+            }
+            "long" => self.whole(request.exchange, out, &vec![b'x'; number]),
+            other => self.whole(request.exchange, out, other.as_bytes()),
+        }
+    }
+
+    fn last(&self) -> &'static str {
+        "program"
+    }
+}
+
+impl Program {
+    fn whole(&self, exchange: Exchange, out: &mut Outgoing<'_>, content: &[u8]) -> Answer {
+        let date = self.clock.date();
+        Reply::begin(out.buffer, exchange, Status::OK, &date).whole(content);
+        Answer::Written { close: false }
+    }
+
+    /// A page of `length` bytes that is drained every thousand.
+    fn page(
+        &self,
+        exchange: Exchange,
+        out: &mut Outgoing<'_>,
+        length: usize,
+        panics: bool,
+    ) -> Answer {
+        let date = self.clock.date();
+        let mut body = Reply::begin(out.buffer, exchange, Status::OK, &date).body();
+        let mut left = length;
+        while left > 0 {
+            let piece = left.min(1000);
+            out.buffer.extend(std::iter::repeat_n(b'p', piece));
+            left -= piece;
+            if left > 0 {
+                body.spill(out.buffer, &mut *out.drain);
+            }
+        }
+        if panics {
+            resume_unwind(Box::new("a page's fault"));
+        }
+        Answer::Written { close: body.finish(out.buffer).close }
+    }
+
+    fn later(&self, exchange: Exchange, panics: bool) -> crate::handler::LaterReply {
+        let (gate, clock) = (Rc::clone(&self.gate), Rc::clone(&self.clock));
+        Box::pin(async move {
+            poll_fn(|_| if gate.replace(false) { Poll::Ready(()) } else { Poll::Pending }).await;
+            if panics {
+                resume_unwind(Box::new("a late fault"));
+            }
+            let mut bytes = Vec::new();
+            Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).whole(b"later");
+            Finished { bytes, file: None, close: false }
+        })
+    }
+}
+
+struct Errand {
+    panics: bool,
+}
+
+impl Work for Errand {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+        let exchange = request.incoming().exchange;
+        Reply::begin(out, exchange, Status::OK, &clock.date()).whole(b"work");
+        if self.panics {
+            resume_unwind(Box::new("a worker's fault"));
+        }
+        Done::default()
+    }
+
+    fn name(&self) -> &'static str {
+        "errand"
+    }
+}

@@ -1,0 +1,91 @@
+//! Decides that nobody can tell how a stream was cut: whatever the pieces and the room, the peer
+//! gets the same bytes, from links of both kinds.
+
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
+use proptest::sample::select;
+
+use super::fake::{Step, says};
+use super::play::{Place, get, play, post};
+
+/// A stream of pipelined requests, each answered in its own way.
+fn streams() -> impl Strategy<Value = Vec<u8>> {
+    let chunked = "POST /echo/9 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let requests = vec![
+        get("/a"),
+        get("/bcd"),
+        get("/long/3000"),
+        get("/page/2500"),
+        get("/file/70000"),
+        get("/work"),
+        post("/echo/100", 10) + "0123456789",
+        post("/a", 5) + "01234",
+        post("/echo/3", 4) + "abcd",
+        format!("{chunked}3\r\nabc\r\n0\r\n\r\n"),
+        format!("{chunked}6\r\nabcdef\r\n6\r\nabcdef\r\n0\r\n\r\n"),
+        format!("{chunked}nonsense\r\n"),
+        "\r\n".to_owned() + &get("/blank"),
+        get("/panic"),
+        get("/close"),
+        "GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned(),
+        "nonsense\r\n\r\n".to_owned(),
+    ];
+    // Those that end a connection are rarer than the rest, or few streams would be long.
+    let kept = select(requests[..10].to_vec());
+    (vec(kept, 0..8), vec(select(requests), 0..3))
+        .prop_map(|(first, last)| (first.concat() + &last.concat()).into_bytes())
+}
+
+/// `stream` in pieces of these lengths, with room of these sizes between them.
+fn script(stream: &[u8], pieces: &[usize], rooms: &[usize]) -> Vec<Step> {
+    let mut rest = stream;
+    let mut rooms = rooms.iter();
+    let mut script = vec![Step::Room(0)];
+    for length in pieces {
+        let (piece, after) = rest.split_at(rest.len().min(*length));
+        script.push(says(piece));
+        script.extend(rooms.next().map(|room| Step::Room(*room)));
+        rest = after;
+    }
+    script.push(says(rest));
+    script.extend(rooms.map(|room| Step::Room(*room)));
+    script.push(Step::Room(usize::MAX));
+    script
+}
+
+fn sent(script: &[Step]) -> [Vec<u8>; 3] {
+    [
+        play::<false>(script, Place::Here).told.bytes,
+        play::<true>(script, Place::Here).told.bytes,
+        play::<false>(&[script, &vec![Step::Finish; 20]].concat(), Place::Elsewhere).told.bytes,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_bytes_do_not_depend_on_how_they_come_and_go(
+        stream in streams(),
+        pieces in vec(0usize..60, 0..20),
+        rooms in vec(0usize..400, 0..20),
+        whole in any::<bool>(),
+    ) {
+        let [expected, ..] = sent(&[says(&stream)]);
+        let pieces = if whole { &[][..] } else { &pieces };
+        for bytes in sent(&script(&stream, pieces, &rooms)) {
+            assert_eq!(String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&expected));
+        }
+    }
+}
+
+#[test]
+fn a_pipelined_stream_may_be_cut_at_every_place() {
+    let stream = get("/a") + &post("/echo/9", 3) + "abc" + &get("/b") + "\r\n" + &get("/c");
+    let [expected, ..] = sent(&[says(&stream)]);
+    for place in 0..=stream.len() {
+        for bytes in sent(&[says(&stream[..place]), says(&stream[place..])]) {
+            assert_eq!(bytes, expected, "cut at {place}");
+        }
+    }
+}
