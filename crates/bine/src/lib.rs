@@ -30,7 +30,7 @@ pub use arguments::{Argument, Arguments, FromText, Query, Rejection};
 pub use bine_html::{AttributeValue, Page, Raw, Render, Writer, raw};
 pub use bine_http::{Method, Status};
 pub use bine_macros::page;
-pub use bine_pipeline::timeout;
+pub use bine_pipeline::{blocking, overdue_calls, timeout};
 pub use choices::Choices;
 pub use exit::Exit;
 pub use request::{Body, Request};

@@ -173,7 +173,7 @@ mod tests {
         let peer = Peer::tcp("192.0.2.7:1".parse().unwrap());
         log.record_fault(peer, 1_795_208_400, PeerFault::TimedOut);
         let line = String::from_utf8(log.lines.clone()).unwrap();
-        let expected = "192.0.2.7 - - [20/Nov/2026:21:00:00 +0000] \"-\" 408 39 \"-\" \"-\"\n";
+        let expected = "192.0.2.7 - - [20/Nov/2026:21:00:00 +0000] \"-\" 408 36 \"-\" \"-\"\n";
         assert_eq!(line, expected);
     }
 }

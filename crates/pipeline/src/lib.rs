@@ -5,6 +5,7 @@
 
 mod access;
 mod address;
+mod blocking;
 mod census;
 mod clock;
 mod connection;
@@ -28,6 +29,7 @@ mod wheel;
 mod workers;
 
 pub use address::{Address, BadAddress, Peer};
+pub use blocking::{Blocking, blocking, overdue_calls};
 pub use clock::{Clock, Tick};
 pub use handler::{
     Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,

@@ -9,9 +9,9 @@ use std::time::Duration;
 /// There is no other effect, so timeouts nest in any order: an outer one that comes first drops the
 /// inner one with everything it holds.
 ///
-/// An action that blocks its thread cannot be dropped. Write such a handler as a plain `fn`: it runs
-/// on a worker, its reply is replaced when the handler's timeout comes, and the worker returns
-/// when the call does.
+/// A call that blocks its thread cannot be dropped. Give it as [`blocking`](crate::blocking): when the
+/// time is over the result is `otherwise`'s, and the call counts as overdue until it returns. A
+/// plain `fn` handler, which runs on a worker, has the handler timeout of the settings around it.
 pub async fn timeout<A, O, T>(duration: Duration, action: A, otherwise: O) -> T
 where
     A: Future<Output = T>,

@@ -118,10 +118,7 @@ fn a_peer_that_ends_its_half_still_gets_its_answers() {
 fn an_address_without_anything_is_a_404_and_the_connection_stays() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();
-        for target in ["/", "/hell", "/hello/", "/HELLO", "/hello/plain/x", "/hello%00"] {
-            if target.contains('%') {
-                continue;
-            }
+        for target in ["/", "/hell", "/hello/", "/HELLO", "/hello/plain/x", "/hello%20"] {
             let reply = peer.get(target);
             let expected = (404, "there is nothing at this address\n");
             assert_eq!((reply.status(), reply.text()), expected, "{target}");
@@ -178,7 +175,7 @@ fn a_body_that_nobody_asked_for_is_dropped() {
             format!("Content-Length: 11\r\n\r\nGET / HTTP/"),
             format!("Content-Length: 60000\r\n\r\n{}", "b".repeat(60_000)),
             "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n".to_owned(),
-            "Transfer-Encoding: chunked\r\n\r\n3;e=f\r\nabc\r\n0\r\nTrailer: x\r\n\r\n".to_owned(),
+            "Transfer-Encoding: chunked\r\n\r\n3;e=f\r\nabc\r\n0\r\nSum: x\r\n\r\n".to_owned(),
         ];
         for page in ["/hello", "/hello/plain"] {
             let mut peer = program.connect();
@@ -321,7 +318,7 @@ fn a_fault_is_answered_once_and_nothing_behind_it_is() {
                 .to_owned(),
             400,
         ),
-        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned(), 501),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_owned(), 501),
         ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(), 400),
         ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: a\r\n\r\n".to_owned(), 417),
         ("POST / HTTP/1.0\r\n\r\n".to_owned(), 411),

@@ -66,6 +66,8 @@ pub(crate) struct EventLoop {
     returns: Rc<Returns>,
     /// When draining ends.
     last_call: Option<Tick>,
+    /// Connections that got their 504 while a worker was still at their handler.
+    overdue: Vec<Token>,
     /// Kept between turns for their memory.
     letters: Vec<Letter>,
     buffers: Vec<Vec<u8>>,
@@ -116,6 +118,7 @@ impl EventLoop {
             door: Door::new(),
             returns: Rc::default(),
             last_call: None,
+            overdue: Vec::new(),
             letters: Vec::new(),
             buffers: Vec::new(),
             server,
@@ -224,6 +227,16 @@ impl EventLoop {
                 }
             }
         }
+        if connection.phase == Phase::Handler
+            && connection.busy.as_ref().is_none_or(|busy| busy.task.is_none())
+        {
+            self.overdue.push(token);
+            log::warn(format_args!(
+                "{} workers of loop {} are overdue",
+                self.overdue.len(),
+                self.index
+            ));
+        }
         let next = stages::expire(connection, &mut self.context);
         self.advance(token, next);
     }
@@ -323,6 +336,11 @@ impl EventLoop {
         finished: &mut Finished,
         request: Option<&crate::handler::Retained>,
     ) {
+        if let Some(place) = self.overdue.iter().position(|late| *late == token) {
+            self.overdue.swap_remove(place);
+            log::warn(format_args!("an overdue worker has returned; its reply is dropped"));
+            return;
+        }
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if !matches!(connection.phase, Phase::Queued | Phase::Handler) {
             return;

@@ -75,19 +75,13 @@ fn a_short_body_that_nobody_asked_for_is_dropped_and_the_connection_kept() {
 
 #[test]
 fn a_long_body_that_nobody_asked_for_closes_the_connection() {
-    check(
-        &[says(post("/a", 64 * 1024 + 1)), says(get("/b"))],
-        "200 a close; finish; 2s: closed",
-    );
+    check(&[says(post("/a", 64 * 1024 + 1)), says(get("/b"))], "200 a close; finish; 2s: closed");
 }
 
 #[test]
 fn chunks_that_nobody_asked_for_are_dropped_up_to_a_bound() {
     let piece = "x".repeat(40_000);
-    check(
-        &[says(chunked("/a", &[&piece, &piece]) + &get("/b"))],
-        "200 a; finish; 2s: closed",
-    );
+    check(&[says(chunked("/a", &[&piece, &piece]) + &get("/b"))], "200 a; finish; 2s: closed");
 }
 
 #[test]

@@ -80,7 +80,7 @@ struct Stage<const BLOCKS: bool> {
 impl<const BLOCKS: bool> Stage<BLOCKS> {
     fn play(&mut self) {
         let mut next = Next::Idle;
-        for _ in 0..100_000 {
+        for _ in 0..1_000_000 {
             let Self { connection, context, .. } = self;
             next = match next {
                 Next::Request => stages::request(connection, context),
