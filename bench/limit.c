@@ -2,7 +2,8 @@
  * canned bytes. Nothing that speaks HTTP honestly can cost less CPU per request on the same kernel.
  *
  *   cc -O2 -pthread -o limit limit.c
- *   ./limit PORT THREADS [FILE]     FILE: the exact bytes of one answer (default: a tiny hello page)
+ *   ./limit PORT THREADS [FILE [cork]]     FILE: the exact bytes of one answer (default: a tiny hello page)
+ *                                          cork: TCP_CORK around each send, to see what it costs
  *
  * Serves 127.0.0.1 only. An answer must fit the socket's send buffer together with those pipelined beside it.
  */
@@ -25,7 +26,7 @@ static char answer[1 << 16] =
     "HTTP/1.1 200 OK\r\nDate: Fri, 20 Nov 2026 21:00:00 GMT\r\nContent-Type: text/html; charset=utf-8\r\n"
     "Content-Length:         19\r\n\r\n<h1>Hello TLUG</h1>";
 static size_t answer_len;
-static int port;
+static int port, cork;
 
 static void die(const char *what) { perror(what); exit(1); }
 
@@ -39,7 +40,10 @@ static int serve(int fd, char *in, size_t room, char *out) {
             memcpy(out + len, answer, answer_len);
             len += answer_len;
         }
+        int one = 1, none = 0;
+        if (cork) setsockopt(fd, IPPROTO_TCP, TCP_CORK, &one, sizeof one);
         if (len && send(fd, out, len, MSG_NOSIGNAL) != (ssize_t)len) return 0;
+        if (cork) setsockopt(fd, IPPROTO_TCP, TCP_CORK, &none, sizeof none);
         if ((size_t)got < room) return 1; /* edge-triggered: a short read has emptied the socket */
     }
 }
@@ -74,7 +78,7 @@ static _Noreturn void *loop(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) { fprintf(stderr, "usage: limit PORT THREADS [FILE]\n"); return 2; }
+    if (argc < 3) { fprintf(stderr, "usage: limit PORT THREADS [FILE [cork]]\n"); return 2; }
     port = atoi(argv[1]);
     answer_len = strlen(answer);
     if (argc > 3) {
@@ -84,6 +88,7 @@ int main(int argc, char **argv) {
         if (!answer_len || answer_len == sizeof answer) { fprintf(stderr, "%s: empty or too long\n", argv[3]); return 1; }
         fclose(f);
     }
+    cork = argc > 4 && !strcmp(argv[4], "cork");
     pthread_t t;
     for (int i = atoi(argv[2]); i > 1; i--) pthread_create(&t, NULL, loop, NULL);
     loop(NULL);
