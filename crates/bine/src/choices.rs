@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bine_pipeline::scheduler::SCHEDULERS;
+use bine_pipeline::scheduler::{self, SCHEDULERS};
 use bine_pipeline::{Listen, Settings, User, inherited};
 
 /// What was chosen for a run.
@@ -53,6 +53,9 @@ const CHOICES: &[Choice] = &[
         },
     ),
     choice("scheduler", "NAME", "who runs what; `help` lists them (hybrid)", |c, v| {
+        if v != "help" {
+            scheduler::check(v).map_err(|error| error.to_string())?;
+        }
         v.clone_into(&mut c.settings.scheduler);
         Ok(())
     }),

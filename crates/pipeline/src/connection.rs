@@ -158,6 +158,8 @@ pub(crate) struct Context {
     pub(crate) output: Vec<u8>,
     /// Requests that the connection at hand may still begin in this turn.
     pub(crate) slice: u32,
+    /// Bytes that the connection at hand may still receive in this turn.
+    pub(crate) intake: usize,
     /// The request between its stages.
     pub(crate) current: Current,
     /// What the response stage could not do itself.
@@ -187,6 +189,8 @@ pub(crate) enum Errand {
 
 /// Requests of one connection in one turn; then the others have theirs (DESIGN: slices).
 pub(crate) const SLICE: u32 = 16;
+/// A body of any length is received in slices of this size, as a file is sent.
+const INTAKE: usize = 1 << 20;
 /// At least this much is received at once.
 const SCRATCH: usize = 64 * 1024;
 /// Busy parts kept for use again; more than are ever busy at once on one loop bring nothing.
@@ -212,6 +216,7 @@ impl Context {
             drained: false,
             output: Vec::with_capacity(16 * 1024),
             slice: SLICE,
+            intake: INTAKE,
             current: Current { head: 0..0, index: None, who: Who::Anonymous },
             errand: None,
             slowness: Rc::default(),
@@ -225,6 +230,7 @@ impl Context {
     pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
         self.slice = SLICE;
+        self.intake = INTAKE;
         self.drained = false;
         self.input = 0..0;
         self.fresh = false;

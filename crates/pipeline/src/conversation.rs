@@ -91,6 +91,11 @@ impl<'s> Conversations<'s> {
     }
 
     fn converse(&mut self, connection: &mut Connection<Blocking>) {
+        // A handler's first poll is in place, and may make timers and sockets there already.
+        let background = self.server.background().map(tokio::runtime::Handle::enter);
+        if let Err(error) = &background {
+            log::error(format_args!("no runtime for handlers that await: {error}"));
+        }
         self.context.take_up(connection);
         let mut next = Next::Request;
         loop {
@@ -168,8 +173,11 @@ impl<'s> Conversations<'s> {
         let limit = self.server.settings.timeouts.handler;
         let name = self.context.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {
+            let background = self.server.background()?;
             // The timer must be made where the runtime is known, inside.
-            self.server.block_on(async { tokio::time::timeout(limit, reply).await })
+            Ok::<_, io::Error>(
+                background.block_on(async { tokio::time::timeout(limit, reply).await }),
+            )
         }));
         match awaited {
             Ok(Ok(Ok(finished))) => Some(finished),

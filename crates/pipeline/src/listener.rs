@@ -4,23 +4,33 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, bind, getsockname,
-    listen, socket_with, sockopt,
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, bind,
+    getsockname, listen, shutdown, socket_with, sockopt,
 };
 
 use crate::address::{Address, Peer};
 use crate::settings::Listen;
 
-/// A socket that connections come from. Dropping a Unix one removes its file.
+/// A socket that connections come from.
 #[derive(Debug)]
 pub(crate) struct Listener {
     descriptor: OwnedFd,
     address: Address,
+    file: Mutex<Option<SocketFile>>,
+    /// Bound here: nobody else listens on the same socket.
+    is_own: bool,
+    /// What each accepted socket must be told.
+    send_buffer: Option<usize>,
 }
+
+/// The file of a Unix socket that was bound here. It goes with this value.
+#[derive(Debug)]
+struct SocketFile(PathBuf);
 
 impl Listener {
     /// Opens `wish.address`; the error names the address and, where there is one, the cure.
@@ -48,11 +58,28 @@ impl Listener {
         })
     }
 
-    /// The next connection; accepted sockets inherit `nodelay` and `send_buffer` from this one, so
-    /// that an accept is one system call.
+    /// The next connection. TCP sockets inherit `nodelay` and `send_buffer` from this one, so that
+    /// an accept is one system call; Unix sockets inherit nothing.
     pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, Peer)> {
         let (descriptor, peer) = acceptfrom_with(&self.descriptor, flags | SocketFlags::CLOEXEC)?;
+        if let Some(bytes) = self.send_buffer {
+            sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
+        }
         Ok((descriptor, Peer::from_kernel(peer)))
+    }
+
+    /// Has the kernel refuse newcomers, who would otherwise connect and wait for nobody. A socket
+    /// that was passed to us stays open: its other owners go on with it.
+    pub(crate) fn refuse(&self) {
+        if self.is_own {
+            // A socket that listens can also cease to.
+            let _ = shutdown(&self.descriptor, Shutdown::Both);
+        }
+    }
+
+    /// Removes a Unix socket's file. Serving is over then, whoever still shares the server.
+    pub(crate) fn retire(&self) {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Where it listens, with the port that the kernel chose.
@@ -67,12 +94,10 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        if let Address::Unix(path) = &self.address {
-            // Nothing useful can be done if it is gone already.
-            let _ = std::fs::remove_file(path);
-        }
+        // Nothing useful can be done if it is gone already.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -109,19 +134,29 @@ fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
     listen(&descriptor, wish.backlog)?;
     let bound = getsockname(&descriptor)?;
     let address = SocketAddr::try_from(bound).map_or(address, |bound| bound);
-    Ok(Listener { descriptor, address: Address::Tcp(address) })
+    Ok(Listener {
+        descriptor,
+        address: Address::Tcp(address),
+        file: Mutex::default(),
+        is_own: true,
+        send_buffer: None,
+    })
 }
 
 fn open_unix(path: &Path, wish: &Listen) -> io::Result<Listener> {
     remove_stale(path)?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    if let Some(bytes) = wish.send_buffer {
-        sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
-    }
     bind(&descriptor, &SocketAddrUnix::new(path)?)?;
+    let file = Mutex::new(Some(SocketFile(path.to_owned())));
     listen(&descriptor, wish.backlog)?;
-    Ok(Listener { descriptor, address: Address::Unix(path.to_owned()) })
+    Ok(Listener {
+        descriptor,
+        address: Address::Unix(path.to_owned()),
+        file,
+        is_own: true,
+        send_buffer: wish.send_buffer,
+    })
 }
 
 /// A server that was killed leaves its socket's file behind. It is removed only when it is a
@@ -151,7 +186,7 @@ fn inherit(number: i32) -> io::Result<Listener> {
         Ok(address) => Address::Tcp(address),
         Err(_) => Address::Inherited(number),
     };
-    Ok(Listener { descriptor, address })
+    Ok(Listener { descriptor, address, file: Mutex::default(), is_own: false, send_buffer: None })
 }
 
 #[cfg(test)]
@@ -187,5 +222,58 @@ mod tests {
         assert_eq!(Listener::open(&wish).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(path.exists());
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// What a connection that comes through a listener with these options has of them.
+    fn accepted(wish: &Listen) -> OwnedFd {
+        let listener = Listener::open(wish).unwrap();
+        // Connected means queued: there is nothing to wait for.
+        match listener.address() {
+            Address::Tcp(address) => drop(std::net::TcpStream::connect(address).unwrap()),
+            Address::Unix(path) => drop(std::os::unix::net::UnixStream::connect(path).unwrap()),
+            Address::Inherited(_) => unreachable!(),
+        }
+        listener.accept(SocketFlags::empty()).unwrap().0
+    }
+
+    /// A Unix socket inherits nothing from its listener, so the buffer was the kernel's own choice.
+    #[test]
+    fn socket_options_reach_the_connections_that_are_accepted() {
+        for nodelay in [true, false] {
+            let socket = accepted(&Listen { nodelay, ..on("127.0.0.1:0") });
+            assert_eq!(sockopt::tcp_nodelay(&socket).unwrap(), nodelay);
+        }
+        let path = std::env::temp_dir().join(format!("bine-options-{}", std::process::id()));
+        for address in ["127.0.0.1:0", &format!("unix:{}", path.display())] {
+            let socket = accepted(&Listen { send_buffer: Some(40_000), ..on(address) });
+            // The kernel takes twice what is asked for, to have room for its own bookkeeping.
+            assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 80_000, "{address}");
+        }
+    }
+
+    #[test]
+    fn the_backlog_bounds_who_may_wait_to_be_accepted() {
+        let path = std::env::temp_dir().join(format!("bine-backlog-{}", std::process::id()));
+        let wish = Listen { backlog: 3, ..on(&format!("unix:{}", path.display())) };
+        let listener = Listener::open(&wish).unwrap();
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let connected = |_: &i32| {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+            rustix::net::connect(&socket, &address).is_ok()
+        };
+        // The kernel lets one more in than it is told to.
+        assert_eq!((0..10).take_while(connected).count(), 4);
+        listener.refuse();
+        assert!(!connected(&0));
+    }
+
+    #[test]
+    fn a_listener_that_refuses_is_not_connected_to() {
+        let listener = Listener::open(&on("127.0.0.1:0")).unwrap();
+        let Address::Tcp(address) = listener.address() else { unreachable!() };
+        assert!(std::net::TcpStream::connect(address).is_ok());
+        listener.refuse();
+        assert!(std::net::TcpStream::connect(address).is_err());
     }
 }

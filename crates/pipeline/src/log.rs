@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Writer {
     pile: Mutex<Pile>,
     changed: Condvar,
+    /// The file, until its thread has it.
+    target: Mutex<Option<File>>,
 }
 
 #[derive(Default)]
@@ -28,26 +30,29 @@ struct Pile {
 }
 
 impl Writer {
-    /// Appends to the file at `path`, which is made if need be.
+    /// Will append to the file at `path`, which is opened now, and made if need be.
     pub fn to_file(path: &Path) -> io::Result<Arc<Self>> {
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot open the log {}: {error}", path.display()))
         })?;
-        Self::start(file)
+        Ok(Arc::new(Self { target: Mutex::new(Some(file)), ..Self::stopped() }))
     }
 
-    fn start(mut target: File) -> io::Result<Arc<Self>> {
-        let writer = Arc::new(Self::stopped());
-        let own = Arc::clone(&writer);
+    /// Starts the thread that writes. A thread keeps the rights it was born with, so this comes
+    /// after those that open a log have been given up.
+    pub fn start(self: &Arc<Self>) -> io::Result<()> {
+        let target = self.target.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut target) = target else { return Ok(()) };
+        let own = Arc::clone(self);
         thread::Builder::new()
             .name("bine log".to_owned())
             .spawn(move || own.run(|lines| target.write_all(lines)))?;
-        Ok(writer)
+        Ok(())
     }
 
     /// A log without its thread: lines only gather. The base of the others, and a test double.
     pub(crate) fn stopped() -> Self {
-        Self { pile: Mutex::default(), changed: Condvar::new() }
+        Self { pile: Mutex::default(), changed: Condvar::new(), target: Mutex::default() }
     }
 
     /// Adds whole lines. Never waits for the disk.
@@ -149,6 +154,7 @@ mod tests {
     fn what_was_appended_is_in_the_file_when_finish_returns() {
         let path = std::env::temp_dir().join(format!("bine-log-{}", std::process::id()));
         let writer = Writer::to_file(&path).unwrap();
+        writer.start().unwrap();
         for number in 0..1000 {
             writer.append(format!("line {number}\n").as_bytes());
         }

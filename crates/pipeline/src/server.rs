@@ -1,6 +1,5 @@
 //! Decides what all threads of one server share, and how it starts and stops.
 
-use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -120,7 +119,11 @@ impl Server {
     ///
     /// Threads or descriptors that could not be had.
     pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
+        if let Some(access) = &self.access {
+            access.start()?;
+        }
         let outcome = scheduler.accept(self);
+        self.listeners.iter().for_each(Listener::retire);
         if let Some(access) = &self.access {
             access.finish();
         }
@@ -135,6 +138,7 @@ impl Server {
             State::Draining | State::Over => State::Over,
         };
         self.state.store(next as u8, Ordering::Release);
+        self.listeners.iter().for_each(Listener::refuse);
         // The bell cannot overflow in the life of a process.
         let _ = rustix::io::write(&self.stop_bell, &1u64.to_ne_bytes());
         for each in &self.loops {
@@ -170,17 +174,15 @@ impl Server {
         )
     }
 
-    /// Awaits `future` on a blocking thread. Timers and sockets inside it are driven by one
-    /// background runtime, which is started by the first such call.
-    pub(crate) fn block_on<F: Future>(&self, future: F) -> io::Result<F::Output> {
-        let mut handle = self.background.get();
-        if handle.is_none() {
-            let started = start_background()?;
-            // Two threads may come here at once; the one too late has a runtime to itself.
-            handle = Some(self.background.get_or_init(|| started));
+    /// The one runtime that drives timers and sockets for handlers on blocking threads, which is
+    /// started by the first such call.
+    pub(crate) fn background(&self) -> io::Result<&tokio::runtime::Handle> {
+        if let Some(handle) = self.background.get() {
+            return Ok(handle);
         }
-        let handle = handle.ok_or_else(|| io::Error::other("no background runtime"))?;
-        Ok(handle.block_on(future))
+        let started = start_background()?;
+        // Two threads may come here at once; the runtime of the one too late serves nobody.
+        Ok(self.background.get_or_init(|| started))
     }
 }
 

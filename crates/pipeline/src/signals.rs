@@ -16,10 +16,13 @@ use crate::server::Server;
 /// The system's, when a handler cannot be installed or its thread not be started.
 pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    let server = Arc::clone(server);
+    // Weakly, or this thread, which never ends, would keep the server for ever.
+    let server = Arc::downgrade(server);
     thread::Builder::new().name("bine signals".to_owned()).spawn(move || {
         for _ in signals.forever() {
-            server.stop();
+            if let Some(server) = server.upgrade() {
+                server.stop();
+            }
         }
     })?;
     Ok(())

@@ -3,6 +3,7 @@
 //! The program is this very test binary, started once more for one test only: so it is always built
 //! from the sources at hand, and what belongs to a process (signals, panics, its log) is its own.
 
+use std::fmt::Write as _;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::process::Command;
@@ -19,11 +20,16 @@ const OPTIONS: &str = "BINE_TEST_OPTIONS";
 
 /// Starts the program on a free port.
 pub(crate) fn start(options: &[&str]) -> Program {
+    Program::start(&mut program("app::the_program_under_test_serves", options))
+}
+
+/// This binary once more, for the one test that is the program.
+fn program(test: &str, options: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "app::the_program_under_test_serves", "--nocapture"]);
+    command.args(["--exact", test, "--nocapture"]);
     let listen = ["--listen", "127.0.0.1:0"];
     command.env(OPTIONS, [&listen, options].concat().join("\n"));
-    Program::start(&mut command)
+    command
 }
 
 /// Runs `check` against the program on each scheduler in turn.
@@ -57,6 +63,19 @@ fn the_program_under_test_serves() -> Exit {
         .page(broken_later)
         .asset("/asset", "text/plain; charset=utf-8", b"compiled in\n")
         .run_with("Usage: app", options.lines())
+}
+
+#[test]
+fn a_path_that_two_pages_claim_is_refused_with_both_names() {
+    if let Ok(options) = std::env::var(OPTIONS) {
+        let app = App::new().page(hello).page(lost).asset("/hello", "text/plain", b"");
+        println!("{:?}", app.run_with("Usage: app", options.lines()));
+        return;
+    }
+    let test = "app::a_path_that_two_pages_claim_is_refused_with_both_names";
+    let output = Program::run(&mut program(test, &[])).output;
+    let told = "bine::app::hello and /hello are both at /hello; give one of them another path";
+    assert!(output.contains(told), "{output}");
 }
 
 #[page("/hello")]
@@ -97,7 +116,11 @@ async fn number_after_a_while(bytes: Query<usize>) -> impl Page {
 
 /// `bytes` bytes, in which no piece can be lost, doubled or misplaced unseen.
 pub(crate) fn numbered(bytes: usize) -> String {
-    let mut text: String = (0..=bytes / 8).map(|number| format!("{number:07} ")).collect();
+    let mut text = String::new();
+    for number in 0..=bytes / 8 {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{number:07} ");
+    }
     text.truncate(bytes);
     text
 }

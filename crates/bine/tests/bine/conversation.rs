@@ -172,7 +172,7 @@ fn options_of_the_server_tell_its_methods() {
 fn a_body_that_nobody_asked_for_is_dropped() {
     on_each_scheduler(|program| {
         let bodies = [
-            format!("Content-Length: 11\r\n\r\nGET / HTTP/"),
+            "Content-Length: 11\r\n\r\nGET / HTTP/".to_owned(),
             format!("Content-Length: 60000\r\n\r\n{}", "b".repeat(60_000)),
             "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n".to_owned(),
             "Transfer-Encoding: chunked\r\n\r\n3;e=f\r\nabc\r\n0\r\nSum: x\r\n\r\n".to_owned(),

@@ -1,7 +1,7 @@
 //! Decides what a handler that fails costs: its own reply, and a line that tells where.
 
 use crate::app::{on_each_scheduler, start};
-use crate::harness::SCHEDULERS;
+use crate::harness::{Folder, SCHEDULERS};
 
 #[test]
 fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
@@ -23,7 +23,6 @@ fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
             ("broken after a while", "app::broken_later"),
         ] {
             assert!(errors.contains(message), "{scheduler}: {message}: {errors}");
-            // Twice: in the line that names the page, and in the backtrace.
             assert!(
                 errors.contains(&format!("bine::{name} panicked; its peer got a 500")),
                 "{errors}"
@@ -31,6 +30,25 @@ fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
         }
         assert!(errors.contains("tests/bine/app.rs:"), "a backtrace names files: {errors}");
         assert_eq!(errors.matches("bine::app::fail").count(), 3, "{errors}");
+    }
+}
+
+#[test]
+fn a_handler_that_panics_has_its_line_in_the_access_log() {
+    for scheduler in SCHEDULERS {
+        let folder = Folder::new();
+        let log = folder.join("access.log");
+        let program = start(&["--scheduler", scheduler, "--access-log", log.to_str().unwrap()]);
+        let pages = ["/broken", "/broken/plain", "/broken/later"];
+        for page in pages {
+            assert_eq!(program.connect().get(page).status(), 500);
+        }
+        program.stop();
+        let log = std::fs::read_to_string(log).unwrap();
+        for page in pages {
+            let line = format!("\"GET {page} HTTP/1.1\" 500 35 ");
+            assert!(log.contains(&line), "{scheduler}: {page}: {log}");
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::harness::SCHEDULERS;
 fn what_has_begun_is_finished_before_the_program_ends() {
     for scheduler in SCHEDULERS {
         for signal in [Signal::TERM, Signal::INT] {
-            println!("{scheduler} {signal:?}");
             let mut program = start(&["--scheduler", scheduler]);
             let mut idle = program.connect();
             assert_eq!(idle.get("/hello?name=a").status(), 200);

@@ -15,7 +15,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -157,6 +156,10 @@ impl EventLoop {
         if gone || flags.contains(EventFlags::RDHUP) {
             connection.hung_up = true;
         }
+        // It has its turn in a moment, and one only however often its socket speaks up.
+        if connection.wants_turn {
+            return;
+        }
         match connection.phase {
             Phase::Queued | Phase::Handler if gone => self.remove(token),
             // Later requests wait until the earlier one is answered; its replies need not.
@@ -247,8 +250,17 @@ impl EventLoop {
         self.advance(token, next);
     }
 
-    /// Runs stages until the connection has to wait for something.
-    fn advance(&mut self, token: Token, mut next: Next) {
+    /// Runs stages until the connection has to wait for something. A fault where nobody expects
+    /// one costs this connection alone: the events behind it in the batch come only once.
+    fn advance(&mut self, token: Token, next: Next) {
+        if catch_unwind(AssertUnwindSafe(|| self.run_stages(token, next))).is_err() {
+            log::error(format_args!("a connection was closed by a fault of the server"));
+            self.context.errand = None;
+            self.remove(token);
+        }
+    }
+
+    fn run_stages(&mut self, token: Token, mut next: Next) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
         loop {
@@ -273,7 +285,8 @@ impl EventLoop {
         let Entry { connection, hook, watches_room } = entry;
         if connection.wants_turn {
             self.ready.push(token);
-        } else if connection.phase == Phase::Writing && !*watches_room {
+        } else if (connection.phase == Phase::Writing || connection.has_unsent()) && !*watches_room
+        {
             *watches_room = true;
             let data = EventData::new_u64(token.bits());
             let watched = WATCHED | EventFlags::OUT;
@@ -388,7 +401,7 @@ impl EventLoop {
         self.context.stopping = true;
         self.close_door();
         // A request may be on its way on a connection that looks idle: it has a moment to arrive.
-        let grace = now.after(GRACE);
+        let grace = now.after(stages::GRACE);
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
             if matches!(connection.phase, Phase::First | Phase::Idle) {
@@ -449,6 +462,3 @@ enum Wait {
 }
 
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-
-/// What an idle connection has left when the server stops.
-const GRACE: Duration = Duration::from_millis(500);

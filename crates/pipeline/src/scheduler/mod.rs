@@ -64,7 +64,12 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
     ("pool", "threads that each accept a connection and keep it until it closes"),
 ];
 
-pub(crate) fn check(name: &str) -> io::Result<()> {
+/// Whether there is a scheduler of that name.
+///
+/// # Errors
+///
+/// The names there are.
+pub fn check(name: &str) -> io::Result<()> {
     if SCHEDULERS.iter().any(|(known, _)| *known == name) {
         return Ok(());
     }

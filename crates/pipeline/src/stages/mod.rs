@@ -53,6 +53,9 @@ pub enum Kind {
     Dynamic,
 }
 
+/// What an idle connection has left when the server stops.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
 /// What a peer that is being sent away may still send before it is cut off.
 const FAREWELL: u32 = 256 * 1024;
 
@@ -104,7 +107,8 @@ fn credit<L>(connection: &mut Connection<L>, context: &Context, bytes: u64) {
         Phase::Writing => timeouts.write,
         _ => return,
     };
-    let bought = Duration::from_millis(bytes * 1000 / u64::from(timeouts.rate.max(1)));
+    // Rounded up, or single bytes would buy nothing.
+    let bought = Duration::from_millis((bytes * 1000).div_ceil(u64::from(timeouts.rate.max(1))));
     let latest = context.clock.now().after(pause);
     connection.deadline = connection.deadline.after(bought).earlier(latest);
 }

@@ -4,7 +4,7 @@ use bine_http::{Event, PeerFault};
 
 use crate::connection::{Connection, Context, Phase};
 use crate::link::{Link, Transfer};
-use crate::stages::{Kind, Next, credit, expire, part, refuse};
+use crate::stages::{GRACE, Kind, Next, credit, expire, part, refuse};
 
 /// The request stage.
 pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
@@ -16,6 +16,9 @@ pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Con
         } else if !context.output.is_empty() {
             return Next::Reply;
         } else if context.drained && !L::BLOCKS {
+            return settle(connection, context);
+        } else if context.intake == 0 && !L::BLOCKS {
+            connection.wants_turn = true;
             return settle(connection, context);
         } else if let Some(next) = receive(connection, context) {
             return next;
@@ -112,9 +115,12 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
     if L::BLOCKS {
         context.clock.turn();
     }
+    if let Transfer::Moved(count) = transfer {
+        context.intake = context.intake.saturating_sub(count);
+    }
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
-            context.drained = count < room;
+            context.drained = count < room && !connection.hung_up;
             let left = connection.patience.checked_sub(count as u32);
             connection.patience = left.unwrap_or(0);
             left.is_none().then_some(Next::Closed)
@@ -166,7 +172,9 @@ fn await_input<L>(connection: &mut Connection<L>, context: &Context) {
         return;
     } else {
         connection.phase = Phase::Idle;
-        connection.deadline = context.clock.now().after(timeouts.idle);
+        // A reply that was begun before the stop could not say that it is the last.
+        let wait = if context.stopping { GRACE } else { timeouts.idle };
+        connection.deadline = context.clock.now().after(wait);
         return;
     };
     if connection.phase != phase {

@@ -31,7 +31,6 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
     match answer {
         Outcome::Broken => Next::Closed,
         Outcome::Panicked => {
-            write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
             connection.closing = true;
             connection.lingers = framing != Framing::None && collected.is_none();
             Next::Reply
@@ -192,6 +191,7 @@ struct Asked {
 
 enum Outcome {
     Answered(Answer),
+    /// The reply that says so stands in the buffer.
     Panicked,
     /// The peer left, or a reply that panicked was partly sent already.
     Broken,
@@ -242,13 +242,18 @@ fn ask<L: Link>(
         Err(_) => {
             log::error(format_args!("{} panicked; its peer got a 500", responder.last()));
             output.truncate(mark);
-            if sent > 0 { Outcome::Broken } else { Outcome::Panicked }
+            if sent > 0 {
+                Outcome::Broken
+            } else {
+                error_reply(output, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+                Outcome::Panicked
+            }
         }
     };
     if access.is_on() {
         let reply = if sent > 0 { None } else { output.get(mark..) };
         match &answer {
-            Outcome::Answered(Answer::Written { .. }) => {
+            Outcome::Answered(Answer::Written { .. }) | Outcome::Panicked => {
                 access.record(&Entry::of(&incoming, reply, None));
             }
             Outcome::Answered(Answer::File(part)) => {
@@ -258,9 +263,12 @@ fn ask<L: Link>(
         }
     }
     let kept = match &answer {
-        Outcome::Answered(Answer::Collect { .. } | Answer::Work(_)) if collected.is_none() => {
+        Outcome::Answered(Answer::Collect { .. }) if collected.is_none() => {
+            // The body will be read to its end, so it is no reason to close any more.
+            incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
             Some(retained.take(&incoming))
         }
+        Outcome::Answered(Answer::Work(_)) if collected.is_none() => Some(retained.take(&incoming)),
         Outcome::Answered(Answer::Later(_)) if access.is_on() => Some(retained.take(&incoming)),
         _ => None,
     };

@@ -1,5 +1,9 @@
 //! Decides how a test starts a program, talks to it and sees it end, with a bound on every wait.
-#![allow(dead_code, reason = "two test binaries share these files, and neither needs all of them")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "two test binaries share these files, and neither needs all of them"
+)]
 
 mod peer;
 mod program;
@@ -9,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-pub(crate) use peer::{Peer, Reply, undated};
+pub(crate) use peer::{Peer, undated};
 pub(crate) use program::{Ended, Program};
 
 /// What is not there by now will not come: far longer than a busy machine needs.

@@ -1,1 +1,5 @@
 //! Decides what a page shows, and what the compiler says of one that is wrong.
+
+mod golden;
+mod refused;
+mod shown;

@@ -119,7 +119,7 @@ fn a_page_larger_than_may_wait_for_its_reader_is_cut() {
 fn a_page_leaves_while_it_is_written() {
     check_loop(
         &[says(get("/a") + &get("/page/2500") + &get("/b"))],
-        "200 a + <1105>; <1007>; 200 chunks <2500> + 200 b; 75s: closed",
+        "200 a + <1096>; <1012>; 200 chunks <2500> + 200 b; 75s: closed",
     );
 }
 

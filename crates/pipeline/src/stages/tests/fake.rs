@@ -2,6 +2,7 @@
 //! is sent is told as text.
 
 use std::collections::VecDeque;
+use std::io::Read;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::time::Duration;
@@ -43,7 +44,8 @@ pub(super) struct Fake<const BLOCKS: bool> {
     pub(super) script: VecDeque<Step>,
     pub(super) told: Told,
     clock: Rc<Clock>,
-    inbox: VecDeque<Vec<u8>>,
+    /// What arrived and was not received yet, joined as a socket joins it.
+    inbox: VecDeque<u8>,
     room: usize,
     ended: bool,
     gone: bool,
@@ -54,9 +56,12 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
     pub(super) fn new(script: &[Step], clock: &Rc<Clock>) -> Self {
         // A script that says nothing of room has a peer that reads everything.
         let reads = !script.iter().any(|step| matches!(step, Step::Room(_)));
+        let is_head =
+            |step: &Step| matches!(step, Step::Bytes(bytes) if bytes.starts_with(b"HEAD"));
+        let heads = script.iter().any(is_head);
         Self {
             script: script.iter().cloned().collect(),
-            told: Told::new(clock),
+            told: Told::new(clock, heads),
             clock: Rc::clone(clock),
             inbox: VecDeque::new(),
             room: if reads { usize::MAX } else { 0 },
@@ -68,9 +73,9 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
 
     pub(super) fn apply(&mut self, step: Step) {
         match step {
-            Step::Bytes(bytes) => self.inbox.push_back(bytes),
+            Step::Bytes(bytes) => self.inbox.extend(bytes),
             Step::Last(bytes) => {
-                self.inbox.push_back(bytes);
+                self.inbox.extend(bytes);
                 self.ended = true;
             }
             Step::Room(more) => self.room = self.room.saturating_add(more),
@@ -135,17 +140,9 @@ impl<const BLOCKS: bool> Link for Fake<BLOCKS> {
             if self.gone {
                 return Transfer::Broken;
             }
-            if let Some(piece) = self.inbox.front_mut() {
-                let count = piece.len().min(space.len());
-                space[..count].copy_from_slice(&piece[..count]);
-                piece.drain(..count);
-                if piece.is_empty() {
-                    self.inbox.pop_front();
-                }
-                if count > 0 {
-                    return Transfer::Moved(count);
-                }
-                continue;
+            if !self.inbox.is_empty() {
+                let Ok(count) = self.inbox.read(space) else { unreachable!("memory can be read") };
+                return Transfer::Moved(count);
             }
             if self.ended {
                 return Transfer::Ended;
@@ -184,18 +181,19 @@ pub(super) struct Told {
     /// Everything it was sent.
     pub(super) bytes: Vec<u8>,
     parts: Vec<String>,
-    /// Where the first reply begins that is not whole yet.
-    unread: usize,
+    /// Where the first reply begins that is not whole yet; `None` when heads alone are asked for,
+    /// which only the one who asked can tell apart.
+    unread: Option<usize>,
     clock: Rc<Clock>,
     last: Tick,
 }
 
 impl Told {
-    fn new(clock: &Rc<Clock>) -> Self {
+    fn new(clock: &Rc<Clock>, heads: bool) -> Self {
         Self {
             bytes: Vec::new(),
             parts: Vec::new(),
-            unread: 0,
+            unread: (!heads).then_some(0),
             clock: Rc::clone(clock),
             last: clock.now(),
         }
@@ -215,13 +213,14 @@ impl Told {
 
     fn sent(&mut self, bytes: &[u8], name: &str) {
         self.bytes.extend_from_slice(bytes);
+        let Some(unread) = &mut self.unread else { return };
         let mut seen = Vec::new();
-        while let Some((text, length)) = whole_reply(&self.bytes[self.unread..]) {
-            self.unread += length;
+        while let Some((text, length)) = whole_reply(&self.bytes[*unread..]) {
+            *unread += length;
             seen.push(text);
         }
-        if seen.is_empty() || self.unread < self.bytes.len() {
-            let count = bytes.len().min(self.bytes.len() - self.unread);
+        if *unread < self.bytes.len() {
+            let count = bytes.len().min(self.bytes.len() - *unread);
             seen.push(format!("{name}<{count}>"));
         }
         self.say(&seen.join(" + "));

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use bine_http::{Exchange, Head, Method, Reply, Status};
@@ -26,8 +26,13 @@ pub(super) struct Program {
 /// Length of the file behind `/file`, more than two of its slices.
 pub(super) const FILE: u64 = 2_500_000;
 
-/// A file of [`FILE`] bytes that differ.
+/// A file of [`FILE`] bytes that differ, one for all plays.
 pub(super) fn file() -> Arc<OwnedFd> {
+    static SHARED: OnceLock<Arc<OwnedFd>> = OnceLock::new();
+    Arc::clone(SHARED.get_or_init(make_file))
+}
+
+fn make_file() -> Arc<OwnedFd> {
     let file = rustix::fs::memfd_create("bine test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let bytes: Vec<u8> = (0..FILE).map(|place| (place % 251) as u8).collect();
     let mut written = 0;

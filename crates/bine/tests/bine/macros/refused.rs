@@ -1,0 +1,90 @@
+//! Decides what the compiler says of pages that are wrong.
+//!
+//! Each file in `refused/` is a program with mistakes, and beside it stands what is said of them. All are
+//! checked by one run of cargo, as programs of a package that is made for it below the target folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::golden;
+
+#[test]
+fn each_mistake_is_told_where_it_is() {
+    let cases = golden::folder("refused");
+    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused");
+    let programs = package.join("src/bin");
+    // What a case was called before must not be checked for ever.
+    let _ = fs::remove_dir_all(&programs);
+    fs::create_dir_all(&programs).unwrap();
+    let mut told = BTreeMap::new();
+    for case in fs::read_dir(&cases).unwrap() {
+        let path = case.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            fs::copy(&path, programs.join(path.file_name().unwrap())).unwrap();
+            told.insert(path.file_stem().unwrap().to_str().unwrap().to_owned(), String::new());
+        }
+    }
+    for diagnostic in check(&package).split("\n\n") {
+        // Those without a place only count the others.
+        let Some((_, place)) = diagnostic.split_once("--> src/bin/") else { continue };
+        let name = place.split(".rs:").next().unwrap();
+        let told = told.get_mut(name).unwrap();
+        if !told.is_empty() {
+            told.push('\n');
+        }
+        told.push_str(&as_told_of_the_case(diagnostic));
+    }
+    let differences = told.iter().filter_map(|(name, told)| {
+        assert!(!told.is_empty(), "{name} is not refused");
+        golden::compare(&cases.join(name).with_extension("stderr"), told)
+    });
+    let differences: String = differences.collect();
+    assert!(differences.is_empty(), "{differences}");
+}
+
+/// What cargo says of all programs of the package.
+fn check(package: &Path) -> String {
+    let bine = env!("CARGO_MANIFEST_DIR");
+    let manifest = format!(
+        "[package]\nname = \"refused\"\nedition = \"2024\"\n\n[dependencies]\nbine = {{ path = {bine:?} }}\n\n\
+         [workspace]\n"
+    );
+    fs::write(package.join("Cargo.toml"), manifest).unwrap();
+    // The same versions as here, so that nothing has to be looked for.
+    fs::copy(Path::new(bine).join("../../Cargo.lock"), package.join("Cargo.lock")).unwrap();
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["check", "--offline", "--keep-going", "--quiet", "--color", "never"]);
+    command.env("CARGO_TARGET_DIR", package.join("target")).env("RUSTFLAGS", "--allow warnings");
+    command.env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let output = command.current_dir(package).output().unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// What cargo sums up between two diagnostics.
+const SUMMARIES: [&str; 3] =
+    ["error: could not compile", "For more information about", "Some errors have detailed"];
+
+/// `diagnostic` without summaries of others, and without the pictures of code that is not the case's own:
+/// its lines move with every change.
+fn as_told_of_the_case(diagnostic: &str) -> String {
+    let mut told = String::new();
+    let mut is_foreign = false;
+    let is_summary = |line: &&str| SUMMARIES.iter().any(|summary| line.starts_with(summary));
+    for line in diagnostic.lines().filter(|line| !is_summary(line) && !line.is_empty()) {
+        let text = line.trim_start();
+        if let Some(place) = text.strip_prefix("--> ").or_else(|| text.strip_prefix("::: ")) {
+            is_foreign = !place.starts_with("src/bin/");
+        } else if !text.starts_with(['|', '.'])
+            && !text.starts_with(|first: char| first.is_ascii_digit())
+        {
+            is_foreign = false;
+        }
+        if !is_foreign {
+            told.push_str(line.trim_end());
+            told.push('\n');
+        }
+    }
+    told
+}

@@ -1,0 +1,13 @@
+//! Misuse: elements that cross.
+
+use bine::{Page, html};
+
+fn crossed() -> impl Page {
+    html! {
+        <p>
+            <b><i>both</b></i>
+        </p>
+    }
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! Misuse: text that a browser would run.
+
+use bine::{Page, html};
+
+fn a_hole(name: String) -> impl Page {
+    html! {
+        <script>{name}</script>
+        <style>{"a"}</style>
+    }
+}
+
+fn an_end() -> impl Page {
+    html!(<script>"let a = '</script>';"</script>)
+}
+
+fn main() {}

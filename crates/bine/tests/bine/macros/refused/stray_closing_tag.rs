@@ -1,0 +1,13 @@
+//! Misuse: a closing tag that closes nothing.
+
+use bine::{Page, html};
+
+fn stray() -> impl Page {
+    html!(<p>one</p></p>)
+}
+
+fn misspelled() -> impl Page {
+    html!(<div>one</dvi>)
+}
+
+fn main() {}

@@ -1,0 +1,126 @@
+//! Decides where the program can be reached, and what it says when it cannot listen there.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+
+use crate::harness::{Folder, Peer, Program, SCHEDULERS};
+use crate::{bine, run};
+
+#[test]
+fn a_port_in_use_is_told_with_its_cure() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let ended = run(&["--listen", &address.to_string()]);
+    assert_eq!((ended.code, ended.output.as_str()), (Some(1), ""));
+    assert_eq!(
+        ended.errors,
+        format!(
+            "bine: cannot listen on http://{address}/: Address already in use (os error 98); another \
+             program has it: stop that one or choose another with --listen\n"
+        )
+    );
+}
+
+#[test]
+fn every_address_is_served_and_a_socket_file_goes_with_its_program() {
+    for scheduler in SCHEDULERS {
+        let folder = Folder::new();
+        let path = folder.join("socket");
+        let unix = format!("unix:{}", path.display());
+        let mut program = Program::start(&mut bine(&[
+            "--scheduler",
+            scheduler,
+            "--listen",
+            "127.0.0.1:0,backlog=16,nodelay=off,send-buffer=32k",
+            "--listen",
+            "127.0.0.1:0",
+            "--listen",
+            &unix,
+        ]));
+        let second = program.await_address();
+        assert_eq!(program.await_address(), unix);
+        let second = second.strip_prefix("http://").unwrap().strip_suffix('/').unwrap();
+        assert_eq!(program.connect().get("/style.css").status(), 200);
+        assert_eq!(Peer::tcp(second.parse().unwrap()).get("/style.css").status(), 200);
+        let mut peer = Peer::unix(&path);
+        for _ in 0..2 {
+            assert_eq!(peer.get("/hello?name=unix").status(), 200);
+        }
+        assert_eq!(program.stop().code, Some(0));
+        assert!(!path.exists(), "{scheduler}");
+    }
+}
+
+#[test]
+fn a_socket_file_that_a_crash_left_is_replaced() {
+    let folder = Folder::new();
+    let path = folder.join("socket");
+    let unix = format!("unix:{}", path.display());
+    Program::start(&mut bine(&["--listen", &unix])).kill();
+    assert!(path.exists(), "a killed program cannot tidy up");
+    let program = Program::start(&mut bine(&["--listen", &unix]));
+    assert_eq!(Peer::unix(&path).get("/").status(), 200);
+    // One that answers is not replaced, and neither is a file that is no socket.
+    let ended = run(&["--listen", &unix]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.errors.contains("another program has it"), "{}", ended.errors);
+    assert_eq!(Peer::unix(&path).get("/").status(), 200);
+    drop(program);
+    let file = folder.write("file", b"somebody's");
+    let ended = run(&["--listen", &format!("unix:{}", file.display())]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.errors.contains("there is a file of that name"), "{}", ended.errors);
+    assert_eq!(std::fs::read(file).unwrap(), b"somebody's");
+}
+
+/// Starts the program as systemd does: the listening sockets are descriptors from 3 on.
+fn activated(socket: OwnedFd, options: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_bine")]).args(options);
+    command.stdin(Stdio::from(socket));
+    command
+}
+
+#[test]
+fn a_socket_of_the_service_manager_is_taken_over() {
+    for scheduler in SCHEDULERS {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        // Who comes before the program is there is served as well: that is what activation is for.
+        let mut early = Peer::tcp(address);
+        early.send("GET /hello?name=early HTTP/1.1\r\nHost: a\r\n\r\n");
+        let options = ["--scheduler", scheduler];
+        let program = Program::start(&mut activated(socket.into(), &options));
+        assert_eq!(program.address(), address);
+        assert_eq!(early.reply().status(), 200);
+        assert_eq!(program.connect().get("/").status(), 200);
+        assert_eq!(program.stop().code, Some(0), "{scheduler}");
+    }
+}
+
+#[test]
+fn a_unix_socket_of_the_service_manager_keeps_its_file() {
+    let folder = Folder::new();
+    let path = folder.join("socket");
+    let socket = UnixListener::bind(&path).unwrap();
+    let program = Program::start(&mut activated(socket.into(), &[]));
+    assert_eq!(Peer::unix(&path).get("/").status(), 200);
+    assert_eq!(program.stop().code, Some(0));
+    assert!(path.exists(), "it is the service manager's");
+}
+
+#[test]
+fn descriptors_meant_for_another_process_are_left_alone() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut command = Command::new("sh");
+    let script = "exec 3<&0 </dev/null; LISTEN_PID=1 LISTEN_FDS=1 exec \"$@\"";
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_bine"), "--listen", "127.0.0.1:0"]);
+    command.stdin(Stdio::from(OwnedFd::from(socket)));
+    let program = Program::start(&mut command);
+    assert_ne!(program.address(), address);
+    assert_eq!(program.connect().get("/").status(), 200);
+}

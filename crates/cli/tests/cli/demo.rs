@@ -1,0 +1,52 @@
+//! Decides what `bine` shows when it is started alone.
+
+use crate::start;
+
+#[test]
+fn the_demo_shows_its_page_its_form_and_its_files() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let home = peer.get("/");
+    assert_eq!(home.field("Content-Type"), Some("text/html; charset=utf-8"));
+    let home = home.text().to_owned();
+    assert!(home.starts_with("<!DOCTYPE html><html lang=\"en\"><head>"), "{home}");
+    assert!(home.contains("<h1>Bine is running</h1>"), "{home}");
+    assert!(home.contains("#[page(&quot;/hello&quot;)]"), "the example is shown: {home}");
+    assert!(home.ends_with("</body></html>"), "{home}");
+    for link in home.split("href=\"").chain(home.split("src=\"")).skip(1) {
+        let target = link.split('"').next().unwrap();
+        if target.starts_with('/') {
+            assert_eq!(peer.get(target).status(), 200, "{target}");
+        }
+    }
+}
+
+#[test]
+fn the_demo_greets_whoever_gives_a_name() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    for (target, heading) in [
+        ("/hello?name=TLUG", "<h1>Hello TLUG</h1>"),
+        ("/hello?name=%3Cb%3E", "<h1>Hello &lt;b&gt;</h1>"),
+        ("/hello", "<h1>Hello, whoever you are</h1>"),
+        ("/hello?name=", "<h1>Hello, whoever you are</h1>"),
+    ] {
+        let reply = peer.get(target);
+        assert!(reply.text().contains(heading), "{target}: {}", reply.text());
+    }
+}
+
+#[test]
+fn the_demo_brings_its_files_with_it() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    for (target, media_type, content) in [
+        ("/style.css", "text/css; charset=utf-8", include_str!("../../demo/style.css")),
+        ("/hop.svg", "image/svg+xml", include_str!("../../demo/hop.svg")),
+        ("/robots.txt", "text/plain; charset=utf-8", "User-agent: *\nDisallow:\n"),
+    ] {
+        let reply = peer.get(target);
+        assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some(media_type)));
+        assert_eq!(reply.text(), content);
+    }
+}

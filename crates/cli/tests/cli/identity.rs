@@ -1,0 +1,43 @@
+//! Decides as whom the program runs.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::harness::{Folder, SCHEDULERS};
+use crate::{run, start};
+
+#[test]
+fn the_program_becomes_the_user_it_is_told_to() {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !is_root {
+        let ended = run(&["--listen", "127.0.0.1:0", "--user", "65534:65534"]);
+        let told = "bine: cannot become that user: Operation not permitted (os error 1)\n";
+        assert_eq!((ended.code, ended.errors.as_str()), (Some(1), told));
+        return;
+    }
+    for scheduler in SCHEDULERS {
+        let folder = Folder::new();
+        let log = folder.join("access.log");
+        let log_option = log.to_str().unwrap();
+        let options =
+            ["--scheduler", scheduler, "--user", "65534:65533", "--access-log", log_option];
+        let program = start(&options);
+        assert_eq!(program.connect().get("/").status(), 200);
+        let threads = fs::read_dir(format!("/proc/{}/task", program.id())).unwrap();
+        for thread in threads {
+            let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            let line = |name: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(name));
+                line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+            };
+            // Real, effective, saved and for files: none of root's is left.
+            assert_eq!(line("Uid:"), "65534 65534 65534 65534", "{status}");
+            assert_eq!(line("Gid:"), "65533 65533 65533 65533", "{status}");
+            assert_eq!(line("Groups:"), "65533", "{status}");
+            assert_eq!(line("CapEff:"), "0000000000000000", "{status}");
+        }
+        assert_eq!(program.stop().code, Some(0));
+        // It was opened before the switch.
+        assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 1);
+    }
+}

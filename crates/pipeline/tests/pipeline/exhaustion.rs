@@ -1,0 +1,83 @@
+//! Decides what a server does that has no descriptor left for another connection: it serves those
+//! it has, costs next to nothing meanwhile, and goes on when one is free again.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bine_pipeline::{Address, Server};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::house::settings;
+use crate::peer::{Peer, get};
+use crate::program::{Parts, Program};
+
+/// Set for the process that is the server: limits hold for whole processes.
+const CHILD: &str = "BINE_TEST_FEW_DESCRIPTORS";
+const TEST: &str = "exhaustion::a_server_without_descriptors_waits_for_one_quietly";
+
+#[test]
+fn a_server_without_descriptors_waits_for_one_quietly() {
+    if std::env::var_os(CHILD).is_some() {
+        return serve();
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([TEST, "--exact", "--nocapture"])
+        .env(CHILD, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = lines.find_map(|line| Some(line.unwrap().split_once("serves at ")?.1.to_owned()));
+    let address: Address = address.unwrap().parse().unwrap();
+
+    let mut peers: Vec<Peer> = (0..40).map(|_| Peer::connect(&address).unwrap()).collect();
+    let mut complaints = BufReader::new(child.stderr.take().unwrap()).lines();
+    let complaint = complaints.find(|line| line.as_ref().unwrap().contains("cannot accept"));
+    assert!(complaint.is_some(), "descriptors have not run out");
+
+    // Those inside are served, at once or later.
+    assert_eq!(peers[0].ask("/"), "200 hello");
+    let used = |peer: &mut Peer| -> u64 {
+        peer.send(get("/cpu"));
+        String::from_utf8(peer.reply().content).unwrap().parse().unwrap()
+    };
+    let before = used(&mut peers[0]);
+    let began = Instant::now();
+    assert_eq!(peers[0].ask("/sleep/600"), "200 later");
+    assert!(began.elapsed() >= Duration::from_millis(600));
+    // A loop that spins uses all of these 600 ms.
+    let spent = used(&mut peers[0]) - before;
+    assert!(spent < 200, "{spent} ms of processor time");
+
+    // Those outside come in when others leave.
+    peers.drain(..20);
+    for peer in &mut peers {
+        assert_eq!(peer.ask("/"), "200 hello");
+    }
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+/// Serves with 64 descriptors, most of which somebody else has, until standard input ends.
+fn serve() {
+    setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).unwrap();
+    let parts = Arc::new(Parts(Arc::new(Program::default())));
+    let server = Arc::new(Server::open(settings("hybrid"), parts, None).unwrap());
+    let _held: Vec<File> = (0..30).map(|_| File::open("/dev/null").unwrap()).collect();
+    let Some(Address::Tcp(address)) = server.addresses().next() else { unreachable!() };
+    // The harness prints without a line end before its test runs.
+    println!("serves at {address}");
+    std::io::stdout().flush().unwrap();
+    let stopper = Arc::clone(&server);
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        stopper.stop();
+        stopper.stop();
+    });
+    server.run().unwrap();
+}

@@ -1,0 +1,71 @@
+//! Decides when a handler goes on: when the test opens the gate it waits at.
+
+use std::future::poll_fn;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use crate::PATIENCE;
+
+/// A place where handlers wait, some by blocking and some by awaiting.
+#[derive(Default)]
+pub(crate) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_open: bool,
+    arrived: usize,
+    wakers: Vec<Waker>,
+}
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        let mut state = self.lock();
+        state.is_open = true;
+        for waker in state.wakers.drain(..) {
+            waker.wake();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Returns when `count` handlers have come here.
+    #[track_caller]
+    pub(crate) fn await_arrivals(&self, count: usize) {
+        let waited =
+            self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| state.arrived < count);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        assert!(state.arrived >= count, "{} of {count} handlers came", state.arrived);
+    }
+
+    /// Blocks until the gate is open.
+    pub(crate) fn pass(&self) {
+        self.arrive();
+        let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !state.is_open);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Awaits that the gate is open.
+    pub(crate) async fn passed(&self) {
+        self.arrive();
+        poll_fn(|task| {
+            let mut state = self.lock();
+            if state.is_open {
+                return Poll::Ready(());
+            }
+            state.wakers.push(task.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn arrive(&self) {
+        self.lock().arrived += 1;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

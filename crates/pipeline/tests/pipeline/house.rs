@@ -1,0 +1,99 @@
+//! Decides how a server under test starts, and that it ends with its test.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use bine_pipeline::{Address, Listen, Server, Settings};
+
+use crate::PATIENCE;
+use crate::peer::Peer;
+use crate::program::{Parts, Program};
+
+/// Every scheduler there is.
+pub(crate) const SCHEDULERS: [&str; 3] = ["hybrid", "event", "pool"];
+/// Those that run connections on loops.
+pub(crate) const LOOPS: [&str; 2] = ["hybrid", "event"];
+
+/// A running server.
+pub(crate) struct House {
+    pub(crate) program: Arc<Program>,
+    server: Arc<Server>,
+    ended: Receiver<io::Result<()>>,
+}
+
+/// One loop, few workers, one free port.
+pub(crate) fn settings(scheduler: &str) -> Settings {
+    Settings {
+        listeners: vec![Listen { backlog: 1024, ..on("127.0.0.1:0") }],
+        scheduler: scheduler.to_owned(),
+        loops: 1,
+        workers: 4,
+        ..Settings::default()
+    }
+}
+
+fn on(address: &str) -> Listen {
+    Listen::on(address.parse().unwrap())
+}
+
+/// A Unix address that nobody else uses.
+pub(crate) fn unix() -> Listen {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name =
+        format!("bine-pipeline-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let path: PathBuf = std::env::temp_dir().join(name);
+    Listen::on(Address::Unix(path))
+}
+
+impl House {
+    pub(crate) fn open(scheduler: &str) -> Self {
+        Self::with(settings(scheduler))
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let program = Arc::new(Program::default());
+        let parts = Arc::new(Parts(Arc::clone(&program)));
+        let server = Arc::new(Server::open(settings, parts, None).unwrap());
+        let (tell, ended) = channel();
+        let running = Arc::clone(&server);
+        thread::spawn(move || {
+            let outcome = running.run();
+            // The server's files and sockets go before its end is told.
+            drop(running);
+            let _ = tell.send(outcome);
+        });
+        Self { program, server, ended }
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        self.server.addresses().next().unwrap()
+    }
+
+    pub(crate) fn connect(&self) -> Peer {
+        Peer::connect(self.address()).unwrap()
+    }
+
+    pub(crate) fn stop(&self) {
+        self.server.stop();
+    }
+
+    /// Returns when the server has ended well.
+    #[track_caller]
+    pub(crate) fn await_end(&self) {
+        match self.ended.recv_timeout(PATIENCE) {
+            Ok(outcome) => outcome.unwrap(),
+            Err(error) => panic!("the server has not ended: {error}"),
+        }
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.server.stop();
+        self.server.stop();
+    }
+}

@@ -1,0 +1,127 @@
+//! Decides what happens at each bound: of connections, of jobs, and of time.
+
+use std::time::{Duration, Instant};
+
+use bine_pipeline::Settings;
+
+use crate::house::{House, LOOPS, SCHEDULERS, settings};
+use crate::peer::{Peer, get};
+
+#[test]
+fn at_the_limit_newcomers_wait_until_somebody_leaves() {
+    for scheduler in LOOPS {
+        let house = House::with(Settings { connections: Some(3), ..settings(scheduler) });
+        let mut inside: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
+        for peer in &mut inside {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        let mut newcomer = house.connect();
+        newcomer.send(get("/say/in"));
+        // Long enough for the door to be tried again, and in vain.
+        assert_eq!(inside[0].ask("/sleep/250"), "200 later");
+        assert_eq!(house.program.said(), ["slept"], "{scheduler}");
+        inside.pop();
+        assert_eq!(newcomer.reply().to_string(), "200 in", "{scheduler}");
+        assert_eq!(inside[1].ask("/"), "200 hello");
+    }
+}
+
+#[test]
+fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
+    let mut settings = Settings { workers: 1, queue: 1, ..settings("hybrid") };
+    settings.timeouts.queue = Duration::from_secs(60);
+    let house = House::with(settings);
+    let mut peers: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
+    peers[0].send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    peers[1].send(get("/block/gate"));
+    peers[2].send(get("/block/gate"));
+    assert_eq!(peers[2].reply().to_string(), "503 close");
+    peers[2].expect_closed();
+    let mut other = house.connect();
+    assert_eq!(other.ask("/"), "200 hello");
+    assert_eq!(other.ask("/yield"), "200 later");
+    house.program.gate("gate").open();
+    for peer in &mut peers[..2] {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+}
+
+#[test]
+fn a_job_that_waits_too_long_is_withdrawn() {
+    let mut settings = Settings { workers: 1, ..settings("hybrid") };
+    settings.timeouts.queue = Duration::from_millis(50);
+    let house = House::with(settings);
+    let mut first = house.connect();
+    first.send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    let began = Instant::now();
+    let mut second = house.connect();
+    second.send(get("/block/gate"));
+    assert_eq!(second.reply().to_string(), "503 close");
+    assert!(began.elapsed() >= Duration::from_millis(50));
+    second.expect_closed();
+    // The first is with its worker: for that one the handler's own time runs.
+    house.program.gate("gate").open();
+    assert_eq!(first.reply().to_string(), "200 work");
+    assert_eq!(house.connect().ask("/work"), "200 work");
+}
+
+#[test]
+fn a_handler_that_takes_too_long_is_answered_for() {
+    for (scheduler, path) in [
+        ("hybrid", "/wait/never"),
+        ("hybrid", "/block/never"),
+        ("event", "/wait/never"),
+        ("pool", "/wait/never"),
+    ] {
+        let mut settings = Settings { workers: 1, ..settings(scheduler) };
+        settings.timeouts.handler = Duration::from_millis(100);
+        settings.timeouts.queue = Duration::from_millis(100);
+        let house = House::with(settings);
+        let mut peer = house.connect();
+        peer.send(get("/say/a") + &get(path) + &get("/say/b"));
+        assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
+        assert_eq!(peer.reply().to_string(), "504 close", "{path}, {scheduler}");
+        peer.finish();
+        peer.expect_closed();
+        // A worker that comes back late finds nobody who waits, and is good for the next job.
+        house.program.gate("never").open();
+        let mut next = house.connect();
+        assert_eq!(next.ask("/"), "200 hello", "{path}, {scheduler}");
+        assert_eq!(next.ask("/work"), "200 work", "{path}, {scheduler}");
+    }
+}
+
+#[test]
+fn a_silent_peer_and_an_idle_one_are_closed_without_a_word_and_a_slow_head_with_a_408() {
+    for scheduler in SCHEDULERS {
+        let mut settings = settings(scheduler);
+        settings.timeouts.first_byte = Duration::from_millis(100);
+        settings.timeouts.head = Duration::from_millis(100);
+        settings.timeouts.idle = Duration::from_millis(100);
+        let house = House::with(settings);
+        let began = Instant::now();
+        let (mut silent, mut idle, mut slow) = (house.connect(), house.connect(), house.connect());
+        assert_eq!(idle.ask("/"), "200 hello");
+        slow.send("GET / HT");
+        silent.expect_closed();
+        idle.expect_closed();
+        assert_eq!(slow.reply().to_string(), "408 close", "{scheduler}");
+        slow.expect_closed();
+        assert!(began.elapsed() >= Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_reader_that_stalls_makes_room_for_others() {
+    for scheduler in LOOPS {
+        let mut settings = Settings { connections: Some(1), ..settings(scheduler) };
+        settings.timeouts.write = Duration::from_millis(100);
+        let house = House::with(settings);
+        let mut stalled = house.connect();
+        stalled.send(get("/file"));
+        assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
+        assert!(stalled.rest().len() < crate::program::FILE, "{scheduler}");
+    }
+}

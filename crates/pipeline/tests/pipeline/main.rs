@@ -1,0 +1,21 @@
+//! Decides what a whole server promises, over real sockets and with threads of its own.
+//!
+//! Nothing here sleeps. A test waits for something that happens: a reply, a handler that has
+//! arrived at its gate, a server that has ended; and gives up after [`PATIENCE`].
+
+mod ending;
+mod exhaustion;
+mod faults;
+mod gate;
+mod house;
+mod kinds;
+mod limits;
+mod loop_rules;
+mod peer;
+mod program;
+mod timeouts;
+
+use std::time::Duration;
+
+/// How long a test waits for what must come; on a machine that is busy with other things too.
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,230 @@
+//! Decides what the server under test answers: the path of a request says it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use bine_http::{Exchange, Head, Reply, Status};
+use bine_pipeline::{
+    Answer, Bench, Body, Clock, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
+    Responder, Retained, Who, Work,
+};
+
+use crate::gate::Gate;
+
+/// Length of the file behind `/file`: more than a socket takes at once.
+pub(crate) const FILE: usize = 9_000_000;
+
+/// What the test and all threads of its server share.
+#[derive(Default)]
+pub(crate) struct Program {
+    gates: Mutex<HashMap<String, Arc<Gate>>>,
+    /// What `/say` was asked to say, and who has slept, in order.
+    said: Mutex<Vec<String>>,
+}
+
+impl Program {
+    /// The gate called `name`.
+    pub(crate) fn gate(&self, name: &str) -> Arc<Gate> {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(gates.entry(name.to_owned()).or_default())
+    }
+
+    fn say(&self, word: &str) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).push(word.to_owned());
+    }
+
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Makes each thread its part of the program.
+pub(crate) struct Parts(pub(crate) Arc<Program>);
+
+impl Handler for Parts {
+    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+        Box::new(Part { program: Arc::clone(&self.0), clock: bench.clock })
+    }
+}
+
+struct Part {
+    program: Arc<Program>,
+    clock: Rc<Clock>,
+}
+
+impl Responder for Part {
+    fn admit(&mut self, head: &Head<'_>) -> Who {
+        if head.target() == "/panic/admit" {
+            fail();
+        }
+        Who::Anonymous
+    }
+
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        let path = request.head.path();
+        let mut parts = path.split('/').skip(1);
+        let (name, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let exchange = request.exchange;
+        match (name, rest) {
+            ("say", word) => {
+                self.program.say(word);
+                self.whole(exchange, out, word.as_bytes())
+            }
+            ("sleep", milliseconds) => {
+                let wait = Duration::from_millis(milliseconds.parse().unwrap_or(0));
+                let program = Arc::clone(&self.program);
+                self.later(exchange, async move {
+                    tokio::time::sleep(wait).await;
+                    program.say("slept");
+                })
+            }
+            ("yield", _) => self.later(exchange, async {
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+            }),
+            ("wait", gate) => {
+                let gate = self.program.gate(gate);
+                self.later(exchange, async move { gate.passed().await })
+            }
+            ("work", _) => Answer::Work(Arc::new(Errand { gate: None, panics: false })),
+            ("block", gate) => {
+                let gate = Some(self.program.gate(gate));
+                Answer::Work(Arc::new(Errand { gate, panics: false }))
+            }
+            // Keeps the whole loop, which no program should do, so that a test can gather events.
+            ("hold", gate) => {
+                self.program.gate(gate).pass();
+                self.whole(exchange, out, b"held")
+            }
+            ("panic", "work") => Answer::Work(Arc::new(Errand { gate: None, panics: true })),
+            ("panic", "later") => self.later(exchange, async { fail() }),
+            ("panic", "late") => self.later(exchange, async {
+                tokio::task::yield_now().await;
+                fail();
+            }),
+            ("panic", "page") => {
+                self.page(exchange, out, 300_000);
+                fail()
+            }
+            ("panic", _) => fail(),
+            ("page", length) => self.page(exchange, out, length.parse().unwrap_or(0)),
+            ("long", length) => {
+                let length = length.parse().unwrap_or(0);
+                self.whole(exchange, out, &vec![b'x'; length])
+            }
+            ("file", _) => {
+                let length = FILE as u64;
+                let date = self.clock.date();
+                Reply::begin(out.buffer, exchange, Status::OK, &date).length(length);
+                Answer::File(FilePart { file: file(), offset: 0, length })
+            }
+            ("echo", _) => match request.body {
+                Body::Coming => Answer::Collect { limit: 1 << 20 },
+                Body::Here(bytes) => self.whole(exchange, out, bytes),
+                Body::None => self.whole(exchange, out, b""),
+            },
+            ("thread", _) => {
+                let thread = format!("{:?}", thread::current().id());
+                self.whole(exchange, out, thread.as_bytes())
+            }
+            ("cpu", _) => {
+                let used = clock_gettime(ClockId::ProcessCPUTime);
+                let total = used.tv_sec * 1000 + used.tv_nsec / 1_000_000;
+                self.whole(exchange, out, total.to_string().as_bytes())
+            }
+            _ => self.whole(exchange, out, b"hello"),
+        }
+    }
+
+    fn last(&self) -> &'static str {
+        "program"
+    }
+}
+
+impl Part {
+    fn whole(&self, exchange: Exchange, out: &mut Outgoing<'_>, content: &[u8]) -> Answer {
+        let date = self.clock.date();
+        Reply::begin(out.buffer, exchange, Status::OK, &date).whole(content);
+        Answer::Written { close: false }
+    }
+
+    fn page(&self, exchange: Exchange, out: &mut Outgoing<'_>, length: usize) -> Answer {
+        let date = self.clock.date();
+        let mut body = Reply::begin(out.buffer, exchange, Status::OK, &date).body();
+        let mut left = length;
+        while left > 0 {
+            let piece = left.min(10_000);
+            out.buffer.extend(std::iter::repeat_n(b'p', piece));
+            left -= piece;
+            body.spill(out.buffer, &mut *out.drain);
+        }
+        Answer::Written { close: body.finish(out.buffer).close }
+    }
+
+    fn later(&self, exchange: Exchange, wait: impl Future<Output = ()> + 'static) -> Answer {
+        let clock = Rc::clone(&self.clock);
+        let reply: LaterReply = Box::pin(async move {
+            wait.await;
+            let mut bytes = Vec::new();
+            Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).whole(b"later");
+            Finished { bytes, file: None, close: false }
+        });
+        Answer::Later(reply)
+    }
+}
+
+struct Errand {
+    gate: Option<Arc<Gate>>,
+    panics: bool,
+}
+
+impl Work for Errand {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+        let exchange = request.incoming().exchange;
+        Reply::begin(out, exchange, Status::OK, &clock.date()).whole(b"work");
+        if let Some(gate) = &self.gate {
+            gate.pass();
+        }
+        if self.panics {
+            fail();
+        }
+        Done::default()
+    }
+
+    fn name(&self) -> &'static str {
+        "errand"
+    }
+}
+
+/// Unwinds as a panic does, without the words on standard error.
+fn fail() -> ! {
+    resume_unwind(Box::new("a fault of the program"))
+}
+
+/// What byte `place` of the file is.
+pub(crate) const fn file_byte(place: usize) -> u8 {
+    (place % 251) as u8
+}
+
+fn file() -> Arc<OwnedFd> {
+    static SHARED: OnceLock<Arc<OwnedFd>> = OnceLock::new();
+    Arc::clone(SHARED.get_or_init(|| {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::memfd_create("bine test", flags).unwrap());
+        let period: Vec<u8> = (0..251).map(file_byte).collect();
+        let mut bytes = period.repeat(FILE / 251 + 1);
+        bytes.truncate(FILE);
+        file.write_all(&bytes).unwrap();
+        Arc::new(file.into())
+    }))
+}
