@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use bine_http::{Date, PeerFault};
+use bine_http::Date;
 
 use crate::address::Peer;
 use crate::handler::{FilePart, Incoming, Who};
@@ -24,23 +24,40 @@ pub(crate) struct Entry<'a> {
     method: &'a str,
     target: &'a str,
     version: &'a str,
-    status: u16,
-    bytes: u64,
+    size: Size,
     referer: &'a [u8],
     agent: &'a [u8],
+}
+
+/// What a line tells of a reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Size {
+    pub(crate) status: u16,
+    /// Of content, as it stands on the wire.
+    pub(crate) bytes: u64,
+}
+
+impl Size {
+    /// The size of a reply that stands whole in memory, up to the file behind it.
+    pub(crate) fn of(reply: &[u8], file: Option<&FilePart>) -> Self {
+        let (status, head) = measure(reply).unwrap_or_default();
+        let behind = file.map_or(0, |part| part.length);
+        Self { status, bytes: (reply.len() - head) as u64 + behind }
+    }
+}
+
+/// Status and length of the head at the front of a reply.
+pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
+    let status = std::str::from_utf8(reply.get(9..12)?).ok()?.parse().ok()?;
+    let head = reply.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    Some((status, head))
 }
 
 /// A peer's text in a line is cut here.
 const LONGEST: usize = 2048;
 
 impl<'a> Entry<'a> {
-    /// The line for `reply`, `None` when it was sent in pieces and is no longer at hand.
-    pub(crate) fn of(
-        request: &Incoming<'a>,
-        reply: Option<&[u8]>,
-        file: Option<&FilePart>,
-    ) -> Self {
-        let (status, written) = reply.and_then(measure).unwrap_or((200, 0));
+    pub(crate) fn of(request: &Incoming<'a>, size: Size) -> Self {
         let head = request.head;
         Self {
             peer: request.peer,
@@ -52,8 +69,7 @@ impl<'a> Entry<'a> {
                 bine_http::Version::Http10 => "HTTP/1.0",
                 bine_http::Version::Http11 => "HTTP/1.1",
             },
-            status,
-            bytes: written + file.map_or(0, |part| part.length),
+            size,
             referer: head.field("referer").unwrap_or(b"-"),
             agent: head.field("user-agent").unwrap_or(b"-"),
         }
@@ -77,26 +93,23 @@ impl AccessLog {
         lines.push(b' ');
         escape(lines, entry.target.as_bytes());
         // Writing into a Vec cannot fail.
-        let _ = write!(lines, " {}\" {} {} \"", entry.version, entry.status, entry.bytes);
+        let Size { status, bytes } = entry.size;
+        let _ = write!(lines, " {}\" {status} {bytes} \"", entry.version);
         escape(lines, entry.referer);
         lines.extend_from_slice(b"\" \"");
         escape(lines, entry.agent);
         lines.extend_from_slice(b"\"\n");
     }
 
-    /// A request that could not be understood has no line of its own to show.
-    pub(crate) fn record_fault(&mut self, peer: Peer, arrival: u64, fault: PeerFault) {
+    /// A reply to a request that is not at hand: it could not be understood, or is with a worker.
+    pub(crate) fn record_bare(&mut self, peer: Peer, arrival: u64, size: Size) {
         if !self.is_on() {
             return;
         }
         begin(&mut self.lines, peer, &Who::Anonymous, arrival);
         // Writing into a Vec cannot fail.
-        let _ = writeln!(
-            self.lines,
-            "\"-\" {} {} \"-\" \"-\"",
-            fault.status().code(),
-            fault.told().len()
-        );
+        let Size { status, bytes } = size;
+        let _ = writeln!(self.lines, "\"-\" {status} {bytes} \"-\" \"-\"");
     }
 
     /// Hands the gathered lines to the writer; called once per turn.
@@ -140,13 +153,6 @@ fn escape(lines: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Status and content length of a whole reply.
-fn measure(reply: &[u8]) -> Option<(u16, u64)> {
-    let status = std::str::from_utf8(reply.get(9..12)?).ok()?.parse().ok()?;
-    let head = reply.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    Some((status, (reply.len() - head) as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +169,8 @@ mod tests {
 
     #[test]
     fn a_reply_is_measured_behind_its_head() {
-        assert_eq!(measure(b"HTTP/1.1 404 Not Found\r\nA: b\r\n\r\nabc"), Some((404, 3)));
+        let reply = b"HTTP/1.1 404 Not Found\r\nA: b\r\n\r\nabc";
+        assert_eq!(Size::of(reply, None), Size { status: 404, bytes: 3 });
         assert_eq!(measure(b"HTTP/1.1"), None);
     }
 
@@ -171,7 +178,7 @@ mod tests {
     fn a_fault_has_a_line_too() {
         let mut log = AccessLog::new(Some(Arc::new(Writer::stopped())));
         let peer = Peer::tcp("192.0.2.7:1".parse().unwrap());
-        log.record_fault(peer, 1_795_208_400, PeerFault::TimedOut);
+        log.record_bare(peer, 1_795_208_400, Size { status: 408, bytes: 36 });
         let line = String::from_utf8(log.lines.clone()).unwrap();
         let expected = "192.0.2.7 - - [20/Nov/2026:21:00:00 +0000] \"-\" 408 36 \"-\" \"-\"\n";
         assert_eq!(line, expected);

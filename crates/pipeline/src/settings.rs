@@ -12,7 +12,7 @@ use crate::address::Address;
 pub struct Settings {
     /// Where to listen, each with its socket options.
     pub listeners: Vec<Listen>,
-    /// The scheduler's name; [`crate::scheduler::by_name`] knows the list.
+    /// The scheduler's name; [`SCHEDULERS`](crate::scheduler::SCHEDULERS) lists them.
     pub scheduler: String,
     /// Event loops, each one thread.
     pub loops: usize,

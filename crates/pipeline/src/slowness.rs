@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_handler_is_named_once_in_a_while() {
         let (clock, slowness) = (Clock::told(0), Slowness::default());
-        let mut run = |milliseconds| {
+        let run = |milliseconds| {
             let began = clock.now();
             clock.advance(Duration::from_millis(milliseconds));
             slowness.look(&clock, began, "a handler of the tests");

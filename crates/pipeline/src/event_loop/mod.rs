@@ -218,17 +218,17 @@ impl EventLoop {
         let connection = &mut entry.connection;
         self.context.take_up(connection);
         if connection.phase == Phase::Queued {
-            match self.scheduler.withdraw(&Ticket { token, reply_to: Arc::clone(&self.mailbox) }) {
-                Some(task) => self.context.retained.put(task.request),
-                None => {
-                    // A worker has it: from here the handler's own time runs.
-                    connection.phase = Phase::Handler;
-                    let wait = self.context.settings.timeouts.handler;
-                    connection.deadline = self.context.clock.now().after(wait);
-                    self.context.put_down(connection);
-                    return self.settle(token);
-                }
+            let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
+            if let Some(task) = self.scheduler.withdraw(&ticket) {
+                let next = stages::overloaded(connection, &mut self.context, task.request);
+                return self.advance(token, next);
             }
+            // A worker has it: from here the handler's own time runs.
+            connection.phase = Phase::Handler;
+            let wait = self.context.settings.timeouts.handler;
+            connection.deadline = self.context.clock.now().after(wait);
+            self.context.put_down(connection);
+            return self.settle(token);
         }
         if connection.phase == Phase::Handler
             && connection.busy.as_ref().is_none_or(|busy| busy.task.is_none())
@@ -317,9 +317,8 @@ impl EventLoop {
         match self.scheduler.spawn(Task { work, request, bytes, ticket }) {
             Ok(()) => self.settle(token),
             Err(task) => {
-                context.retained.put(task.request);
                 context.take_up(connection);
-                let next = stages::overloaded(connection, context);
+                let next = stages::overloaded(connection, context, task.request);
                 self.advance(token, next);
             }
         }

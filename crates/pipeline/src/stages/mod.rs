@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bine_http::PeerFault;
 
+use crate::access::Size;
 use crate::connection::{Connection, Context, Phase};
 use crate::link::Link;
 
@@ -71,8 +72,8 @@ pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Cont
             }
             refuse(connection, context, PeerFault::TimedOut)
         }
-        Phase::Queued => response::overloaded(connection, context),
-        Phase::Handler => response::overdue(connection, context),
+        // A queued one is withdrawn before; if it is not to be had, it has a handler.
+        Phase::Queued | Phase::Handler => response::overdue(connection, context),
     }
 }
 
@@ -83,7 +84,8 @@ fn refuse<L: Link>(
     fault: PeerFault,
 ) -> Next {
     fault.reply(&mut context.output, &context.clock.date());
-    context.access.record_fault(connection.peer, context.clock.unix(), fault);
+    let size = Size { status: fault.status().code(), bytes: fault.told().len() as u64 };
+    context.access.record_bare(connection.peer, context.clock.unix(), size);
     part(connection);
     Next::Reply
 }

@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_http::{Exchange, Framing, Head, PeerFault, Reply, Status};
 
-use crate::access::Entry;
+use crate::access::{Entry, Size, measure};
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::handler::{Answer, Body, Done, Finished, Incoming, Outgoing, Retained, Work};
 use crate::link::{Link, Transfer};
 use crate::log;
+use crate::settings::Settings;
 use crate::stages::{Kind, Next, part, refuse};
 
 /// What the peer is told of a fault that is ours; what happened is in the log.
@@ -85,8 +86,8 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     context.output = bytes;
     context.clock.turn();
     if context.access.is_on() {
-        let reply = context.output.get(mark..);
-        context.access.record(&Entry::of(&request.incoming(), reply, done.file.as_ref()));
+        let size = Size::of(&context.output[mark..], done.file.as_ref());
+        context.access.record(&Entry::of(&request.incoming(), size));
     }
     context.retained.put(request);
     connection.closing |= done.close;
@@ -124,7 +125,8 @@ pub(crate) fn finished<L: Link>(
         && context.access.is_on()
     {
         let incoming = request.incoming();
-        context.access.record(&Entry::of(&incoming, Some(&finished.bytes), finished.file.as_ref()));
+        let size = Size::of(&finished.bytes, finished.file.as_ref());
+        context.access.record(&Entry::of(&incoming, size));
     }
     // Nothing else can be in the buffer: this connection has waited for this reply alone.
     std::mem::swap(&mut context.output, &mut finished.bytes);
@@ -148,14 +150,23 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
         "a handler took longer than {:?}; its peer got a 504",
         context.settings.timeouts.handler
     ));
-    write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
+    let told = "the page took too long\n";
+    write_error(context, Status::GATEWAY_TIMEOUT, told);
+    // Its request is with the handler.
+    let size = Size { status: Status::GATEWAY_TIMEOUT.code(), bytes: told.len() as u64 };
+    context.access.record_bare(connection.peer, context.clock.unix(), size);
     part(connection);
     connection.phase = Phase::Idle;
     Next::Reply
 }
 
 /// No worker was free in time: an early, cheap refusal.
-pub(crate) fn overloaded<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+pub(crate) fn overloaded<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    request: Box<Retained>,
+) -> Next {
+    let mark = context.output.len();
     let mut reply = Reply::begin(
         &mut context.output,
         Exchange::farewell(),
@@ -164,6 +175,11 @@ pub(crate) fn overloaded<L: Link>(connection: &mut Connection<L>, context: &mut 
     );
     reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant("Retry-After: 1\r\n");
     reply.whole(b"the server is busy; try again in a moment\n");
+    if context.access.is_on() {
+        let size = Size::of(&context.output[mark..], None);
+        context.access.record(&Entry::of(&request.incoming(), size));
+    }
+    context.retained.put(request);
     part(connection);
     connection.phase = Phase::Idle;
     Next::Reply
@@ -230,12 +246,12 @@ fn ask<L: Link>(
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let mut sink =
-        Sink { link: &mut connection.link, unsent: settings.unsent, sent: 0, broken: false };
+        Sink { link: &mut connection.link, settings, mark, begun: None, sent: 0, broken: false };
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
     }));
-    let Sink { sent, broken, .. } = sink;
+    let Sink { sent, begun, broken, .. } = sink;
     let answer = match answer {
         _ if broken => Outcome::Broken,
         Ok(answer) => Outcome::Answered(answer),
@@ -251,15 +267,21 @@ fn ask<L: Link>(
         }
     };
     if access.is_on() {
-        let reply = if sent > 0 { None } else { output.get(mark..) };
-        match &answer {
-            Outcome::Answered(Answer::Written { .. }) | Outcome::Panicked => {
-                access.record(&Entry::of(&incoming, reply, None));
-            }
-            Outcome::Answered(Answer::File(part)) => {
-                access.record(&Entry::of(&incoming, reply, Some(part)));
-            }
-            _ => {}
+        let file = match &answer {
+            Outcome::Answered(Answer::File(part)) => Some(part),
+            _ => None,
+        };
+        let written = matches!(answer, Outcome::Answered(Answer::Written { .. } | Answer::File(_)));
+        if written || matches!(answer, Outcome::Panicked) {
+            let size = match begun {
+                // The head has left already; what was sent, and what waits, is the rest.
+                Some((status, head)) => {
+                    let bytes = sent + output.len() - head;
+                    Size { status, bytes: bytes as u64 }
+                }
+                None => Size::of(&output[mark..], file),
+            };
+            access.record(&Entry::of(&incoming, size));
         }
     }
     let kept = match &answer {
@@ -278,7 +300,11 @@ fn ask<L: Link>(
 /// A long page's way out while it is being written.
 struct Sink<'l, L> {
     link: &'l mut L,
-    unsent: usize,
+    settings: &'l Settings,
+    /// Where this reply begins; earlier ones stand before it.
+    mark: usize,
+    /// Its status and where its head ends, once a part of it has left.
+    begun: Option<(u16, usize)>,
     sent: usize,
     broken: bool,
 }
@@ -286,6 +312,11 @@ struct Sink<'l, L> {
 impl<L: Link> Sink<'_, L> {
     /// Sends what the link takes now and leaves the rest, up to the bound on unsent bytes.
     fn drain(&mut self, buffer: &mut Vec<u8>) {
+        if self.begun.is_none() {
+            let measured = buffer.get(self.mark..).and_then(measure);
+            self.begun = measured.map(|(status, head)| (status, self.mark + head));
+        }
+        self.link.wait_at_most(self.settings.timeouts.write);
         let mut from = 0;
         while from < buffer.len() && !self.broken {
             match self.link.send(&buffer[from..], true) {
@@ -296,8 +327,9 @@ impl<L: Link> Sink<'_, L> {
         }
         self.sent += from;
         buffer.drain(..from);
-        if buffer.len() > self.unsent {
-            log::warn(format_args!("a page outgrew the {} unsent bytes allowed", self.unsent));
+        if buffer.len() > self.settings.unsent {
+            let most = self.settings.unsent;
+            log::warn(format_args!("a page outgrew the {most} unsent bytes allowed"));
             self.broken = true;
         }
         if self.broken {

@@ -4,6 +4,11 @@
 //! Each script is played over a link that blocks and over one that does not; both must tell the
 //! same, except that only the second gives other connections their `turn`.
 
+#![allow(
+    clippy::format_push_string,
+    reason = "short texts of tests; write! would add an error that cannot occur"
+)]
+
 mod bodies;
 mod deadlines;
 mod endings;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use bine_pipeline::log::Writer;
 use bine_pipeline::{Address, Listen, Server, Settings};
 
 use crate::PATIENCE;
@@ -55,9 +56,13 @@ impl House {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::with_log(settings, None)
+    }
+
+    pub(crate) fn with_log(settings: Settings, access: Option<Arc<Writer>>) -> Self {
         let program = Arc::new(Program::default());
         let parts = Arc::new(Parts(Arc::clone(&program)));
-        let server = Arc::new(Server::open(settings, parts, None).unwrap());
+        let server = Arc::new(Server::open(settings, parts, access).unwrap());
         let (tell, ended) = channel();
         let running = Arc::clone(&server);
         thread::spawn(move || {

@@ -29,7 +29,7 @@ fn at_the_limit_newcomers_wait_until_somebody_leaves() {
 #[test]
 fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
     let mut settings = Settings { workers: 1, queue: 1, ..settings("hybrid") };
-    settings.timeouts.queue = Duration::from_secs(60);
+    settings.timeouts.queue = Duration::from_mins(1);
     let house = House::with(settings);
     let mut peers: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
     peers[0].send(get("/block/gate"));

@@ -92,7 +92,7 @@ fn a_timer_fires_under_a_flood_of_pipelined_requests() {
 #[test]
 fn a_workers_reply_wakes_an_idle_loop() {
     let mut settings = settings("hybrid");
-    settings.timeouts.queue = Duration::from_secs(60);
+    settings.timeouts.queue = Duration::from_mins(1);
     let house = House::with(settings);
     let mut peer = house.connect();
     peer.send(get("/block/worker"));

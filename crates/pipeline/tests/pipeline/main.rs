@@ -3,6 +3,7 @@
 //! Nothing here sleeps. A test waits for something that happens: a reply, a handler that has
 //! arrived at its gate, a server that has ended; and gives up after [`PATIENCE`].
 
+mod access;
 mod ending;
 mod exhaustion;
 mod faults;

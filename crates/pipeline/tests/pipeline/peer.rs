@@ -150,7 +150,7 @@ impl Peer {
     /// Receives something; false when the server has closed, be it by a reset.
     #[track_caller]
     fn receive(&mut self) -> bool {
-        let mut space = [0; 64 * 1024];
+        let mut space = [0; 16 * 1024];
         let received = match &mut self.stream {
             Stream::Tcp(stream) => stream.read(&mut space),
             Stream::Unix(stream) => stream.read(&mut space),

@@ -93,7 +93,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
             }
             Some(Step::Wait(wait)) if wait >= *left => {
                 self.clock.advance(*left);
-                self.script.push_front(Step::Wait(wait - *left));
+                self.script.push_front(Step::Wait(wait.saturating_sub(*left)));
                 false
             }
             Some(Step::Wait(wait)) => {

@@ -116,6 +116,11 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         let event = connection.link.script.front().cloned();
         if !connection.link.pass(&mut left) {
             context.take_up(connection);
+            if connection.phase == Phase::Queued
+                && let Some(Elsewhere::Work(_, request)) = self.elsewhere.take()
+            {
+                return stages::overloaded(connection, context, request);
+            }
             return stages::expire(connection, context);
         }
         let parked = matches!(connection.phase, Phase::Queued | Phase::Handler);
