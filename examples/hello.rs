@@ -1,6 +1,7 @@
 //! The smallest program: one page that greets whoever asks.
 //!
-//! `cargo run --release --example hello`, then open <http://127.0.0.1:8080/hello?name=TLUG>.
+//! `cargo run --release --example hello`, then open
+//! <http://127.0.0.1:8080/hello?name=TLUG>.
 
 use bine::{App, Page, Query, Text, html, page};
 
