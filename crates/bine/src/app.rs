@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bine_files::Root;
-use bine_pipeline::log::{self, Writer};
+use bine_pipeline::log::Writer;
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{Server, stop_on_signals};
 
 use crate::asset;
 use crate::choices::Choices;
 use crate::exit::Exit;
+use crate::panics;
 use crate::program::{Claimed, Program};
 use crate::route::{Endpoint, Route};
 
@@ -90,7 +91,7 @@ impl App {
     }
 
     fn serve(self, choices: Choices) -> Result<(), String> {
-        log_panics();
+        panics::log_them();
         let root = self.files.map(|folder| Root::open(&folder)).transpose();
         let root = root.map_err(|error| error.to_string())?;
         let program = Program::new(self.routes, root).map_err(|claimed| {
@@ -124,12 +125,4 @@ fn announce(server: &Server) {
         let _ = writeln!(out, "listening on {address}");
     }
     let _ = out.flush();
-}
-
-/// A handler's panic is caught where it was called; here it is written down, with its backtrace.
-fn log_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let backtrace = std::backtrace::Backtrace::force_capture();
-        log::error(format_args!("{panic}\n{backtrace}"));
-    }));
 }

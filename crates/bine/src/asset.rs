@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use bine_http::{Method, Status};
+use bine_http::Method;
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
-use crate::respond::{Replying, Respond, Response};
+use crate::respond::Response;
 use crate::route::{Caller, LocalCaller, Route};
 
 struct Asset {
@@ -34,10 +34,8 @@ impl LocalCaller for LocalAsset {
         let Self(asset, clock) = self;
         let response = match incoming.head.method() {
             Method::Get | Method::Head => Response::bytes(asset.media_type, asset.bytes),
-            _ => Response::status(Status::METHOD_NOT_ALLOWED).with_field("Allow", "GET, HEAD"),
+            other => Response::only_read(other),
         };
-        let mut to =
-            Replying { out, exchange: incoming.exchange, date: clock.date(), chunk_at: usize::MAX };
-        Answer::Written { close: response.respond(&mut to).close }
+        response.answer(incoming.exchange, clock, out)
     }
 }

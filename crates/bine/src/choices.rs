@@ -11,15 +11,15 @@ use bine_pipeline::{Listen, Settings, User, inherited};
 
 /// What was chosen for a run.
 #[derive(Clone, Debug, Default)]
-pub struct Choices {
+pub(crate) struct Choices {
     /// How to serve.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// Where requests are logged; `None`: nowhere.
-    pub access_log: Option<PathBuf>,
+    pub(crate) access_log: Option<PathBuf>,
     /// Where tables and channels are kept, once there are any.
-    pub data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     /// Whom to become when the addresses are open.
-    pub user: Option<User>,
+    pub(crate) user: Option<User>,
     /// `--help` was asked for.
     pub(crate) wants_help: bool,
 }
@@ -63,10 +63,15 @@ const CHOICES: &[Choice] = &[
         c.settings.loops = number(v, 1)?;
         Ok(())
     }),
-    choice("workers", "N", "threads that may block (eight per core)", |c, v| {
-        c.settings.workers = number(v, 1)?;
-        Ok(())
-    }),
+    choice(
+        "workers",
+        "N",
+        "threads that may block (eight per core, at least 8, at most 64)",
+        |c, v| {
+            c.settings.workers = number(v, 1)?;
+            Ok(())
+        },
+    ),
     choice("access-log", "FILE|off", "log each request in the Combined format (off)", |c, v| {
         c.access_log = if v == "off" { None } else { Some(v.into()) };
         Ok(())
@@ -137,9 +142,34 @@ const CHOICES: &[Choice] = &[
     choice("queue-timeout", "TIME", "for a request's wait for a worker (1s)", |c, v| {
         set_time(&mut c.settings.timeouts.queue, v)
     }),
+    choice("linger-timeout", "TIME", "for a refused peer to read why (2s)", |c, v| {
+        set_time(&mut c.settings.timeouts.linger, v)
+    }),
     choice("drain-timeout", "TIME", "for what runs when the server stops (30s)", |c, v| {
         set_time(&mut c.settings.timeouts.drain, v)
     }),
+    choice("unsent", "BYTES", "of replies that a connection may have unsent (64m)", |c, v| {
+        c.settings.unsent = bytes(v)?;
+        Ok(())
+    }),
+    choice(
+        "unread-body",
+        "BYTES",
+        "of a body nobody wants, read to stay connected (64k)",
+        |c, v| {
+            c.settings.unread_body = bytes(v)?;
+            Ok(())
+        },
+    ),
+    choice(
+        "chunk-at",
+        "BYTES",
+        "of a page; a longer one leaves while it is written (64k)",
+        |c, v| {
+            c.settings.chunk_at = bytes(v)?;
+            Ok(())
+        },
+    ),
 ];
 
 impl Choices {
@@ -148,7 +178,7 @@ impl Choices {
     /// # Errors
     ///
     /// What is wrong, and what would be right.
-    pub fn from_arguments(
+    pub(crate) fn from_arguments(
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self, String> {
         let mut choices = Self::default();
@@ -226,7 +256,7 @@ impl Choices {
     }
 
     /// What `--help` prints below a program's own usage line.
-    pub fn help() -> String {
+    pub(crate) fn help() -> String {
         let mut help = String::from("Options, and keys of a configuration file:\n");
         let more = ("config", "FILE", "read these from a TOML file: listen = [\"0.0.0.0:80\"]");
         let own = CHOICES.iter().map(|choice| (choice.name, choice.value, choice.help));

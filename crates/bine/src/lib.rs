@@ -19,6 +19,7 @@ mod arguments;
 mod asset;
 mod choices;
 mod exit;
+mod panics;
 mod program;
 mod request;
 mod respond;
@@ -31,14 +32,13 @@ pub use bine_html::{AttributeValue, Page, Raw, Render, Writer, raw};
 pub use bine_http::{Method, Status};
 pub use bine_macros::page;
 pub use bine_pipeline::{blocking, overdue_calls, timeout};
-pub use choices::Choices;
 pub use exit::Exit;
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Respond, Response};
 pub use text::Text;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
-pub use bine_pipeline::{Address, Peer, Settings, scheduler};
+pub use bine_pipeline::{Peer, scheduler};
 
 /// Makes a page of markup that looks like the HTML it becomes.
 ///

@@ -6,7 +6,7 @@ use bine_files::{Files, Root};
 use bine_http::{Head, Method, Status};
 use bine_pipeline::{Answer, Bench, Handler, Incoming, Outgoing, Responder, Who};
 
-use crate::respond::{Replying, Respond, Response};
+use crate::respond::Response;
 use crate::route::{LocalCaller, Route};
 
 /// Everything a program serves, as the pipeline sees it.
@@ -88,13 +88,7 @@ impl Responder for LocalProgram {
         } else {
             Response::text("there is nothing at this address\n").with_status(Status::NOT_FOUND)
         };
-        let mut to = Replying {
-            out,
-            exchange: request.exchange,
-            date: self.bench.clock.date(),
-            chunk_at: usize::MAX,
-        };
-        Answer::Written { close: response.respond(&mut to).close }
+        response.answer(request.exchange, &self.bench.clock, out)
     }
 
     fn last(&self) -> &'static str {

@@ -7,8 +7,8 @@ use bine_pipeline::{self as pipeline, Peer, Retained, Who};
 
 use crate::arguments::{Argument, Arguments, Rejection};
 
-/// The most body bytes that [`Body`] takes.
-const MOST_BODY: u64 = 1 << 20;
+/// The most body bytes that [`Body`] takes, and that a page that may block is given.
+pub(crate) const MOST_BODY: u64 = 1 << 20;
 
 /// The whole request, as an argument of a handler.
 ///

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use bine_html::{Page, Writer};
-use bine_http::{Date, Exchange, Finished, Reply, Status};
-use bine_pipeline::Outgoing;
+use bine_http::{Date, Exchange, Finished, Method, Reply, Status};
+use bine_pipeline::{Answer, Clock, Outgoing, log};
 
 use crate::arguments::Rejection;
 
@@ -16,10 +16,22 @@ pub trait Respond {
 
 /// A reply to be written.
 pub struct Replying<'r, 'o> {
-    pub(crate) out: &'r mut Outgoing<'o>,
-    pub(crate) exchange: Exchange,
-    pub(crate) date: Date,
-    pub(crate) chunk_at: usize,
+    out: &'r mut Outgoing<'o>,
+    exchange: Exchange,
+    date: Date,
+    /// A page longer than this leaves in chunks.
+    chunk_at: usize,
+}
+
+impl<'r, 'o> Replying<'r, 'o> {
+    pub(crate) fn new(
+        out: &'r mut Outgoing<'o>,
+        exchange: Exchange,
+        clock: &Clock,
+        chunk_at: usize,
+    ) -> Self {
+        Self { out, exchange, date: clock.date(), chunk_at }
+    }
 }
 
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
@@ -27,24 +39,14 @@ const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 impl<P: Page> Respond for P {
     #[inline]
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        write_page(self, Status::OK, &[], to)
+        write_page(self, &Top::of(Status::OK), to)
     }
 }
 
-fn write_page<P: Page>(
-    page: P,
-    status: Status,
-    fields: &[(Cow<'static, str>, Cow<'static, str>)],
-    to: &mut Replying<'_, '_>,
-) -> Finished {
+fn write_page<P: Page>(page: P, top: &Top, to: &mut Replying<'_, '_>) -> Finished {
     let Outgoing { buffer, drain } = &mut *to.out;
-    let mut reply = Reply::begin(buffer, to.exchange, status, &to.date);
-    for (name, value) in fields {
-        if let Err(misuse) = reply.field(name, value) {
-            // Nothing unsafe is ever sent; the page is, and the log says what it lacks.
-            bine_pipeline::log::error(format_args!("the field `{name}` was left out: {misuse}"));
-        }
-    }
+    let mut reply = Reply::begin(buffer, to.exchange, top.status, &to.date);
+    top.write_fields(&mut reply);
     reply.constant(HTML);
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
@@ -52,18 +54,48 @@ fn write_page<P: Page>(
     body.finish(buffer)
 }
 
+/// What stands above the content: a status, and the fields that a program adds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Top {
+    status: Status,
+    fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+}
+
+impl Top {
+    const fn of(status: Status) -> Self {
+        Self { status, fields: Vec::new() }
+    }
+
+    fn with_field(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    fn write_fields(&self, reply: &mut Reply<'_>) {
+        for (name, value) in &self.fields {
+            if let Err(misuse) = reply.field(name, value) {
+                // Nothing unsafe is ever sent; the rest is, and the log says what it lacks.
+                log::error(format_args!("the field `{name}` was left out: {misuse}"));
+            }
+        }
+    }
+}
+
 /// A response that is no page: text, bytes, a redirect, a status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Response {
-    status: Status,
-    fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    top: Top,
     bytes: Cow<'static, [u8]>,
 }
 
 impl Response {
     /// An empty response.
     pub const fn status(status: Status) -> Self {
-        Self { status, fields: Vec::new(), bytes: Cow::Borrowed(b"") }
+        Self { top: Top::of(status), bytes: Cow::Borrowed(b"") }
     }
 
     /// Plain text.
@@ -80,8 +112,8 @@ impl Response {
         media_type: impl Into<Cow<'static, str>>,
         bytes: impl Into<Cow<'static, [u8]>>,
     ) -> Self {
-        let fields = vec![(Cow::Borrowed("Content-Type"), media_type.into())];
-        Self { status: Status::OK, fields, bytes: bytes.into() }
+        let top = Top::of(Status::OK).with_field("Content-Type", media_type);
+        Self { top, bytes: bytes.into() }
     }
 
     /// Sends the peer to `location`, to be fetched by GET (303).
@@ -92,19 +124,29 @@ impl Response {
     /// The same with another status.
     #[must_use]
     pub const fn with_status(mut self, status: Status) -> Self {
-        self.status = status;
+        self.top.status = status;
         self
     }
 
     /// The same with one more field.
     #[must_use]
     pub fn with_field(
-        mut self,
+        self,
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
     ) -> Self {
-        self.fields.push((name.into(), value.into()));
-        self
+        Self { top: self.top.with_field(name, value), ..self }
+    }
+
+    /// What a page or an asset that is only to be read says to any `method` but GET and HEAD: the
+    /// same as a file.
+    pub(crate) fn only_read(method: Method) -> Self {
+        let response = match method {
+            Method::Options => Self::status(Status::NO_CONTENT),
+            _ => Self::text("this address is only to be read\n")
+                .with_status(Status::METHOD_NOT_ALLOWED),
+        };
+        response.with_field("Allow", "GET, HEAD")
     }
 
     pub(crate) fn of_rejection(rejection: &Rejection) -> Self {
@@ -116,18 +158,23 @@ impl Response {
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
         }
     }
+
+    /// Writes it as the whole answer.
+    pub(crate) fn answer(
+        self,
+        exchange: Exchange,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        let mut to = Replying::new(out, exchange, clock, usize::MAX);
+        Answer::Written { close: self.respond(&mut to).close }
+    }
 }
 
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        let mut reply = Reply::begin(to.out.buffer, to.exchange, self.status, &to.date);
-        for (name, value) in &self.fields {
-            if let Err(misuse) = reply.field(name, value) {
-                bine_pipeline::log::error(format_args!(
-                    "the field `{name}` was left out: {misuse}"
-                ));
-            }
-        }
+        let mut reply = Reply::begin(to.out.buffer, to.exchange, self.top.status, &to.date);
+        self.top.write_fields(&mut reply);
         reply.whole(&self.bytes);
         Finished { close: !to.exchange.keep_alive }
     }
@@ -145,7 +192,7 @@ impl Respond for Response {
 pub trait Dress: Page {
     /// The page with another status than 200.
     fn with_status(self, status: Status) -> Dressed<Self> {
-        Dressed { page: self, status, fields: Vec::new() }
+        Dressed { page: self, top: Top::of(status) }
     }
 
     /// The page with a field.
@@ -154,7 +201,7 @@ pub trait Dress: Page {
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
     ) -> Dressed<Self> {
-        Dressed { page: self, status: Status::OK, fields: vec![(name.into(), value.into())] }
+        Dressed { page: self, top: Top::of(Status::OK).with_field(name, value) }
     }
 }
 
@@ -164,32 +211,30 @@ impl<P: Page> Dress for P {}
 #[derive(Debug)]
 pub struct Dressed<P> {
     page: P,
-    status: Status,
-    fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    top: Top,
 }
 
 impl<P: Page> Dressed<P> {
     /// The same with another status.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
-        self.status = status;
+        self.top.status = status;
         self
     }
 
     /// The same with one more field.
     #[must_use]
     pub fn with_field(
-        mut self,
+        self,
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
     ) -> Self {
-        self.fields.push((name.into(), value.into()));
-        self
+        Self { top: self.top.with_field(name, value), ..self }
     }
 }
 
 impl<P: Page> Respond for Dressed<P> {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        write_page(self.page, self.status, &self.fields, to)
+        write_page(self.page, &self.top, to)
     }
 }

@@ -5,12 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bine_http::{Date, Exchange, Method, Status};
+use bine_http::{Exchange, Method};
 use bine_pipeline::{
     self as pipeline, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
 };
 
 use crate::arguments::{Arguments, Rejection};
+use crate::request::MOST_BODY;
 use crate::respond::{Replying, Respond, Response};
 
 /// What `#[page]` makes of a function.
@@ -36,9 +37,6 @@ pub(crate) trait Caller: Send + Sync {
 pub(crate) trait LocalCaller {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer;
 }
-
-/// A body that a plain fn is given: it cannot be asked for once the worker runs.
-const MOST_BODY: u64 = 1 << 20;
 
 impl Route {
     /// A route whose handler is async.
@@ -100,7 +98,8 @@ where
             Poll::Ready(value) => {
                 place.set(None);
                 self.place = Some(place);
-                let mut to = replying(out, incoming.exchange, clock, self.bench.chunk_at);
+                let exchange = incoming.exchange;
+                let mut to = Replying::new(out, exchange, clock, self.bench.chunk_at);
                 Answer::Written { close: value.respond(&mut to).close }
             }
             Poll::Pending => {
@@ -153,6 +152,7 @@ where
 impl LocalCaller for LocalBlocking {
     fn call(&mut self, incoming: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
         match incoming.body {
+            // It cannot be asked for once the worker runs.
             pipeline::Body::Coming => Answer::Collect { limit: MOST_BODY },
             pipeline::Body::None | pipeline::Body::Here(_) => Answer::Work(Arc::clone(&self.0)),
         }
@@ -168,7 +168,9 @@ where
         let incoming = request.incoming();
         let close = match take_arguments(&incoming, &self.call) {
             Ok(value) => respond_into(value, incoming.exchange, clock, out),
-            Err(refusal) => respond_into(refusal.response(), incoming.exchange, clock, out),
+            Err(refusal) => {
+                respond_into(refusal.response(incoming.exchange), incoming.exchange, clock, out)
+            }
         };
         Done { file: None, close }
     }
@@ -201,19 +203,14 @@ impl Refusal {
     fn answer(self, exchange: Exchange, clock: &Clock, out: &mut Outgoing<'_>) -> Answer {
         match self {
             Self::Rejected(Rejection::NeedsBody { limit }) => Answer::Collect { limit },
-            other => {
-                let mut to = replying(out, exchange, clock, usize::MAX);
-                Answer::Written { close: other.response().respond(&mut to).close }
-            }
+            other => other.response(exchange).answer(exchange, clock, out),
         }
     }
 
-    fn response(self) -> Response {
+    fn response(self, exchange: Exchange) -> Response {
         match self {
             Self::Rejected(rejection) => Response::of_rejection(&rejection),
-            Self::Method => Response::text("this page is only to be read\n")
-                .with_status(Status::METHOD_NOT_ALLOWED)
-                .with_field("Allow", "GET, HEAD"),
+            Self::Method => Response::only_read(exchange.method),
         }
     }
 }
@@ -227,15 +224,5 @@ fn respond_into(
 ) -> bool {
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: bytes, drain: &mut keep };
-    value.respond(&mut replying(&mut out, exchange, clock, usize::MAX)).close
-}
-
-fn replying<'r, 'o>(
-    out: &'r mut Outgoing<'o>,
-    exchange: Exchange,
-    clock: &Clock,
-    chunk_at: usize,
-) -> Replying<'r, 'o> {
-    let date: Date = clock.date();
-    Replying { out, exchange, date, chunk_at }
+    value.respond(&mut Replying::new(&mut out, exchange, clock, usize::MAX)).close
 }

@@ -1,12 +1,13 @@
 //! Decides what `bine` shows when it is started alone: a page, a few files, and where to go on.
 
-use bine::{App, Page, Query, Text, html, page};
+use bine::{App, Body, Method, Page, Query, Request, Respond, Response, Text, html, page};
 
 /// The bundled demo.
 pub(crate) fn app() -> App {
     App::new()
         .page(home)
         .page(hello)
+        .page(echo)
         .asset("/style.css", "text/css; charset=utf-8", include_bytes!("../demo/style.css"))
         .asset("/hop.svg", "image/svg+xml", include_bytes!("../demo/hop.svg"))
         .asset("/robots.txt", "text/plain; charset=utf-8", b"User-agent: *\nDisallow:\n")
@@ -31,6 +32,18 @@ async fn hello(name: Query<Option<Text>>) -> impl Page {
             <p><a href="/">Back</a></p>
         },
     )
+}
+
+/// Gives a body back as text. Whoever only looks is told how to send one.
+#[page("/echo")]
+async fn echo(request: Request, body: Body) -> impl Respond {
+    if matches!(request.method(), Method::Get | Method::Head) {
+        let host = request.field("Host").unwrap_or("localhost");
+        return Response::text(format!("curl --data-binary @FILE http://{host}/echo\n"));
+    }
+    // A browser must not look for markup in it.
+    Response::bytes("text/plain; charset=utf-8", body.0)
+        .with_field("X-Content-Type-Options", "nosniff")
 }
 
 #[page("/")]

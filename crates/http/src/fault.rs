@@ -21,8 +21,8 @@ macro_rules! peer_faults {
         }
 
         impl PeerFault {
-            /// Every fault there is, for tables and counters.
-            pub const ALL: &[Self] = &[$(Self::$name,)+];
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// The status of the answer.
             pub const fn status(self) -> Status {

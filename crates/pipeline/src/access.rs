@@ -10,7 +10,8 @@ use crate::address::Peer;
 use crate::handler::{FilePart, Incoming, Who};
 use crate::log::Writer;
 
-/// One thread's way to the access log. Lines are gathered here and handed over once per turn.
+/// One thread's way to the access log. Lines are gathered here and handed over once per turn, or
+/// when they become many.
 pub(crate) struct AccessLog {
     writer: Option<Arc<Writer>>,
     lines: Vec<u8>,
@@ -53,6 +54,8 @@ pub(crate) fn measure(reply: &[u8]) -> Option<(u16, usize)> {
     Some((status, head))
 }
 
+/// Lines are handed over when they reach this size, whatever the turn still brings.
+const PILE: usize = 16 * 1024;
 /// A peer's text in a line is cut here.
 const LONGEST: usize = 2048;
 
@@ -99,6 +102,7 @@ impl AccessLog {
         lines.extend_from_slice(b"\" \"");
         escape(lines, entry.agent);
         lines.extend_from_slice(b"\"\n");
+        self.bound();
     }
 
     /// A reply to a request that is not at hand: it could not be understood, or is with a worker.
@@ -110,15 +114,23 @@ impl AccessLog {
         // Writing into a Vec cannot fail.
         let Size { status, bytes } = size;
         let _ = writeln!(self.lines, "\"-\" {status} {bytes} \"-\" \"-\"");
+        self.bound();
     }
 
-    /// Hands the gathered lines to the writer; called once per turn.
+    /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a peer
+    /// or a handler, who may take long.
     pub(crate) fn flush(&mut self) {
         if let Some(writer) = &self.writer
             && !self.lines.is_empty()
         {
             writer.append(&self.lines);
             self.lines.clear();
+        }
+    }
+
+    fn bound(&mut self) {
+        if self.lines.len() >= PILE {
+            self.flush();
         }
     }
 }
@@ -182,5 +194,17 @@ mod tests {
         let line = String::from_utf8(log.lines.clone()).unwrap();
         let expected = "192.0.2.7 - - [20/Nov/2026:21:00:00 +0000] \"-\" 408 36 \"-\" \"-\"\n";
         assert_eq!(line, expected);
+    }
+
+    /// Lines gathered until a thread had nothing left to do for its connection, which a peer that
+    /// never pauses puts off for ever: memory grew, and what a log holds was passed at once.
+    #[test]
+    fn lines_are_handed_over_before_they_pile_up() {
+        let writer = Arc::new(Writer::stopped());
+        let mut log = AccessLog::new(Some(writer));
+        for _ in 0..10_000 {
+            log.record_bare(Peer::UNIX, 0, Size::default());
+            assert!(log.lines.len() < PILE);
+        }
     }
 }

@@ -4,34 +4,43 @@
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Calls that nobody waits for any more and that have not returned.
 static OVERDUE: AtomicUsize = AtomicUsize::new(0);
+/// How many calls may run at one time, over the whole process.
+static PLACES: OnceLock<Arc<Semaphore>> = OnceLock::new();
+/// Places when no server has said how many.
+const USUAL_PLACES: usize = 16;
 
-/// Runs `call`, which may block, on another thread.
+/// Runs `call`, which may block, on another thread, and waits for it.
 ///
-/// The call starts at once. Dropping the future, as [`timeout`](crate::timeout) does when the time
-/// is over, ends the wait but cannot end the call: it counts as [overdue](overdue_calls) until it
-/// returns. A panic of the call passes through to whoever awaits it.
+/// As many calls run at one time as the first server of the process has workers; others wait their
+/// turn. Dropping the future, as [`timeout`](crate::timeout) does when the time is over, ends the wait but
+/// cannot end a call that has begun: it counts as [overdue](overdue_calls), and keeps its place,
+/// until it returns. A panic of the call passes through to whoever awaits it.
 ///
 /// # Panics
 ///
 /// Outside a handler, where no runtime is.
-pub fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
+pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
+    let places = PLACES.get_or_init(|| Arc::new(Semaphore::new(USUAL_PLACES)));
+    // Nobody closes it; without a place there would merely be one call more.
+    let place = Arc::clone(places).acquire_owned().await.ok();
     let fate = Arc::new(Fate::default());
     // It notes the return however the call ends, a panic and never being begun included.
-    let returning = Returning(Arc::clone(&fate));
+    let returning = Returning { fate: Arc::clone(&fate), _place: place };
     let call = spawn_blocking(move || {
         let value = call();
         drop(returning);
         value
     });
-    Blocking { call, fate }
+    Wait { call, fate }.await
 }
 
 /// How many blocking calls are overdue at this moment, over the whole process.
@@ -39,10 +48,13 @@ pub fn overdue_calls() -> usize {
     OVERDUE.load(Ordering::Relaxed)
 }
 
-/// The wait for a blocking call.
-#[derive(Debug)]
-#[must_use = "the call runs, but nobody sees its result"]
-pub struct Blocking<T> {
+/// Allows `places` calls at one time, unless that was said before.
+pub(crate) fn allow(places: usize) {
+    PLACES.get_or_init(|| Arc::new(Semaphore::new(places.max(1))));
+}
+
+/// The wait for a call that has its place.
+struct Wait<T> {
     call: JoinHandle<T>,
     fate: Arc<Fate>,
 }
@@ -58,27 +70,32 @@ impl Fate {
     }
 }
 
-struct Returning(Arc<Fate>);
+struct Returning {
+    fate: Arc<Fate>,
+    _place: Option<OwnedSemaphorePermit>,
+}
 
 impl Drop for Returning {
     fn drop(&mut self) {
-        if !self.0.is_first() {
+        if !self.fate.is_first() {
             OVERDUE.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl<T> Drop for Blocking<T> {
+impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
         // A call that still waits for its thread is not begun at all.
         self.call.abort();
-        if self.fate.is_first() {
-            OVERDUE.fetch_add(1, Ordering::Relaxed);
+        // Counted before it is known, or the return could be counted first and wrap the number.
+        OVERDUE.fetch_add(1, Ordering::Relaxed);
+        if !self.fate.is_first() {
+            OVERDUE.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl<T> Future for Blocking<T> {
+impl<T> Future for Wait<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {
@@ -109,6 +126,7 @@ mod tests {
             assert_eq!(blocking(|| 7).await, 7);
             assert_eq!(overdue_calls(), 0);
 
+            let places = PLACES.get().expect("the first call has made them").available_permits();
             let (let_go, gate) = mpsc::channel::<()>();
             let (returned, has_returned) = tokio::sync::oneshot::channel::<()>();
             let call = blocking(move || {
@@ -118,6 +136,8 @@ mod tests {
             });
             let told = timeout(Duration::from_millis(1), call, async || "otherwise").await;
             assert_eq!((told, overdue_calls()), ("otherwise", 1));
+            let left = PLACES.get().expect("they stay").available_permits();
+            assert_eq!(left, places - 1, "an overdue call keeps its place");
             let_go.send(()).unwrap();
             // The sender goes with the call, a moment before its guard.
             assert!(has_returned.await.is_err());
@@ -126,7 +146,7 @@ mod tests {
             }
         });
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            runtime.block_on(async { blocking(|| panic!("the call's own")).await });
+            runtime.block_on(blocking(|| panic!("the call's own")));
         }));
         assert_eq!(failed.unwrap_err().downcast_ref(), Some(&"the call's own"));
         assert_eq!(overdue_calls(), 0);

@@ -75,6 +75,8 @@ pub(crate) struct Busy {
     pub(crate) request: Option<Box<Retained>>,
     /// The most bytes of body to collect into `request`.
     pub(crate) collect: u64,
+    /// The handler that is at work elsewhere, for the log.
+    pub(crate) handler: &'static str,
     /// Drops the task of a handler that awaits.
     pub(crate) task: Option<tokio::task::AbortHandle>,
 }

@@ -2,41 +2,72 @@
 //! lets it wait: what every scheduler with a thread per connection is made of.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use rustix::time::Timespec;
 
+use crate::census::{Full, TOO_MANY};
 use crate::connection::{Connection, Context, Errand, Phase};
-use crate::handler::{Finished, LaterReply, Retained};
-use crate::link::{Blocking, is_exhaustion};
+use crate::handler::{Finished, LaterReply};
+use crate::link::{Blocking, Link, is_exhaustion};
+use crate::listener::Listener;
 use crate::log;
-use crate::server::{Server, State, Station};
-use crate::stages::{self, Kind, Next};
+use crate::scheduler::Scheduler;
+use crate::server::{Server, State};
+use crate::stages::{self, GRACE, Kind, Next};
 
 /// One thread's means to hold connections, one after the other.
 pub(crate) struct Conversations<'s> {
     server: &'s Arc<Server>,
-    station: Arc<Station>,
+    scheduler: &'s dyn Scheduler,
     context: Context,
+    /// Accepted in place of an idle connection, and next to be held. The census has counted it.
+    newcomer: Option<Connection<Blocking>>,
 }
 
-/// How long a thread waits before it tries again to accept when descriptors have run out.
+/// What came of accepting.
+enum Admitted {
+    In(Connection<Blocking>),
+    Nobody,
+    /// No descriptor is left, or no place: somebody must leave first.
+    NoRoom,
+}
+
+/// Who spoke up during a wait for a request.
+enum Watched {
+    Peer,
+    /// Somebody waits to be accepted.
+    Door,
+}
+
+/// How long a thread waits before it tries again to accept when there was no room.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// At full load a kept connection has its thread this long for its next request (document 000
+/// section 2.4), as exactly as the coarse clock is; then a newcomer may take it.
+const KEPT: Duration = Duration::from_millis(1);
+/// The same from accept to the first byte, which has a whole round trip to come.
+const KEPT_SILENT: Duration = Duration::from_secs(1);
+/// How often a thread that waits for a request looks whether the load has become full. Each look is
+/// a system call; a quarter of a second is the most that it adds to a newcomer's first wait.
+const LOOK: Duration = Duration::from_millis(250);
+
 impl<'s> Conversations<'s> {
-    pub(crate) fn new(server: &'s Arc<Server>) -> Self {
-        let station = Arc::new(Station::default());
-        server.stations.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&station));
-        Self { server, station, context: server.context() }
+    /// `scheduler` says when its threads are all in use.
+    pub(crate) fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
+        Self { server, scheduler, context: server.context(), newcomer: None }
     }
 
     /// The next connection; `None` when the server stops.
     pub(crate) fn accept(&mut self) -> io::Result<Option<Connection<Blocking>>> {
+        if self.newcomer.is_some() {
+            return Ok(self.newcomer.take());
+        }
         let listeners = &self.server.listeners;
         let mut wanted: Vec<PollFd<'_>> =
             listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
@@ -55,21 +86,44 @@ impl<'s> Conversations<'s> {
                 if ready.revents().is_empty() {
                     continue;
                 }
-                // Another thread may have been quicker: the listener itself never blocks.
-                match listener.accept(SocketFlags::empty()) {
-                    Ok((socket, peer)) if self.server.census.enter(peer).is_ok() => {
-                        self.context.clock.turn();
-                        let link = Blocking::new(socket);
-                        return Ok(Some(Connection::new(link, peer, &self.context)));
-                    }
-                    Err(error) if is_exhaustion(&error) => {
-                        log::warn(format_args!("no descriptor for another connection; pausing"));
+                match self.admit(listener) {
+                    Admitted::In(connection) => return Ok(Some(connection)),
+                    Admitted::Nobody => {}
+                    Admitted::NoRoom => {
                         let mut bell = [PollFd::new(&bell, PollFlags::IN)];
                         let _ = poll(&mut bell, Some(&PAUSE));
                     }
-                    // Full, and the socket closes as it goes; or one that failed on its way.
-                    Ok(_) | Err(_) => {}
                 }
+            }
+        }
+    }
+
+    /// Whoever waits at `listener`, which itself never blocks: another thread may have been quicker.
+    fn admit(&mut self, listener: &Listener) -> Admitted {
+        if !self.server.census.has_room() {
+            return Admitted::NoRoom;
+        }
+        let (socket, peer) = match listener.accept(SocketFlags::empty()) {
+            Ok(accepted) => accepted,
+            Err(error) if is_exhaustion(&error) => {
+                log::warn(format_args!("no descriptor for another connection"));
+                return Admitted::NoRoom;
+            }
+            // Or a connection that failed on its way.
+            Err(_) => return Admitted::Nobody,
+        };
+        let mut link = Blocking::new(socket);
+        match self.server.census.enter(peer) {
+            Ok(()) => {
+                self.context.clock.turn();
+                Admitted::In(Connection::new(link, peer, &self.context))
+            }
+            Err(full) => {
+                if full == Full::ForAddress {
+                    // A new socket has room for it; whether or not it is read, the socket closes.
+                    let _ = link.send(TOO_MANY, false);
+                }
+                Admitted::Nobody
             }
         }
     }
@@ -79,7 +133,6 @@ impl<'s> Conversations<'s> {
         let peer = connection.peer;
         // A fault of ours costs this connection and no other.
         let ended = catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection)));
-        self.wait_on(None);
         drop(connection);
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
@@ -106,7 +159,7 @@ impl<'s> Conversations<'s> {
             next = match next {
                 Next::Request => self.await_request(connection),
                 Next::Response(Kind::Static) => stages::response(connection, &mut self.context),
-                Next::Response(Kind::Dynamic) => stages::dynamic(connection, &mut self.context),
+                Next::Response(Kind::Dynamic) => self.run_in_place(connection),
                 Next::Reply => stages::reply(connection, &mut self.context),
                 Next::Park => self.await_handler(connection),
                 Next::Idle => {
@@ -122,50 +175,127 @@ impl<'s> Conversations<'s> {
         let between = self.context.input.is_empty()
             && matches!(connection.phase, Phase::First | Phase::Idle)
             && connection.machine.phase() == bine_http::Phase::Head;
-        if !between {
-            return stages::request(connection, &mut self.context);
+        if between && !self.await_peer(connection) {
+            return Next::Closed;
         }
-        self.context.access.flush();
-        self.wait_on(Some(connection));
-        // Stopping may have begun before this wait was known; then nobody will end it.
-        if self.server.state() != State::Serving {
-            self.station.wake();
-        }
-        let next = stages::request(connection, &mut self.context);
-        self.wait_on(None);
-        next
+        stages::request(connection, &mut self.context)
     }
 
-    fn wait_on(&self, connection: Option<&Connection<Blocking>>) {
-        let descriptor = connection.map(|connection| connection.link.as_fd().as_raw_fd());
-        *self.station.waiting_on.lock().unwrap_or_else(PoisonError::into_inner) = descriptor;
+    /// Waits until the peer says something. False: it did not in its time, which a stop shortens,
+    /// or somebody else has its thread now.
+    fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
+        self.context.access.flush();
+        let mut now = self.context.clock.turn();
+        let kept = if connection.phase == Phase::First {
+            KEPT_SILENT
+        } else {
+            connection.deadline = now.after(self.context.settings.timeouts.idle);
+            KEPT
+        };
+        let gives_way = now.after(kept);
+        let mut stopping = false;
+        while !connection.deadline.has_come(now) {
+            if !stopping && self.server.state() != State::Serving {
+                stopping = true;
+                connection.deadline = connection.deadline.earlier(now.after(GRACE));
+            }
+            let mut left = connection.deadline.since(now);
+            let full = !stopping && self.scheduler.load() >= 1.0;
+            let at_door = full && gives_way.has_come(now);
+            if full && !at_door {
+                left = left.min(gives_way.since(now));
+            } else if !stopping {
+                left = left.min(LOOK);
+            }
+            match self.watch(&connection.link, stopping, at_door, left) {
+                Some(Watched::Peer) => return true,
+                Some(Watched::Door) if self.give_way() => return false,
+                Some(Watched::Door) | None => {}
+            }
+            now = self.context.clock.turn();
+        }
+        false
+    }
+
+    /// Waits for the peer, for the stop unless that has come, and at the door if so wished.
+    fn watch(
+        &self,
+        link: &Blocking,
+        stopping: bool,
+        at_door: bool,
+        left: Duration,
+    ) -> Option<Watched> {
+        let bell = self.server.stop_bell();
+        let mut few = [PollFd::new(&bell, PollFlags::IN), PollFd::new(link, PollFlags::IN)];
+        let mut many: Vec<PollFd<'_>>;
+        let wanted = if at_door {
+            let listeners = &self.server.listeners;
+            let doors = listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN));
+            many = few.into_iter().chain(doors).collect();
+            &mut many[..]
+        } else {
+            // Every wait for a request comes here: nothing is allocated.
+            &mut few[..]
+        };
+        // A stop that has come is heard for ever.
+        let wanted = &mut wanted[usize::from(stopping)..];
+        let left = Timespec::try_from(left).ok();
+        // Interrupted or not, the descriptors say it all.
+        let _ = poll(wanted, left.as_ref());
+        let spoke = |each: &PollFd<'_>| !each.revents().is_empty();
+        let (few, doors) = wanted.split_at(2 - usize::from(stopping));
+        if few.last().is_some_and(spoke) {
+            return Some(Watched::Peer);
+        }
+        doors.iter().any(spoke).then_some(Watched::Door)
+    }
+
+    /// Takes in a newcomer, who has the thread next. True too when one is kept out for want of what
+    /// the connection at hand has.
+    fn give_way(&mut self) -> bool {
+        let server = self.server;
+        for listener in &server.listeners {
+            match self.admit(listener) {
+                Admitted::In(connection) => {
+                    self.newcomer = Some(connection);
+                    return true;
+                }
+                Admitted::NoRoom => return true,
+                Admitted::Nobody => {}
+            }
+        }
+        false
+    }
+
+    /// The work keeps this thread: what stands in the buffers leaves before it begins.
+    fn run_in_place(&mut self, connection: &mut Connection<Blocking>) -> Next {
+        self.context.access.flush();
+        if !stages::send_ahead(connection, &mut self.context) {
+            return Next::Closed;
+        }
+        // The time to send that is over; the work's reply has its own.
+        connection.phase = Phase::Idle;
+        stages::dynamic(connection, &mut self.context)
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
         let Some(Errand::Later(reply, request)) = self.context.errand.take() else {
             return Next::Closed;
         };
-        if let Some(mut finished) = self.await_reply(reply) {
-            return self.deliver(connection, &mut finished, request.as_deref());
+        self.context.access.flush();
+        if stages::park(connection, &mut self.context) == Next::Closed {
+            return Next::Closed;
         }
-        connection.phase = Phase::Handler;
-        stages::expire(connection, &mut self.context)
-    }
-
-    fn deliver(
-        &mut self,
-        connection: &mut Connection<Blocking>,
-        finished: &mut Finished,
-        request: Option<&Retained>,
-    ) -> Next {
+        connection.busy(&mut self.context).handler = self.context.responder.last();
+        let awaited = self.await_reply(reply);
         self.context.clock.turn();
-        // Earlier replies of a pipeline stand in the buffer: they go first.
-        let mut earlier = std::mem::take(&mut self.context.output);
-        if !earlier.is_empty() {
-            earlier.extend_from_slice(&finished.bytes);
-            finished.bytes = earlier;
+        self.context.take_up(connection);
+        match awaited {
+            Some(mut finished) => {
+                stages::finished(connection, &mut self.context, &mut finished, request.as_deref())
+            }
+            None => stages::expire(connection, &mut self.context),
         }
-        stages::finished(connection, &mut self.context, finished, request)
     }
 
     /// `None`: not in time.

@@ -189,18 +189,20 @@ impl Retained {
 
     /// The same for another request, in the buffers that are here already.
     pub(crate) fn refill(&mut self, request: &Incoming<'_>) {
-        self.head.clear();
-        self.head.extend_from_slice(request.head.raw());
-        self.body.clear();
+        // Named one by one, so that no field of the last request can be forgotten.
+        let Self { head, index, body, has_body, peer, who, arrival, exchange } = self;
+        head.clear();
+        head.extend_from_slice(request.head.raw());
+        *index = request.head.index();
+        body.clear();
         if let Body::Here(bytes) = request.body {
-            self.body.extend_from_slice(bytes);
+            body.extend_from_slice(bytes);
         }
-        self.index = request.head.index();
-        self.has_body = request.head.framing() != bine_http::Framing::None;
-        self.peer = request.peer;
-        self.who.clone_from(request.who);
-        self.arrival = request.arrival;
-        self.exchange = request.exchange;
+        *has_body = request.head.framing() != bine_http::Framing::None;
+        *peer = request.peer;
+        who.clone_from(request.who);
+        *arrival = request.arrival;
+        *exchange = request.exchange;
     }
 
     /// Who asks.

@@ -29,7 +29,7 @@ mod wheel;
 mod workers;
 
 pub use address::{Address, BadAddress, Peer};
-pub use blocking::{Blocking, blocking, overdue_calls};
+pub use blocking::{blocking, overdue_calls};
 pub use clock::{Clock, Tick};
 pub use handler::{
     Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,

@@ -1,19 +1,22 @@
 //! Decides how a listening socket comes to be: bound here, in the file system, or inherited.
 
+use std::ffi::OsStr;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::net::{
-    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, bind,
-    getsockname, listen, shutdown, socket_with, sockopt,
+    AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
+    acceptfrom_with, bind, getsockname, listen, shutdown, socket_with, sockopt,
 };
 
 use crate::address::{Address, Peer};
+use crate::log;
 use crate::settings::Listen;
 
 /// A socket that connections come from.
@@ -24,7 +27,8 @@ pub(crate) struct Listener {
     file: Mutex<Option<SocketFile>>,
     /// Bound here: nobody else listens on the same socket.
     is_own: bool,
-    /// What each accepted socket must be told.
+    /// What each accepted socket must be told, because it does not have it from this one.
+    nodelay: Option<bool>,
     send_buffer: Option<usize>,
 }
 
@@ -38,19 +42,10 @@ impl Listener {
         let opened = match &wish.address {
             Address::Tcp(address) => open_tcp(*address, wish),
             Address::Unix(path) => open_unix(path, wish),
-            Address::Inherited(descriptor) => inherit(*descriptor),
+            Address::Inherited(descriptor) => inherit(*descriptor, wish),
         };
         opened.map_err(|error| {
-            let cure = match error.kind() {
-                io::ErrorKind::AddrInUse => {
-                    "; another program has it: stop that one or choose another with --listen"
-                }
-                io::ErrorKind::PermissionDenied => {
-                    "; ports below 1024 need root or CAP_NET_BIND_SERVICE"
-                }
-                io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
-                _ => "",
-            };
+            let cure = cure(&wish.address, error.kind());
             io::Error::new(
                 error.kind(),
                 format!("cannot listen on {}: {error}{cure}", wish.address),
@@ -58,10 +53,14 @@ impl Listener {
         })
     }
 
-    /// The next connection. TCP sockets inherit `nodelay` and `send_buffer` from this one, so that
-    /// an accept is one system call; Unix sockets inherit nothing.
+    /// The next connection. TCP sockets inherit `nodelay` and `send_buffer` from one that was bound
+    /// here, so that an accept is one system call. Unix sockets inherit nothing, and neither do
+    /// connections older than the wish, which may wait on a listener that was passed to us.
     pub(crate) fn accept(&self, flags: SocketFlags) -> io::Result<(OwnedFd, Peer)> {
         let (descriptor, peer) = acceptfrom_with(&self.descriptor, flags | SocketFlags::CLOEXEC)?;
+        if let Some(nodelay) = self.nodelay {
+            sockopt::set_tcp_nodelay(&descriptor, nodelay)?;
+        }
         if let Some(bytes) = self.send_buffer {
             sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
         }
@@ -96,8 +95,13 @@ impl AsFd for Listener {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Nothing useful can be done if it is gone already.
-        let _ = std::fs::remove_file(&self.0);
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let path = self.0.display();
+                log::warn(format_args!("the socket {path} stays behind: {error}"));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -110,6 +114,26 @@ pub fn inherited() -> Vec<Address> {
     }
     let count = number("LISTEN_FDS").unwrap_or(0).min(64);
     (3..).take(count as usize).map(Address::Inherited).collect()
+}
+
+/// What to do about an address that could not be opened.
+const fn cure(address: &Address, kind: io::ErrorKind) -> &'static str {
+    match (kind, address) {
+        (io::ErrorKind::AddrInUse, _) => {
+            "; another program has it: stop that one or choose another with --listen"
+        }
+        (io::ErrorKind::PermissionDenied, Address::Tcp(_)) => {
+            "; ports below 1024 need root or CAP_NET_BIND_SERVICE"
+        }
+        (io::ErrorKind::PermissionDenied, Address::Unix(_)) => {
+            "; this user may not write in that folder: choose another or change its owner"
+        }
+        (io::ErrorKind::AddrNotAvailable, _) => "; this machine has no such address",
+        (io::ErrorKind::InvalidInput, Address::Inherited(_)) => {
+            "; its socket unit must say ListenStream= and Accept=no"
+        }
+        _ => "",
+    }
 }
 
 fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
@@ -139,6 +163,7 @@ fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
         address: Address::Tcp(address),
         file: Mutex::default(),
         is_own: true,
+        nodelay: None,
         send_buffer: None,
     })
 }
@@ -155,6 +180,7 @@ fn open_unix(path: &Path, wish: &Listen) -> io::Result<Listener> {
         address: Address::Unix(path.to_owned()),
         file,
         is_own: true,
+        nodelay: None,
         send_buffer: wish.send_buffer,
     })
 }
@@ -175,18 +201,40 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-fn inherit(number: i32) -> io::Result<Listener> {
+fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
     // SAFETY: the number comes from the service manager's LISTEN_FDS contract, which gives these
     // descriptors to this process and to nobody else in it; each is adopted once, at start.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     let flags = fcntl_getfd(&descriptor)?;
     fcntl_setfd(&descriptor, flags | FdFlags::CLOEXEC)?;
+    // An accept of anything else fails at once, and the descriptor stays readable.
+    let listens = sockopt::socket_type(&descriptor) == Ok(SocketType::STREAM)
+        && sockopt::socket_acceptconn(&descriptor) == Ok(true);
+    if !listens {
+        let message = "it is no stream socket that listens";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     rustix::io::ioctl_fionbio(&descriptor, true)?;
-    let address = match SocketAddr::try_from(getsockname(&descriptor)?) {
+    let name = getsockname(&descriptor)?;
+    let address = match SocketAddr::try_from(name.clone()) {
         Ok(address) => Address::Tcp(address),
-        Err(_) => Address::Inherited(number),
+        Err(_) => unix_path(name).map_or(Address::Inherited(number), Address::Unix),
     };
-    Ok(Listener { descriptor, address, file: Mutex::default(), is_own: false, send_buffer: None })
+    let nodelay = matches!(address, Address::Tcp(_)).then_some(wish.nodelay);
+    Ok(Listener {
+        descriptor,
+        address,
+        file: Mutex::default(),
+        is_own: false,
+        nodelay,
+        send_buffer: wish.send_buffer,
+    })
+}
+
+/// `None` for a socket that has no file.
+fn unix_path(name: SocketAddrAny) -> Option<PathBuf> {
+    let name = SocketAddrUnix::try_from(name).ok()?;
+    Some(OsStr::from_bytes(name.path_bytes()?).into())
 }
 
 #[cfg(test)]
@@ -249,6 +297,32 @@ mod tests {
             // The kernel takes twice what is asked for, to have room for its own bookkeeping.
             assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 80_000, "{address}");
         }
+    }
+
+    /// An inherited listener had Nagle's algorithm on, whatever was wished: the second part of a
+    /// reply waited for the peer's delayed acknowledgment, 45 ms. What was connected before the
+    /// program started cannot learn it from the listener, so each connection is told.
+    #[test]
+    fn socket_options_reach_those_who_wait_on_an_inherited_listener() {
+        for nodelay in [true, false] {
+            let passed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let early = std::net::TcpStream::connect(passed.local_addr().unwrap()).unwrap();
+            let address = Address::Inherited(std::os::fd::IntoRawFd::into_raw_fd(passed));
+            let wish = Listen { nodelay, send_buffer: Some(40_000), ..Listen::on(address) };
+            let listener = Listener::open(&wish).unwrap();
+            let socket = listener.accept(SocketFlags::empty()).unwrap().0;
+            assert_eq!(sockopt::tcp_nodelay(&socket).unwrap(), nodelay);
+            assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 80_000);
+            drop(early);
+        }
+    }
+
+    /// A Unix socket in a folder of somebody else's was answered with advice about ports.
+    #[test]
+    fn what_is_not_permitted_is_told_with_the_cure_for_that_kind_of_address() {
+        let told = |address: &str| cure(&address.parse().unwrap(), io::ErrorKind::PermissionDenied);
+        assert!(told("127.0.0.1:80").contains("ports below 1024"));
+        assert!(told("unix:/run/bine").contains("may not write in that folder"));
     }
 
     #[test]

@@ -55,15 +55,17 @@ impl Writer {
         Self { pile: Mutex::default(), changed: Condvar::new(), target: Mutex::default() }
     }
 
-    /// Adds whole lines. Never waits for the disk.
+    /// Adds whole lines, as many as there is room for. Never waits for the disk.
     pub fn append(&self, lines: &[u8]) {
         let mut pile = self.lock();
-        if pile.waiting.len() + lines.len() > PILE {
-            pile.dropped += lines.split(|byte| *byte == b'\n').count() as u64 - 1;
+        let room = PILE.saturating_sub(pile.waiting.len());
+        let (kept, dropped) = lines.split_at(whole_lines(lines, room));
+        pile.dropped += dropped.iter().filter(|byte| **byte == b'\n').count() as u64;
+        if kept.is_empty() {
             return;
         }
         let was_empty = pile.waiting.is_empty();
-        pile.waiting.extend_from_slice(lines);
+        pile.waiting.extend_from_slice(kept);
         drop(pile);
         if was_empty {
             self.changed.notify_all();
@@ -108,6 +110,14 @@ impl Writer {
         // A panic cannot leave a pile of bytes in a state worse than it was.
         self.pile.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Length of the lines at the front of `lines` that fit into `room`.
+fn whole_lines(lines: &[u8], room: usize) -> usize {
+    if lines.len() <= room {
+        return lines.len();
+    }
+    lines[..room].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
 }
 
 /// Says that something is wrong, on standard error.
@@ -174,5 +184,17 @@ mod tests {
         let pile = writer.lock();
         assert_eq!(pile.waiting.len(), PILE);
         assert_eq!(pile.dropped, 3 * PILE as u64 / 32);
+    }
+
+    /// A batch that did not fit was dropped whole: a thread that had gathered a mebibyte lost all of
+    /// it although the log was idle. What fits is kept.
+    #[test]
+    fn of_lines_that_do_not_all_fit_the_first_are_kept() {
+        let writer = Writer::stopped();
+        writer.append(&b"0123456789abcd\n".repeat(PILE / 10));
+        let pile = writer.lock();
+        assert_eq!(pile.waiting.len(), PILE / 15 * 15);
+        assert!(pile.waiting.ends_with(b"d\n"));
+        assert_eq!(pile.dropped as usize, PILE / 10 - PILE / 15);
     }
 }

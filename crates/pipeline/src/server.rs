@@ -10,6 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{Shutdown, shutdown};
 
 use crate::address::Address;
+use crate::blocking;
 use crate::census::{Census, descriptors};
 use crate::clock::Clock;
 use crate::connection::Context;
@@ -26,6 +27,8 @@ pub struct Server {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) census: Census,
     pub(crate) loops: Vec<Loop>,
+    /// Event loops that have begun and not ended.
+    pub(crate) running_loops: AtomicUsize,
     /// Threads that block on their peers; a stop wakes those that wait for a request.
     pub(crate) stations: Mutex<Vec<Arc<Station>>>,
     handler: Arc<dyn Handler>,
@@ -78,6 +81,7 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"));
         }
         scheduler::check(&settings.scheduler)?;
+        blocking::allow(settings.workers);
         let listeners = settings.listeners.iter().map(Listener::open).collect::<io::Result<_>>()?;
         let most = settings.connections.unwrap_or(usize::MAX).min(descriptors());
         let loops = (0..settings.loops.max(1)).map(|_| {
@@ -88,6 +92,7 @@ impl Server {
             listeners,
             census: Census::new(most, settings.connections_per_address),
             loops: loops.collect::<io::Result<_>>()?,
+            running_loops: AtomicUsize::new(0),
             stations: Mutex::default(),
             settings: Arc::new(settings),
             handler,
@@ -138,7 +143,10 @@ impl Server {
             State::Draining | State::Over => State::Over,
         };
         self.state.store(next as u8, Ordering::Release);
-        self.listeners.iter().for_each(Listener::refuse);
+        if self.running_loops.load(Ordering::Acquire) == 0 {
+            // Loops take in first whoever has connected already, then refuse the rest themselves.
+            self.refuse_newcomers();
+        }
         // The bell cannot overflow in the life of a process.
         let _ = rustix::io::write(&self.stop_bell, &1u64.to_ne_bytes());
         for each in &self.loops {
@@ -155,6 +163,11 @@ impl Server {
             1 => State::Draining,
             _ => State::Over,
         }
+    }
+
+    /// Has the kernel refuse newcomers from here on.
+    pub(crate) fn refuse_newcomers(&self) {
+        self.listeners.iter().for_each(Listener::refuse);
     }
 
     pub(crate) fn stop_bell(&self) -> BorrowedFd<'_> {

@@ -90,7 +90,8 @@ pub struct Timeouts {
     pub head: Duration,
     /// A body may pause this long, and must on the whole keep up [`rate`](Self::rate).
     pub body: Duration,
-    /// From the request to the handler's answer.
+    /// From the request to the handler's answer, a wait for a worker included. A plain `fn` that
+    /// runs in place (`event`, `pool`) cannot be stopped and is waited for.
     pub handler: Duration,
     /// A reply may stall this long, and must on the whole keep up [`rate`](Self::rate).
     pub write: Duration,

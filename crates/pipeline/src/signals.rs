@@ -1,29 +1,76 @@
-//! Decides what a signal does: the first asks the server to finish, the second ends it at once.
+//! Decides what a signal does: the first asks the server to finish; the second, or a drain that does
+//! not come to its end, ends the process.
 
-use std::io;
-use std::sync::Arc;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::low_level::pipe;
 
+use crate::listener::Listener;
+use crate::log;
 use crate::server::Server;
 
+/// For cutting what the drain's deadline left, and for telling of it.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Lets SIGTERM and SIGINT stop `server`.
+///
+/// What a handler holds up for ever is not waited for: when the drain has been over for a second,
+/// and on a second signal at once, the process ends with exit status 1.
 ///
 /// # Errors
 ///
 /// The system's, when a handler cannot be installed or its thread not be started.
 pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let (mut signals, bell) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT] {
+        pipe::register(signal, bell.try_clone()?)?;
+    }
+    let patience = server.settings.timeouts.drain.saturating_add(GRACE);
     // Weakly, or this thread, which never ends, would keep the server for ever.
     let server = Arc::downgrade(server);
     thread::Builder::new().name("bine signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            if let Some(server) = server.upgrade() {
-                server.stop();
+        heard(&mut signals, None);
+        if let Some(server) = server.upgrade() {
+            server.stop();
+        }
+        if !heard(&mut signals, Some(patience)) {
+            if server.strong_count() == 0 {
+                // It came to its end; its program has something else to do.
+                heard(&mut signals, None);
+            } else {
+                log::error(format_args!(
+                    "still held up {patience:?} after the signal to stop; the process ends here"
+                ));
             }
         }
+        end(&server);
     })?;
     Ok(())
+}
+
+/// Waits for a signal, which is a byte in the pipe; `false` when none came within that time.
+fn heard(signals: &mut UnixStream, within: Option<Duration>) -> bool {
+    // It refuses a time of zero alone.
+    let _ = signals.set_read_timeout(within);
+    loop {
+        match signals.read(&mut [0]) {
+            // The handler of a signal ran on this very thread.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            outcome => return outcome.is_ok(),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a thread that hangs cannot be asked to return")]
+fn end(server: &Weak<Server>) -> ! {
+    if let Some(server) = server.upgrade() {
+        server.listeners.iter().for_each(Listener::retire);
+    }
+    log::finish();
+    std::process::exit(1)
 }

@@ -9,9 +9,10 @@ use std::time::Duration;
 /// There is no other effect, so timeouts nest in any order: an outer one that comes first drops the
 /// inner one with everything it holds.
 ///
-/// A call that blocks its thread cannot be dropped. Give it as [`blocking`](crate::blocking): when the
-/// time is over the result is `otherwise`'s, and the call counts as overdue until it returns. A
-/// plain `fn` handler, which runs on a worker, has the handler timeout of the settings around it.
+/// A call that blocks its thread cannot be dropped. Give it as [`blocking`](crate::blocking()): when
+/// the time is over the result is `otherwise`'s, and the call counts as overdue until it returns.
+/// A plain `fn` handler cannot be dropped either: under `hybrid` its peer is answered when the
+/// handler timeout of the settings is over, under `event` and `pool` it is waited for.
 pub async fn timeout<A, O, T>(duration: Duration, action: A, otherwise: O) -> T
 where
     A: Future<Output = T>,

@@ -1,7 +1,7 @@
 //! Decides who runs what may block: a bounded number of threads behind a bounded queue.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -55,14 +55,16 @@ struct Shared {
     arrived: Condvar,
     most_threads: usize,
     most_waiting: usize,
-    running: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Task>,
     threads: usize,
-    resting: usize,
+    /// Threads at a task.
+    busy: usize,
+    /// Of these, at one that nobody waits for; as many others may run in their place.
+    overdue: usize,
     stopped: bool,
 }
 
@@ -73,28 +75,22 @@ impl Workers {
             arrived: Condvar::new(),
             most_threads: most_threads.max(1),
             most_waiting,
-            running: AtomicUsize::new(0),
         }))
     }
 
     /// Queues `task`, or gives it back when the queue is full.
     pub(crate) fn spawn(&self, task: Task) -> Result<(), Task> {
         let mut queue = self.0.lock();
-        if queue.waiting.len() >= self.0.most_waiting {
+        // A task that a thread will take at once does not wait.
+        let free = self.0.allowed(&queue).saturating_sub(queue.busy);
+        if queue.waiting.len() >= self.0.most_waiting + free {
             return Err(task);
         }
         queue.waiting.push_back(task);
-        // Those resting may be fewer than those waiting: each is good for one task.
-        if queue.resting < queue.waiting.len() && queue.threads < self.0.most_threads {
-            let shared = Arc::clone(&self.0);
-            let started =
-                thread::Builder::new().name("bine worker".to_owned()).spawn(move || shared.run());
-            match started {
-                Ok(_) => queue.threads += 1,
-                // No thread can be had: those that run will come to it, or its wait ends in a 503.
-                Err(_) if queue.threads > 0 => {}
-                Err(_) => return queue.waiting.pop_back().map_or(Ok(()), Err),
-            }
+        self.hire(&mut queue);
+        if queue.threads == 0 {
+            // No thread can be had at all.
+            return queue.waiting.pop_back().map_or(Ok(()), Err);
         }
         drop(queue);
         self.0.arrived.notify_one();
@@ -108,9 +104,22 @@ impl Workers {
         queue.waiting.remove(place)
     }
 
+    /// A thread is away with a task that nobody waits for: another may take its place.
+    pub(crate) fn replace(&self) {
+        let mut queue = self.0.lock();
+        queue.overdue += 1;
+        self.hire(&mut queue);
+    }
+
+    /// Such a thread is back; there may now be one too many, which ends.
+    pub(crate) fn welcome_back(&self) {
+        let mut queue = self.0.lock();
+        queue.overdue = queue.overdue.saturating_sub(1);
+    }
+
     /// The share of threads at work, 0 to 1.
     pub(crate) fn load(&self) -> f32 {
-        self.0.running.load(Ordering::Relaxed) as f32 / self.0.most_threads as f32
+        (self.0.lock().busy as f32 / self.0.most_threads as f32).min(1.0)
     }
 
     /// Lets resting workers go; those at work end with their call.
@@ -118,38 +127,71 @@ impl Workers {
         self.0.lock().stopped = true;
         self.0.arrived.notify_all();
     }
+
+    /// Starts a thread if those that rest are fewer than the tasks that wait: each is good for one.
+    fn hire(&self, queue: &mut Queue) {
+        let resting = queue.threads - queue.busy;
+        if resting >= queue.waiting.len() || queue.threads >= self.0.allowed(queue) {
+            return;
+        }
+        let shared = Arc::clone(&self.0);
+        let name = "bine worker".to_owned();
+        // Without another thread those that run will come to it, or its wait ends in a 503.
+        if thread::Builder::new().name(name).spawn(move || shared.run()).is_ok() {
+            queue.threads += 1;
+        }
+    }
 }
 
 impl Shared {
     fn run(&self) {
         let clock = Clock::kernel();
-        while let Some(task) = self.next() {
-            self.running.fetch_add(1, Ordering::Relaxed);
+        let mut task = self.first();
+        while let Some(Task { work, request, mut bytes, ticket }) = task {
             clock.turn();
-            let Task { work, request, mut bytes, ticket } = task;
             let done = run_work(&*work, &request, &clock, &mut bytes);
+            // The last owner of a program may be here, and its values may panic as they go.
+            let _ = catch_unwind(AssertUnwindSafe(move || drop(work)));
             let finished = Finished { bytes, file: done.file, close: done.close };
-            self.running.fetch_sub(1, Ordering::Relaxed);
             ticket.reply_to.post(Letter::Finished(ticket.token, request, finished));
+            task = self.next();
         }
+    }
+
+    /// Threads that may run. Handlers that never return are bounded too: past three times the
+    /// threads that were wished for, nobody takes their place.
+    fn allowed(&self, queue: &Queue) -> usize {
+        self.most_threads + queue.overdue.min(3 * self.most_threads)
+    }
+
+    fn first(&self) -> Option<Task> {
+        let queue = self.lock();
+        self.take(queue)
     }
 
     fn next(&self) -> Option<Task> {
         let mut queue = self.lock();
+        queue.busy -= 1;
+        self.take(queue)
+    }
+
+    /// Waits for a task; `None` ends the thread, which is no longer counted.
+    fn take(&self, mut queue: MutexGuard<'_, Queue>) -> Option<Task> {
         loop {
-            if let Some(task) = queue.waiting.pop_front() {
+            let too_many = queue.threads > self.allowed(&queue);
+            if !too_many && let Some(task) = queue.waiting.pop_front() {
+                queue.busy += 1;
                 return Some(task);
             }
-            if queue.stopped {
-                queue.threads -= 1;
-                return None;
-            }
-            queue.resting += 1;
-            let (woken, rest) =
-                self.arrived.wait_timeout(queue, REST).unwrap_or_else(PoisonError::into_inner);
-            queue = woken;
-            queue.resting -= 1;
-            if rest.timed_out() && queue.waiting.is_empty() {
+            let rest = if too_many || queue.stopped {
+                true
+            } else {
+                let waited = self.arrived.wait_timeout(queue, REST);
+                let (woken, rest) = waited.unwrap_or_else(PoisonError::into_inner);
+                queue = woken;
+                rest.timed_out() && queue.waiting.is_empty()
+            };
+            if rest {
                 queue.threads -= 1;
                 return None;
             }

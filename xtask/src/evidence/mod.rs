@@ -15,7 +15,7 @@ use crate::{places, process, tools};
 mod exchange;
 mod program;
 
-/// Starts the file server and the hello example, and looks at both from outside.
+/// Starts the file server, the hello example and the demo, and looks at them from outside.
 pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     let site = site()?;
     let mut serve = Command::new(places::release("bine"));
@@ -24,6 +24,9 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     let mut hello = Command::new(places::release("examples/hello"));
     hello.args(["--listen", "127.0.0.1:0"]);
     let hello = Program::start(hello)?;
+    let mut demo = Command::new(places::release("bine"));
+    demo.args(["--listen", "127.0.0.1:0"]);
+    let demo = Program::start(demo)?;
 
     lint(tally, "a page", &hello, "/hello?name=TLUG");
     lint(tally, "a file", &files, "/notes.txt");
@@ -39,24 +42,31 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     tally.check("curl keeps one connection for two files", curl_keeps(&files, "/notes.txt"));
     tally.check("curl keeps its connection behind HEAD", curl_heads(&files, "/notes.txt"));
     tally.check("curl need not wait for 100-continue", curl_expects(&hello, "/hello?name=a"));
+    tally.check("curl is told to go on by 100-continue", curl_is_told_to_go_on(&demo));
     tally.check("curl is served over HTTP/1.0", curl_old(&hello));
     tally.check("pipelined requests are answered in order", pipelines(&hello));
     tally.check("a space before the colon is refused and closed", refuses(&hello));
     tally.check("nothing outside the folder is served", stays_inside(&files));
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());
+    tally.check("the demo ends when asked", demo.end());
     Ok(())
 }
 
 /// A small site, made anew, with a file beside it that must never be served.
 fn site() -> Result<PathBuf> {
-    let place = places::target().join("evidence");
+    let place = evidence();
     let site = place.join("site");
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<!doctype html><title>Site</title><p>Welcome.\n")?;
     fs::write(site.join("notes.txt"), "A file of one line.\n")?;
     fs::write(place.join("outside.txt"), "outside\n")?;
     Ok(site)
+}
+
+/// Where files of these checks lie.
+fn evidence() -> PathBuf {
+    places::target().join("evidence")
 }
 
 /// The linter must find nothing bad in the whole answer.
@@ -147,6 +157,30 @@ fn curl_expects(program: &Program, target: &str) -> Result<()> {
     let took = told.lines().find_map(|line| line.strip_prefix("took "));
     let took: f64 = took.context("curl told no time")?.parse()?;
     ensure!(took < 4.0, "curl waited {took} s");
+    Ok(())
+}
+
+/// Without the interim answer curl would keep its body back for longer than it may take in all.
+fn curl_is_told_to_go_on(demo: &Program) -> Result<()> {
+    let (sent, came) = (evidence().join("sent"), evidence().join("came"));
+    let body: Vec<u8> = (0..=255).cycle().take(2048).collect();
+    fs::write(&sent, &body)?;
+    let told = curl(&[
+        "--expect100-timeout",
+        "20",
+        "--header",
+        "Expect: 100-continue",
+        "--data-binary",
+        &format!("@{}", sent.display()),
+        "--dump-header",
+        "-",
+        "--output",
+        &came.to_string_lossy(),
+        &demo.url("/echo"),
+    ])?;
+    ensure!(told.starts_with("HTTP/1.1 100 "), "{told}");
+    ensure!(told.contains("\r\n\r\nHTTP/1.1 200 "), "{told}");
+    ensure!(fs::read(came)? == body, "another body came back");
     Ok(())
 }
 

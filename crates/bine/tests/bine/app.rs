@@ -15,7 +15,7 @@ use bine::{html, page, timeout};
 
 use crate::harness::{Program, SCHEDULERS};
 
-/// Holds the options of the program under test, one on a line.
+/// Holds the options of the program under test.
 const OPTIONS: &str = "BINE_TEST_OPTIONS";
 
 /// Starts the program on a free port.
@@ -24,7 +24,7 @@ pub(crate) fn start(options: &[&str]) -> Program {
 }
 
 /// This binary once more, for the one test that is the program.
-fn program(test: &str, options: &[&str]) -> Command {
+pub(crate) fn program(test: &str, options: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]);
     let listen = ["--listen", "127.0.0.1:0"];
@@ -40,10 +40,15 @@ pub(crate) fn on_each_scheduler(check: impl Fn(&Program)) {
     }
 }
 
+/// The options of the program under test, one on a line, when this process is to be it.
+pub(crate) fn options() -> Option<String> {
+    std::env::var(OPTIONS).ok()
+}
+
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
 fn the_program_under_test_serves() -> Exit {
-    let Ok(options) = std::env::var(OPTIONS) else { return Exit::fine() };
+    let Some(options) = options() else { return Exit::fine() };
     App::new()
         .page(hello)
         .page(plain_hello)
@@ -58,16 +63,18 @@ fn the_program_under_test_serves() -> Exit {
         .page(moved)
         .page(slow)
         .page(late)
+        .page(stuck)
         .page(broken)
         .page(broken_worker)
         .page(broken_later)
+        .page(broken_with)
         .asset("/asset", "text/plain; charset=utf-8", b"compiled in\n")
         .run_with("Usage: app", options.lines())
 }
 
 #[test]
 fn a_path_that_two_pages_claim_is_refused_with_both_names() {
-    if let Ok(options) = std::env::var(OPTIONS) {
+    if let Some(options) = options() {
         let app = App::new().page(hello).page(lost).asset("/hello", "text/plain", b"");
         println!("{:?}", app.run_with("Usage: app", options.lines()));
         return;
@@ -79,13 +86,13 @@ fn a_path_that_two_pages_claim_is_refused_with_both_names() {
 }
 
 #[page("/hello")]
-async fn hello(name: Query<Text>) -> impl Page {
+pub(crate) async fn hello(name: Query<Text>) -> impl Page {
     html!(<h1>Hello {name}</h1>)
 }
 
 /// The same from a worker.
 #[page("/hello/plain")]
-fn plain_hello(name: Query<Text>) -> impl Page {
+pub(crate) fn plain_hello(name: Query<Text>) -> impl Page {
     html!(<h1>Hello {name}</h1>)
 }
 
@@ -178,6 +185,20 @@ async fn late() -> impl Page {
     html!(<p>never</p>)
 }
 
+/// Says that it has begun, and never gives its thread back.
+#[page("/stuck")]
+fn stuck() -> impl Page {
+    println!("\nstuck has begun");
+    park_for_ever();
+    html!()
+}
+
+fn park_for_ever() {
+    loop {
+        std::thread::park();
+    }
+}
+
 #[page("/broken")]
 async fn broken() -> impl Page {
     fail("broken on purpose");
@@ -194,6 +215,13 @@ fn broken_worker() -> impl Page {
 async fn broken_later() -> impl Page {
     OnceMore::default().await;
     fail("broken after a while");
+    html!()
+}
+
+/// Fails with words of its peer, as an `unwrap` of parsed input does.
+#[page("/broken/with")]
+async fn broken_with(words: Query<Text>) -> impl Page {
+    fail(&words);
     html!()
 }
 

@@ -150,7 +150,14 @@ fn a_page_is_only_read_and_says_so() {
                 let reply = peer.reply();
                 let expected = (405, Some("GET, HEAD"));
                 assert_eq!((reply.status(), reply.field("Allow")), expected, "{method} {page}");
+                assert_eq!(reply.text(), "this address is only to be read\n", "{method} {page}");
             }
+            // A question, which files answer as well.
+            peer.send(format!("OPTIONS {page} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            let reply = peer.reply();
+            let expected = (204, Some("GET, HEAD"), None);
+            let told = (reply.status(), reply.field("Allow"), reply.field("Content-Length"));
+            assert_eq!(told, expected, "{page}");
         }
         expect_in_step(&mut peer);
     });

@@ -33,6 +33,21 @@ fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
     }
 }
 
+/// A panic's message may hold what the peer sent, and was written as it was: a line break in it
+/// began a line that looked like one of ours, and an escape reached the terminal.
+#[test]
+fn a_peers_words_in_a_panic_cannot_look_like_a_line_of_the_log() {
+    let program = start(&[]);
+    let words = "a%0Abine:%20error:%20forged%0D%1B%5B31m%0A";
+    let reply = program.connect().get(&format!("/broken/with?words={words}"));
+    assert_eq!(reply.status(), 500);
+    let errors = program.stop().errors;
+    let said = "\n  | a\n  | bine: error: forged\\r\\u{1b}[31m\n  | \n";
+    assert!(errors.contains(said), "{errors}");
+    assert!(!errors.contains("\nbine: error: forged"), "{errors}");
+    assert!(!errors.contains('\u{1b}'), "{errors}");
+}
+
 #[test]
 fn a_handler_that_panics_has_its_line_in_the_access_log() {
     for scheduler in SCHEDULERS {
@@ -82,6 +97,6 @@ fn a_handler_that_takes_too_long_is_replaced_by_a_504() {
         peer.expect_closed();
         assert_eq!(program.connect().get("/hello?name=a").text(), "<h1>Hello a</h1>");
         let errors = program.stop().errors;
-        assert!(errors.contains("a handler took longer than 50ms"), "{errors}");
+        assert!(errors.contains("bine::app::late took longer than 50ms; its peer got a 504"), "{errors}");
     }
 }

@@ -8,4 +8,5 @@ mod framing;
 mod harness;
 mod hello;
 mod macros;
+mod scheduling;
 mod stop;

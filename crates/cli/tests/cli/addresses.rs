@@ -1,6 +1,6 @@
 //! Decides where the program can be reached, and what it says when it cannot listen there.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
@@ -107,9 +107,30 @@ fn a_unix_socket_of_the_service_manager_keeps_its_file() {
     let path = folder.join("socket");
     let socket = UnixListener::bind(&path).unwrap();
     let program = Program::start(&mut activated(socket.into(), &[]));
+    // Told as an operator would look for it, not as `inherited descriptor 3`.
+    assert_eq!(program.addresses(), [format!("unix:{}", path.display())]);
     assert_eq!(Peer::unix(&path).get("/").status(), 200);
     assert_eq!(program.stop().code, Some(0));
     assert!(path.exists(), "it is the service manager's");
+}
+
+/// A datagram socket in a unit's socket file was taken for a listener: each accept of it failed at
+/// once and was tried again, with a whole processor. Such a descriptor is refused at the start.
+#[test]
+fn a_descriptor_that_does_not_listen_is_refused_with_its_cure() {
+    let datagrams = OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connected = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let file = std::fs::File::open("/dev/null").unwrap();
+    for wrong in [datagrams, connected.into(), file.into()] {
+        let ended = Program::run(&mut activated(wrong, &[]));
+        assert_eq!((ended.code, ended.output.as_str()), (Some(1), ""), "{ended:?}");
+        assert_eq!(
+            ended.errors,
+            "bine: cannot listen on inherited descriptor 3: it is no stream socket that listens; \
+             its socket unit must say ListenStream= and Accept=no\n"
+        );
+    }
 }
 
 #[test]

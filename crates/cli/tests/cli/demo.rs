@@ -50,3 +50,16 @@ fn the_demo_brings_its_files_with_it() {
         assert_eq!(reply.text(), content);
     }
 }
+
+#[test]
+fn the_demo_gives_a_body_back_and_says_how_to_send_one() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n<p>a\nb\x00c");
+    let reply = peer.reply();
+    assert_eq!(reply.field("Content-Type"), Some("text/plain; charset=utf-8"));
+    assert_eq!((reply.status(), reply.text()), (200, "<p>a\nb\x00c"));
+    let reply = peer.get("/echo");
+    assert_eq!(reply.status(), 200);
+    assert!(reply.text().starts_with("curl --data-binary "), "{}", reply.text());
+}

@@ -116,7 +116,11 @@ fn help_lists_every_option_and_every_scheduler() {
         "least-rate",
         "idle-timeout",
         "queue-timeout",
+        "linger-timeout",
         "drain-timeout",
+        "unsent",
+        "unread-body",
+        "chunk-at",
         "config",
         "help",
     ];

@@ -17,6 +17,7 @@ use crate::link::{Link, Nonblocking, is_exhaustion};
 use crate::log;
 use crate::mailbox::Letter;
 use crate::server::State;
+use crate::stages;
 use crate::wheel::Hook;
 
 /// Accepts of one listener in one turn (DESIGN: slices).
@@ -25,6 +26,8 @@ const SLICE: usize = 16;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A loop this many connections above the mean, and a quarter above it, hands new ones on.
 const SLACK: usize = 8;
+/// Connections that a loop takes out of one listener's queue when the server stops.
+const MOST_WAITING: usize = 4096;
 /// Told to an address that has its share of connections already.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
     Retry-After: 5\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 44\r\n\r\n\
@@ -32,13 +35,15 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\
 
 /// Whether this loop accepts.
 pub(crate) struct Door {
+    /// A listener had more than a slice in this turn.
+    pub(super) is_crowded: bool,
     open: bool,
     reopen: Option<Tick>,
 }
 
 impl Door {
     pub(crate) const fn new() -> Self {
-        Self { open: false, reopen: None }
+        Self { is_crowded: false, open: false, reopen: None }
     }
 
     /// When it opens again after a pause.
@@ -55,7 +60,7 @@ impl EventLoop {
             let data = EventData::new_u64(LISTENER + number as u64);
             epoll::add(&self.epoll, listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
         }
-        self.door = Door { open: true, reopen: None };
+        self.door = Door { open: true, ..Door::new() };
         Ok(())
     }
 
@@ -66,7 +71,23 @@ impl EventLoop {
                 let _ = epoll::delete(&self.epoll, listener);
             }
         }
-        self.door = Door { open: false, reopen: None };
+        self.door = Door::new();
+    }
+
+    /// Whoever has connected already still comes in: the kernel took them at their word. Only then
+    /// does it refuse the rest.
+    pub(super) fn close_for_good(&mut self) {
+        self.close_door();
+        for number in 0..self.server.listeners.len() {
+            for _ in 0..MOST_WAITING {
+                match self.server.listeners[number].accept(SocketFlags::NONBLOCK) {
+                    Ok((socket, peer)) => self.admit(socket, peer),
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        self.server.refuse_newcomers();
     }
 
     /// Opens the door again when its pause is over.
@@ -77,7 +98,7 @@ impl EventLoop {
                 self.door.reopen = Some(now.after(PAUSE));
             } else if let Err(error) = self.open_door() {
                 log::warn(format_args!("cannot accept again yet: {error}"));
-                self.door = Door { open: true, reopen: None };
+                self.door = Door { open: true, ..Door::new() };
                 self.pause();
             }
         }
@@ -114,6 +135,7 @@ impl EventLoop {
                 Err(_) => {}
             }
         }
+        self.door.is_crowded = true;
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: Peer) {
@@ -139,7 +161,11 @@ impl EventLoop {
 
     /// Takes in a connection that the census has counted.
     pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
-        let connection = Connection::new(Nonblocking(socket), peer, &self.context);
+        let mut connection = Connection::new(Nonblocking(socket), peer, &self.context);
+        if self.context.stopping {
+            let grace = self.context.clock.now().after(stages::GRACE);
+            connection.deadline = connection.deadline.earlier(grace);
+        }
         let deadline = connection.deadline;
         let entry = Entry { connection, hook: Hook::new(), watches_room: false };
         let token = self.slab.insert(entry);
@@ -156,7 +182,8 @@ impl EventLoop {
     /// The loop that should have the next connection, when this one has clearly more than its share.
     fn less_busy_loop(&self) -> Option<usize> {
         let loops = &self.server.loops;
-        if loops.len() == 1 {
+        // At the end every loop keeps its own: a neighbor may have gone already.
+        if loops.len() == 1 || self.context.stopping {
             return None;
         }
         let counts = || loops.iter().map(|each| each.connections.load(Ordering::Relaxed));

@@ -40,6 +40,10 @@ impl Returns {
         waiting
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.finished.borrow().is_empty()
+    }
+
     fn bring(&self, returned: Return) {
         self.finished.borrow_mut().push(returned);
         if let Some(waker) = self.waker.borrow_mut().take() {
@@ -67,12 +71,14 @@ impl EventLoop {
             let finished = watched(reply, &clock, &slowness, name).await;
             returns.bring(Return { token, finished, request });
         });
-        connection.busy(context).task = Some(task.abort_handle());
+        let busy = connection.busy(context);
+        busy.task = Some(task.abort_handle());
+        busy.handler = name;
         self.settle(token);
     }
 
     pub(super) fn take_returns(&mut self) {
-        if self.returns.finished.borrow().is_empty() {
+        if self.returns.is_empty() {
             return;
         }
         let returned = std::mem::take(&mut *self.returns.finished.borrow_mut());

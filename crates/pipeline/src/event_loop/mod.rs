@@ -95,6 +95,7 @@ impl EventLoop {
     ) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(server.settings.workers.max(1))
             .build_local(tokio::runtime::LocalOptions::default())?;
         let context = server.context();
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
@@ -123,9 +124,20 @@ impl EventLoop {
             server,
         };
         own.open_door()?;
+        own.server.running_loops.fetch_add(1, Ordering::AcqRel);
         // Outside the cooperative budget: this future never yields while no task lives, so the
         // budget would never be renewed and every handler's first poll would find it spent.
-        runtime.block_on(tokio::task::unconstrained(own.turns()))
+        let ended = runtime.block_on(tokio::task::unconstrained(own.turns()));
+        own.server.running_loops.fetch_sub(1, Ordering::AcqRel);
+        let cut = own.slab.len();
+        drop(own);
+        // A call that blocks may never return; dropping the runtime would wait for it.
+        runtime.shutdown_background();
+        if cut > 0 && ended.is_ok() {
+            let message = format!("{cut} connections were cut at the end of the drain");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        ended
     }
 
     /// Everything that is due, once. `batch` are the events of this turn.
@@ -197,7 +209,9 @@ impl EventLoop {
     /// A connection that did not wait for its socket has its next turn.
     fn resume(&mut self, token: Token) {
         let Some(entry) = self.slab.get(token) else { return };
-        entry.connection.wants_turn = false;
+        if !std::mem::take(&mut entry.connection.wants_turn) {
+            return;
+        }
         let next = if entry.connection.has_unsent() { Next::Reply } else { Next::Request };
         self.drive(token, next);
     }
@@ -223,10 +237,11 @@ impl EventLoop {
                 let next = stages::overloaded(connection, &mut self.context, task.request);
                 return self.advance(token, next);
             }
-            // A worker has it: from here the handler's own time runs.
+            // A worker has it, so it is the handler's own time that runs, and has run since then.
             connection.phase = Phase::Handler;
-            let wait = self.context.settings.timeouts.handler;
-            connection.deadline = self.context.clock.now().after(wait);
+            let timeouts = &self.context.settings.timeouts;
+            let rest = timeouts.handler.saturating_sub(timeouts.queue);
+            connection.deadline = connection.deadline.after(rest);
             self.context.put_down(connection);
             return self.settle(token);
         }
@@ -234,6 +249,7 @@ impl EventLoop {
             && connection.busy.as_ref().is_none_or(|busy| busy.task.is_none())
         {
             self.overdue.push(token);
+            self.scheduler.on_overdue();
             log::warn(format_args!(
                 "{} workers of loop {} are overdue",
                 self.overdue.len(),
@@ -311,7 +327,10 @@ impl EventLoop {
             return self.remove(token);
         }
         connection.phase = Phase::Queued;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.queue);
+        let timeouts = &context.settings.timeouts;
+        let wait = timeouts.queue.min(timeouts.handler);
+        connection.deadline = context.clock.now().after(wait);
+        connection.busy(context).handler = work.name();
         let bytes = self.buffers.pop().unwrap_or_default();
         let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
         match self.scheduler.spawn(Task { work, request, bytes, ticket }) {
@@ -350,6 +369,7 @@ impl EventLoop {
     ) {
         if let Some(place) = self.overdue.iter().position(|late| *late == token) {
             self.overdue.swap_remove(place);
+            self.scheduler.on_returned();
             log::warn(format_args!("an overdue worker has returned; its reply is dropped"));
             return;
         }
@@ -373,6 +393,14 @@ impl EventLoop {
     }
 
     fn remove(&mut self, token: Token) {
+        let Some(entry) = self.slab.get(token) else { return };
+        if entry.connection.phase == Phase::Queued {
+            // Nobody waits for it any more, so no worker should begin it.
+            let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
+            if let Some(task) = self.scheduler.withdraw(&ticket) {
+                self.context.retained.put(task.request);
+            }
+        }
         self.wheel.disarm(&mut self.slab, token.index);
         let Some(mut entry) = self.slab.remove(token) else { return };
         // Closing the only descriptor takes the socket out of epoll as well.
@@ -398,12 +426,13 @@ impl EventLoop {
         self.last_call = Some(last_call);
         self.alarm.ring_by(last_call, now);
         self.context.stopping = true;
-        self.close_door();
+        self.close_for_good();
         // A request may be on its way on a connection that looks idle: it has a moment to arrive.
         let grace = now.after(stages::GRACE);
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            if matches!(connection.phase, Phase::First | Phase::Idle) {
+            let rests = matches!(connection.phase, Phase::First | Phase::Idle);
+            if rests && !connection.wants_turn {
                 connection.deadline = connection.deadline.earlier(grace);
                 self.settle(token);
             }

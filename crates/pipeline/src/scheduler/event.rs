@@ -8,21 +8,14 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::event_loop::EventLoop;
-use crate::scheduler::{Place, Scheduler, run_threads};
-use crate::server::Server;
-use crate::stages::Next;
-use crate::workers::Task;
+use crate::scheduler::{Next, Place, Scheduler, Server, Task, serve_loops};
 
 /// Event loops alone.
 pub struct Event;
 
 impl Scheduler for Event {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
-        let shared = Arc::clone(server);
-        run_threads(server, "loop", server.loops.len(), move |index| {
-            EventLoop::run(Arc::clone(&shared), Arc::clone(&self) as Arc<dyn Scheduler>, index)
-        })
+        serve_loops(server, &(self as Arc<dyn Scheduler>))
     }
 
     fn stage(&self, _next: Next) -> Place {

@@ -10,12 +10,9 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::event_loop::EventLoop;
-use crate::scheduler::{Place, Scheduler, run_threads};
-use crate::server::Server;
+use crate::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket, serve_loops};
 use crate::settings::Settings;
-use crate::stages::{Kind, Next};
-use crate::workers::{Task, Ticket, Workers};
+use crate::workers::Workers;
 
 /// Event loops and workers.
 pub struct Hybrid {
@@ -31,11 +28,8 @@ impl Hybrid {
 
 impl Scheduler for Hybrid {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
-        let own = Arc::clone(&self);
-        let shared = Arc::clone(server);
-        let outcome = run_threads(server, "loop", server.loops.len(), move |index| {
-            EventLoop::run(Arc::clone(&shared), Arc::clone(&own) as Arc<dyn Scheduler>, index)
-        });
+        let own: Arc<dyn Scheduler> = Arc::<Self>::clone(&self);
+        let outcome = serve_loops(server, &own);
         self.workers.stop();
         outcome
     }
@@ -53,6 +47,14 @@ impl Scheduler for Hybrid {
 
     fn withdraw(&self, ticket: &Ticket) -> Option<Task> {
         self.workers.withdraw(ticket)
+    }
+
+    fn on_overdue(&self) {
+        self.workers.replace();
+    }
+
+    fn on_returned(&self) {
+        self.workers.welcome_back();
     }
 
     fn load(&self) -> f32 {

@@ -11,11 +11,12 @@ mod pool;
 use std::io;
 use std::sync::Arc;
 
-use crate::server::Server;
+use crate::event_loop::EventLoop;
 use crate::settings::Settings;
-use crate::stages::Next;
-use crate::workers::{Task, Ticket};
 
+pub use crate::server::Server;
+pub use crate::stages::{Kind, Next};
+pub use crate::workers::{Task, Ticket};
 pub use event::Event;
 pub use hybrid::Hybrid;
 pub use pool::Pool;
@@ -43,6 +44,12 @@ pub trait Scheduler: Send + Sync + 'static {
     fn withdraw(&self, _ticket: &Ticket) -> Option<Task> {
         None
     }
+
+    /// A task's peer was answered without it: its thread may be away for long.
+    fn on_overdue(&self) {}
+
+    /// A task that was overdue has returned.
+    fn on_returned(&self) {}
 
     /// How busy its threads are, 0 to 1.
     fn load(&self) -> f32;
@@ -87,6 +94,32 @@ pub(crate) fn by_name(settings: &Settings) -> io::Result<Arc<dyn Scheduler>> {
     })
 }
 
+/// Runs the server's event loops, each on a thread of its own, with every stage placed as
+/// `scheduler` says; returns when the last has ended.
+///
+/// # Errors
+///
+/// Threads or descriptors that could not be had; connections that the end of the drain has cut.
+pub fn serve_loops(server: &Arc<Server>, scheduler: &Arc<dyn Scheduler>) -> io::Result<()> {
+    let (shared, own) = (Arc::clone(server), Arc::clone(scheduler));
+    run_threads(server, "loop", server.loops.len(), move |index| {
+        EventLoop::run(Arc::clone(&shared), Arc::clone(&own), index)
+    })
+}
+
+/// A thread that fails takes the server down with it: half a server helps nobody to find out why.
+fn run_one(
+    server: &Server,
+    body: &dyn Fn(usize) -> io::Result<()>,
+    index: usize,
+) -> io::Result<()> {
+    let outcome = body(index);
+    if outcome.is_err() {
+        server.stop();
+    }
+    outcome
+}
+
 /// Starts `count` threads and waits for all of them. When one cannot be started, those that run
 /// are told to stop.
 fn run_threads(
@@ -100,10 +133,10 @@ fn run_threads(
     let mut threads = Vec::new();
     // The first body runs on the calling thread: one loop needs one thread.
     for index in 1..count.max(1) {
-        let body = Arc::clone(&body);
+        let (body, own) = (Arc::clone(&body), Arc::clone(server));
         let thread = std::thread::Builder::new()
             .name(format!("bine {name} {index}"))
-            .spawn(move || body(index));
+            .spawn(move || run_one(&own, &*body, index));
         match thread {
             Ok(thread) => threads.push(thread),
             Err(error) => {
@@ -113,7 +146,7 @@ fn run_threads(
             }
         }
     }
-    let first = body(0);
+    let first = run_one(server, &*body, 0);
     for thread in threads {
         let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
         outcome = outcome.and(ended);

@@ -1,5 +1,6 @@
 //! Decides as Hop's thread pool does: each thread accepts a connection and keeps it, through every
-//! stage and every request, until it closes (document 000 section 2.4, figure 4).
+//! stage and every request, until it closes (document 000 section 2.4, figure 4). When all of them
+//! have one, a newcomer takes the thread of a connection that is idle.
 //!
 //! ```text
 //! each thread: accept -> request -> response -> reply -> request -> ... -> accept
@@ -37,7 +38,7 @@ impl Pool {
 
     /// What each thread does until the server stops.
     fn talk(&self, server: &Arc<Server>) -> io::Result<()> {
-        let mut conversations = Conversations::new(server);
+        let mut conversations = Conversations::new(server, self);
         while let Some(connection) = conversations.accept()? {
             self.talking.fetch_add(1, Ordering::Relaxed);
             conversations.hold(connection);
@@ -96,8 +97,9 @@ fn outlast(server: &Server, ends: &Receiver<io::Result<()>>) -> io::Result<()> {
         match ends.recv_timeout(LOOK.min(last_call.saturating_duration_since(Instant::now()))) {
             Ok(ended) => outcome = outcome.and(ended),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Disconnected) => return outcome,
         }
     }
-    outcome
+    let message = "connections were cut at the end of the drain";
+    outcome.and(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
 }

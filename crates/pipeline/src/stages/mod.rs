@@ -22,7 +22,7 @@ use crate::access::Size;
 use crate::connection::{Connection, Context, Phase};
 use crate::link::Link;
 
-pub(crate) use reply::{park, push, reply};
+pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
     RetainedPool, dynamic, failed, finished, overloaded, response, run_work,

@@ -9,8 +9,9 @@ use crate::stages::{FAREWELL, Next, credit};
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;
-/// A file leaves in slices of this size, so that every other connection has its turn between them.
-const FILE_SLICE: u64 = 1 << 20;
+/// A long reply leaves in slices of this size, so that every other connection has its turn between
+/// them.
+const SEND_SLICE: u64 = 1 << 20;
 
 /// The reply stage.
 pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
@@ -42,6 +43,11 @@ pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Contex
     connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
     context.put_down(connection);
     Next::Park
+}
+
+/// Earlier replies of a pipeline leave before a later one is made. False: the link is broken.
+pub(crate) fn send_ahead<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> bool {
+    context.output.is_empty() || !matches!(flush(connection, context), Flushed::Broken)
 }
 
 /// Sends what earlier replies still have unsent, while the connection waits for a later one.
@@ -99,7 +105,7 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
 
 /// Sends from the busy part: the rest of the replies, then the file.
 fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flushed {
-    let mut slice = FILE_SLICE;
+    let mut slice = SEND_SLICE;
     loop {
         if L::BLOCKS {
             context.clock.turn();
@@ -107,23 +113,24 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         }
         let Some(busy) = &mut connection.busy else { return Flushed::Whole };
         let unsent = &busy.output[busy.sent..];
-        let transfer = if !unsent.is_empty() {
-            let transfer = connection.link.send(unsent, busy.file.is_some());
+        let part = busy.file.as_mut().filter(|file| file.length > 0);
+        let transfer = if slice == 0 && (!unsent.is_empty() || part.is_some()) {
+            return Flushed::SliceOver;
+        } else if !unsent.is_empty() {
+            let count = unsent.len().min(slice as usize);
+            let more = count < unsent.len() || part.is_some();
+            let transfer = connection.link.send(&unsent[..count], more);
             if let Transfer::Moved(count) = transfer {
                 busy.sent += count;
             }
             transfer
-        } else if let Some(file) = busy.file.as_mut().filter(|file| file.length > 0) {
-            if slice == 0 {
-                return Flushed::SliceOver;
-            }
+        } else if let Some(file) = part {
             let count = slice.min(file.length);
             let transfer =
                 connection.link.send_file(file.file.as_fd(), file.offset, count as usize);
             if let Transfer::Moved(moved) = transfer {
                 file.offset += moved as u64;
                 file.length -= moved as u64;
-                slice = if L::BLOCKS { FILE_SLICE } else { slice - moved as u64 };
             }
             transfer
         } else {
@@ -133,7 +140,10 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             return Flushed::Whole;
         };
         match transfer {
-            Transfer::Moved(count) => credit(connection, context, count as u64),
+            Transfer::Moved(count) => {
+                slice = if L::BLOCKS { SEND_SLICE } else { slice - count as u64 };
+                credit(connection, context, count as u64);
+            }
             Transfer::Again => return Flushed::Blocked,
             Transfer::TimedOut => {
                 context.clock.turn();

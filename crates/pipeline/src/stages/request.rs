@@ -106,6 +106,11 @@ fn take_body<L>(connection: &mut Connection<L>, piece: &[u8]) -> Option<Refusal>
 fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
     if L::BLOCKS {
         await_input(connection, context);
+        // Not only when a wait has timed out, which bytes that come again and again prevent.
+        if connection.deadline.has_come(context.clock.now()) {
+            return Some(expire(connection, context));
+        }
+        context.access.flush();
         connection.link.wait_at_most(connection.deadline.since(context.clock.now()));
     }
     make_room(context);

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bine_http::{Exchange, Framing, Head, PeerFault, Reply, Status};
+use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 
 use crate::access::{Entry, Size, measure};
 use crate::clock::Clock;
@@ -11,7 +11,7 @@ use crate::handler::{Answer, Body, Done, Finished, Incoming, Outgoing, Retained,
 use crate::link::{Link, Transfer};
 use crate::log;
 use crate::settings::Settings;
-use crate::stages::{Kind, Next, part, refuse};
+use crate::stages::{Kind, Next, part, refuse, send_ahead};
 
 /// What the peer is told of a fault that is ours; what happened is in the log.
 const FAILED: &str = "The page failed; the log says why.\n";
@@ -80,11 +80,18 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
 /// The response stage where it may block: runs the work right here.
 pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
+    // It may take a while, and earlier replies need not wait for it.
+    if !send_ahead(connection, context) {
+        return Next::Closed;
+    }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
     let done = run_work(&*work, &request, &context.clock, &mut bytes);
+    connection.closing |= bound(&mut bytes, context);
     context.output = bytes;
     context.clock.turn();
+    // Whatever was sent ahead, the time to write this one begins with it.
+    connection.phase = Phase::Idle;
     if context.access.is_on() {
         let size = Size::of(&context.output[mark..], done.file.as_ref());
         context.access.record(&Entry::of(&request.incoming(), size));
@@ -121,6 +128,7 @@ pub(crate) fn finished<L: Link>(
     finished: &mut Finished,
     request: Option<&Retained>,
 ) -> Next {
+    connection.closing |= bound(&mut finished.bytes, context);
     if let Some(request) = request
         && context.access.is_on()
     {
@@ -139,6 +147,18 @@ pub(crate) fn finished<L: Link>(
     Next::Reply
 }
 
+/// A reply that was written whole must fit the bound on unsent bytes, like one that is drained. One
+/// that does not is replaced by a 500; true: by its fault the connection must close.
+fn bound(bytes: &mut Vec<u8>, context: &Context) -> bool {
+    let most = context.settings.unsent;
+    let fits = bytes.len() <= most;
+    if !fits {
+        log::error(format_args!("a reply of {} bytes is over the {most} allowed", bytes.len()));
+        *bytes = failed(&context.clock).bytes;
+    }
+    !fits
+}
+
 /// The handler did not answer in time. Whatever it still does, nobody waits for it.
 pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     if let Some(busy) = &mut connection.busy
@@ -146,8 +166,9 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
     {
         task.abort();
     }
+    let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
     log::warn(format_args!(
-        "a handler took longer than {:?}; its peer got a 504",
+        "{name} took longer than {:?}; its peer got a 504",
         context.settings.timeouts.handler
     ));
     let told = "the page took too long\n";
@@ -245,8 +266,16 @@ fn ask<L: Link>(
     }
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
-    let mut sink =
-        Sink { link: &mut connection.link, settings, mark, begun: None, sent: 0, broken: false };
+    let more = incoming.exchange.method != Method::Head;
+    let mut sink = Sink {
+        link: &mut connection.link,
+        settings,
+        mark,
+        begun: None,
+        sent: 0,
+        more,
+        broken: false,
+    };
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
@@ -306,6 +335,8 @@ struct Sink<'l, L> {
     /// Its status and where its head ends, once a part of it has left.
     begun: Option<(u16, usize)>,
     sent: usize,
+    /// Something follows; the head of a HEAD is all there is, and must not wait for more.
+    more: bool,
     broken: bool,
 }
 
@@ -319,7 +350,7 @@ impl<L: Link> Sink<'_, L> {
         self.link.wait_at_most(self.settings.timeouts.write);
         let mut from = 0;
         while from < buffer.len() && !self.broken {
-            match self.link.send(&buffer[from..], true) {
+            match self.link.send(&buffer[from..], self.more) {
                 Transfer::Moved(count) => from += count,
                 Transfer::Again => break,
                 Transfer::TimedOut | Transfer::Ended | Transfer::Broken => self.broken = true,

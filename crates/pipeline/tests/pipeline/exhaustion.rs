@@ -79,5 +79,6 @@ fn serve() {
         stopper.stop();
         stopper.stop();
     });
-    server.run().unwrap();
+    // What is still connected is cut, and said to be.
+    assert_eq!(server.run().unwrap_err().kind(), std::io::ErrorKind::TimedOut);
 }

@@ -39,6 +39,11 @@ impl Gate {
         assert!(state.arrived >= count, "{} of {count} handlers came", state.arrived);
     }
 
+    /// How many handlers have come here.
+    pub(crate) fn arrivals(&self) -> usize {
+        self.lock().arrived
+    }
+
     /// Blocks until the gate is open.
     pub(crate) fn pass(&self) {
         self.arrive();

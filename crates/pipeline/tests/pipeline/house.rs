@@ -96,6 +96,17 @@ impl House {
     }
 }
 
+impl House {
+    /// Returns when the server has ended without waiting for what still ran.
+    #[track_caller]
+    pub(crate) fn await_cut(&self) {
+        match self.ended.recv_timeout(PATIENCE) {
+            Ok(outcome) => assert_eq!(outcome.unwrap_err().kind(), std::io::ErrorKind::TimedOut),
+            Err(error) => panic!("the server has not ended: {error}"),
+        }
+    }
+}
+
 impl Drop for House {
     fn drop(&mut self) {
         self.server.stop();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bine_pipeline::Settings;
+use bine_pipeline::{Settings, Timeouts};
 
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
@@ -123,5 +123,72 @@ fn a_reader_that_stalls_makes_room_for_others() {
         stalled.send(get("/file"));
         assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
         assert!(stalled.rest().len() < crate::program::FILE, "{scheduler}");
+    }
+}
+
+/// Idle connections kept their threads for their 75 seconds, and with one for each thread nobody
+/// else was answered. When every thread has a connection, idle ones make way for newcomers: one for
+/// each, and none before somebody comes.
+#[test]
+fn idle_connections_of_a_full_pool_make_way_for_newcomers() {
+    let house = House::with(Settings { workers: 2, ..settings("pool") });
+    let mut idle = [house.connect(), house.connect()];
+    for peer in &mut idle {
+        assert_eq!(peer.ask("/"), "200 hello");
+    }
+    assert_eq!(idle[0].ask("/sleep/300"), "200 later");
+    assert_eq!(idle[1].ask("/"), "200 hello");
+    // This one stays busy, so that it is the other that goes.
+    idle[0].send(get("/wait/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    let mut newcomer = house.connect();
+    assert_eq!(newcomer.ask("/"), "200 hello");
+    idle[1].expect_closed();
+    house.program.gate("gate").open();
+    assert_eq!(idle[0].reply().to_string(), "200 later");
+    assert_eq!(newcomer.ask("/"), "200 hello");
+}
+
+/// The same for peers that connect and say nothing, who have a second.
+#[test]
+fn silent_connections_of_a_full_pool_make_way_for_newcomers() {
+    let house = House::with(Settings { workers: 2, ..settings("pool") });
+    let _silent = [house.connect(), house.connect()];
+    let began = Instant::now();
+    assert_eq!(house.connect().ask("/"), "200 hello");
+    let waited = began.elapsed();
+    assert!(waited < Timeouts::default().first_byte, "{waited:?}");
+}
+
+#[test]
+fn an_idle_connection_stays_while_a_pool_has_another_thread() {
+    // One for each idle connection, for a newcomer, and for the one that has not quite left.
+    let house = House::with(Settings { workers: 4, ..settings("pool") });
+    let mut idle = [house.connect(), house.connect()];
+    for peer in &mut idle {
+        assert_eq!(peer.ask("/"), "200 hello");
+    }
+    for _ in 0..10 {
+        assert_eq!(house.connect().ask("/sleep/50"), "200 later");
+    }
+    for peer in &mut idle {
+        assert_eq!(peer.ask("/"), "200 hello");
+    }
+}
+
+/// Where a handler keeps the thread of its connection, the replies to earlier requests stood in
+/// that thread's buffer until it was done.
+#[test]
+fn finished_replies_of_a_pipeline_do_not_wait_for_a_later_handler() {
+    for scheduler in SCHEDULERS {
+        for path in ["/wait/gate", "/block/gate"] {
+            let house = House::open(scheduler);
+            let mut peer = house.connect();
+            peer.send(get("/say/a") + &get(path) + &get("/say/b"));
+            assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
+            house.program.gate("gate").open();
+            assert_eq!(peer.reply().status, 200, "{path}, {scheduler}");
+            assert_eq!(peer.reply().to_string(), "200 b", "{path}, {scheduler}");
+        }
     }
 }

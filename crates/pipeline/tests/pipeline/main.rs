@@ -14,6 +14,7 @@ mod limits;
 mod loop_rules;
 mod peer;
 mod program;
+mod regressions;
 mod timeouts;
 
 use std::time::Duration;

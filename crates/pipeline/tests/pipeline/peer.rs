@@ -114,6 +114,12 @@ impl Peer {
         assert!(!more && self.received.is_empty(), "instead of the end: {received}");
     }
 
+    /// Leaves without a word: what was under way is cut on both sides.
+    pub(crate) fn reset(self) {
+        let Stream::Tcp(stream) = &self.stream else { panic!("only TCP has resets") };
+        sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO)).unwrap();
+    }
+
     /// Everything until the server closes.
     #[track_caller]
     pub(crate) fn rest(&mut self) -> Vec<u8> {

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use bine_http::{Exchange, Head, Reply, Status};
 use bine_pipeline::{
     Answer, Bench, Body, Clock, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
-    Responder, Retained, Who, Work,
+    Responder, Retained, Who, Work, blocking, timeout,
 };
 
 use crate::gate::Gate;
@@ -96,17 +96,28 @@ impl Responder for Part {
                 let gate = self.program.gate(gate);
                 self.later(exchange, async move { gate.passed().await })
             }
-            ("work", _) => Answer::Work(Arc::new(Errand { gate: None, panics: false })),
+            ("abandon", gate) => {
+                let gate = self.program.gate(gate);
+                let call = blocking(move || gate.pass());
+                self.later(exchange, timeout(Duration::from_millis(1), call, async || ()))
+            }
+            ("work-long", length) => {
+                let length = length.parse().unwrap_or(0);
+                Answer::Work(Arc::new(Errand { length, ..Errand::default() }))
+            }
+            ("work", _) => Answer::Work(Arc::new(Errand::default())),
             ("block", gate) => {
                 let gate = Some(self.program.gate(gate));
-                Answer::Work(Arc::new(Errand { gate, panics: false }))
+                Answer::Work(Arc::new(Errand { gate, ..Errand::default() }))
             }
             // Keeps the whole loop, which no program should do, so that a test can gather events.
             ("hold", gate) => {
                 self.program.gate(gate).pass();
                 self.whole(exchange, out, b"held")
             }
-            ("panic", "work") => Answer::Work(Arc::new(Errand { gate: None, panics: true })),
+            ("panic", "work") => {
+                Answer::Work(Arc::new(Errand { panics: true, ..Errand::default() }))
+            }
             ("panic", "later") => self.later(exchange, async { fail() }),
             ("panic", "late") => self.later(exchange, async {
                 tokio::task::yield_now().await;
@@ -183,15 +194,19 @@ impl Part {
     }
 }
 
+#[derive(Default)]
 struct Errand {
     gate: Option<Arc<Gate>>,
     panics: bool,
+    /// Of the content; 0 is a word.
+    length: usize,
 }
 
 impl Work for Errand {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
         let exchange = request.incoming().exchange;
-        Reply::begin(out, exchange, Status::OK, &clock.date()).whole(b"work");
+        let content = if self.length == 0 { b"work".to_vec() } else { vec![b'w'; self.length] };
+        Reply::begin(out, exchange, Status::OK, &clock.date()).whole(&content);
         if let Some(gate) = &self.gate {
             gate.pass();
         }

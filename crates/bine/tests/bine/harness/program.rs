@@ -88,6 +88,11 @@ impl Program {
         }
     }
 
+    /// Every address that was waited for, as the program spells them.
+    pub(crate) fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
     /// The first TCP address.
     pub(crate) fn address(&self) -> SocketAddr {
         let mut tcp = self

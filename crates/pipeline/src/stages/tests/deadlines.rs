@@ -1,5 +1,7 @@
 //! Decides how long each step of a connection may take, and how it ends after that.
 
+use std::time::Duration;
+
 use super::fake::{Step, Told, pauses, says};
 use super::play::{Place, check, check_with_workers, get, play, post, seconds};
 
@@ -145,4 +147,23 @@ fn a_peer_that_is_sent_away_has_a_moment_to_read_why() {
     let mut script = vec![says("nonsense\r\n\r\n")];
     script.extend(dripping(&["more"; 30], 100));
     check(&script, "400 close; finish; 2s: closed");
+}
+
+/// A deadline was compared only when a blocking call had timed out: a byte now and then, at shorter
+/// intervals than the kernel's timers are late, kept a thread for ever. It is compared before each
+/// wait as well.
+#[test]
+fn bytes_that_come_more_often_than_a_wait_can_end_do_not_hold_a_thread() {
+    let late = Step::Late(Duration::from_millis(250));
+    let drip = |first: String, count| {
+        let mut script = vec![late.clone(), says(first)];
+        script.extend(dripping(&vec!["x"; count], 100));
+        script
+    };
+    check(&drip("GET /".to_owned(), 300), "10s: 408 close; finish; 12s: closed");
+    // Each byte buys a millisecond, the last one included, which a loop would not have waited for.
+    let slow = drip(post("/echo/9000", 300), 299);
+    let told = play::<true>(&slow, Place::Here).told.text();
+    assert_eq!(told, "10.2s: 408 close; finish; 12.2s: closed");
+    check(&drip("nonsense\r\n\r\n".to_owned(), 300), "400 close; finish; 2s: closed");
 }

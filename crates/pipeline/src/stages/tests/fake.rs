@@ -21,6 +21,8 @@ pub(super) enum Step {
     Room(usize),
     /// Nothing, for so long.
     Wait(Duration),
+    /// From here on a call that waits may wait so much longer than it was told, as a socket's does.
+    Late(Duration),
     /// The reply that is made elsewhere is there.
     Finish,
     /// The server is told to stop.
@@ -50,6 +52,7 @@ pub(super) struct Fake<const BLOCKS: bool> {
     ended: bool,
     gone: bool,
     patience: Duration,
+    late: Duration,
 }
 
 impl<const BLOCKS: bool> Fake<BLOCKS> {
@@ -68,6 +71,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
             ended: false,
             gone: false,
             patience: Duration::MAX,
+            late: Duration::ZERO,
         }
     }
 
@@ -80,6 +84,7 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
             }
             Step::Room(more) => self.room = self.room.saturating_add(more),
             Step::Leave => self.gone = true,
+            Step::Late(late) => self.late = late,
             Step::Wait(_) | Step::Finish | Step::Stop => {}
         }
     }
@@ -172,7 +177,7 @@ impl<const BLOCKS: bool> Link for Fake<BLOCKS> {
     }
 
     fn wait_at_most(&mut self, duration: Duration) {
-        self.patience = duration;
+        self.patience = duration + self.late;
     }
 }
 

@@ -86,7 +86,10 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 Next::Request => stages::request(connection, context),
                 Next::Response(Kind::Static) => stages::response(connection, context),
                 Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => self.hand_over(),
-                Next::Response(Kind::Dynamic) => stages::dynamic(connection, context),
+                Next::Response(Kind::Dynamic) if stages::send_ahead(connection, context) => {
+                    stages::dynamic(connection, context)
+                }
+                Next::Response(Kind::Dynamic) => Next::Closed,
                 Next::Reply => stages::reply(connection, context),
                 Next::Park => self.park(),
                 Next::Idle if BLOCKS => {
@@ -160,15 +163,17 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
         let Self { connection, context, .. } = self;
         let Some(Errand::Later(reply, _)) = context.errand.take() else { unreachable!() };
         self.elsewhere = Some(Elsewhere::Later(reply));
+        if stages::park(connection, context) == Next::Closed {
+            return Next::Closed;
+        }
         if !BLOCKS {
-            let next = stages::park(connection, context);
-            return if next == Next::Park { Next::Idle } else { next };
+            return Next::Idle;
         }
         let mut left = context.settings.timeouts.handler;
         loop {
             let event = connection.link.script.front().cloned();
             if !connection.link.pass(&mut left) {
-                connection.phase = Phase::Handler;
+                context.take_up(connection);
                 return stages::expire(connection, context);
             }
             if matches!(event, Some(Step::Finish)) {
@@ -197,11 +202,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
             }
             None => return Next::Idle,
         };
-        if BLOCKS {
-            let mut bytes = std::mem::take(&mut context.output);
-            bytes.append(&mut finished.bytes);
-            finished.bytes = bytes;
-        } else if matches!(connection.phase, Phase::Queued | Phase::Handler) {
+        if matches!(connection.phase, Phase::Queued | Phase::Handler) {
             context.take_up(connection);
         } else {
             connection.link.told.say("too late");
