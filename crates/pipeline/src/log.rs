@@ -60,7 +60,7 @@ impl Writer {
         let mut pile = self.lock();
         let room = PILE.saturating_sub(pile.waiting.len());
         let (kept, dropped) = lines.split_at(whole_lines(lines, room));
-        pile.dropped += dropped.iter().filter(|byte| **byte == b'\n').count() as u64;
+        pile.dropped += dropped.split(|byte| *byte == b'\n').count() as u64 - 1;
         if kept.is_empty() {
             return;
         }

@@ -97,6 +97,9 @@ fn a_handler_that_takes_too_long_is_replaced_by_a_504() {
         peer.expect_closed();
         assert_eq!(program.connect().get("/hello?name=a").text(), "<h1>Hello a</h1>");
         let errors = program.stop().errors;
-        assert!(errors.contains("bine::app::late took longer than 50ms; its peer got a 504"), "{errors}");
+        assert!(
+            errors.contains("bine::app::late took longer than 50ms; its peer got a 504"),
+            "{errors}"
+        );
     }
 }

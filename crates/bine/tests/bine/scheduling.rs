@@ -54,9 +54,7 @@ fn a_program_can_bring_its_own_scheduler() -> Exit {
     }
     let ended = program.stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let (_, stages) = ended.output.split_once("stages: ").unwrap();
-    let stages: usize = stages.lines().next().unwrap().parse().unwrap();
-    // Each request has at least its response for a second stage.
-    assert!(stages >= 2, "{stages}");
+    // A loop asks about a stage that may block, and there was one.
+    assert!(ended.output.contains("\nstages: 1\n"), "{ended:?}");
     Exit::fine()
 }

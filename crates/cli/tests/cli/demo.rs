@@ -55,7 +55,7 @@ fn the_demo_brings_its_files_with_it() {
 fn the_demo_gives_a_body_back_and_says_how_to_send_one() {
     let program = start(&[]);
     let mut peer = program.connect();
-    peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n<p>a\nb\x00c");
+    peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n<p>a\nb\x00c");
     let reply = peer.reply();
     assert_eq!(reply.field("Content-Type"), Some("text/plain; charset=utf-8"));
     assert_eq!((reply.status(), reply.text()), (200, "<p>a\nb\x00c"));

@@ -11,6 +11,7 @@
 mod reply;
 mod request;
 mod response;
+mod sink;
 #[cfg(test)]
 mod tests;
 

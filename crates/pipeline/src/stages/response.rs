@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 
-use crate::access::{Entry, Size, measure};
+use crate::access::{Entry, Size};
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::handler::{Answer, Body, Done, Finished, Incoming, Outgoing, Retained, Work};
-use crate::link::{Link, Transfer};
+use crate::link::Link;
 use crate::log;
-use crate::settings::Settings;
+use crate::stages::sink::Sink;
 use crate::stages::{Kind, Next, part, refuse, send_ahead};
 
 /// What the peer is told of a fault that is ours; what happened is in the log.
@@ -234,6 +234,19 @@ enum Outcome {
     Broken,
 }
 
+impl Outcome {
+    /// What the access log tells of a reply that stands in `output`; `None` when it does not.
+    fn size<L: Link>(&self, sink: &Sink<'_, L>, output: &[u8]) -> Option<Size> {
+        match self {
+            Self::Answered(Answer::Written { .. }) | Self::Panicked => {
+                Some(sink.size(output, None))
+            }
+            Self::Answered(Answer::File(part)) => Some(sink.size(output, Some(part))),
+            Self::Answered(_) | Self::Broken => None,
+        }
+    }
+}
+
 /// Puts the request before the program. `None`: there was no request.
 fn ask<L: Link>(
     connection: &mut Connection<L>,
@@ -267,27 +280,18 @@ fn ask<L: Link>(
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
-    let mut sink = Sink {
-        link: &mut connection.link,
-        settings,
-        mark,
-        begun: None,
-        sent: 0,
-        more,
-        broken: false,
-    };
+    let mut sink = Sink::new(&mut connection.link, settings, mark, more);
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
     }));
-    let Sink { sent, begun, broken, .. } = sink;
     let answer = match answer {
-        _ if broken => Outcome::Broken,
+        _ if sink.broken => Outcome::Broken,
         Ok(answer) => Outcome::Answered(answer),
         Err(_) => {
             log::error(format_args!("{} panicked; its peer got a 500", responder.last()));
             output.truncate(mark);
-            if sent > 0 {
+            if sink.sent > 0 {
                 Outcome::Broken
             } else {
                 error_reply(output, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
@@ -295,23 +299,10 @@ fn ask<L: Link>(
             }
         }
     };
-    if access.is_on() {
-        let file = match &answer {
-            Outcome::Answered(Answer::File(part)) => Some(part),
-            _ => None,
-        };
-        let written = matches!(answer, Outcome::Answered(Answer::Written { .. } | Answer::File(_)));
-        if written || matches!(answer, Outcome::Panicked) {
-            let size = match begun {
-                // The head has left already; what was sent, and what waits, is the rest.
-                Some((status, head)) => {
-                    let bytes = sent + output.len() - head;
-                    Size { status, bytes: bytes as u64 }
-                }
-                None => Size::of(&output[mark..], file),
-            };
-            access.record(&Entry::of(&incoming, size));
-        }
+    if access.is_on()
+        && let Some(size) = answer.size(&sink, output)
+    {
+        access.record(&Entry::of(&incoming, size));
     }
     let kept = match &answer {
         Outcome::Answered(Answer::Collect { .. }) if collected.is_none() => {
@@ -324,49 +315,6 @@ fn ask<L: Link>(
         _ => None,
     };
     Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept })
-}
-
-/// A long page's way out while it is being written.
-struct Sink<'l, L> {
-    link: &'l mut L,
-    settings: &'l Settings,
-    /// Where this reply begins; earlier ones stand before it.
-    mark: usize,
-    /// Its status and where its head ends, once a part of it has left.
-    begun: Option<(u16, usize)>,
-    sent: usize,
-    /// Something follows; the head of a HEAD is all there is, and must not wait for more.
-    more: bool,
-    broken: bool,
-}
-
-impl<L: Link> Sink<'_, L> {
-    /// Sends what the link takes now and leaves the rest, up to the bound on unsent bytes.
-    fn drain(&mut self, buffer: &mut Vec<u8>) {
-        if self.begun.is_none() {
-            let measured = buffer.get(self.mark..).and_then(measure);
-            self.begun = measured.map(|(status, head)| (status, self.mark + head));
-        }
-        self.link.wait_at_most(self.settings.timeouts.write);
-        let mut from = 0;
-        while from < buffer.len() && !self.broken {
-            match self.link.send(&buffer[from..], self.more) {
-                Transfer::Moved(count) => from += count,
-                Transfer::Again => break,
-                Transfer::TimedOut | Transfer::Ended | Transfer::Broken => self.broken = true,
-            }
-        }
-        self.sent += from;
-        buffer.drain(..from);
-        if buffer.len() > self.settings.unsent {
-            let most = self.settings.unsent;
-            log::warn(format_args!("a page outgrew the {most} unsent bytes allowed"));
-            self.broken = true;
-        }
-        if self.broken {
-            buffer.clear();
-        }
-    }
 }
 
 /// The reply in place of one whose handler panicked.

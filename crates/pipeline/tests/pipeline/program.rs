@@ -69,6 +69,7 @@ impl Responder for Part {
         Who::Anonymous
     }
 
+    // Long because it is a table: one arm for each path.
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let path = request.head.path();
         let mut parts = path.split('/').skip(1);
