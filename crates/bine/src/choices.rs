@@ -399,6 +399,15 @@ mod tests {
     }
 
     #[test]
+    fn what_bounds_a_connection_can_be_chosen() {
+        let all = ["--linger-timeout=3s", "--unsent=1m", "--unread-body=1k", "--chunk-at=2k"];
+        let settings = read(&all).unwrap().settings;
+        assert_eq!(settings.timeouts.linger, Duration::from_secs(3));
+        let bytes = (settings.unsent, settings.unread_body, settings.chunk_at);
+        assert_eq!(bytes, (1 << 20, 1 << 10, 2 << 10));
+    }
+
+    #[test]
     fn nothing_chosen_is_a_server_on_this_machine_alone() {
         let choices = read(&[]).unwrap();
         assert_eq!(choices.settings.listeners[0].address.to_string(), "http://127.0.0.1:8080/");

@@ -159,7 +159,11 @@ impl<'s> Conversations<'s> {
             next = match next {
                 Next::Request => self.await_request(connection),
                 Next::Response(Kind::Static) => stages::response(connection, &mut self.context),
-                Next::Response(Kind::Dynamic) => self.run_in_place(connection),
+                Next::Response(Kind::Dynamic) => {
+                    // The work may keep this thread for long.
+                    self.context.access.flush();
+                    stages::dynamic(connection, &mut self.context)
+                }
                 Next::Reply => stages::reply(connection, &mut self.context),
                 Next::Park => self.await_handler(connection),
                 Next::Idle => {
@@ -200,7 +204,7 @@ impl<'s> Conversations<'s> {
                 connection.deadline = connection.deadline.earlier(now.after(GRACE));
             }
             let mut left = connection.deadline.since(now);
-            let full = !stopping && self.scheduler.load() >= 1.0;
+            let full = !stopping && self.is_full();
             let at_door = full && gives_way.has_come(now);
             if full && !at_door {
                 left = left.min(gives_way.since(now));
@@ -209,7 +213,8 @@ impl<'s> Conversations<'s> {
             }
             match self.watch(&connection.link, stopping, at_door, left) {
                 Some(Watched::Peer) => return true,
-                Some(Watched::Door) if self.give_way() => return false,
+                // A thread that has become free meanwhile is there for the newcomer.
+                Some(Watched::Door) if self.is_full() && self.give_way() => return false,
                 Some(Watched::Door) | None => {}
             }
             now = self.context.clock.turn();
@@ -250,6 +255,10 @@ impl<'s> Conversations<'s> {
         doors.iter().any(spoke).then_some(Watched::Door)
     }
 
+    fn is_full(&self) -> bool {
+        self.scheduler.load() >= 1.0
+    }
+
     /// Takes in a newcomer, who has the thread next. True too when one is kept out for want of what
     /// the connection at hand has.
     fn give_way(&mut self) -> bool {
@@ -265,17 +274,6 @@ impl<'s> Conversations<'s> {
             }
         }
         false
-    }
-
-    /// The work keeps this thread: what stands in the buffers leaves before it begins.
-    fn run_in_place(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        self.context.access.flush();
-        if !stages::send_ahead(connection, &mut self.context) {
-            return Next::Closed;
-        }
-        // The time to send that is over; the work's reply has its own.
-        connection.phase = Phase::Idle;
-        stages::dynamic(connection, &mut self.context)
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {

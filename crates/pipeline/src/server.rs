@@ -129,9 +129,7 @@ impl Server {
         }
         let outcome = scheduler.accept(self);
         self.listeners.iter().for_each(Listener::retire);
-        if let Some(access) = &self.access {
-            access.finish();
-        }
+        self.finish_log();
         outcome
     }
 
@@ -162,6 +160,13 @@ impl Server {
             0 => State::Serving,
             1 => State::Draining,
             _ => State::Over,
+        }
+    }
+
+    /// Waits until the access log has what was given to it, a second at most.
+    pub(crate) fn finish_log(&self) {
+        if let Some(access) = &self.access {
+            access.finish();
         }
     }
 

@@ -70,6 +70,7 @@ fn heard(signals: &mut UnixStream, within: Option<Duration>) -> bool {
 fn end(server: &Weak<Server>) -> ! {
     if let Some(server) = server.upgrade() {
         server.listeners.iter().for_each(Listener::retire);
+        server.finish_log();
     }
     log::finish();
     std::process::exit(1)

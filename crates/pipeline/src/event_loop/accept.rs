@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::SocketFlags;
 
 use crate::address::Peer;
-use crate::census::Full;
+use crate::census::{Full, TOO_MANY};
 use crate::clock::Tick;
 use crate::connection::Connection;
 use crate::event_loop::{Entry, EventLoop, LISTENER, WATCHED};
@@ -28,10 +28,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 const SLACK: usize = 8;
 /// Connections that a loop takes out of one listener's queue when the server stops.
 const MOST_WAITING: usize = 4096;
-/// Told to an address that has its share of connections already.
-const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
-    Retry-After: 5\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 44\r\n\r\n\
-    Too many connections come from your address\n";
 
 /// Whether this loop accepts.
 pub(crate) struct Door {

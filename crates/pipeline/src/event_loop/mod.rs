@@ -134,7 +134,8 @@ impl EventLoop {
         // A call that blocks may never return; dropping the runtime would wait for it.
         runtime.shutdown_background();
         if cut > 0 && ended.is_ok() {
-            let message = format!("{cut} connections were cut at the end of the drain");
+            let what = if cut == 1 { "connection was" } else { "connections were" };
+            let message = format!("{cut} {what} cut by the end of loop {index}");
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         ended

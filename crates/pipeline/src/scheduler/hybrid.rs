@@ -11,7 +11,6 @@ use std::io;
 use std::sync::Arc;
 
 use crate::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket, serve_loops};
-use crate::settings::Settings;
 use crate::workers::Workers;
 
 /// Event loops and workers.
@@ -20,9 +19,9 @@ pub struct Hybrid {
 }
 
 impl Hybrid {
-    /// Workers as `settings` allow.
-    pub fn new(settings: &Settings) -> Self {
-        Self { workers: Workers::new(settings.workers, settings.queue) }
+    /// At most `workers` threads that may block, and `queue` requests that may wait for one.
+    pub fn new(workers: usize, queue: usize) -> Self {
+        Self { workers: Workers::new(workers, queue) }
     }
 }
 

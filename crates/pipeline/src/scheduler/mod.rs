@@ -90,7 +90,7 @@ pub(crate) fn by_name(settings: &Settings) -> io::Result<Arc<dyn Scheduler>> {
     Ok(match settings.scheduler.as_str() {
         "event" => Arc::new(Event),
         "pool" => Arc::new(Pool::new(settings.workers)),
-        _ => Arc::new(Hybrid::new(settings)),
+        _ => Arc::new(Hybrid::new(settings.workers, settings.queue)),
     })
 }
 

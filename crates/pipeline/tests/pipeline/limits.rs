@@ -1,15 +1,16 @@
 //! Decides what happens at each bound: of connections, of jobs, and of time.
 
+use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Settings, Timeouts};
+use bine_pipeline::{Address, Settings, Timeouts};
 
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
 #[test]
 fn at_the_limit_newcomers_wait_until_somebody_leaves() {
-    for scheduler in LOOPS {
+    for scheduler in SCHEDULERS {
         let house = House::with(Settings { connections: Some(3), ..settings(scheduler) });
         let mut inside: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
         for peer in &mut inside {
@@ -190,5 +191,36 @@ fn finished_replies_of_a_pipeline_do_not_wait_for_a_later_handler() {
             assert_eq!(peer.reply().status, 200, "{path}, {scheduler}");
             assert_eq!(peer.reply().to_string(), "200 b", "{path}, {scheduler}");
         }
+    }
+}
+
+/// The pool closed the connections that an address had too many of without a word.
+#[test]
+fn an_address_with_its_share_of_connections_is_told_so() {
+    // This machine as others see it: nothing is sent to learn that. One without a network has no
+    // address that is counted, and nothing to test.
+    let Ok(outward) = UdpSocket::bind("0.0.0.0:0") else { return };
+    let Ok(IpAddr::V4(own)) = outward
+        .connect("198.51.100.1:9")
+        .and_then(|()| outward.local_addr())
+        .map(|address| address.ip())
+    else {
+        return;
+    };
+    for scheduler in SCHEDULERS {
+        let mut settings = Settings { connections_per_address: 2, ..settings(scheduler) };
+        settings.listeners[0].address = "0.0.0.0:0".parse().unwrap();
+        let house = House::with(settings);
+        let Address::Tcp(listening) = house.address() else { unreachable!("it is TCP") };
+        let address = Address::Tcp((own, listening.port()).into());
+        let connect = || Peer::connect(&address).unwrap();
+        let mut inside = [connect(), connect()];
+        for peer in &mut inside {
+            assert_eq!(peer.ask("/"), "200 hello");
+        }
+        let mut refused = connect();
+        assert_eq!(refused.reply().to_string(), "503 close", "{scheduler}");
+        refused.expect_closed();
+        assert_eq!(inside[0].ask("/"), "200 hello");
     }
 }

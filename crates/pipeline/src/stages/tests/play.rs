@@ -86,10 +86,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 Next::Request => stages::request(connection, context),
                 Next::Response(Kind::Static) => stages::response(connection, context),
                 Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => self.hand_over(),
-                Next::Response(Kind::Dynamic) if stages::send_ahead(connection, context) => {
-                    stages::dynamic(connection, context)
-                }
-                Next::Response(Kind::Dynamic) => Next::Closed,
+                Next::Response(Kind::Dynamic) => stages::dynamic(connection, context),
                 Next::Reply => stages::reply(connection, context),
                 Next::Park => self.park(),
                 Next::Idle if BLOCKS => {
