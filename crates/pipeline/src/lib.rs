@@ -35,7 +35,7 @@ pub use handler::{
     Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
     Responder, Retained, Who, Work,
 };
-pub use link::{Link, Transfer};
+pub use link::{Link, Transfer, Way};
 pub use listener::inherited;
 pub use server::Server;
 pub use settings::{Listen, Settings, Timeouts};

@@ -23,6 +23,15 @@ pub enum Transfer {
     Broken,
 }
 
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// From the peer.
+    In,
+    /// To the peer.
+    Out,
+}
+
 /// One end of a byte stream.
 pub trait Link {
     /// True when calls wait; such a link never says [`Transfer::Again`].
@@ -41,8 +50,9 @@ pub trait Link {
     /// Tells the peer that nothing more will come; what it still sends can be received.
     fn finish(&mut self);
 
-    /// How long the calls that follow may wait; a link that does not block has nothing to set.
-    fn wait_at_most(&mut self, _duration: Duration) {}
+    /// How long the calls of one way that follow may wait; a link that does not block has nothing
+    /// to set.
+    fn wait_at_most(&mut self, _way: Way, _duration: Duration) {}
 }
 
 /// A socket that never waits: the event loop's.
@@ -72,12 +82,13 @@ impl Link for Nonblocking {
 pub(crate) struct Blocking {
     descriptor: OwnedFd,
     /// What the kernel was last told, so that an unchanged wait costs no system call.
-    wait: Duration,
+    wait_in: Duration,
+    wait_out: Duration,
 }
 
 impl Blocking {
     pub(crate) fn new(descriptor: OwnedFd) -> Self {
-        Self { descriptor, wait: Duration::MAX }
+        Self { descriptor, wait_in: Duration::MAX, wait_out: Duration::MAX }
     }
 }
 
@@ -100,21 +111,23 @@ impl Link for Blocking {
         finish(&self.descriptor);
     }
 
-    fn wait_at_most(&mut self, duration: Duration) {
+    fn wait_at_most(&mut self, way: Way, duration: Duration) {
         // Zero would mean for ever (socket(7), SO_RCVTIMEO).
         let duration = duration.max(Duration::from_millis(1));
-        // Deadlines are compared at every call anyway; a quarter second of slack saves two system
-        // calls for each request of a kept connection.
+        // Deadlines are compared at every call anyway; a quarter second of slack saves a system
+        // call for each request of a kept connection.
         let slack = Duration::from_millis(250);
-        if (duration..=duration + slack).contains(&self.wait) {
+        let (told, direction) = match way {
+            Way::In => (&mut self.wait_in, sockopt::Timeout::Recv),
+            Way::Out => (&mut self.wait_out, sockopt::Timeout::Send),
+        };
+        if (duration..=duration + slack).contains(told) {
             return;
         }
-        self.wait = duration;
-        for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
-            if sockopt::set_socket_timeout(&self.descriptor, direction, Some(duration)).is_err() {
-                // A socket that takes no timeout is of no use here; the next call says it is gone.
-                let _ = shutdown(&self.descriptor, Shutdown::Both);
-            }
+        *told = duration;
+        if sockopt::set_socket_timeout(&self.descriptor, direction, Some(duration)).is_err() {
+            // A socket that takes no timeout is of no use here; the next call says it is gone.
+            let _ = shutdown(&self.descriptor, Shutdown::Both);
         }
     }
 }

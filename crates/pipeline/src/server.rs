@@ -3,11 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::net::{Shutdown, shutdown};
 
 use crate::address::Address;
 use crate::blocking;
@@ -29,8 +28,6 @@ pub struct Server {
     pub(crate) loops: Vec<Loop>,
     /// Event loops that have begun and not ended.
     pub(crate) running_loops: AtomicUsize,
-    /// Threads that block on their peers; a stop wakes those that wait for a request.
-    pub(crate) stations: Mutex<Vec<Arc<Station>>>,
     handler: Arc<dyn Handler>,
     access: Option<Arc<Writer>>,
     state: AtomicU8,
@@ -43,14 +40,6 @@ pub struct Server {
 pub(crate) struct Loop {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) connections: AtomicUsize,
-}
-
-/// Where one blocking thread stands.
-#[derive(Default)]
-pub(crate) struct Station {
-    /// The connection it waits on for the next request, if that is what it does. The lock keeps
-    /// the descriptor from being closed, and its number given to another, while a stop uses it.
-    pub(crate) waiting_on: Mutex<Option<i32>>,
 }
 
 /// How far a server is from its end.
@@ -93,7 +82,6 @@ impl Server {
             census: Census::new(most, settings.connections_per_address),
             loops: loops.collect::<io::Result<_>>()?,
             running_loops: AtomicUsize::new(0),
-            stations: Mutex::default(),
             settings: Arc::new(settings),
             handler,
             access,
@@ -150,9 +138,6 @@ impl Server {
         for each in &self.loops {
             each.mailbox.post(Letter::Look);
         }
-        for station in self.stations.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            station.wake();
-        }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -201,20 +186,6 @@ impl Server {
         let started = start_background()?;
         // Two threads may come here at once; the runtime of the one too late serves nobody.
         Ok(self.background.get_or_init(|| started))
-    }
-}
-
-impl Station {
-    /// Ends the wait for a next request. What has been received already is still read and
-    /// answered: on Linux the queue is handed out before the end of the stream is.
-    pub(crate) fn wake(&self) {
-        let waiting_on = self.waiting_on.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(descriptor) = *waiting_on {
-            // SAFETY: the owner clears `waiting_on`, under this lock, before it closes the socket.
-            let socket = unsafe { BorrowedFd::borrow_raw(descriptor) };
-            // A peer that is gone already needs no farewell.
-            let _ = shutdown(socket, Shutdown::Read);
-        }
     }
 }
 

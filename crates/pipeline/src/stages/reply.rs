@@ -4,7 +4,7 @@
 use std::os::fd::AsFd;
 
 use crate::connection::{Connection, Context, Phase, SLICE};
-use crate::link::{Link, Transfer};
+use crate::link::{Link, Transfer, Way};
 use crate::stages::{FAREWELL, Next, credit};
 
 /// Replies to requests that were received together are gathered up to this size.
@@ -109,7 +109,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
     loop {
         if L::BLOCKS {
             context.clock.turn();
-            connection.link.wait_at_most(connection.deadline.since(context.clock.now()));
+            connection.link.wait_at_most(Way::Out, connection.deadline.since(context.clock.now()));
         }
         let Some(busy) = &mut connection.busy else { return Flushed::Whole };
         let unsent = &busy.output[busy.sent..];
@@ -162,7 +162,7 @@ fn begin_writing<L: Link>(connection: &mut Connection<L>, context: &mut Context)
         connection.phase = Phase::Writing;
         connection.deadline = context.clock.now().after(context.settings.timeouts.write);
         if L::BLOCKS {
-            connection.link.wait_at_most(context.settings.timeouts.write);
+            connection.link.wait_at_most(Way::Out, context.settings.timeouts.write);
         }
     }
 }

@@ -3,7 +3,7 @@
 use bine_http::{Event, PeerFault};
 
 use crate::connection::{Connection, Context, Phase};
-use crate::link::{Link, Transfer};
+use crate::link::{Link, Transfer, Way};
 use crate::stages::{GRACE, Kind, Next, credit, expire, part, refuse};
 
 /// The request stage.
@@ -111,7 +111,7 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
             return Some(expire(connection, context));
         }
         context.access.flush();
-        connection.link.wait_at_most(connection.deadline.since(context.clock.now()));
+        connection.link.wait_at_most(Way::In, connection.deadline.since(context.clock.now()));
     }
     make_room(context);
     let space = &mut context.scratch[context.input.end..];

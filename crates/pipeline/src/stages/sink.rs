@@ -2,7 +2,7 @@
 
 use crate::access::{Size, measure};
 use crate::handler::FilePart;
-use crate::link::{Link, Transfer};
+use crate::link::{Link, Transfer, Way};
 use crate::log;
 use crate::settings::Settings;
 
@@ -47,7 +47,7 @@ impl<'l, L: Link> Sink<'l, L> {
             let measured = buffer.get(self.mark..).and_then(measure);
             self.begun = measured.map(|(status, head)| (status, self.mark + head));
         }
-        self.link.wait_at_most(self.settings.timeouts.write);
+        self.link.wait_at_most(Way::Out, self.settings.timeouts.write);
         let mut from = 0;
         while from < buffer.len() && !self.broken {
             match self.link.send(&buffer[from..], self.more) {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Tick};
-use crate::link::{Link, Transfer};
+use crate::link::{Link, Transfer, Way};
 
 /// What happens next outside of the server.
 #[derive(Clone, Debug)]
@@ -176,7 +176,7 @@ impl<const BLOCKS: bool> Link for Fake<BLOCKS> {
         self.told.say("finish");
     }
 
-    fn wait_at_most(&mut self, duration: Duration) {
+    fn wait_at_most(&mut self, _way: Way, duration: Duration) {
         self.patience = duration + self.late;
     }
 }
