@@ -162,6 +162,9 @@ pub(crate) struct Context {
     pub(crate) slice: u32,
     /// Bytes that the connection at hand may still receive in this turn.
     pub(crate) intake: usize,
+    /// Bytes of long replies that may still be sent in this turn, to all connections together: a
+    /// thousand who ask for large files at once must not keep the others from being heard.
+    pub(crate) allowance: u64,
     /// The request between its stages.
     pub(crate) current: Current,
     /// What the response stage could not do itself.
@@ -219,6 +222,7 @@ impl Context {
             output: Vec::with_capacity(16 * 1024),
             slice: SLICE,
             intake: INTAKE,
+            allowance: u64::MAX,
             current: Current { head: 0..0, index: None, who: Who::Anonymous },
             errand: None,
             slowness: Rc::default(),

@@ -44,6 +44,8 @@ const BATCH: usize = 512;
 const BELL: u64 = u64::MAX;
 const ALARM: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - (1 << 16);
+/// Bytes of long replies sent in one turn; sending them takes about a quarter of a millisecond.
+const ALLOWANCE: u64 = 512 * 1024;
 /// What a connection's socket is watched for, once: edges need no re-arming (rule 1).
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
@@ -144,6 +146,7 @@ impl EventLoop {
     /// Everything that is due, once. `batch` are the events of this turn.
     fn turn(&mut self, batch: &[epoll::Event]) {
         self.context.clock.turn();
+        self.context.allowance = ALLOWANCE;
         for event in batch {
             match event.data.u64() {
                 BELL => self.read_letters(),
@@ -154,10 +157,13 @@ impl EventLoop {
         }
         // Those who want yet another turn gather in the other list, for the next one.
         std::mem::swap(&mut self.ready, &mut self.taking_turns);
-        for place in 0..self.taking_turns.len() {
-            self.resume(self.taking_turns[place]);
+        let mut taken = 0;
+        while taken < self.taking_turns.len() && self.context.allowance > 0 {
+            self.resume(self.taking_turns[taken]);
+            taken += 1;
         }
-        self.taking_turns.clear();
+        // Those who did not come to it are the first in the next turn.
+        self.ready.splice(0..0, self.taking_turns.drain(..).skip(taken));
         self.take_returns();
         self.context.access.flush();
     }
@@ -176,11 +182,7 @@ impl EventLoop {
         match connection.phase {
             Phase::Queued | Phase::Handler if gone => self.remove(token),
             // Later requests wait until the earlier one is answered; its replies need not.
-            Phase::Queued | Phase::Handler => {
-                if connection.has_unsent() {
-                    stages::push(connection, &mut self.context);
-                }
-            }
+            Phase::Queued | Phase::Handler => self.push(token),
             Phase::Writing => self.drive(token, Next::Reply),
             _ => self.drive(token, Next::Request),
         }
@@ -213,8 +215,22 @@ impl EventLoop {
         if !std::mem::take(&mut entry.connection.wants_turn) {
             return;
         }
-        let next = if entry.connection.has_unsent() { Next::Reply } else { Next::Request };
-        self.drive(token, next);
+        match entry.connection.phase {
+            Phase::Queued | Phase::Handler => self.push(token),
+            _ if entry.connection.has_unsent() => self.drive(token, Next::Reply),
+            _ => self.drive(token, Next::Request),
+        }
+    }
+
+    /// Sends on with earlier replies of a connection that waits for a later one.
+    fn push(&mut self, token: Token) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        if connection.has_unsent() {
+            stages::push(connection, &mut self.context);
+            if connection.wants_turn {
+                self.ready.push(token);
+            }
+        }
     }
 
     fn on_timer(&mut self, index: u32) {

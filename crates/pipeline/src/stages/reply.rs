@@ -54,7 +54,7 @@ pub(crate) fn send_ahead<L: Link>(connection: &mut Connection<L>, context: &mut 
 pub(crate) fn push<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
     let (phase, deadline) = (connection.phase, connection.deadline);
     // A broken link is noticed when the reply it waits for is sent.
-    let _ = flush_busy(connection, context);
+    connection.wants_turn = matches!(flush_busy(connection, context), Flushed::SliceOver);
     (connection.phase, connection.deadline) = (phase, deadline);
 }
 
@@ -105,7 +105,7 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
 
 /// Sends from the busy part: the rest of the replies, then the file.
 fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flushed {
-    let mut slice = SEND_SLICE;
+    let mut slice = if L::BLOCKS { SEND_SLICE } else { SEND_SLICE.min(context.allowance) };
     loop {
         if L::BLOCKS {
             context.clock.turn();
@@ -141,7 +141,10 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         };
         match transfer {
             Transfer::Moved(count) => {
-                slice = if L::BLOCKS { SEND_SLICE } else { slice - count as u64 };
+                if !L::BLOCKS {
+                    slice -= count as u64;
+                    context.allowance = context.allowance.saturating_sub(count as u64);
+                }
                 credit(connection, context, count as u64);
             }
             Transfer::Again => return Flushed::Blocked,
