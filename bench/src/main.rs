@@ -40,7 +40,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --requests N        for each size (200)
               --only NAME,..      (bine)
   hostile   what a normal user feels while others misbehave; over twice the calm p99 is a fault
-              --seconds S         for each kind of misbehavior (15)
+              --rounds N          pairs of windows, calm and beside, for each misbehavior (9)
+              --seconds S         length of a window (4)
               --only NAME,..      (bine)
   kills     time to answer again after SIGKILL under load
               --times N           (50)
