@@ -5,6 +5,7 @@ use crate::fields;
 use crate::limits::Limits;
 use crate::line;
 use crate::path::hex;
+use crate::scan;
 
 /// Reads chunks (RFC 9112 section 7.1). Consumes every byte at once, so nothing is ever looked at twice.
 #[derive(Debug, Default)]
@@ -162,7 +163,7 @@ impl Trailers {
             let rest = &input[done..];
             let seen = self.seen as usize;
             let left = limits.head.saturating_sub(self.bytes) as usize;
-            let Some(end) = line::line_feed(&rest[seen..]) else {
+            let Some(end) = scan::line_feed(&rest[seen..]) else {
                 // The line cannot end within the limit any more.
                 if rest.len() >= left {
                     return Err(PeerFault::HeadTooLarge);

@@ -2,8 +2,6 @@
 //!
 //! Whatever two servers could frame differently is refused (RFC 9112 sections 6.3 and 11.2).
 
-use core::ops::Range;
-
 use crate::fault::PeerFault;
 use crate::head::{Flags, HeadIndex, Span, Version};
 use crate::known::Known;
@@ -32,13 +30,13 @@ struct Codings {
 }
 
 impl Fields {
-    /// Takes one field, its value trimmed; `place` is the range of the value in the head.
+    /// Takes one field, its value untrimmed; `start` is where the value begins in the head.
     #[inline]
     pub(crate) fn take(
         &mut self,
         name: &[u8],
         value: &[u8],
-        place: Range<usize>,
+        start: usize,
     ) -> Result<(), PeerFault> {
         let Some(known) = Known::of(name) else {
             return Ok(());
@@ -48,14 +46,15 @@ impl Fields {
         match known {
             Known::Host if repeated => return Err(PeerFault::RepeatedHost),
             Known::Host => {
-                if !crate::host::is_valid(value) {
+                let place = line::inner(value);
+                if !crate::host::is_valid(&value[place.clone()]) {
                     return Err(PeerFault::BadHost);
                 }
-                self.host = Span::of(place);
+                self.host = Span::of(place).moved(start);
             }
             // Even an equal one: the next server may join them into a list (RFC 9112 section 6.3).
             Known::ContentLength if repeated => return Err(PeerFault::RepeatedLength),
-            Known::ContentLength => self.length = Some(number(value)?),
+            Known::ContentLength => self.length = Some(number(line::trim(value))?),
             Known::TransferEncoding => self.codings.take(value)?,
             Known::Connection => {
                 for option in elements(value) {

@@ -3,29 +3,44 @@
 use core::net::Ipv6Addr;
 use core::str;
 
+use crate::scan;
+
 /// Whether this is a `uri-host [ ":" port ]` (RFC 9110 section 7.2).
 ///
 /// Narrower than RFC 3986: a name consists of letters, digits, `-`, `.`, `_` and `~`. No host in use needs
 /// percent-encoding or sub-delimiters, and a comma would be a list to somebody else.
+#[inline]
 pub(crate) fn is_valid(authority: &[u8]) -> bool {
-    let (host_is_valid, behind) = if let [b'[', rest @ ..] = authority {
-        let Some(end) = rest.iter().position(|&byte| byte == b']') else {
-            return false;
-        };
-        let address = str::from_utf8(&rest[..end]).unwrap_or_default();
-        (address.parse::<Ipv6Addr>().is_ok(), &rest[end + 1..])
-    } else {
-        // Every request has one, so it is one look-up a byte.
-        let end = authority.iter().position(|&byte| !IS_NAME[usize::from(byte)]);
-        let (name, behind) = authority.split_at(end.unwrap_or(authority.len()));
-        (!name.is_empty(), behind)
+    match authority.split_at(scan::run(authority, |byte| IS_NAME[usize::from(byte)])) {
+        ([], [b'[', bracketed @ ..]) => is_address(bracketed),
+        ([], _) => false,
+        (_, behind) => ends_well(behind),
+    }
+}
+
+/// An address of IPv6 behind its opening bracket, and what may follow it.
+#[cold]
+fn is_address(bracketed: &[u8]) -> bool {
+    let Some(end) = bracketed.iter().position(|&byte| byte == b']') else {
+        return false;
     };
-    host_is_valid
-        && match behind {
-            [] => true,
-            [b':', port @ ..] => is_port(port),
-            _ => false,
-        }
+    let address = str::from_utf8(&bracketed[..end]).unwrap_or_default();
+    address.parse::<Ipv6Addr>().is_ok() && ends_well(&bracketed[end + 1..])
+}
+
+/// Nothing, or a port behind its colon; RFC 3986 section 3.2.3 lets a port be empty.
+#[inline]
+fn ends_well(behind: &[u8]) -> bool {
+    let port = match behind {
+        [] => return true,
+        [b':', port @ ..] => port,
+        _ => return false,
+    };
+    let value = |port: &[u8]| {
+        port.iter().fold(0u32, |value, digit| (value * 10 + u32::from(digit - b'0')).min(1 << 16))
+    };
+    // Four digits are below the last port, whatever they are.
+    port.iter().all(u8::is_ascii_digit) && (port.len() <= 4 || value(port) < 1 << 16)
 }
 
 /// The bytes that a name may have.
@@ -39,18 +54,6 @@ const IS_NAME: [bool; 256] = {
     }
     is_name
 };
-
-/// RFC 3986 section 3.2.3 lets a port be empty.
-fn is_port(port: &[u8]) -> bool {
-    let mut number = 0;
-    for digit in port {
-        if !digit.is_ascii_digit() {
-            return false;
-        }
-        number = (number * 10 + u32::from(digit - b'0')).min(1 << 16);
-    }
-    number < 1 << 16
-}
 
 #[cfg(test)]
 mod tests {

@@ -64,13 +64,17 @@ impl Known {
 /// Equality without regard to case, of token bytes with a lower-case constant.
 ///
 /// Setting bit 0x20 is exact here: of all token bytes only the letters themselves and `-` map onto the
-/// letters and `-` of the constants. Arrays, not slices, so that it compiles to a few wide compares.
+/// letters and `-` of the constants. Whole words are compared, the last of which overlaps the one before.
+#[inline]
 fn equals<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
-    let mut difference = 0;
-    for (byte, expected) in name.iter().zip(lower) {
-        difference |= (byte | 0x20) ^ expected;
-    }
-    difference == 0
+    const { assert!(N >= 4, "a shorter name has no whole word") };
+    let unlike = |name: &[u8; 4], lower: &[u8; 4]| {
+        (u32::from_ne_bytes(*name) | 0x2020_2020) ^ u32::from_ne_bytes(*lower)
+    };
+    let words = name.as_chunks().0.iter().zip(lower.as_chunks().0);
+    let difference = words.fold(0, |difference, (name, lower)| difference | unlike(name, lower));
+    let last = name.last_chunk().zip(lower.last_chunk());
+    last.is_some_and(|(name, lower)| difference | unlike(name, lower) == 0)
 }
 
 /// The name as an array of its length, which the table states beside it.

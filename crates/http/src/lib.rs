@@ -23,8 +23,10 @@ mod parse;
 mod path;
 pub mod query;
 mod reply;
+mod scan;
 mod status;
 mod target;
+mod whole;
 
 pub use date::Date;
 pub use fault::{Misuse, PeerFault};

@@ -1,43 +1,31 @@
 //! Decides what a line is, and which single lines of a head are well formed.
 
-use crate::fault::PeerFault;
+use core::ops::Range;
 
-/// Position of the first line feed, eight bytes at a time (three times as fast as one at a time).
-pub(crate) fn line_feed(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = ONES << 7;
-    let mut at = 0;
-    while let Some(block) = bytes[at..].first_chunk() {
-        let zero_where_found = u64::from_le_bytes(*block) ^ (ONES * u64::from(b'\n'));
-        let found = zero_where_found.wrapping_sub(ONES) & !zero_where_found & HIGHS;
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    let rest = bytes[at..].iter().position(|&byte| byte == b'\n')?;
-    Some(at + rest)
-}
+use crate::fault::PeerFault;
+use crate::scan;
 
 /// The lines of checked bytes, without their CRLF.
 pub(crate) fn lines(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     core::iter::from_fn(move || {
-        let end = line_feed(bytes)?;
+        let end = scan::line_feed(bytes)?;
         let line = &bytes[..end - 1];
         bytes = &bytes[end + 1..];
         Some(line)
     })
 }
 
-/// The value without the spaces and tabs around it (OWS, RFC 9110 section 5.6.3).
-pub(crate) const fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = value {
-        value = rest;
-    }
-    while let [rest @ .., b' ' | b'\t'] = value {
-        value = rest;
-    }
-    value
+/// The value without the spaces and tabs around it.
+pub(crate) fn trim(value: &[u8]) -> &[u8] {
+    &value[inner(value)]
+}
+
+/// Where the value is between the spaces and tabs around it (OWS, RFC 9110 section 5.6.3).
+pub(crate) fn inner(value: &[u8]) -> Range<usize> {
+    let is_inner = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = value.iter().position(is_inner).unwrap_or(value.len());
+    let end = value.iter().rposition(is_inner).map_or(start, |last| last + 1);
+    start..end
 }
 
 /// The line without its CRLF; given up to and including its line feed.
@@ -81,30 +69,17 @@ pub(crate) const fn is_control(byte: u8) -> bool {
     byte < b' ' || byte == 0x7f
 }
 
-const fn is_token_byte(byte: u8) -> bool {
+/// Whether the byte may stand in a token.
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
     use alloc::vec::Vec;
 
-    use super::{is_token, line_feed, lines, trim};
-
-    #[test]
-    fn a_line_feed_is_found_wherever_it_stands() {
-        for length in 0..40 {
-            assert_eq!(line_feed(&vec![b'\x0b'; length]), None);
-            for position in 0..length {
-                let mut bytes = vec![b'\x0b'; length];
-                bytes[position] = b'\n';
-                bytes[length - 1] = b'\n';
-                assert_eq!(line_feed(&bytes), Some(position));
-            }
-        }
-    }
+    use super::{is_token, lines, trim};
 
     #[test]
     fn lines_come_without_their_ends() {

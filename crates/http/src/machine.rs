@@ -108,9 +108,37 @@ impl Machine {
         }
     }
 
-    /// The transitions between the states.
+    /// The transitions between requests and into one.
     #[inline]
     fn advance<'b>(
+        &mut self,
+        input: &'b [u8],
+        consumed: &mut usize,
+        limits: &Limits,
+    ) -> Result<Event<'b>, PeerFault> {
+        let State::Head { progress, blank } = &mut self.state else {
+            return self.advance_content(input, consumed, limits);
+        };
+        *consumed = skip_blank_lines(input, blank)?;
+        let rest = &input[*consumed..];
+        if matches!(rest, [] | [b'\r']) {
+            return Ok(Event::More);
+        }
+        let Some(head) = progress.receive(rest, limits)? else {
+            return Ok(Event::More);
+        };
+        *consumed += head.raw().len();
+        self.state = match head.framing() {
+            Framing::None => State::START,
+            Framing::Length(left) => State::Length { left },
+            Framing::Chunked => State::Chunks(Chunks::default()),
+        };
+        Ok(Event::Head(head))
+    }
+
+    /// The transitions behind a head. Apart, so that a head has the registers for itself.
+    #[inline(never)]
+    fn advance_content<'b>(
         &mut self,
         input: &'b [u8],
         consumed: &mut usize,
@@ -119,24 +147,6 @@ impl Machine {
         loop {
             let rest = &input[*consumed..];
             match &mut self.state {
-                State::Head { progress, blank } => {
-                    let skipped = skip_blank_lines(rest, blank)?;
-                    *consumed += skipped;
-                    let rest = &rest[skipped..];
-                    if matches!(rest, [] | [b'\r']) {
-                        return Ok(Event::More);
-                    }
-                    let Some(head) = progress.receive(rest, limits)? else {
-                        return Ok(Event::More);
-                    };
-                    *consumed += head.raw().len();
-                    self.state = match head.framing() {
-                        Framing::None => State::START,
-                        Framing::Length(left) => State::Length { left },
-                        Framing::Chunked => State::Chunks(Chunks::default()),
-                    };
-                    return Ok(Event::Head(head));
-                }
                 State::Length { .. } if rest.is_empty() => return Ok(Event::More),
                 State::Length { left } => {
                     let length = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -168,6 +178,8 @@ impl Machine {
                     self.state = State::START;
                     return Ok(Event::End);
                 }
+                // A head is read by `advance`.
+                State::Head { .. } => return Ok(Event::More),
                 State::Ended => {
                     *consumed = input.len();
                     return Ok(Event::More);

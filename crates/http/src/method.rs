@@ -43,6 +43,18 @@ impl Method {
         })
     }
 
+    /// The method in front of the first space.
+    #[inline]
+    pub(crate) fn in_front(line: &[u8]) -> Option<Self> {
+        // Nearly every request is a GET, and then this is one compare of four bytes.
+        if line.starts_with(b"GET ") {
+            return Some(Self::Get);
+        }
+        let longest = "OPTIONS ".len();
+        let end = line.iter().take(longest).position(|&byte| byte == b' ')?;
+        Self::of(&line[..end])
+    }
+
     /// The method as it stands in a request line.
     pub const fn as_str(self) -> &'static str {
         match self {

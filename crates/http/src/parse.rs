@@ -1,20 +1,13 @@
 //! Decides whether bytes form a valid head: all at once if they are all there, else line by line.
 
-use alloc::vec;
-use core::mem::MaybeUninit;
-
-use httparse::{Request, Status};
-
 use crate::fault::PeerFault;
-use crate::fields::Fields;
-use crate::head::{Flags, Head, HeadIndex, Span, Version};
+use crate::head::Head;
 use crate::limits::Limits;
 use crate::line;
 use crate::method::Method;
-use crate::target::{self, Target};
-
-/// Fields a head may have without the parser asking for memory.
-const USUAL_FIELDS: usize = 100;
+use crate::scan;
+use crate::target;
+use crate::whole;
 
 /// How far an unfinished head was looked at, so that no byte of it is looked at again.
 #[derive(Debug, Default)]
@@ -41,36 +34,37 @@ impl Progress {
         // What was looked at under wider limits, before a reload, is not taken back.
         let limit = limits.head.max(self.seen) as usize;
         let within = &bytes[..bytes.len().min(limit)];
-        if self.seen == 0 {
+        let begun = self.seen > 0;
+        if begun && !self.walk(within, limits)? {
+            return self.unfinished(within.len() < limit);
+        }
+        // Usually the first look finds all of it.
+        if let Some(head) = whole::read(within, limits) {
+            return head.map(Some);
+        }
+        if !begun {
             // A hello of TLS may hold no line feed; its peer should not wait for one.
             if !within.first().is_some_and(|first| line::is_token(&[*first])) {
                 return Err(PeerFault::MethodSyntax);
             }
-            if let Some(head) = whole(within, limits) {
-                return head.map(Some);
+            if !self.walk(within, limits)? {
+                return self.unfinished(within.len() < limit);
             }
         }
-        match self.walk(within, limits)? {
-            Some(length) => match whole(&within[..length], limits) {
-                Some(head) => head.map(Some),
-                // Each line is well formed, so this is not expected; refusing is safe.
-                None => Err(PeerFault::Malformed),
-            },
-            None if within.len() < limit => Ok(None),
-            None if self.line == 0 => Err(PeerFault::TargetTooLong),
-            None => Err(PeerFault::HeadTooLarge),
-        }
+        // Each line is well formed, so this is not expected; refusing is safe.
+        Err(PeerFault::Malformed)
     }
 
-    /// Checks each line as it ends; says where the empty line ended the head.
-    fn walk(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, PeerFault> {
-        while let Some(length) = line::line_feed(&bytes[self.seen as usize..]) {
+    /// Checks each line as it ends; says whether the empty line has ended the head.
+    #[cold]
+    fn walk(&mut self, bytes: &[u8], limits: &Limits) -> Result<bool, PeerFault> {
+        while let Some(length) = scan::line_feed(&bytes[self.seen as usize..]) {
             let end = self.seen as usize + length + 1;
             let line = line::end(&bytes[self.line as usize..end])?;
             if self.line == 0 {
                 request_line(line, limits)?;
             } else if line.is_empty() {
-                return Ok(Some(end));
+                return Ok(true);
             } else if self.fields >= limits.fields {
                 return Err(PeerFault::TooManyFields);
             } else {
@@ -81,83 +75,17 @@ impl Progress {
             self.seen = end as u32;
         }
         self.seen = bytes.len() as u32;
-        Ok(None)
+        Ok(false)
     }
-}
 
-/// Reads a whole head by httparse's wide instructions. `None` says: incomplete, or a line is malformed.
-///
-/// Only `walk` says which line, so a head gets the same answer however it was cut on its way.
-#[inline]
-fn whole<'b>(bytes: &'b [u8], limits: &Limits) -> Option<Result<Head<'b>, PeerFault>> {
-    let allowed = usize::from(limits.fields);
-    let mut usual = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
-    let mut request = Request::new(&mut []);
-    let parsed = request.parse_with_uninit_headers(bytes, &mut usual[..allowed.min(USUAL_FIELDS)]);
-    match parsed {
-        Ok(Status::Complete(length)) => understand(&bytes[..length], &request, limits),
-        Err(httparse::Error::TooManyHeaders) if allowed > USUAL_FIELDS => {
-            let mut many = vec![httparse::EMPTY_HEADER; allowed];
-            let mut request = Request::new(&mut many);
-            match request.parse(bytes) {
-                Ok(Status::Complete(length)) => understand(&bytes[..length], &request, limits),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// Applies what httparse leaves open: bare line feeds, the target, and what the fields mean together.
-#[inline]
-fn understand<'b>(
-    raw: &'b [u8],
-    request: &Request<'_, 'b>,
-    limits: &Limits,
-) -> Option<Result<Head<'b>, PeerFault>> {
-    let method =
-        Method::of(request.method?.as_bytes()).filter(|&method| method != Method::Connect)?;
-    let target = request.path?.as_bytes();
-    let start = method.as_str().len() + 1;
-    let end = start + target.len();
-    let version = match raw.get(end..end + 11)? {
-        b" HTTP/1.1\r\n" => Version::Http11,
-        b" HTTP/1.0\r\n" => Version::Http10,
-        _ => return None,
-    };
-    if target.len() > limits.target as usize || !raw.ends_with(b"\r\n\r\n") {
-        return None;
-    }
-    let Target { path, authority, plain } = target::read(target, method).ok()?;
-    let mut index = HeadIndex {
-        content_length: 0,
-        known: 0,
-        target_end: end as u32,
-        path: path.moved(start),
-        authority: if authority == Span::default() { authority } else { authority.moved(start) },
-        method,
-        version,
-        flags: Flags::default(),
-    };
-    index.flags.set(Flags::PLAIN_PATH, plain);
-
-    // Lines first, all of them, as `walk` would; meaning second.
-    let place = |part: &[u8]| part.as_ptr().addr() - raw.as_ptr().addr();
-    let bare = |field: &httparse::Header<'_>| raw[place(field.name.as_bytes()) - 2] != b'\r';
-    if request.headers.iter().any(bare) {
-        return None;
-    }
-    let mut fields = Fields::default();
-    for field in request.headers.iter() {
-        // httparse has trimmed the value.
-        let start = place(field.value);
-        let end = start + field.value.len();
-        if let Err(fault) = fields.take(field.name.as_bytes(), field.value, start..end) {
-            return Some(Err(fault));
+    /// What becomes of a head without an end: more may come only if there is room for it.
+    fn unfinished<T>(&self, has_room: bool) -> Result<Option<T>, PeerFault> {
+        match self.line {
+            _ if has_room => Ok(None),
+            0 => Err(PeerFault::TargetTooLong),
+            _ => Err(PeerFault::HeadTooLarge),
         }
     }
-    let finished = fields.finish(&mut index, limits);
-    Some(finished.map(|()| Head::from_parts(raw, index)))
 }
 
 /// Refuses a request line (RFC 9112 section 3), most general mistake first.
@@ -187,4 +115,67 @@ fn request_line(line: &[u8], limits: &Limits) -> Result<(), PeerFault> {
         return Err(PeerFault::TargetTooLong);
     }
     target::read(target, method).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use proptest::collection::vec;
+    use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
+    use proptest::sample::{Index, select};
+
+    use super::Progress;
+    use crate::limits::Limits;
+    use crate::whole;
+
+    /// Heads of every kind, each of which a few bytes make malformed, incomplete or meaningless.
+    const HEADS: &[&str] = &[
+        "GET /hello?name=TLUG HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n",
+        "POST /a%20b/../c HTTP/1.1\r\nhost:[::1]:80\r\nContent-Length:\t12 \r\n\r\n",
+        "OPTIONS * HTTP/1.0\r\nA:\r\nB: \t \r\nC: d\te\r\n\r\n",
+        "QUERY http://a.example/b?c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nExpect: else\r\nConnection: close\r\n\r\n",
+        "GET /a.b/.c HTTP/1.1\r\nHost: a\r\nUser-Agent: sixteen and more; \u{e4}/1.0\r\n\r\n",
+    ];
+
+    /// One change: at this place so many bytes give way to these.
+    fn changes() -> impl Strategy<Value = Vec<(Index, usize, Vec<u8>)>> {
+        let telling = b"\r\n\t :,/?.%#\0\x1f\x7f\x80\xffaZ0-_(".to_vec();
+        let byte = prop_oneof![5 => select(telling), 1 => any::<u8>()];
+        let put =
+            prop_oneof![vec(byte, 0..3), select(vec![b"\r\n".to_vec(), b"\r\nA: b".to_vec()])];
+        vec((any::<Index>(), 0..3usize, put), 0..4)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        /// A head that came whole and one that came in pieces must get the same answer, so the two ways of
+        /// looking at lines must agree about every one of them.
+        #[test]
+        fn a_head_is_read_whole_exactly_if_each_of_its_lines_is_well_formed(
+            head in select(HEADS),
+            changes in changes(),
+            narrow in any::<bool>(),
+        ) {
+            let mut bytes = head.as_bytes().to_vec();
+            for (place, removed, put) in changes {
+                let start = place.index(bytes.len() + 1);
+                let end = bytes.len().min(start + removed);
+                bytes.splice(start..end, put);
+            }
+            let usual = Limits::default();
+            let limits = if narrow { Limits { fields: 3, target: 12, ..usual } } else { usual };
+            let mut progress = Progress::new();
+            let ended = progress.walk(&bytes, &limits) == Ok(true);
+            let read = whole::read(&bytes, &limits);
+            assert_eq!(read.is_some(), ended, "{}", bytes.escape_ascii());
+            if let Some(Ok(head)) = read {
+                assert_eq!(head.raw().len(), progress.seen as usize + 2);
+                assert_eq!(head.fields().count(), usize::from(progress.fields));
+            }
+        }
+    }
 }

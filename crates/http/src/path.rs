@@ -10,6 +10,7 @@ use crate::fault::PeerFault;
 /// Refuses a path that must not be decoded; the bytes were checked to be those of a target and begin with `/`.
 ///
 /// Says whether it stands as it is: nothing encoded and no dot segment.
+#[cold]
 pub(crate) fn check(path: &[u8]) -> Result<bool, PeerFault> {
     let mut plain = true;
     let mut depth = 0u32;

@@ -6,6 +6,7 @@ use crate::host;
 use crate::line;
 use crate::method::Method;
 use crate::path;
+use crate::scan;
 
 /// The parts of a request target, as ranges of it.
 #[derive(Clone, Copy, Debug)]
@@ -42,25 +43,53 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
+/// What a first look at a target tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Front {
+    /// How many bytes may stand in a target, from the first on.
+    pub(crate) length: usize,
+    /// Where the query begins with its `?`; the length if there is none.
+    question: usize,
+    /// All classes of the bytes before the query.
+    seen: u8,
+}
+
 /// Takes a target apart (RFC 9112 section 3.2).
 pub(crate) fn read(target: &[u8], method: Method) -> Result<Target, PeerFault> {
-    let seen = target.iter().fold(0, |seen, &byte| seen | CLASSES[usize::from(byte)]);
-    if seen & FORBIDDEN != 0 {
+    let front = front(target);
+    if front.length < target.len() {
         return Err(PeerFault::TargetByte);
     }
+    parts(target, front, method)
+}
+
+/// Looks at each byte once, up to the first that cannot stand in a target.
+#[inline]
+pub(crate) fn front(bytes: &[u8]) -> Front {
+    let class = |byte: u8| CLASSES[usize::from(byte)];
+    let mut question = scan::run(bytes, |byte| class(byte) == 0);
+    let mut seen = 0;
+    for &byte in &bytes[question..] {
+        if class(byte) & (FORBIDDEN | QUESTION) != 0 {
+            break;
+        }
+        seen |= class(byte);
+        question += 1;
+    }
+    let query = scan::run(&bytes[question..], |byte| class(byte) & FORBIDDEN == 0);
+    Front { length: question + query, question, seen }
+}
+
+/// Takes a target apart that consists of this front.
+#[inline]
+pub(crate) fn parts(target: &[u8], front: Front, method: Method) -> Result<Target, PeerFault> {
+    let Front { question: end, seen, .. } = front;
     let authority = match target {
         [b'/', ..] => 0..0,
         b"*" if method == Method::Options => 0..0,
         _ => absolute(target)?,
     };
     let start = authority.end;
-    let end = if seen & QUESTION == 0 {
-        target.len()
-    } else {
-        let question = target[start..].iter().position(|&byte| byte == b'?');
-        question.map_or(target.len(), |length| start + length)
-    };
-
     let path = &target[start..end];
     // Most paths are seen to be plain without looking at their segments.
     let suspect =
@@ -70,6 +99,7 @@ pub(crate) fn read(target: &[u8], method: Method) -> Result<Target, PeerFault> {
 }
 
 /// The range of the authority in an absolute-form target of our own schemes.
+#[cold]
 fn absolute(target: &[u8]) -> Result<core::ops::Range<usize>, PeerFault> {
     let start = [b"http://".as_slice(), b"https://"]
         .into_iter()
