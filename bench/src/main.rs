@@ -80,7 +80,7 @@ fn run() -> Result<()> {
         "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
-        "hostile" => hostile::run(&accept(&["--seconds", "--only"])?),
+        "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
         "" => bail!("no command; see --help"),
