@@ -42,7 +42,7 @@ enum Loops {
 
 /// The rate of new connections leaves the server's core idle for a part of each second: what is
 /// measured is a connection's price, not a queue.
-const SCENARIOS: [Scenario; 9] = [
+const SCENARIOS: [Scenario; 12] = [
     page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
     page("kept-4", "4 kept connections", 4, Load::Kept, Loops::OneOnItsCore),
     page("kept-512", "512 kept connections", 512, Load::Kept, Loops::OneOnItsCore),
@@ -67,14 +67,10 @@ const SCENARIOS: [Scenario; 9] = [
         Load::Closing(1),
         Loops::OneOnItsCore,
     ),
-    Scenario {
-        name: "file-984",
-        title: "984-byte file, 64 kept connections",
-        content: Content::File(984),
-        connections: 64,
-        load: Load::Kept,
-        loops: Loops::OneOnItsCore,
-    },
+    kept("file-984", "984-byte file, 64 kept connections", Content::File(984), 64),
+    kept("page-984", "984-byte page, 64 kept connections", Content::LongPage, 64),
+    kept("file-64k", "64 KiB file, 64 kept connections", Content::File(64 << 10), 64),
+    kept("file-10m", "10 MB file, 8 kept connections", Content::File(10_000_000), 8),
     page("loops-1", "one loop, both cores, 512 kept", 512, Load::Kept, Loops::OneOnBothCores),
     page("loops-2", "two loops, both cores, 512 kept", 512, Load::Kept, Loops::TwoOnBothCores),
 ];
@@ -87,6 +83,15 @@ const fn page(
     loops: Loops,
 ) -> Scenario {
     Scenario { name, title, content: Content::Page, connections, load, loops }
+}
+
+const fn kept(
+    name: &'static str,
+    title: &'static str,
+    content: Content,
+    connections: u32,
+) -> Scenario {
+    Scenario { name, title, content, connections, load: Load::Kept, loops: Loops::OneOnItsCore }
 }
 
 /// One server in one scenario, and all its samples.
@@ -104,12 +109,22 @@ struct Sample {
     user: f64,
     system: f64,
     total: f64,
+    /// Requests answered in a second.
+    rate: f64,
 }
 
 /// Samples every chosen server in every chosen scenario, all of them once before any twice: the
 /// machine itself drifts by several percent within an hour, and so the drift falls on all alike.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let every = [Server::Limit, Server::Bine, Server::Nginx, Server::Hyper];
+    let every = [
+        Server::Limit,
+        Server::Bine,
+        Server::Nginx,
+        Server::Hyper,
+        Server::Axum,
+        Server::Lighttpd,
+        Server::Php,
+    ];
     let servers = Server::chosen(arguments, &every, &every)?;
     let scenarios = chosen_scenarios(arguments)?;
     let (rounds, seconds) = (arguments.number("--rounds", 5)?, arguments.number("--seconds", 5)?);
@@ -165,8 +180,7 @@ fn prepare(
             .iter()
             .copied()
             .filter(|server| server.serves(scenario.content))
-            // The hyper peer has one thread.
-            .filter(|&server| server != Server::Hyper || scenario.loops != Loops::TwoOnBothCores)
+            .filter(|server| server.scales() || scenario.loops != Loops::TwoOnBothCores)
             .collect();
         for &server in &serving {
             if built.insert((server.name(), scenario.content.path())) {
@@ -199,6 +213,9 @@ fn canned_answer(
     let Some(server) = serving.iter().find(|&&server| server != Server::Limit) else {
         return Ok(None);
     };
+    if !serving.contains(&Server::Limit) {
+        return Ok(None);
+    }
     let running = server.start(shop, scenario.content, free_port()?)?;
     let file = shop.work.join(format!("{}.answer", scenario.name));
     fs::write(&file, Peer::connect(running.port)?.get(&scenario.content.path())?)?;
@@ -242,16 +259,21 @@ impl Sample {
         let figure = |name: &str| -> Option<f64> {
             line.split_whitespace().find_map(|word| word.strip_prefix(name))?.parse().ok()
         };
-        Some(Self { user: figure("user=")?, system: figure("sys=")?, total: figure("total=")? })
+        Some(Self {
+            user: figure("user=")?,
+            system: figure("sys=")?,
+            total: figure("total=")?,
+            rate: figure("rps=")?,
+        })
     }
 }
 
 fn table(scenarios: &[&Scenario], cells: &[Cell]) -> String {
     let mut lines = vec![
         String::from(
-            "| scenario | server | user | system | total (least-most) | x limit | over limit |",
+            "| scenario | server | user | system | total (least-most) | x limit | over limit | requests/s |",
         ),
-        String::from("|---|---|---|---|---|---|---|"),
+        String::from("|---|---|---|---|---|---|---|---|"),
     ];
     for scenario in scenarios {
         let row: Vec<&Cell> =
@@ -266,7 +288,7 @@ fn table(scenarios: &[&Scenario], cells: &[Cell]) -> String {
             };
             let total = cell.spread(|sample| sample.total);
             lines.push(format!(
-                "| {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
                 scenario.title,
                 cell.server.name(),
                 shown(cell.spread(|sample| sample.user)),
@@ -274,6 +296,8 @@ fn table(scenarios: &[&Scenario], cells: &[Cell]) -> String {
                 total.map_or_else(|| String::from("failed"), |total| total.to_string()),
                 beside(|own, limit| own / limit),
                 beside(|own, limit| own - limit),
+                cell.spread(|sample| sample.rate)
+                    .map_or_else(|| String::from("-"), |rate| format!("{:.0}", rate.median)),
             ));
         }
     }
@@ -287,7 +311,10 @@ mod tests {
     #[test]
     fn the_line_of_cost_sh_is_read() {
         let line = "bine  rps=1.5  p99=0.9ms  user=0.250 sys=3.750 total=4.000 us/request\n";
-        assert_eq!(Sample::parse(line), Some(Sample { user: 0.25, system: 3.75, total: 4.0 }));
+        assert_eq!(
+            Sample::parse(line),
+            Some(Sample { user: 0.25, system: 3.75, total: 4.0, rate: 1.5 })
+        );
         assert_eq!(Sample::parse("rps=1 user=x"), None);
     }
 
@@ -299,7 +326,9 @@ mod tests {
             command: Vec::new(),
             port: 0,
             samples: totals
-                .map(|total| total.map(|total| Sample { user: 1.0, system: total - 1.0, total }))
+                .map(|total| {
+                    total.map(|total| Sample { user: 1.0, system: total - 1.0, total, rate: 7.0 })
+                })
                 .to_vec(),
         };
         let cells = [
@@ -310,7 +339,7 @@ mod tests {
         let last = table.lines().last().unwrap();
         assert_eq!(
             last,
-            "| 64 kept connections | bine | 1.00 | 5.00 | 6.00 (3.00-90.00) | 1.50 | 1.50 |"
+            "| 64 kept connections | bine | 1.00 | 5.00 | 6.00 (3.00-90.00) | 1.50 | 1.50 | 7 |"
         );
     }
 }

@@ -29,9 +29,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   cost      CPU time per request, all servers interleaved
               --rounds N          samples of each figure (5)
               --seconds S         length of a sample (5)
-              --only NAME,..      of limit, bine, nginx, hyper (all)
+              --only NAME,..      of limit, bine, nginx, hyper, axum, lighttpd, php (all)
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
-                                  file-984, loops-1, loops-2 (all)
+                                  file-984, page-984, file-64k, file-10m, loops-1, loops-2 (all)
   memory    bytes per idle connection, memory at rest, time from exec to the first answer
               --connections N     kept open at once (15000)
               --starts N          starts timed (20)
@@ -39,8 +39,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   stalls    longest answer for bodies of 1 byte to 128 KiB; 35 ms or more is a fault
               --requests N        for each size (200)
               --only NAME,..      (bine)
-  hostile   what a normal user feels while others misbehave; over twice the calm p99 is a fault
-              --rounds N          pairs of windows, calm and beside, for each misbehavior (9)
+  hostile   what a normal user feels while others misbehave; Bine's p99 over twice the calm is a fault
+              --rounds N          pairs of windows, calm and attacked, for each misbehavior (9)
               --seconds S         length of a window (4)
               --only NAME,..      (bine)
   kills     time to answer again after SIGKILL under load
@@ -52,7 +52,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --only NAME,..      (bine)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
-Needs the Debian packages gcc, curl, procps, util-linux, wrk, httperf and, for nginx, nginx.
+Needs the Debian packages gcc, curl, procps, util-linux, wrk, httperf and, for the
+peers, nginx, lighttpd and php-fpm.
 ";
 
 fn main() -> ExitCode {

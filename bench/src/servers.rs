@@ -23,7 +23,12 @@ pub(crate) enum Server {
     /// The example `hello` for the page, `bine serve` for files.
     Bine,
     Nginx,
+    /// nginx, and PHP behind it for the page.
+    Php,
+    Lighttpd,
     Hyper,
+    /// axum for the page, tower-http's files.
+    Axum,
 }
 
 /// What is asked for.
@@ -31,6 +36,8 @@ pub(crate) enum Server {
 pub(crate) enum Content {
     /// The hello page.
     Page,
+    /// The same page as long as the small file; its address is nearly as long.
+    LongPage,
     /// A file of so many bytes.
     File(usize),
 }
@@ -63,6 +70,21 @@ pub(crate) struct Memory {
     pub(crate) anonymous: u64,
 }
 
+/// As long as the file that document 002 was measured with.
+const LONG_PAGE: usize = 984;
+/// nginx's cheapest answer.
+const HELLO_CANNED: &str =
+    r#"default_type "text/html; charset=utf-8"; return 200 "<h1>Hello TLUG</h1>";"#;
+const HELLO_PHP: &str = "fastcgi_pass unix:@WORK@/php.sock; fastcgi_keep_conn on; \
+    fastcgi_param SCRIPT_FILENAME @WORK@/hello.php; fastcgi_param QUERY_STRING $query_string; \
+    fastcgi_param REQUEST_METHOD $request_method;";
+/// The program of Debian's package.
+const PHP: &str = "php-fpm8.2";
+/// As many as keep one core busy when each waits for nothing.
+const PHP_WORKERS: u32 = 4;
+/// What the limit holds in memory and sends in one call.
+const LARGEST_CANNED: usize = 32 * 1024;
+
 /// A server that has not answered by then never will.
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// A server that is told to stop may take this long.
@@ -88,12 +110,27 @@ impl Server {
             Self::Limit => "limit",
             Self::Bine => "bine",
             Self::Nginx => "nginx",
+            Self::Php => "php",
+            Self::Lighttpd => "lighttpd",
             Self::Hyper => "hyper",
+            Self::Axum => "axum",
         }
     }
 
     pub(crate) fn serves(self, content: Content) -> bool {
-        self != Self::Hyper || content == Content::Page
+        match self {
+            // What it sends stands in its memory: no yardstick for what comes from a disk.
+            Self::Limit => content.len() <= LARGEST_CANNED,
+            Self::Php | Self::Hyper => content.is_page(),
+            Self::Lighttpd => !content.is_page(),
+            Self::Nginx => content != Content::LongPage,
+            Self::Bine | Self::Axum => true,
+        }
+    }
+
+    /// Whether it can use more than one thread.
+    pub(crate) fn scales(self) -> bool {
+        !matches!(self, Self::Hyper | Self::Axum)
     }
 
     /// Builds what is ours, so that nothing stale is measured; asks for what is not.
@@ -105,16 +142,21 @@ impl Server {
         };
         match (self, content) {
             (Self::Limit, _) => shop.compile("limit", &["-pthread"]).map(drop),
-            (Self::Bine, Content::Page) => {
+            (Self::Bine, Content::Page | Content::LongPage) => {
                 shop.cargo_build(&words(&["-p", "bine", "--example", "hello"]))
             }
             (Self::Bine, Content::File(_)) => shop.cargo_build(&words(&["-p", "bine-cli"])),
             (Self::Nginx, _) => require("nginx", "nginx"),
-            (Self::Hyper, _) => {
-                let folder = shop.target.join("bench/hyper");
-                let mut all =
-                    words(&["--locked", "--manifest-path", "bench/peers/hyper/Cargo.toml"]);
-                all.extend([OsStr::new("--target-dir"), folder.as_os_str()]);
+            (Self::Php, _) => {
+                require("nginx", "nginx")?;
+                require(PHP, "php-fpm")
+            }
+            (Self::Lighttpd, _) => require("lighttpd", "lighttpd"),
+            (Self::Hyper | Self::Axum, _) => {
+                let manifest = format!("bench/peers/{}/Cargo.toml", self.name());
+                let folder = shop.target.join("bench").join(self.name());
+                let mut all = words(&["--locked", "--manifest-path"]);
+                all.extend([OsStr::new(&manifest), OsStr::new("--target-dir"), folder.as_os_str()]);
                 shop.cargo_build(&all)
             }
         }
@@ -135,27 +177,32 @@ impl Server {
                 words.extend(setting.canned.map(|file| file.display().to_string()));
                 words
             }
-            (Self::Bine, Content::Page) => command(
+            (Self::Bine, Content::Page | Content::LongPage) => command(
                 built("release/examples/hello"),
                 &["--listen", &listen, "--loops", &loops, "--access-log", "off"],
             ),
             (Self::Bine, Content::File(_)) => {
                 command(built("release/bine"), &["serve", &files, "--listen", &listen])
             }
-            (Self::Nginx, _) => {
-                let configuration = nginx_configuration(shop, &port, &loops)?;
-                let work = shop.work.display().to_string();
-                let mut words = command(
-                    String::from("nginx"),
-                    &["-e", "stderr", "-p", &work, "-c", &configuration],
-                );
-                // A worker that gives up root might not reach the files.
-                if fs::metadata("/proc/self")?.uid() == 0 {
-                    words.extend(["-g", "user root;"].map(String::from));
-                }
+            (Self::Nginx, _) => nginx(shop, &port, &loops, HELLO_CANNED)?,
+            (Self::Php, _) => {
+                let workers = (setting.loops * PHP_WORKERS).to_string();
+                let pool = filled(shop, "php-fpm.conf", &[("@WORKERS@", &workers)])?;
+                fs::copy(shop.root.join("bench/peers/hello.php"), shop.work.join("hello.php"))?;
+                // Both in one group, so that both are counted and both are stopped.
+                let script = r#""$0" --allow-to-run-as-root --nodaemonize --fpm-config "$1" & shift; exec "$@""#;
+                let mut words = command(String::from("sh"), &["-c", script, PHP, &pool]);
+                words.extend(nginx(shop, &port, &loops, HELLO_PHP)?);
                 words
             }
+            (Self::Lighttpd, _) => {
+                let configuration = filled(shop, "lighttpd.conf", &[("@PORT@", &port)])?;
+                command(String::from("lighttpd"), &["-D", "-f", &configuration])
+            }
             (Self::Hyper, _) => command(built("bench/hyper/release/bine-bench-hyper"), &[&listen]),
+            (Self::Axum, _) => {
+                command(built("bench/axum/release/bine-bench-axum"), &[&listen, &files])
+            }
         })
     }
 
@@ -175,8 +222,24 @@ impl Content {
     pub(crate) fn path(self) -> String {
         match self {
             Self::Page => String::from("/hello?name=TLUG"),
+            Self::LongPage => {
+                format!("/hello?name={}", "a".repeat(LONG_PAGE - "<h1>Hello </h1>".len()))
+            }
             Self::File(size) => format!("/{size}.html"),
         }
+    }
+
+    /// Bytes of its body.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Page => "<h1>Hello TLUG</h1>".len(),
+            Self::LongPage => LONG_PAGE,
+            Self::File(size) => size,
+        }
+    }
+
+    pub(crate) fn is_page(self) -> bool {
+        !matches!(self, Self::File(_))
     }
 }
 
@@ -260,6 +323,19 @@ impl Running {
         Ok(memory)
     }
 
+    /// How many sockets its processes have open, those they listen on among them.
+    pub(crate) fn sockets(&self) -> Result<usize> {
+        let mut count = 0;
+        for process in self.processes()? {
+            for entry in fs::read_dir(format!("/proc/{process}/fd"))? {
+                // It may have been closed since the folder was listed.
+                let target = fs::read_link(entry?.path()).unwrap_or_default();
+                count += usize::from(target.to_string_lossy().starts_with("socket:"));
+            }
+        }
+        Ok(count)
+    }
+
     fn signal(&self, name: &str) -> Result<()> {
         let script = r#"kill -s "$0" -- "-$1""#;
         output(Command::new("sh").args(["-c", script, name, &self.leader.id().to_string()]))?;
@@ -287,14 +363,29 @@ pub(crate) fn free_port() -> Result<u16> {
     }
 }
 
-fn nginx_configuration(shop: &Workshop, port: &str, loops: &str) -> Result<String> {
-    let template = fs::read_to_string(shop.root.join("bench/peers/nginx.conf"))?;
-    let filled = template
-        .replace("@PORT@", port)
-        .replace("@LOOPS@", loops)
-        .replace("@FILES@", &shop.files().to_string_lossy())
-        .replace("@WORK@", &shop.work.to_string_lossy());
-    let file = shop.work.join(format!("nginx-{port}.conf"));
-    fs::write(&file, filled)?;
+/// The words of a command that runs nginx.
+fn nginx(shop: &Workshop, port: &str, loops: &str, hello: &str) -> Result<Vec<String>> {
+    let values = [("@PORT@", port), ("@LOOPS@", loops), ("@HELLO@", hello)];
+    let configuration = filled(shop, "nginx.conf", &values)?;
+    let work = shop.work.display().to_string();
+    let mut words =
+        ["nginx", "-e", "stderr", "-p", &work, "-c", &configuration].map(String::from).to_vec();
+    // A worker that gives up root might not reach the files.
+    if fs::metadata("/proc/self")?.uid() == 0 {
+        words.extend(["-g", "user root;"].map(String::from));
+    }
+    Ok(words)
+}
+
+/// A peer's configuration with our folders and these `values` in it; says where it lies.
+fn filled(shop: &Workshop, template: &str, values: &[(&str, &str)]) -> Result<String> {
+    let mut text = fs::read_to_string(shop.root.join("bench/peers").join(template))?;
+    let (files, work) = (shop.files().display().to_string(), shop.work.display().to_string());
+    for (mark, value) in values.iter().chain(&[("@FILES@", &*files), ("@WORK@", &*work)]) {
+        text = text.replace(mark, value);
+    }
+    let port = values.iter().find(|(mark, _)| *mark == "@PORT@").map_or("", |(_, port)| port);
+    let file = shop.work.join(format!("{port}-{template}"));
+    fs::write(&file, text)?;
     Ok(file.display().to_string())
 }

@@ -1,0 +1,37 @@
+//! The hello page and a folder of files as an axum user would write them: one thread, no Nagle delay.
+
+use std::io;
+
+use axum::extract::Query;
+use axum::response::Html;
+use axum::routing::get;
+use axum::serve::ListenerExt;
+use axum::Router;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tower_http::services::ServeDir;
+
+#[derive(Deserialize)]
+struct Asked {
+    name: String,
+}
+
+fn main() -> io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(address), Some(folder)) = (arguments.next(), arguments.next()) else {
+        return Err(io::Error::other("usage: bine-bench-axum HOST:PORT FOLDER"));
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let app = Router::new().route("/hello", get(hello)).fallback_service(ServeDir::new(folder));
+        let listener = TcpListener::bind(address).await?.tap_io(|stream| {
+            // A connection without the option works all the same.
+            let _ = stream.set_nodelay(true);
+        });
+        axum::serve(listener, app).await
+    })
+}
+
+async fn hello(asked: Query<Asked>) -> Html<String> {
+    Html(format!("<h1>Hello {}</h1>", html_escape::encode_text(&asked.name)))
+}
