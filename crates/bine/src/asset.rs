@@ -1,41 +1,53 @@
 //! Decides how bytes that were compiled into the program are served: as a file would be.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_http::Method;
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
-use crate::respond::Response;
-use crate::route::{Caller, LocalCaller, Route};
+use crate::arguments::Needs;
+use crate::methods::Methods;
+use crate::respond::{Asked, Response};
+use crate::route::{Caller, House, LocalCaller, Place, Route};
 
 struct Asset {
     media_type: &'static str,
     bytes: &'static [u8],
 }
 
-struct LocalAsset(Arc<Asset>, std::rc::Rc<Clock>);
+struct LocalAsset {
+    asset: Arc<Asset>,
+    clock: Rc<Clock>,
+    house: Arc<House>,
+}
 
 /// A route that answers with `bytes`.
 pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Route {
     let caller = Shared(Arc::new(Asset { media_type, bytes }));
-    Route { path, name: path, caller: Arc::new(caller) }
+    Route {
+        methods: Methods::GET,
+        path,
+        name: path,
+        needs: Needs::default(),
+        caller: Arc::new(caller),
+    }
 }
 
 struct Shared(Arc<Asset>);
 
 impl Caller for Shared {
-    fn local(&self, bench: &Bench) -> Box<dyn LocalCaller> {
-        Box::new(LocalAsset(Arc::clone(&self.0), std::rc::Rc::clone(&bench.clock)))
+    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+        Box::new(LocalAsset {
+            asset: Arc::clone(&self.0),
+            clock: Rc::clone(&bench.clock),
+            house: Arc::clone(&place.house),
+        })
     }
 }
 
 impl LocalCaller for LocalAsset {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        let Self(asset, clock) = self;
-        let response = match incoming.head.method() {
-            Method::Get | Method::Head => Response::bytes(asset.media_type, asset.bytes),
-            other => Response::only_read(other),
-        };
-        response.answer(incoming.exchange, clock, out)
+        let response = Response::bytes(self.asset.media_type, self.asset.bytes);
+        response.answer(Asked::by(incoming), &self.clock, &self.house.look, out)
     }
 }

@@ -18,27 +18,40 @@ mod app;
 mod arguments;
 mod asset;
 mod choices;
+mod error;
 mod exit;
+mod filter;
+mod look;
+mod methods;
 mod panics;
+mod pattern;
 mod program;
 mod request;
 mod respond;
 mod route;
+mod router;
+pub mod step;
 mod text;
 
 pub use app::App;
-pub use arguments::{Argument, Arguments, FromText, Query, Rejection};
+pub use arguments::{
+    Argument, Arguments, Cookie, Form, FromText, Header, Json, Needs, Path, Query, Rejection,
+    State, Upload,
+};
 pub use bine_html::{AttributeValue, Page, Raw, Render, Writer, raw};
-pub use bine_http::{Method, Status};
+pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
 pub use bine_pipeline::{blocking, overdue_calls, timeout};
+pub use error::Error;
 pub use exit::Exit;
+pub use filter::{Filter, Flow, Seen};
+pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
-pub use respond::{Dress, Dressed, Respond, Response};
+pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
 pub use text::Text;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
-pub use bine_pipeline::{Peer, scheduler};
+pub use bine_pipeline::{Peer, Who, scheduler};
 
 /// Makes a page of markup that looks like the HTML it becomes.
 ///
@@ -75,5 +88,6 @@ pub mod __private {
     pub use bine_html as html;
 
     pub use crate::arguments::{Argument, Arguments};
+    pub use crate::methods::Methods;
     pub use crate::route::{Endpoint, Route};
 }

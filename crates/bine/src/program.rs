@@ -3,48 +3,118 @@
 use std::sync::Arc;
 
 use bine_files::{Files, Root};
-use bine_http::{Head, Method, Status};
-use bine_pipeline::{Answer, Bench, Handler, Incoming, Outgoing, Responder, Who};
+use bine_http::{Event, Head, Limits, Machine, Method, Status};
+use bine_pipeline::{
+    Answer, Bench, Clock, Handler, Incoming, Outgoing, Responder, Retained, Who, log,
+};
 
-use crate::respond::Response;
-use crate::route::{LocalCaller, Route};
+use crate::filter::{Filter, Flow, Rewritten, Seen, rewritten};
+use crate::methods::Methods;
+use crate::pattern::Pattern;
+use crate::respond::{Asked, Response};
+use crate::route::{House, LocalCaller, Place, Route};
+use crate::router::Router;
 
 /// Everything a program serves, as the pipeline sees it.
 pub(crate) struct Program {
-    /// By path, each path once.
-    routes: Box<[Route]>,
+    resources: Box<[Resource]>,
+    /// Over the resources' patterns.
+    router: Arc<Router>,
+    filters: Arc<[Box<dyn Filter>]>,
     root: Option<Arc<Root>>,
+    house: Arc<House>,
 }
 
-/// A path that two routes claim.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    pub(crate) path: &'static str,
-    pub(crate) by: [&'static str; 2],
+/// A pattern, and the routes that share it.
+struct Resource {
+    pattern: Arc<Pattern>,
+    routes: Vec<Route>,
 }
 
 impl Program {
-    pub(crate) fn new(mut routes: Vec<Route>, root: Option<Root>) -> Result<Self, Claimed> {
-        routes.sort_by_key(|route| route.path);
-        for pair in routes.windows(2) {
-            if pair[0].path == pair[1].path {
-                return Err(Claimed { path: pair[0].path, by: [pair[0].name, pair[1].name] });
+    /// Joins what a program serves.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit together, and how to mend it.
+    pub(crate) fn new(
+        routes: Vec<Route>,
+        filters: Vec<Box<dyn Filter>>,
+        root: Option<Root>,
+        house: House,
+    ) -> Result<Self, String> {
+        let mut resources: Vec<Resource> = Vec::new();
+        for route in routes {
+            check_states(&route, &house)?;
+            match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
+                Some(resource) => resource.add(route)?,
+                None => {
+                    let pattern = Pattern::new(route.path)
+                        .map_err(|reason| format!("{}: {reason}", route.name))?;
+                    resources.push(Resource { pattern: Arc::new(pattern), routes: vec![route] });
+                }
             }
         }
-        Ok(Self { routes: routes.into_boxed_slice(), root: root.map(Arc::new) })
+        let router = Router::new(resources.iter().map(|resource| &*resource.pattern));
+        let router = router.map_err(|places| {
+            let [one, other] = places.map(|place| &resources[place].routes[0]);
+            format!(
+                "{} at {} and {} at {} would answer the same paths; change one of them",
+                one.name, one.path, other.name, other.path
+            )
+        })?;
+        Ok(Self {
+            resources: resources.into(),
+            router: Arc::new(router),
+            filters: filters.into(),
+            root: root.map(Arc::new),
+            house: Arc::new(house),
+        })
+    }
+}
+
+fn check_states(route: &Route, house: &House) -> Result<(), String> {
+    match route.needs.states.iter().find(|(kind, _)| !house.states.has(*kind)) {
+        None => Ok(()),
+        Some((_, name)) => Err(format!(
+            "{} takes `State<{name}>`, and the program has none; add `.state(..)` with one to the app",
+            route.name
+        )),
+    }
+}
+
+impl Resource {
+    fn add(&mut self, route: Route) -> Result<(), String> {
+        match self.routes.iter().find(|other| other.methods.overlaps(route.methods)) {
+            Some(other) => Err(format!(
+                "{} and {} are both at {}; give one of them another path or other methods",
+                other.name, route.name, route.path
+            )),
+            None => {
+                self.routes.push(route);
+                Ok(())
+            }
+        }
     }
 }
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let routes = self.routes.iter().map(|route| LocalRoute {
-            path: route.path,
-            name: route.name,
-            caller: route.caller.local(&bench),
+        let resources = self.resources.iter().map(|resource| {
+            let routes = resource.routes.iter().map(|route| {
+                let (house, pattern) = (Arc::clone(&self.house), Arc::clone(&resource.pattern));
+                let place = Place { house, pattern, body: route.needs.body };
+                let caller = route.caller.local(&bench, &place);
+                LocalRoute { methods: route.methods, name: route.name, caller }
+            });
+            routes.collect()
         });
         Box::new(LocalProgram {
-            routes: routes.collect(),
+            router: Arc::clone(&self.router),
+            resources: resources.collect(),
+            filters: Arc::clone(&self.filters),
             files: self.root.clone().map(Files::new),
+            house: Arc::clone(&self.house),
             bench,
             last: "",
         })
@@ -52,14 +122,17 @@ impl Handler for Program {
 }
 
 struct LocalProgram {
-    routes: Box<[LocalRoute]>,
+    router: Arc<Router>,
+    resources: Box<[Box<[LocalRoute]>]>,
+    filters: Arc<[Box<dyn Filter>]>,
     files: Option<Files>,
+    house: Arc<House>,
     bench: Bench,
     last: &'static str,
 }
 
 struct LocalRoute {
-    path: &'static str,
+    methods: Methods,
     name: &'static str,
     caller: Box<dyn LocalCaller>,
 }
@@ -70,28 +143,92 @@ impl Responder for LocalProgram {
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        // Decoded and freed of dot segments; a plain path costs nothing here.
-        let path = request.head.path();
-        if let Ok(place) = self.routes.binary_search_by(|route| route.path.cmp(&path)) {
-            let route = &mut self.routes[place];
-            self.last = route.name;
-            return route.caller.call(request, out);
-        }
-        self.last = "files";
-        if let Some(files) = &mut self.files
-            && let Some(answer) = files.respond(&path, request, &self.bench.clock, out)
-        {
-            return answer;
-        }
-        let response = if path == "*" && request.head.method() == Method::Options {
-            Response::status(Status::NO_CONTENT).with_field("Allow", "GET, HEAD, OPTIONS")
+        if self.filters.is_empty() {
+            self.route(request, out)
         } else {
-            Response::text("there is nothing at this address\n").with_status(Status::NOT_FOUND)
-        };
-        response.answer(request.exchange, &self.bench.clock, out)
+            self.filter(request, 0, out)
+        }
     }
 
     fn last(&self) -> &'static str {
         self.last
+    }
+}
+
+impl LocalProgram {
+    /// Asks the filters from `first` on, then the route.
+    fn filter(&mut self, request: &Incoming<'_>, first: usize, out: &mut Outgoing<'_>) -> Answer {
+        self.last = "a filter";
+        let filters = Arc::clone(&self.filters);
+        for (place, filter) in filters.iter().enumerate().skip(first) {
+            // Decoded and freed of dot segments; a plain path costs nothing here.
+            let path = request.head.path();
+            match filter.filter(&Seen { incoming: request, path: &path }) {
+                Flow::Pass => {}
+                Flow::Rewrite(target) => return self.rewrite(request, &target, place + 1, out),
+                Flow::Answer(response) => return self.answer(request, response, out),
+            }
+        }
+        self.route(request, out)
+    }
+
+    fn rewrite(
+        &mut self,
+        request: &Incoming<'_>,
+        target: &str,
+        next: usize,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        let bytes = rewritten(&request.head, target).unwrap_or_default();
+        // The old head has passed the program's own limits; a filter may be trusted with the new one.
+        let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
+        let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else {
+            log::error(format_args!("a filter rewrote a request to {target:?}, which is no path"));
+            return self.answer(request, Response::status(Status::INTERNAL_SERVER_ERROR), out);
+        };
+        let request = Incoming { head, ..*request };
+        match self.filter(&request, next, out) {
+            Answer::Work(work) => {
+                Answer::Work(Arc::new(Rewritten { work, request: Retained::of(&request) }))
+            }
+            answer => answer,
+        }
+    }
+
+    fn route(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        let (path, method) = (request.head.path(), request.head.method());
+        let found = self.router.find(&path);
+        if let Some(place) = found {
+            let routes = &mut self.resources[place];
+            if let Some(route) = routes.iter_mut().find(|route| route.methods.has(method)) {
+                self.last = route.name;
+                return route.caller.call(request, out);
+            }
+        }
+        // A page for some methods may stand in front of a file for the others.
+        self.last = "files";
+        if let Some(files) = &mut self.files
+            && (found.is_none() || method.is_safe())
+            && let Some(answer) = files.respond(&path, request, &self.bench.clock, out)
+        {
+            return answer;
+        }
+        let response = match found {
+            Some(place) => {
+                let routes = self.resources[place].iter();
+                let allowed = routes.map(|route| route.methods).reduce(Methods::or);
+                Response::allowing(method, allowed.unwrap_or(Methods::GET))
+            }
+            None if path == "*" && method == Method::Options => {
+                Response::status(Status::NO_CONTENT).with_field("Allow", "GET, HEAD, OPTIONS")
+            }
+            None => Response::refusal(Status::NOT_FOUND, "There is nothing at this address."),
+        };
+        self.answer(request, response, out)
+    }
+
+    fn answer(&self, request: &Incoming<'_>, response: Response, out: &mut Outgoing<'_>) -> Answer {
+        let clock: &Clock = &self.bench.clock;
+        response.answer(Asked::by(request), clock, &self.house.look, out)
     }
 }

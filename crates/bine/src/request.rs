@@ -1,13 +1,14 @@
 //! Decides what a handler can ask of the whole request, and how it takes a body.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
 use bine_pipeline::{self as pipeline, Peer, Retained, Who};
 
-use crate::arguments::{Argument, Arguments, Rejection};
+use crate::arguments::{Argument, Arguments, Needs, Rejection};
 
-/// The most body bytes that [`Body`] takes, and that a page that may block is given.
+/// The most body bytes that [`Body`] takes, and forms and JSON with it.
 pub(crate) const MOST_BODY: u64 = 1 << 20;
 
 /// The whole request, as an argument of a handler.
@@ -20,6 +21,16 @@ impl Request {
     /// Its method.
     pub fn method(&self) -> Method {
         self.0.incoming().head.method()
+    }
+
+    /// The path, decoded.
+    pub fn path(&self) -> Cow<'_, str> {
+        self.0.incoming().head.path()
+    }
+
+    /// The host and port that the peer wants.
+    pub fn host(&self) -> Option<&str> {
+        self.0.incoming().head.authority()
     }
 
     /// The target as the peer sent it: path and query, undecoded.
@@ -55,7 +66,6 @@ impl Request {
 
 impl Argument for Request {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
-        request.any_method = true;
         Ok(Self(Retained::of(request.incoming)))
     }
 }
@@ -75,11 +85,14 @@ impl Deref for Body {
 
 impl Argument for Body {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
-        request.any_method = true;
         match request.incoming.body {
             pipeline::Body::None => Ok(Self::default()),
             pipeline::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
             pipeline::Body::Here(bytes) => Ok(Self(bytes.to_vec())),
         }
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.body(MOST_BODY);
     }
 }

@@ -1,57 +1,199 @@
 //! Decides how what a handler returns becomes a response.
 
 use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use bine_html::{Page, Writer};
-use bine_http::{Date, Exchange, Finished, Method, Reply, Status};
-use bine_pipeline::{Answer, Clock, Outgoing, log};
+use bine_http::{Date, Exchange, Finished, Head, Method, Reply, Status};
+use bine_pipeline::{Answer, Clock, FilePart, Incoming, Outgoing, log};
 
 use crate::arguments::Rejection;
+use crate::error::Error;
+use crate::look::{Failure, Look};
+use crate::methods::Methods;
 
-/// What a handler may return: a page, or a [`Response`].
+/// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no answer to a request",
+    note = "a page returns `impl Page`, a `Response`, `Json<T>`, or `Result<.., bine::Error>` with one of these"
+)]
 pub trait Respond {
     /// Writes the whole reply.
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished;
 }
 
+/// Whatever a handler returns. `Kind` keeps the ways apart for the compiler, which finds it by itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no answer to a request",
+    note = "a page returns `impl Page`, a `Response`, `Json<T>`, or `Result<.., bine::Error>` with one of these"
+)]
+pub trait Outcome<Kind> {
+    /// Writes the whole reply.
+    fn reply(self, to: &mut Replying<'_, '_>) -> Finished;
+}
+
+/// The kind of an [`Outcome`] that is an answer by itself.
+#[derive(Debug)]
+pub enum Sure {}
+
+/// The kind of an [`Outcome`] that may have failed.
+#[derive(Debug)]
+pub enum Fallible {}
+
+impl<R: Respond> Outcome<Sure> for R {
+    #[inline]
+    fn reply(self, to: &mut Replying<'_, '_>) -> Finished {
+        self.respond(to)
+    }
+}
+
+impl<R: Respond, E: Into<Error>> Outcome<Fallible> for Result<R, E> {
+    fn reply(self, to: &mut Replying<'_, '_>) -> Finished {
+        match self {
+            Ok(answer) => answer.respond(to),
+            Err(error) => {
+                let error = error.into();
+                to.refuse(error.code(), &error)
+            }
+        }
+    }
+}
+
 /// A reply to be written.
 pub struct Replying<'r, 'o> {
     out: &'r mut Outgoing<'o>,
-    exchange: Exchange,
+    asked: Asked<'r>,
     date: Date,
     /// A page longer than this leaves in chunks.
     chunk_at: usize,
+    look: &'r Look,
+    /// The file behind the head, if that is how it was answered.
+    pub(crate) file: Option<FilePart>,
+}
+
+/// What a reply must know of its request.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'r> {
+    pub(crate) exchange: Exchange,
+    taste: Taste<'r>,
+}
+
+/// How it is found out whether the peer reads HTML: only a failure wants to know.
+#[derive(Clone, Copy)]
+enum Taste<'r> {
+    Unread(Head<'r>),
+    Html(bool),
+}
+
+impl<'r> Asked<'r> {
+    pub(crate) const fn by(incoming: &Incoming<'r>) -> Self {
+        Self { exchange: incoming.exchange, taste: Taste::Unread(incoming.head) }
+    }
+
+    /// The same without the request, for an answer that comes later.
+    pub(crate) fn kept(self) -> Asked<'static> {
+        Asked { exchange: self.exchange, taste: Taste::Html(self.reads_html()) }
+    }
+
+    fn reads_html(self) -> bool {
+        match self.taste {
+            Taste::Html(html) => html,
+            // Whoever names the type reads it; a star alone, as curl sends it, names nothing.
+            Taste::Unread(head) => {
+                head.field_text("accept").is_some_and(|accept| accept.contains("text/html"))
+            }
+        }
+    }
 }
 
 impl<'r, 'o> Replying<'r, 'o> {
     pub(crate) fn new(
         out: &'r mut Outgoing<'o>,
-        exchange: Exchange,
+        asked: Asked<'r>,
         clock: &Clock,
         chunk_at: usize,
+        look: &'r Look,
     ) -> Self {
-        Self { out, exchange, date: clock.date(), chunk_at }
+        Self { out, asked, date: clock.date(), chunk_at, look, file: None }
+    }
+
+    /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
+    pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
+        if status.code() >= 500 {
+            let chain: Vec<String> = error.chain().collect();
+            let said = error.message().unwrap_or_default();
+            log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
+        }
+        self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
+    }
+
+    fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
+        let mut bytes = Vec::new();
+        let kind = if self.asked.reads_html() {
+            let failure = Failure { status: top.status, message, causes };
+            self.look.write_failure(&failure, &mut Writer::new(&mut bytes));
+            HTML
+        } else {
+            bytes.extend_from_slice(message.as_bytes());
+            for cause in causes {
+                bytes.extend_from_slice(b"\n  ");
+                bytes.extend_from_slice(cause.as_bytes());
+            }
+            bytes.push(b'\n');
+            TEXT
+        };
+        let mut reply = self.begin(top);
+        reply.constant(kind);
+        // The same address may answer both ways.
+        reply.constant("Vary: Accept\r\n");
+        reply.whole(&bytes);
+        Finished { close: !self.asked.exchange.keep_alive }
+    }
+
+    fn begin(&mut self, top: &Top) -> Reply<'_> {
+        let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
+        top.write_fields(&mut reply);
+        reply
     }
 }
 
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
+const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
 
 impl<P: Page> Respond for P {
     #[inline]
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        write_page(self, &Top::of(Status::OK), to)
+        write_page(self, &Top::of(Status::OK), &Above::default(), to)
     }
 }
 
-fn write_page<P: Page>(page: P, top: &Top, to: &mut Replying<'_, '_>) -> Finished {
+fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
+    let (look, chunk_at) = (to.look, to.chunk_at);
     let Outgoing { buffer, drain } = &mut *to.out;
-    let mut reply = Reply::begin(buffer, to.exchange, top.status, &to.date);
+    let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);
     top.write_fields(&mut reply);
     reply.constant(HTML);
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    page.write(&mut Writer::with_spill(buffer, to.chunk_at, &mut spill));
+    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill);
+    if above.is_bare {
+        page.write(&mut writer);
+    } else {
+        look.write(page, &above.title, &above.meta, &mut writer);
+    }
     body.finish(buffer)
+}
+
+/// What a page says to the layout around it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Above {
+    title: Cow<'static, str>,
+    meta: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// The page is whole by itself.
+    is_bare: bool,
 }
 
 /// What stands above the content: a status, and the fields that a program adds.
@@ -85,17 +227,25 @@ impl Top {
     }
 }
 
-/// A response that is no page: text, bytes, a redirect, a status.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A response that is no page: text, bytes, a file, a redirect, a status.
+#[derive(Clone, Debug)]
 pub struct Response {
     top: Top,
-    bytes: Cow<'static, [u8]>,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Bytes(Cow<'static, [u8]>),
+    File(FilePart),
+    /// Words for whoever is refused, on a page if that is what they read.
+    Refusal(Cow<'static, str>),
 }
 
 impl Response {
     /// An empty response.
     pub const fn status(status: Status) -> Self {
-        Self { top: Top::of(status), bytes: Cow::Borrowed(b"") }
+        Self { top: Top::of(status), content: Content::Bytes(Cow::Borrowed(b"")) }
     }
 
     /// Plain text.
@@ -113,12 +263,50 @@ impl Response {
         bytes: impl Into<Cow<'static, [u8]>>,
     ) -> Self {
         let top = Top::of(Status::OK).with_field("Content-Type", media_type);
-        Self { top, bytes: bytes.into() }
+        Self { top, content: Content::Bytes(bytes.into()) }
+    }
+
+    /// A file from anywhere on the disk; its name tells its media type. Opening blocks: a page that sends a file
+    /// is a plain `fn`, or calls this in [`blocking`](crate::blocking).
+    ///
+    /// # Errors
+    ///
+    /// There is no such file (404 by `?`), it is none, or it cannot be read.
+    pub fn file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = match opened {
+            Ok((metadata, file)) if metadata.is_file() => (metadata, file),
+            Ok(_) => return Err(Error::not_found("this is no file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::not_found("there is no such file"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let name = path.to_string_lossy();
+        let part = FilePart { file: Arc::new(file.into()), offset: 0, length: metadata.len() };
+        let top = Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
+        Ok(Self { top, content: Content::File(part) })
+    }
+
+    /// A failure in words for the user: the program's page of errors for whoever reads pages, else text.
+    pub fn refusal(status: Status, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { top: Top::of(status), content: Content::Refusal(message.into()) }
     }
 
     /// Sends the peer to `location`, to be fetched by GET (303).
     pub fn see_other(location: impl Into<Cow<'static, str>>) -> Self {
         Self::status(Status::SEE_OTHER).with_field("Location", location)
+    }
+
+    /// Says that the address is another one for good (308): the peer asks there, by the same method.
+    pub fn moved(location: impl Into<Cow<'static, str>>) -> Self {
+        Self::status(Status::PERMANENT_REDIRECT).with_field("Location", location)
+    }
+
+    /// Sends the peer to `location` for this time (307), by the same method.
+    pub fn elsewhere(location: impl Into<Cow<'static, str>>) -> Self {
+        Self::status(Status::TEMPORARY_REDIRECT).with_field("Location", location)
     }
 
     /// The same with another status.
@@ -138,21 +326,22 @@ impl Response {
         Self { top: self.top.with_field(name, value), ..self }
     }
 
-    /// What a page or an asset that is only to be read says to any `method` but GET and HEAD: the
-    /// same as a file.
-    pub(crate) fn only_read(method: Method) -> Self {
+    /// What an address says to a method that none of its pages answers, and to OPTIONS.
+    pub(crate) fn allowing(method: Method, allowed: Methods) -> Self {
         let response = match method {
             Method::Options => Self::status(Status::NO_CONTENT),
-            _ => Self::text("this address is only to be read\n")
-                .with_status(Status::METHOD_NOT_ALLOWED),
+            _ => Self::refusal(
+                Status::METHOD_NOT_ALLOWED,
+                format!("{} is not what this address answers.", method.as_str()),
+            ),
         };
-        response.with_field("Allow", "GET, HEAD")
+        response.with_field("Allow", allowed.to_string())
     }
 
     pub(crate) fn of_rejection(rejection: &Rejection) -> Self {
         match rejection {
             Rejection::Bad { name, reason } => {
-                Self::text(format!("`{name}` {reason}\n")).with_status(Status::BAD_REQUEST)
+                Self::refusal(Status::BAD_REQUEST, format!("`{name}` {reason}"))
             }
             // A body that was collected and is still asked for is a handler's mistake.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
@@ -162,21 +351,41 @@ impl Response {
     /// Writes it as the whole answer.
     pub(crate) fn answer(
         self,
-        exchange: Exchange,
+        asked: Asked<'_>,
         clock: &Clock,
+        look: &Look,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        let mut to = Replying::new(out, exchange, clock, usize::MAX);
-        Answer::Written { close: self.respond(&mut to).close }
+        Replying::new(out, asked, clock, usize::MAX, look).answer(self)
+    }
+}
+
+impl Replying<'_, '_> {
+    /// Writes what a handler returned; says it as the pipeline wants to hear it.
+    pub(crate) fn answer<K>(mut self, outcome: impl Outcome<K>) -> Answer {
+        let Finished { close } = outcome.reply(&mut self);
+        match self.file {
+            // Behind a file the connection closes only if its peer wants it.
+            Some(part) => Answer::File(part),
+            None => Answer::Written { close },
+        }
     }
 }
 
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        let mut reply = Reply::begin(to.out.buffer, to.exchange, self.top.status, &to.date);
-        self.top.write_fields(&mut reply);
-        reply.whole(&self.bytes);
-        Finished { close: !to.exchange.keep_alive }
+        let exchange = to.asked.exchange;
+        match self.content {
+            Content::Bytes(bytes) => to.begin(&self.top).whole(&bytes),
+            Content::File(part) => {
+                to.begin(&self.top).length(part.length);
+                if exchange.method != Method::Head {
+                    to.file = Some(part);
+                }
+            }
+            Content::Refusal(message) => return to.tell(&self.top, &message, &[]),
+        }
+        Finished { close: !exchange.keep_alive }
     }
 }
 
@@ -190,9 +399,14 @@ impl Respond for Response {
 /// }
 /// ```
 pub trait Dress: Page {
+    /// The page in its dress, with nothing of its own yet.
+    fn dressed(self) -> Dressed<Self> {
+        Dressed { page: self, top: Top::of(Status::OK), above: Above::default() }
+    }
+
     /// The page with another status than 200.
     fn with_status(self, status: Status) -> Dressed<Self> {
-        Dressed { page: self, top: Top::of(status) }
+        self.dressed().with_status(status)
     }
 
     /// The page with a field.
@@ -201,20 +415,40 @@ pub trait Dress: Page {
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
     ) -> Dressed<Self> {
-        Dressed { page: self, top: Top::of(Status::OK).with_field(name, value) }
+        self.dressed().with_field(name, value)
+    }
+
+    /// The page with a title, for the layout.
+    fn with_title(self, title: impl Into<Cow<'static, str>>) -> Dressed<Self> {
+        self.dressed().with_title(title)
+    }
+
+    /// The page with a name and a content for a `<meta>` of the layout.
+    fn with_meta(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        content: impl Into<Cow<'static, str>>,
+    ) -> Dressed<Self> {
+        self.dressed().with_meta(name, content)
+    }
+
+    /// The page as it is, whole by itself.
+    fn without_layout(self) -> Dressed<Self> {
+        self.dressed().without_layout()
     }
 }
 
 impl<P: Page> Dress for P {}
 
-/// A page with a status and fields of its own.
+/// A page with a status, fields and a title of its own.
 #[derive(Debug)]
 pub struct Dressed<P> {
     page: P,
     top: Top,
+    above: Above,
 }
 
-impl<P: Page> Dressed<P> {
+impl<P> Dressed<P> {
     /// The same with another status.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
@@ -231,10 +465,35 @@ impl<P: Page> Dressed<P> {
     ) -> Self {
         Self { top: self.top.with_field(name, value), ..self }
     }
+
+    /// The same with another title.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<Cow<'static, str>>) -> Self {
+        self.above.title = title.into();
+        self
+    }
+
+    /// The same with one more `<meta>`.
+    #[must_use]
+    pub fn with_meta(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        content: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.above.meta.push((name.into(), content.into()));
+        self
+    }
+
+    /// The same without the layout.
+    #[must_use]
+    pub const fn without_layout(mut self) -> Self {
+        self.above.is_bare = true;
+        self
+    }
 }
 
 impl<P: Page> Respond for Dressed<P> {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        write_page(self.page, &self.top, to)
+        write_page(self.page, &self.top, &self.above, to)
     }
 }

@@ -1,18 +1,20 @@
 //! Decides how a handler is called: async ones in place on their loop, plain ones on a worker.
 
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bine_http::{Exchange, Method};
 use bine_pipeline::{
     self as pipeline, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
 };
 
-use crate::arguments::{Arguments, Rejection};
-use crate::request::MOST_BODY;
-use crate::respond::{Replying, Respond, Response};
+use crate::arguments::{Arguments, Needs, Rejection, States};
+use crate::look::Look;
+use crate::methods::Methods;
+use crate::pattern::Pattern;
+use crate::respond::{Asked, Outcome, Replying, Response};
 
 /// What `#[page]` makes of a function.
 pub trait Endpoint {
@@ -20,17 +22,34 @@ pub trait Endpoint {
     fn route(self) -> Route;
 }
 
-/// A path and what answers there.
+/// A path, methods, and what answers there.
 pub struct Route {
+    pub(crate) methods: Methods,
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
+    pub(crate) needs: Needs,
     pub(crate) caller: Arc<dyn Caller>,
+}
+
+/// What all routes of a program share.
+pub(crate) struct House {
+    pub(crate) states: States,
+    pub(crate) look: Look,
+}
+
+/// Where a route is in its program.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) house: Arc<House>,
+    pub(crate) pattern: Arc<Pattern>,
+    /// The most bytes of a body that the handler takes.
+    pub(crate) body: u64,
 }
 
 /// What all threads share of a route.
 pub(crate) trait Caller: Send + Sync {
     /// What one thread keeps of it.
-    fn local(&self, bench: &Bench) -> Box<dyn LocalCaller>;
+    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller>;
 }
 
 /// One thread's part of a route, which needs no lock.
@@ -40,85 +59,126 @@ pub(crate) trait LocalCaller {
 
 impl Route {
     /// A route whose handler is async.
-    pub fn future<C, F>(path: &'static str, name: &'static str, call: C) -> Self
+    pub fn future<C, F, K>(
+        methods: Methods,
+        path: &'static str,
+        name: &'static str,
+        call: C,
+    ) -> Self
     where
         C: Fn(&mut Arguments<'_>) -> Result<F, Rejection> + Send + Sync + 'static,
-        F: Future<Output: Respond> + 'static,
+        F: Future<Output: Outcome<K>> + 'static,
+        K: 'static,
     {
-        Self { path, name, caller: Arc::new(Async(Arc::new(call))) }
+        let caller = Arc::new(Async { call: Arc::new(call), kind: PhantomData });
+        Self { methods, path, name, needs: Needs::default(), caller }
     }
 
     /// A route whose handler may block.
-    pub fn blocking<C, R>(path: &'static str, name: &'static str, call: C) -> Self
+    pub fn blocking<C, R, K>(
+        methods: Methods,
+        path: &'static str,
+        name: &'static str,
+        call: C,
+    ) -> Self
     where
         C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync + 'static,
-        R: Respond,
+        R: Outcome<K> + 'static,
+        K: 'static,
     {
-        Self { path, name, caller: Arc::new(Blocking(Arc::new(Plain { name, call }))) }
+        let caller = Arc::new(Blocking { name, call: Arc::new(call), kind: PhantomData });
+        Self { methods, path, name, needs: Needs::default(), caller }
+    }
+
+    /// The same route with what its arguments need.
+    #[must_use]
+    pub fn needing(mut self, tell: &[fn(&mut Needs)]) -> Self {
+        for tell in tell {
+            tell(&mut self.needs);
+        }
+        self
     }
 }
 
-struct Async<C>(Arc<C>);
+struct Async<C, K> {
+    call: Arc<C>,
+    kind: PhantomData<fn() -> K>,
+}
 
-struct LocalAsync<C, F> {
+struct LocalAsync<C, F, K> {
     call: Arc<C>,
     /// Where a future lives while it is polled: a future must not move once it has been, and this
     /// box is used again by the next.
-    place: Option<Pin<Box<Option<F>>>>,
+    place_of_future: Option<Pin<Box<Option<F>>>>,
     bench: Bench,
+    place: Place,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<C, F> Caller for Async<C>
+impl<C, F, K> Caller for Async<C, K>
 where
     C: Fn(&mut Arguments<'_>) -> Result<F, Rejection> + Send + Sync + 'static,
-    F: Future<Output: Respond> + 'static,
+    F: Future<Output: Outcome<K>> + 'static,
+    K: 'static,
 {
-    fn local(&self, bench: &Bench) -> Box<dyn LocalCaller> {
-        Box::new(LocalAsync { call: Arc::clone(&self.0), place: None, bench: bench.clone() })
+    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+        Box::new(LocalAsync {
+            call: Arc::clone(&self.call),
+            place_of_future: None,
+            bench: bench.clone(),
+            place: place.clone(),
+            kind: self.kind,
+        })
     }
 }
 
-impl<C, F> LocalCaller for LocalAsync<C, F>
+impl<C, F, K> LocalCaller for LocalAsync<C, F, K>
 where
     C: Fn(&mut Arguments<'_>) -> Result<F, Rejection>,
-    F: Future<Output: Respond> + 'static,
+    F: Future<Output: Outcome<K>> + 'static,
+    K: 'static,
 {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        let clock = &*self.bench.clock;
-        let taken = take_arguments(incoming, &*self.call);
-        let future = match taken {
+        let (clock, look) = (&*self.bench.clock, &self.place.house.look);
+        let asked = Asked::by(incoming);
+        let future = match (self.call)(&mut self.place.arguments(incoming)) {
             Ok(future) => future,
-            Err(refusal) => return refusal.answer(incoming.exchange, clock, out),
+            Err(Rejection::NeedsBody { limit }) => {
+                return Answer::Collect { limit: limit.max(self.place.body) };
+            }
+            Err(rejection) => {
+                return Response::of_rejection(&rejection).answer(asked, clock, look, out);
+            }
         };
-        let mut place = self.place.take().unwrap_or_else(|| Box::pin(None));
+        let mut place = self.place_of_future.take().unwrap_or_else(|| Box::pin(None));
         place.set(Some(future));
         // Polled once in place, with nobody to wake: most handlers are ready at once. One that is
         // not becomes a task, which polls it again with a waker of its own.
         match poll_in(&mut place, &mut Context::from_waker(Waker::noop())) {
             Poll::Ready(value) => {
                 place.set(None);
-                self.place = Some(place);
-                let exchange = incoming.exchange;
-                let mut to = Replying::new(out, exchange, clock, self.bench.chunk_at);
-                Answer::Written { close: value.respond(&mut to).close }
+                self.place_of_future = Some(place);
+                Replying::new(out, asked, clock, self.bench.chunk_at, look).answer(value)
             }
             Poll::Pending => {
-                Answer::Later(finish_later(place, incoming.exchange, self.bench.clone()))
+                let house = Arc::clone(&self.place.house);
+                Answer::Later(finish_later(place, asked.kept(), self.bench.clone(), house))
             }
         }
     }
 }
 
-fn finish_later<F: Future<Output: Respond> + 'static>(
+fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
     mut place: Pin<Box<Option<F>>>,
-    exchange: Exchange,
+    asked: Asked<'static>,
     bench: Bench,
+    house: Arc<House>,
 ) -> LaterReply {
     Box::pin(async move {
         let value = poll_fn(|task| poll_in(&mut place, task)).await;
         let mut bytes = Vec::new();
-        let close = respond_into(value, exchange, &bench.clock, &mut bytes);
-        pipeline::Finished { bytes, file: None, close }
+        let Done { file, close } = reply_into(value, asked, &bench.clock, &house.look, &mut bytes);
+        pipeline::Finished { bytes, file, close }
     })
 }
 
@@ -130,49 +190,61 @@ fn poll_in<F: Future>(place: &mut Pin<Box<Option<F>>>, task: &mut Context<'_>) -
     }
 }
 
-struct Blocking<P>(Arc<P>);
-
-struct Plain<C> {
+struct Blocking<C, K> {
     name: &'static str,
-    call: C,
+    call: Arc<C>,
+    kind: PhantomData<fn() -> K>,
 }
 
-struct LocalBlocking(Arc<dyn Work>);
+struct Plain<C, K> {
+    name: &'static str,
+    call: Arc<C>,
+    place: Place,
+    kind: PhantomData<fn() -> K>,
+}
 
-impl<C, R> Caller for Blocking<Plain<C>>
+struct LocalBlocking {
+    work: Arc<dyn Work>,
+    body: u64,
+}
+
+impl<C, R, K> Caller for Blocking<C, K>
 where
     C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync + 'static,
-    R: Respond,
+    R: Outcome<K> + 'static,
+    K: 'static,
 {
-    fn local(&self, _bench: &Bench) -> Box<dyn LocalCaller> {
-        Box::new(LocalBlocking(Arc::clone(&self.0) as Arc<dyn Work>))
+    fn local(&self, _bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+        let (name, call, kind) = (self.name, Arc::clone(&self.call), self.kind);
+        let work = Arc::new(Plain { name, call, place: place.clone(), kind });
+        Box::new(LocalBlocking { work, body: place.body })
     }
 }
 
 impl LocalCaller for LocalBlocking {
     fn call(&mut self, incoming: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
         match incoming.body {
-            // It cannot be asked for once the worker runs.
-            pipeline::Body::Coming => Answer::Collect { limit: MOST_BODY },
-            pipeline::Body::None | pipeline::Body::Here(_) => Answer::Work(Arc::clone(&self.0)),
+            // It cannot be asked for once the worker runs, and a handler that takes none is not kept waiting.
+            pipeline::Body::Coming if self.body > 0 => Answer::Collect { limit: self.body },
+            _ => Answer::Work(Arc::clone(&self.work)),
         }
     }
 }
 
-impl<C, R> Work for Plain<C>
+impl<C, R, K> Work for Plain<C, K>
 where
     C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync,
-    R: Respond,
+    R: Outcome<K>,
 {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
         let incoming = request.incoming();
-        let close = match take_arguments(&incoming, &self.call) {
-            Ok(value) => respond_into(value, incoming.exchange, clock, out),
-            Err(refusal) => {
-                respond_into(refusal.response(incoming.exchange), incoming.exchange, clock, out)
+        let (asked, look) = (Asked::by(&incoming), &self.place.house.look);
+        match (self.call)(&mut self.place.arguments(&incoming)) {
+            Ok(value) => reply_into(value, asked, clock, look, out),
+            Err(rejection) => {
+                reply_into(Response::of_rejection(&rejection), asked, clock, look, out)
             }
-        };
-        Done { file: None, close }
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -180,49 +252,23 @@ where
     }
 }
 
-/// Why a handler was not called.
-enum Refusal {
-    Rejected(Rejection),
-    Method,
-}
-
-fn take_arguments<T>(
-    incoming: &Incoming<'_>,
-    call: impl FnOnce(&mut Arguments<'_>) -> Result<T, Rejection>,
-) -> Result<T, Refusal> {
-    let mut arguments = Arguments { incoming, any_method: false };
-    let taken = call(&mut arguments);
-    let reads = matches!(incoming.head.method(), Method::Get | Method::Head);
-    if !reads && !arguments.any_method {
-        return Err(Refusal::Method);
-    }
-    taken.map_err(Refusal::Rejected)
-}
-
-impl Refusal {
-    fn answer(self, exchange: Exchange, clock: &Clock, out: &mut Outgoing<'_>) -> Answer {
-        match self {
-            Self::Rejected(Rejection::NeedsBody { limit }) => Answer::Collect { limit },
-            other => other.response(exchange).answer(exchange, clock, out),
-        }
-    }
-
-    fn response(self, exchange: Exchange) -> Response {
-        match self {
-            Self::Rejected(rejection) => Response::of_rejection(&rejection),
-            Self::Method => Response::only_read(exchange.method),
-        }
+impl Place {
+    fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
+        Arguments { incoming, pattern: &self.pattern, states: &self.house.states }
     }
 }
 
-/// Writes `value` whole into `bytes`; says whether the connection must close.
-fn respond_into(
-    value: impl Respond,
-    exchange: Exchange,
+/// Writes `value` whole into `bytes`, up to the file behind it.
+fn reply_into<K>(
+    value: impl Outcome<K>,
+    asked: Asked<'_>,
     clock: &Clock,
+    look: &Look,
     bytes: &mut Vec<u8>,
-) -> bool {
+) -> Done {
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: bytes, drain: &mut keep };
-    value.respond(&mut Replying::new(&mut out, exchange, clock, usize::MAX)).close
+    let mut to = Replying::new(&mut out, asked, clock, usize::MAX, look);
+    let close = value.reply(&mut to).close;
+    Done { file: to.file.take(), close }
 }

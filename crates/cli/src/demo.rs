@@ -35,7 +35,7 @@ async fn hello(name: Query<Option<Text>>) -> impl Page {
 }
 
 /// Gives a body back as text. Whoever only looks is told how to send one.
-#[page("/echo")]
+#[page(GET | POST "/echo")]
 async fn echo(request: Request, body: Body) -> impl Respond {
     if matches!(request.method(), Method::Get | Method::Head) {
         let host = request.field("Host").unwrap_or("localhost");

@@ -15,4 +15,5 @@ mod root;
 mod small;
 
 pub use files::Files;
+pub use media::media_type;
 pub use root::Root;

@@ -88,6 +88,12 @@ types! {
     "model/gltf-binary": "glb";
 }
 
+/// The media type of a file of this name, as a Content-Type field says it.
+pub fn media_type(name: &str) -> &'static str {
+    let line = line(name);
+    &line["Content-Type: ".len()..line.len() - "\r\n".len()]
+}
+
 /// The Content-Type line for a file of this name. Asked once for each file that is read, so a walk will do.
 pub(crate) fn line(name: &str) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);

@@ -8,12 +8,16 @@ use crate::token::{Delimiter, Token};
 /// Expands `#[page(arguments)]` above `item`.
 pub(crate) fn page(arguments: &[Token], item: &[Token]) -> Expansion {
     let mut faults = Vec::new();
+    let (methods, arguments) = read_methods(arguments, &mut faults);
     let (path, krate) = read_arguments(arguments, &mut faults);
     let Some(function) = read_function(item, &mut faults) else {
         return Expansion { faults, ..Expansion::default() };
     };
+    if let Some(path) = path.filter(|_| faults.is_empty()) {
+        check_parameters(path, &function, &mut faults);
+    }
     let mut emitter = Emitter { expansion: Expansion::default(), krate };
-    emitter.endpoint(&function, path.filter(|_| faults.is_empty()));
+    emitter.endpoint(&function, path.filter(|_| faults.is_empty()).map(|path| (methods, path)));
     Expansion { faults, ..emitter.expansion }
 }
 
@@ -33,6 +37,76 @@ struct Function<'t> {
 struct Argument<'t> {
     name: String,
     kind: &'t [Token],
+}
+
+/// Methods a page may be for; HEAD comes with GET.
+const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "QUERY", "OPTIONS"];
+
+/// `POST`, `GET | POST` or `*` before the path; nothing is GET. What follows is left.
+fn read_methods<'t>(
+    arguments: &'t [Token],
+    faults: &mut Vec<Fault>,
+) -> (Vec<&'static str>, &'t [Token]) {
+    if let [star, rest @ ..] = arguments
+        && star.is("*")
+    {
+        return (vec!["ALL"], rest);
+    }
+    let mut methods = Vec::new();
+    let mut rest = arguments;
+    while let [word, after @ ..] = rest
+        && word.is_word()
+        && word.text.bytes().all(|byte| byte.is_ascii_uppercase())
+    {
+        match METHODS.iter().find(|method| word.is(method)) {
+            Some(method) => methods.push(*method),
+            None => faults.push(Fault::new(
+                word,
+                format!(
+                    "there is no page for {}: one of {}, or `*`",
+                    word.text,
+                    METHODS.join(", ")
+                ),
+            )),
+        }
+        rest = match after {
+            [bar, after @ ..] if bar.is("|") => after,
+            after => after,
+        };
+    }
+    if methods.is_empty() {
+        methods.push("GET");
+    }
+    (methods, rest)
+}
+
+/// Each `{name}` of a path is an argument of the function, and each argument from the path is in it.
+fn check_parameters(path: &Token, function: &Function<'_>, faults: &mut Vec<Fault>) {
+    let Some(Ok(text)) = literal::string(path) else { return };
+    let mut parameters = Vec::new();
+    for segment in text.split('/').filter(|segment| segment.contains(['{', '}'])) {
+        let inner = segment.strip_prefix('{').and_then(|segment| segment.strip_suffix('}'));
+        let name = inner.map(|inner| inner.strip_suffix("..").unwrap_or(inner)).unwrap_or_default();
+        if name.is_empty() || name.contains(['{', '}', '.']) {
+            let message = format!(
+                "`{segment}` is no parameter: `{{name}}` takes a whole segment, `{{name..}}` all that is left"
+            );
+            faults.push(Fault::new(path, message));
+            return;
+        }
+        if !function.arguments.iter().any(|argument| argument.name == name) {
+            let message = format!("no argument takes `{{{name}}}`: add `{name}: Path<Text>`");
+            faults.push(Fault::new(path, message));
+        }
+        parameters.push(name.to_owned());
+    }
+    for argument in &function.arguments {
+        let is_path = argument.kind.first().filter(|word| word.is("Path"));
+        if let Some(word) = is_path.filter(|_| !parameters.contains(&argument.name)) {
+            let message = format!("the path has no `{{{}}}` for this", argument.name);
+            faults.push(Fault::new(word, message));
+        }
+    }
 }
 
 /// `"/path"`, then perhaps `crate = path`.
@@ -222,7 +296,7 @@ struct Emitter<'t> {
 
 impl Emitter<'_> {
     /// Without a path there were faults: then the value is there, for those who name it, and does nothing.
-    fn endpoint(&mut self, function: &Function<'_>, path: Option<&Token>) {
+    fn endpoint(&mut self, function: &Function<'_>, place: Option<(Vec<&'static str>, &Token)>) {
         self.expansion.run(&function.shared_attributes);
         self.code("#[allow(non_camel_case_types)] #[derive(Clone, Copy)]");
         self.expansion.run(function.visibility);
@@ -236,20 +310,31 @@ impl Emitter<'_> {
         self.expansion.run(std::slice::from_ref(function.name));
         self.code("{ fn route(self) ->");
         self.private("Route {");
-        match path {
-            Some(path) => self.route(function, path),
+        match place {
+            Some((methods, path)) => self.route(function, &methods, path),
             None => self.code("::core::unreachable!()"),
         }
         self.code("} }");
     }
 
-    fn route(&mut self, function: &Function<'_>, path: &Token) {
+    fn route(&mut self, function: &Function<'_>, methods: &[&'static str], path: &Token) {
         // `async` says where the function runs, awaits or not; and arguments are always given away.
         self.code("#[allow(clippy::unused_async, clippy::needless_pass_by_value)]");
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
         self.private("Route::");
         self.code(if function.is_async { "future(" } else { "blocking(" });
+        for (place, method) in methods.iter().enumerate() {
+            if place > 0 {
+                self.code(".or(");
+            }
+            self.private("Methods::");
+            self.code(method);
+            if place > 0 {
+                self.code(")");
+            }
+        }
+        self.code(", ");
         self.expansion.run(std::slice::from_ref(path));
         let name = function.name.text.trim_start_matches("r#");
         self.code(", ::core::concat!(::core::module_path!(), ");
@@ -267,6 +352,17 @@ impl Emitter<'_> {
             self.code(")?, ");
         }
         self.code(")) })");
+        if function.arguments.is_empty() {
+            return;
+        }
+        self.code(".needing(&[");
+        for argument in &function.arguments {
+            self.code("<");
+            self.expansion.run(argument.kind);
+            self.code("as");
+            self.private("Argument>::needs, ");
+        }
+        self.code("])");
     }
 
     /// Names something of the front door that only macros use.
@@ -335,12 +431,14 @@ mod tests {
                  fn route(self) -> ::bine::__private::Route {
                      #[allow(clippy::unused_async, clippy::needless_pass_by_value)] #[inline]
                      async fn hello(Query(name): Query<Text>, r#type: Map<A, B>) -> impl Page { body }
-                     ::bine::__private::Route::future(
+                     ::bine::__private::Route::future(::bine::__private::Methods::GET,
                          \"/hello\", ::core::concat!(::core::module_path!(), \"::hello\"),
                          |request: &mut ::bine::__private::Arguments<'_>| { ::core::result::Result::Ok(hello(
                              <Query<Text> as ::bine::__private::Argument>::take(request, \"name\")?,
                              <Map<A, B> as ::bine::__private::Argument>::take(request, \"type\")?,
-                         )) })
+                         )) }).needing(&[
+                             <Query<Text> as ::bine::__private::Argument>::needs,
+                             <Map<A, B> as ::bine::__private::Argument>::needs, ])
                  } }",
         );
     }
@@ -348,17 +446,17 @@ mod tests {
     #[test]
     fn a_plain_function_becomes_a_blocking_route() {
         check(
-            "(\"/\", crate = crate) #[cfg(unix)] pub(crate) fn front(mut a: fn(u8) -> u8) {}",
+            "(POST | PUT \"/\", crate = crate) #[cfg(unix)] pub(crate) fn front(mut a: fn(u8) -> u8) {}",
             "#[cfg(unix)] #[allow(non_camel_case_types)] #[derive(Clone, Copy)] pub(crate) struct front;
              #[cfg(unix)] impl crate::__private::Endpoint for front {
                  fn route(self) -> crate::__private::Route {
                      #[allow(clippy::unused_async, clippy::needless_pass_by_value)]
                      fn front(mut a: fn(u8) -> u8) {}
                      crate::__private::Route::blocking(
-                         \"/\", ::core::concat!(::core::module_path!(), \"::front\"),
+                         crate::__private::Methods::POST.or(crate::__private::Methods::PUT), \"/\", ::core::concat!(::core::module_path!(), \"::front\"),
                          |request: &mut crate::__private::Arguments<'_>| { ::core::result::Result::Ok(front(
                              <fn(u8) -> u8 as crate::__private::Argument>::take(request, \"a\")?,
-                         )) })
+                         )) }).needing(&[ <fn(u8) -> u8 as crate::__private::Argument>::needs, ])
                  } }",
         );
     }
@@ -378,6 +476,28 @@ mod tests {
         check_fault("(path) fn a() {}", "path: a page has a path: `#[page(\"/path\")]`");
         let (_, expansion) = expand("() fn a() {}");
         assert_eq!(expansion.faults[0].message, "a page has a path: `#[page(\"/path\")]`");
+    }
+
+    #[test]
+    fn a_method_is_one_that_is_known() {
+        check_fault(
+            "(GRAB \"/\") fn a() {}",
+            "GRAB: there is no page for GRAB: one of GET, HEAD, POST, PUT, DELETE, PATCH, QUERY, OPTIONS, or `*`",
+        );
+        let (sample, expansion) = expand("(* \"/\") fn a() {}");
+        assert!(sample.spell(&expansion).contains("Methods::ALL"));
+    }
+
+    #[test]
+    fn parameters_of_the_path_are_arguments_and_the_other_way_round() {
+        check_fault(
+            "(\"/a/{id}\") fn a() {}",
+            "\"/a/{id}\": no argument takes `{id}`: add `id: Path<Text>`",
+        );
+        check_fault("(\"/a\") fn a(id: Path<u8>) {}", "Path: the path has no `{id}` for this");
+        let message =
+            "`x{id}` is no parameter: `{name}` takes a whole segment, `{name..}` all that is left";
+        check_fault("(\"/x{id}\") fn a(id: Path<u8>) {}", &format!("\"/x{{id}}\": {message}"));
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn a_path_that_two_pages_claim_is_refused_with_both_names() {
     }
     let test = "app::a_path_that_two_pages_claim_is_refused_with_both_names";
     let output = Program::run(&mut program(test, &[])).output;
-    let told = "bine::app::hello and /hello are both at /hello; give one of them another path";
+    let told = "bine::app::hello and /hello are both at /hello; give one of them another path or other methods";
     assert!(output.contains(told), "{output}");
 }
 
@@ -145,17 +145,17 @@ async fn kinds(
     html!({text} {small} {sign} {ratio} {letter} {if *flag { yes } else { no }} {maybe})
 }
 
-#[page("/echo")]
+#[page(* "/echo")]
 async fn echo(body: Body) -> impl Respond {
     Response::bytes("application/octet-stream", body.0)
 }
 
-#[page("/echo/plain")]
+#[page(* "/echo/plain")]
 fn plain_echo(body: Body) -> impl Respond {
     Response::bytes("application/octet-stream", body.0)
 }
 
-#[page("/method")]
+#[page(* "/method")]
 async fn method(request: Request) -> impl Respond {
     Response::text(format!("{} {}", request.method().as_str(), request.target()))
 }

@@ -120,7 +120,7 @@ fn an_address_without_anything_is_a_404_and_the_connection_stays() {
         let mut peer = program.connect();
         for target in ["/", "/hell", "/hello/", "/HELLO", "/hello/plain/x", "/hello%20"] {
             let reply = peer.get(target);
-            let expected = (404, "there is nothing at this address\n");
+            let expected = (404, "There is nothing at this address.\n");
             assert_eq!((reply.status(), reply.text()), expected, "{target}");
         }
         expect_in_step(&mut peer);
@@ -148,14 +148,15 @@ fn a_page_is_only_read_and_says_so() {
                     "{method} {page} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
                 ));
                 let reply = peer.reply();
-                let expected = (405, Some("GET, HEAD"));
+                let expected = (405, Some("GET, HEAD, OPTIONS"));
                 assert_eq!((reply.status(), reply.field("Allow")), expected, "{method} {page}");
-                assert_eq!(reply.text(), "this address is only to be read\n", "{method} {page}");
+                let told = format!("{method} is not what this address answers.\n");
+                assert_eq!(reply.text(), told, "{page}");
             }
             // A question, which files answer as well.
             peer.send(format!("OPTIONS {page} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let reply = peer.reply();
-            let expected = (204, Some("GET, HEAD"), None);
+            let expected = (204, Some("GET, HEAD, OPTIONS"), None);
             let told = (reply.status(), reply.field("Allow"), reply.field("Content-Length"));
             assert_eq!(told, expected, "{page}");
         }

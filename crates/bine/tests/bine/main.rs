@@ -8,5 +8,6 @@ mod framing;
 mod harness;
 mod hello;
 mod macros;
+mod pages;
 mod scheduling;
 mod stop;

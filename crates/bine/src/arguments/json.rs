@@ -1,0 +1,84 @@
+//! Decides how JSON comes in and goes out.
+
+use std::ops::Deref;
+
+use bine_http::{Finished, Status};
+use bine_pipeline as pipeline;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Argument, Arguments, Needs, Rejection};
+use crate::request::MOST_BODY;
+use crate::respond::{Replying, Respond, Response};
+
+/// JSON: as an argument the request's body, as an answer the response's.
+///
+/// A body has at most a megabyte and 128 levels; one that does not fit the type is answered 400 with the line and
+/// column where it goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Json<T>(pub T);
+
+impl<T> Deref for Json<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: DeserializeOwned> Argument for Json<T> {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let bytes = match request.incoming.body {
+            pipeline::Body::None => {
+                return Err(Rejection::bad(name, "is missing: there is no body"));
+            }
+            pipeline::Body::Coming => return Err(Rejection::NeedsBody { limit: MOST_BODY }),
+            pipeline::Body::Here(bytes) => bytes,
+        };
+        let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
+        if !is_json(kind) {
+            // A form of another site can send text without asking, but not this type.
+            return Err(Rejection::bad(name, "must be sent as `Content-Type: application/json`"));
+        }
+        serde_json::from_slice(bytes)
+            .map(Self)
+            .map_err(|error| Rejection::bad(name, format!("is not the JSON expected: {error}")))
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.body(MOST_BODY);
+    }
+}
+
+/// `application/json`, or a type with the suffix of RFC 6839.
+fn is_json(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+impl<T: Serialize> Respond for Json<T> {
+    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+        match serde_json::to_vec(&self.0) {
+            Ok(bytes) => Response::bytes("application/json", bytes).respond(to),
+            Err(error) => {
+                let error = crate::Error::from(error);
+                to.refuse(Status::INTERNAL_SERVER_ERROR, &error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_json;
+
+    #[test]
+    fn json_is_told_by_its_type() {
+        for kind in ["application/json", "Application/JSON; charset=utf-8", "application/ld+json"] {
+            assert!(is_json(kind), "{kind}");
+        }
+        for kind in ["", "text/plain", "text/json", "application/jsonp", "x+json"] {
+            assert!(!is_json(kind), "{kind}");
+        }
+    }
+}

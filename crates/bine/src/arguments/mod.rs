@@ -1,0 +1,86 @@
+//! Decides what a handler's arguments are made of, and what a peer is told when one is wrong.
+
+mod form;
+mod from_text;
+mod json;
+mod multipart;
+mod state;
+mod wrapped;
+
+use std::any::TypeId;
+
+use bine_pipeline::Incoming;
+
+use crate::pattern::Pattern;
+
+pub use form::{Form, Upload};
+pub use from_text::FromText;
+pub use json::Json;
+pub use state::State;
+pub(crate) use state::States;
+pub use wrapped::{Cookie, Header, Path, Query};
+
+/// A type that a handler may take as an argument.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an argument of a page",
+    note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
+            `Upload`, `Body` and `Request`, or a type with `impl Argument`"
+)]
+pub trait Argument: Sized {
+    /// Takes the argument called `name` out of a request.
+    ///
+    /// # Errors
+    ///
+    /// Why the request does not have it.
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection>;
+
+    /// Says what it must have whatever the request is; most need nothing.
+    fn needs(_needs: &mut Needs) {}
+}
+
+/// A request while its handler's arguments are taken out of it.
+pub struct Arguments<'a> {
+    pub(crate) incoming: &'a Incoming<'a>,
+    pub(crate) pattern: &'a Pattern,
+    pub(crate) states: &'a States,
+}
+
+/// What the arguments of a handler need before there is any request.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// The most bytes of a body that they take.
+    pub(crate) body: u64,
+    /// The types that the program must have as state, and their names.
+    pub(crate) states: Vec<(TypeId, &'static str)>,
+}
+
+impl Needs {
+    /// A body of up to `limit` bytes, collected before the handler runs.
+    pub fn body(&mut self, limit: u64) {
+        self.body = self.body.max(limit);
+    }
+}
+
+/// Why a request does not fit its handler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rejection {
+    /// An argument is missing or wrong: the peer is told which and why.
+    Bad {
+        /// The argument.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The body is not here yet. Ask again with up to `limit` bytes of it.
+    NeedsBody {
+        /// The most bytes this handler takes.
+        limit: u64,
+    },
+}
+
+impl Rejection {
+    /// Argument `name` is wrong for `reason`.
+    pub fn bad(name: &'static str, reason: impl Into<String>) -> Self {
+        Self::Bad { name, reason: reason.into() }
+    }
+}

@@ -1,0 +1,121 @@
+//! Decides where the arguments that are one text each come from: query, path, field, cookie.
+
+use std::fmt;
+use std::ops::Deref;
+
+use bine_html::{AttributeValue, Render, Writer};
+use bine_http::query;
+
+use super::{Argument, Arguments, FromText, Rejection};
+
+/// An argument from the query: `name: Query<Text>` takes `TLUG` from `/hello?name=TLUG`.
+///
+/// The argument's own name is the query's. `Query<Option<T>>` may be missing; any other must be
+/// there once at least, and the first one counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Query<T>(pub T);
+
+/// An argument from the path: in a page at `/forum/{id}`, `id: Path<u32>` takes the segment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Path<T>(pub T);
+
+/// An argument from a field of the request: `user_agent: Header<Text>` takes `User-Agent`.
+///
+/// `Header<Option<T>>` may be missing; of several fields of the name the first one counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Header<T>(pub T);
+
+/// An argument from a cookie of its name (RFC 6265). `Cookie<Option<T>>` may be missing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Cookie<T>(pub T);
+
+/// The argument's value from its text, or from there being none.
+pub(super) fn value<T: FromText>(
+    name: &'static str,
+    text: Option<&str>,
+    place: &str,
+) -> Result<T, Rejection> {
+    match text {
+        Some(text) => T::from_text(text).map_err(|reason| Rejection::bad(name, reason)),
+        None => {
+            T::missing().ok_or_else(|| Rejection::bad(name, format!("is missing from the {place}")))
+        }
+    }
+}
+
+impl<T: FromText> Argument for Query<T> {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let mut pairs = query::pairs(request.incoming.head.query().unwrap_or_default());
+        let Some((_, found)) = pairs.find(|(key, _)| key.is(name)) else {
+            return value(name, None, "query").map(Self);
+        };
+        let text = found.decode().map_err(|_| Rejection::bad(name, "is not encoded UTF-8 text"))?;
+        value(name, Some(&text), "query").map(Self)
+    }
+}
+
+impl<T: FromText> Argument for Path<T> {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let path = request.incoming.head.path();
+        value(name, request.pattern.find(&path, name), "path").map(Self)
+    }
+}
+
+impl<T: FromText> Argument for Header<T> {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let head = &request.incoming.head;
+        let field =
+            if name.contains('_') { head.field(&name.replace('_', "-")) } else { head.field(name) };
+        let text = field.map(str::from_utf8).transpose();
+        let text = text.map_err(|_| Rejection::bad(name, "is not UTF-8 text"))?;
+        value(name, text, "fields").map(Self)
+    }
+}
+
+impl<T: FromText> Argument for Cookie<T> {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let cookies = request.incoming.head.field_text("cookie").unwrap_or_default();
+        let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let found = pairs.find(|(key, _)| *key == name).map(|(_, value)| value);
+        let unquoted = found.map(|text| {
+            text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
+        });
+        value(name, unquoted, "cookies").map(Self)
+    }
+}
+
+/// A wrapper reads like what it wraps.
+macro_rules! reads_like_its_value {
+    ($($wrapper:ident),+) => {$(
+        impl<T> Deref for $wrapper<T> {
+            type Target = T;
+
+            fn deref(&self) -> &T {
+                &self.0
+            }
+        }
+
+        impl<T: fmt::Display> fmt::Display for $wrapper<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl<T: Render> Render for $wrapper<T> {
+            #[inline]
+            fn render(&self, writer: &mut Writer<'_>) {
+                self.0.render(writer);
+            }
+        }
+
+        impl<T: AttributeValue> AttributeValue for $wrapper<T> {
+            fn write_attribute(&self, opening: &'static str, writer: &mut Writer<'_>) {
+                self.0.write_attribute(opening, writer);
+            }
+        }
+    )+};
+}
+
+use super::form::Form;
+
+reads_like_its_value!(Query, Path, Header, Cookie, Form);

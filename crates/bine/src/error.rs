@@ -1,0 +1,85 @@
+//! Decides what a failed page tells its user, and what it tells the log.
+
+use std::error::Error as StandardError;
+use std::fmt;
+
+use bine_http::Status;
+
+/// Why a page could not be made. Every error of Rust becomes one by `?`.
+///
+/// An error of the program is answered 500; its words and its causes go to the log, and to the page only in
+/// development. An error that [`status`](Self::status) makes is for the user: its words are shown.
+///
+/// ```
+/// use bine::{Error, Page, Path, html};
+///
+/// async fn year(year: Path<String>) -> Result<impl Page, Error> {
+///     let year: u16 = year.parse()?;
+///     if year < 1900 {
+///         return Err(Error::not_found("the archive begins in 1900"));
+///     }
+///     Ok(html!(<h1>{year}</h1>))
+/// }
+/// ```
+pub struct Error {
+    status: Status,
+    /// For the user.
+    message: Option<String>,
+    source: Option<Box<dyn StandardError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error whose words are for the user.
+    pub fn status(status: Status, message: impl Into<String>) -> Self {
+        Self { status, message: Some(message.into()), source: None }
+    }
+
+    /// There is no such thing (404).
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::status(Status::NOT_FOUND, message)
+    }
+
+    /// The request makes no sense (400).
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::status(Status::BAD_REQUEST, message)
+    }
+
+    /// Whoever asks may not (403).
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::status(Status::FORBIDDEN, message)
+    }
+
+    /// The status of the answer.
+    pub const fn code(&self) -> Status {
+        self.status
+    }
+
+    /// What is for the user.
+    pub(crate) fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// The error and its causes, the nearest first. Empty if all there is to say is for the user.
+    pub(crate) fn chain(&self) -> impl Iterator<Item = String> {
+        let mut next: Option<&(dyn StandardError + 'static)> =
+            self.source.as_deref().map(|source| source as _);
+        std::iter::from_fn(move || {
+            let error = next?;
+            next = error.source();
+            Some(error.to_string())
+        })
+    }
+}
+
+impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self { status: Status::INTERNAL_SERVER_ERROR, message: None, source: Some(Box::new(error)) }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.status.code(), self.message.as_deref().unwrap_or_default())?;
+        self.chain().try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}

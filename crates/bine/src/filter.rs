@@ -1,0 +1,113 @@
+//! Decides what stands between a request and its route: filters, in the order in which the program names them.
+
+use std::sync::Arc;
+
+use bine_http::{Head, Method};
+use bine_pipeline::{Clock, Done, Incoming, Peer, Retained, Who, Work};
+
+use crate::respond::Response;
+
+/// A look at every request before its route is chosen.
+///
+/// It runs on the connection's own loop and must not block. A request with content is seen twice if its handler
+/// takes the content: when its head is there, and when all of it is.
+///
+/// ```
+/// use bine::{Filter, Flow, Response, Seen, Status};
+///
+/// /// Keeps what is not ready from everybody else.
+/// struct Curtain;
+///
+/// impl Filter for Curtain {
+///     fn filter(&self, request: &Seen<'_>) -> Flow {
+///         match request.path() {
+///             path if !path.starts_with("/next/") => Flow::Pass,
+///             _ if request.peer().is_local() => Flow::Pass,
+///             _ => Flow::Answer(Response::refusal(Status::NOT_FOUND, "Not yet.")),
+///         }
+///     }
+/// }
+/// ```
+pub trait Filter: Send + Sync + 'static {
+    /// Says how the request goes on.
+    fn filter(&self, request: &Seen<'_>) -> Flow;
+}
+
+/// How a request goes on behind a filter.
+#[derive(Debug)]
+pub enum Flow {
+    /// To the next filter, then to its route.
+    Pass,
+    /// The same, under another path and query, such as `/forum/7?page=2`. It stands in an address as it is: what
+    /// must be encoded is encoded.
+    Rewrite(String),
+    /// It is answered.
+    Answer(Response),
+}
+
+/// A request as a filter sees it.
+pub struct Seen<'a> {
+    pub(crate) incoming: &'a Incoming<'a>,
+    pub(crate) path: &'a str,
+}
+
+impl<'a> Seen<'a> {
+    /// The path, decoded.
+    pub const fn path(&self) -> &'a str {
+        self.path
+    }
+
+    /// The query as it was sent.
+    pub fn query(&self) -> Option<&'a str> {
+        self.incoming.head.query()
+    }
+
+    /// The method.
+    pub const fn method(&self) -> Method {
+        self.incoming.head.method()
+    }
+
+    /// The host and port that the peer wants.
+    pub fn host(&self) -> Option<&'a str> {
+        self.incoming.head.authority()
+    }
+
+    /// The first field called `name`, if it is UTF-8.
+    pub fn field(&self, name: &str) -> Option<&'a str> {
+        self.incoming.head.field_text(name)
+    }
+
+    /// Where it came from.
+    pub const fn peer(&self) -> Peer {
+        self.incoming.peer
+    }
+
+    /// Who asks.
+    pub const fn user(&self) -> &'a Who {
+        self.incoming.who
+    }
+}
+
+/// The head of a request under another target.
+pub(crate) fn rewritten(head: &Head<'_>, target: &str) -> Option<Vec<u8>> {
+    let behind = head.method().as_str().len() + 1;
+    let (method, rest) = head.raw().split_at(behind);
+    let rest = &rest[head.target().len()..];
+    Some([method, target.as_bytes(), rest].concat()).filter(|_| target.starts_with('/'))
+}
+
+/// A handler's work under the head that a filter has rewritten.
+pub(crate) struct Rewritten {
+    pub(crate) work: Arc<dyn Work>,
+    pub(crate) request: Retained,
+}
+
+impl Work for Rewritten {
+    fn run(&self, _request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+        self.work.run(&self.request, clock, out)
+    }
+
+    fn name(&self) -> &'static str {
+        self.work.name()
+    }
+}

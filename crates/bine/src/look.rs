@@ -1,0 +1,199 @@
+//! Decides what stands around a program's pages, and what a page of an error looks like.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use bine_html::{FillPage, Page, Writer};
+use bine_http::Status;
+
+use crate::error::Error;
+
+/// What all pages of a program share.
+#[derive(Clone, Default)]
+pub(crate) struct Look {
+    pub(crate) layout: Option<Arc<dyn Layout>>,
+    pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
+    /// Errors are shown with their causes.
+    pub(crate) is_in_development: bool,
+}
+
+/// The content of a page, for the layout that stands around it: `{content}` shows it.
+pub struct Content<'a> {
+    title: &'a str,
+    meta: &'a [(Cow<'static, str>, Cow<'static, str>)],
+    write: &'a mut dyn FnMut(&mut Writer<'_>),
+}
+
+impl<'a> Content<'a> {
+    pub(crate) const fn new(
+        title: &'a str,
+        meta: &'a [(Cow<'static, str>, Cow<'static, str>)],
+        write: &'a mut dyn FnMut(&mut Writer<'_>),
+    ) -> Self {
+        Self { title, meta, write }
+    }
+
+    /// What `with_title` said, or nothing.
+    pub const fn title(&self) -> &'a str {
+        self.title
+    }
+
+    /// What `with_meta` said: names and contents.
+    pub fn meta(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.meta.iter().map(|(name, content)| (&**name, &**content))
+    }
+}
+
+impl Page for Content<'_> {
+    fn write(self, writer: &mut Writer<'_>) {
+        (self.write)(writer);
+    }
+}
+
+impl fmt::Debug for Content<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Content").field("title", &self.title).finish_non_exhaustive()
+    }
+}
+
+/// A function that puts a page's content into a whole page.
+pub(crate) trait Layout: Send + Sync {
+    fn write(&self, content: Content<'_>, writer: &mut Writer<'_>);
+}
+
+/// A plain function from [`Content`] to a page, for any lifetime of the content.
+pub trait LayoutFunction<'a>: Send + Sync {
+    /// Writes the whole page.
+    fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>);
+}
+
+impl<'a, F, P> LayoutFunction<'a> for F
+where
+    F: Fn(Content<'a>) -> P + Send + Sync,
+    P: Page,
+{
+    fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>) {
+        self(content).write(writer);
+    }
+}
+
+pub(crate) struct ByFunction<F>(pub(crate) F);
+
+impl<F: for<'a> LayoutFunction<'a>> Layout for ByFunction<F> {
+    fn write(&self, content: Content<'_>, writer: &mut Writer<'_>) {
+        self.0.write_layout(content, writer);
+    }
+}
+
+/// What went wrong, for a page that tells it.
+#[derive(Debug)]
+pub struct Failure<'a> {
+    /// The status of the answer.
+    pub status: Status,
+    /// What the user may know.
+    pub message: &'a str,
+    /// The error and its causes; empty but in development.
+    pub causes: &'a [String],
+}
+
+/// A function that makes a page of a failure.
+pub(crate) trait ErrorLayout: Send + Sync {
+    fn write(&self, failure: &Failure<'_>, writer: &mut Writer<'_>);
+}
+
+/// A plain function from [`Failure`] to a page.
+pub trait ErrorFunction<'a>: Send + Sync {
+    /// Writes the content of the page.
+    fn write_error(&self, failure: &'a Failure<'a>, writer: &mut Writer<'_>);
+}
+
+impl<'a, F, P> ErrorFunction<'a> for F
+where
+    F: Fn(&'a Failure<'a>) -> P + Send + Sync,
+    P: Page,
+{
+    fn write_error(&self, failure: &'a Failure<'a>, writer: &mut Writer<'_>) {
+        self(failure).write(writer);
+    }
+}
+
+impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for ByFunction<F> {
+    fn write(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
+        self.0.write_error(failure, writer);
+    }
+}
+
+impl Look {
+    /// What the user may know of an error.
+    pub(crate) fn message(error: &Error) -> &str {
+        error.message().unwrap_or("Something went wrong here. It has been noted.")
+    }
+
+    /// The causes of an error, if they may be shown.
+    pub(crate) fn causes(&self, error: &Error) -> Vec<String> {
+        if self.is_in_development { error.chain().collect() } else { Vec::new() }
+    }
+
+    /// Writes a page, in its layout if there is one.
+    #[inline]
+    pub(crate) fn write<P: Page>(
+        &self,
+        page: P,
+        title: &str,
+        meta: &[(Cow<'static, str>, Cow<'static, str>)],
+        writer: &mut Writer<'_>,
+    ) {
+        let Some(layout) = &self.layout else {
+            return page.write(writer);
+        };
+        let mut page = Some(page);
+        let mut write = |writer: &mut Writer<'_>| {
+            // A layout shows its content once, since it is consumed by being shown.
+            if let Some(page) = page.take() {
+                page.write(writer);
+            }
+        };
+        layout.write(Content::new(title, meta, &mut write), writer);
+    }
+
+    /// Writes the whole page that tells of a failure.
+    pub(crate) fn write_failure(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
+        let content = bine_html::page(|writer: &mut Writer<'_>| match &self.error_page {
+            Some(page) => page.write(failure, writer),
+            None => plain_failure(failure).fill_hole(writer),
+        });
+        let title = failure.status.reason();
+        match &self.layout {
+            Some(_) => self.write(content, title, &[], writer),
+            None => document(title, content).fill_hole(writer),
+        }
+    }
+}
+
+fn plain_failure(failure: &Failure<'_>) -> impl Page {
+    let Failure { status, message, causes } = *failure;
+    crate::html! {
+        <h1>{status.reason()}</h1>
+        <p>{message}</p>
+        {if !causes.is_empty() {
+            <p>"In development only:"</p>
+            <ul>{for cause in causes { <li><code>{cause}</code></li> }}</ul>
+        }}
+    }
+}
+
+/// A whole page for a program without a layout.
+fn document(title: &str, content: impl Page) -> impl Page {
+    crate::html! {
+        <!DOCTYPE html>
+        <html lang="en">
+            <head>
+                <meta charset="utf-8">
+                <meta name="viewport" content="width=device-width, initial-scale=1">
+                <title>{title}</title>
+            </head>
+            <body>{content}</body>
+        </html>
+    }
+}

@@ -1,0 +1,51 @@
+//! Decides what a program needs to replace the step from request to response (document 000 section 2.2): for a
+//! filter that sees bytes, a proxy, a balancer.
+//!
+//! [`App::step`](crate::App::step) hands over the program's own [`Handler`] and takes another. Each thread asks the
+//! handler once for a [`Responder`], which answers the requests of that thread's connections.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use bine::App;
+//! use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Responder, Who};
+//!
+//! /// Counts what each thread answers, and leaves the answers to the program.
+//! struct Counting(Arc<dyn Handler>);
+//!
+//! struct Counter {
+//!     own: Box<dyn Responder>,
+//!     count: u64,
+//! }
+//!
+//! impl Handler for Counting {
+//!     fn local(&self, bench: Bench) -> Box<dyn Responder> {
+//!         Box::new(Counter { own: self.0.local(bench), count: 0 })
+//!     }
+//! }
+//!
+//! impl Responder for Counter {
+//!     fn admit(&mut self, head: &Head<'_>) -> Who {
+//!         self.own.admit(head)
+//!     }
+//!
+//!     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+//!         self.count += 1;
+//!         self.own.respond(request, out)
+//!     }
+//!
+//!     fn last(&self) -> &'static str {
+//!         self.own.last()
+//!     }
+//! }
+//!
+//! fn main() -> bine::Exit {
+//!     App::new().step(|own| Arc::new(Counting(own))).run()
+//! }
+//! ```
+
+pub use bine_http::{Head, Reply};
+pub use bine_pipeline::{
+    Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
+    Responder, Retained, Who, Work,
+};

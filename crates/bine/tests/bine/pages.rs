@@ -1,0 +1,441 @@
+//! Decides what a program can say about its pages: arguments from everywhere, errors, layout, filters, steps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Responder};
+use bine::{
+    App, Content, Cookie, Dress, Error, Exit, Failure, Filter, Flow, Form, Header, Json, Page,
+    Path, Query, Request, Respond, Response, Seen, State, Status, Text, Upload, Who, html, page,
+};
+
+use crate::app::{options, program};
+use crate::harness::{Peer, Program, SCHEDULERS};
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_pages_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    // `cargo test` builds for development; users are shown less.
+    let app = App::new().development(options.contains("--workers\n7")).state(Counter::default());
+    app.layout(layout)
+        .error_page(sorry)
+        .filter(Gate)
+        .filter(Short)
+        .step(|own| Arc::new(Marking(own)))
+        .page(forum)
+        .page(forum_post)
+        .page(forum_delete)
+        .page(file_below)
+        .page(fields)
+        .page(form)
+        .page(plain_form)
+        .page(upload)
+        .page(double)
+        .page(failing)
+        .page(failing_plain)
+        .page(counted)
+        .page(whole)
+        .page(own_source)
+        .run_with("Usage: pages", options.lines())
+}
+
+fn on_each_scheduler(check: impl Fn(&mut Peer)) {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler]);
+        check(&mut program.connect());
+    }
+}
+
+fn start(options: &[&str]) -> Program {
+    Program::start(&mut program("pages::the_program_with_pages_serves", options))
+}
+
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+fn layout(content: Content<'_>) -> impl Page {
+    let described: Vec<(String, String)> =
+        content.meta().map(|(name, content)| (name.to_owned(), content.to_owned())).collect();
+    html! {
+        <title>{content.title()}</title>
+        {for (name, content) in described { <meta name={name} content={content}> }}
+        <main>{content}</main>
+    }
+}
+
+fn sorry<'a>(failure: &'a Failure<'a>) -> impl Page + 'a {
+    html! {
+        <h1>{failure.status.code()}</h1>
+        <p>{failure.message}</p>
+        {for cause in failure.causes { <i>{cause}</i> }}
+    }
+}
+
+/// Lets nobody in at one path.
+struct Gate;
+
+impl Filter for Gate {
+    fn filter(&self, request: &Seen<'_>) -> Flow {
+        match request.path() {
+            "/closed" => Flow::Answer(Response::refusal(Status::FORBIDDEN, "Closed.")),
+            _ => Flow::Pass,
+        }
+    }
+}
+
+/// Knows short names of pages.
+struct Short;
+
+impl Filter for Short {
+    fn filter(&self, request: &Seen<'_>) -> Flow {
+        match request.path() {
+            "/f" => Flow::Rewrite("/forum/a%20b?page=3".to_owned()),
+            "/form-of-old" => Flow::Rewrite("/form/plain".to_owned()),
+            "/wrong" => Flow::Rewrite("no path".to_owned()),
+            _ => Flow::Pass,
+        }
+    }
+}
+
+/// Answers one path itself and leaves the others to the program.
+struct Marking(Arc<dyn Handler>);
+
+struct LocalMarking {
+    own: Box<dyn Responder>,
+    bench: Bench,
+}
+
+impl Handler for Marking {
+    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+        Box::new(LocalMarking { own: self.0.local(bench.clone()), bench })
+    }
+}
+
+impl Responder for LocalMarking {
+    fn admit(&mut self, head: &Head<'_>) -> Who {
+        self.own.admit(head)
+    }
+
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        if request.head.path() != "/stepped" {
+            return self.own.respond(request, out);
+        }
+        let date = self.bench.clock.date();
+        bine::step::Reply::begin(out.buffer, request.exchange, Status::OK, &date).whole(b"stepped");
+        Answer::Written { close: false }
+    }
+
+    fn last(&self) -> &'static str {
+        self.own.last()
+    }
+}
+
+#[page("/forum/{id}")]
+async fn forum(id: Path<Text>, page: Query<Option<u32>>) -> impl Respond {
+    html!({id} on page {page.0.unwrap_or(1)}).with_title("Forum").with_meta("robots", "noindex")
+}
+
+#[page(POST | PUT "/forum/{id}")]
+fn forum_post(id: Path<u32>, request: Request) -> Response {
+    Response::text(format!("{} {} to {}", request.method().as_str(), request.path(), *id))
+}
+
+#[page(DELETE "/forum/{id}")]
+async fn forum_delete(id: Path<u32>) -> Result<Response, Error> {
+    if *id == 0 { Err(Error::forbidden("Not this one.")) } else { Ok(Response::see_other("/")) }
+}
+
+#[page("/below/{path..}")]
+async fn file_below(path: Path<Text>) -> Response {
+    Response::text(path.to_string())
+}
+
+#[page("/fields")]
+async fn fields(
+    user_agent: Header<Text>,
+    x_depth: Header<Option<u8>>,
+    theme: Cookie<Option<Text>>,
+) -> Response {
+    Response::text(format!("{user_agent} {:?} {:?}", x_depth.0, theme.0))
+}
+
+#[page(POST "/form")]
+async fn form(author: Form<Text>, age: Form<Option<u8>>) -> Response {
+    Response::text(format!("{author} {:?}", age.0))
+}
+
+#[page(POST "/form/plain")]
+fn plain_form(author: Form<Text>) -> Response {
+    Response::text(format!("plain {author}"))
+}
+
+#[page(POST "/upload")]
+async fn upload(title: Form<Text>, file: Option<Upload>) -> Response {
+    let told = file
+        .map(|file| format!("{} {} {}", file.file_name(), file.media_type(), file.content().len()));
+    Response::text(format!("{title}: {told:?}"))
+}
+
+#[page(POST "/double")]
+async fn double(numbers: Json<Vec<i64>>) -> Json<Vec<i64>> {
+    Json(numbers.iter().map(|number| number * 2).collect())
+}
+
+#[page("/failing")]
+async fn failing(number: Query<Text>) -> Result<impl Page, Error> {
+    let number: u8 = number.parse()?;
+    if number == 0 {
+        return Err(Error::not_found("No such number."));
+    }
+    Ok(html!({ number }))
+}
+
+#[page("/failing/plain")]
+fn failing_plain(number: Query<Text>) -> Result<impl Page, std::num::ParseIntError> {
+    let number: u8 = number.parse()?;
+    Ok(html!({ number }))
+}
+
+#[page("/counted")]
+fn counted(counter: State<Counter>) -> impl Page {
+    let count = counter.0.fetch_add(1, Ordering::Relaxed) + 1;
+    html!({ count })
+}
+
+#[page("/whole")]
+async fn whole() -> impl Respond {
+    html!(<p>alone</p>).without_layout()
+}
+
+#[page("/source")]
+fn own_source() -> Result<Response, Error> {
+    Response::file(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs"))
+}
+
+/// Sends a body; the reply is still to be read.
+fn post<'p>(peer: &'p mut Peer, target: &str, kind: &str, body: &str) -> &'p mut Peer {
+    let length = body.len();
+    peer.send(format!(
+        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
+    ));
+    peer
+}
+
+const URLENCODED: &str = "application/x-www-form-urlencoded";
+
+#[test]
+fn a_path_has_typed_parameters() {
+    on_each_scheduler(|peer| {
+        assert!(peer.get("/forum/a%20b").text().ends_with("<main>a b on page 1</main>"));
+        assert!(peer.get("/forum/x?page=2").text().ends_with("<main>x on page 2</main>"));
+        assert_eq!(peer.get("/below/a/b.c").text(), "a/b.c");
+        assert_eq!(peer.get("/below/").status(), 404);
+        let reply = post(peer, "/forum/many", "text/plain", "").reply();
+        let told = "`id` must be a whole number that is not negative, not `many`\n";
+        assert_eq!((reply.status(), reply.text()), (400, told));
+    });
+}
+
+#[test]
+fn pages_of_one_path_share_its_methods() {
+    on_each_scheduler(|peer| {
+        assert_eq!(post(peer, "/forum/7", "text/plain", "").reply().text(), "POST /forum/7 to 7");
+        peer.send("PATCH /forum/7 HTTP/1.1\r\nHost: a\r\n\r\n");
+        let reply = peer.reply();
+        let allowed = Some("GET, HEAD, POST, PUT, DELETE, OPTIONS");
+        assert_eq!((reply.status(), reply.field("Allow")), (405, allowed));
+        peer.send("OPTIONS /forum/7 HTTP/1.1\r\nHost: a\r\n\r\n");
+        let reply = peer.reply();
+        assert_eq!((reply.status(), reply.field("Allow")), (204, allowed));
+    });
+}
+
+#[test]
+fn fields_and_cookies_are_arguments() {
+    on_each_scheduler(|peer| {
+        peer.send(
+            "GET /fields HTTP/1.1\r\nHost: a\r\nUser-Agent: me\r\nX-Depth: 3\r\nCookie: a=b; theme=\"dark\"\r\n\r\n",
+        );
+        assert_eq!(peer.reply().text(), "me Some(3) Some(\"dark\")");
+        peer.send("GET /fields HTTP/1.1\r\nHost: a\r\nUser-Agent: me\r\nX-Depth: deep\r\n\r\n");
+        let reply = peer.reply();
+        let told = "`x_depth` must be a whole number from 0 to 255, not `deep`\n";
+        assert_eq!((reply.status(), reply.text()), (400, told));
+        assert_eq!(peer.get("/fields").text(), "`user_agent` is missing from the fields\n");
+    });
+}
+
+#[test]
+fn a_form_comes_in_either_encoding() {
+    on_each_scheduler(|peer| {
+        assert_eq!(
+            post(peer, "/form", URLENCODED, "author=A%26+B&age=7").reply().text(),
+            "A& B Some(7)"
+        );
+        let parts =
+            "--xyz\r\nContent-Disposition: form-data; name=\"author\"\r\n\r\nA\r\nB\r\n--xyz--\r\n";
+        let kind = "multipart/form-data; boundary=xyz";
+        assert_eq!(post(peer, "/form", kind, parts).reply().text(), "A\r\nB None");
+        assert_eq!(post(peer, "/form/plain", URLENCODED, "author=x").reply().text(), "plain x");
+        for (kind, body, told) in [
+            (URLENCODED, "age=7", "`author` is missing from the form\n"),
+            (URLENCODED, "author=a&age=x", "`age` must be a whole number from 0 to 255, not `x`\n"),
+            ("text/plain", "author=a", "`author` is missing: the body is not a form\n"),
+            (
+                kind,
+                "nothing",
+                "`author` is not to be found: the form has no boundary in its body\n",
+            ),
+        ] {
+            let reply = post(peer, "/form", kind, body).reply();
+            assert_eq!((reply.status(), reply.text()), (400, told));
+        }
+    });
+}
+
+#[test]
+fn a_file_is_uploaded() {
+    on_each_scheduler(|peer| {
+        let parts = |file: &str| {
+            format!(
+                "--b\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nT\r\n--b\r\n\
+                 Content-Disposition: form-data; name=\"file\"; {file}\r\n--b--\r\n"
+            )
+        };
+        let kind = "multipart/form-data; boundary=b";
+        let file = parts("filename=\"../x y.txt\"\r\nContent-Type: text/plain\r\n\r\nabc\r\n\r\n");
+        assert_eq!(
+            post(peer, "/upload", kind, &file).reply().text(),
+            "T: Some(\"x y.txt text/plain 7\")"
+        );
+        let none = parts("filename=\"\"\r\nContent-Type: application/octet-stream\r\n\r\n");
+        assert_eq!(post(peer, "/upload", kind, &none).reply().text(), "T: None");
+    });
+}
+
+#[test]
+fn json_comes_in_and_goes_out() {
+    on_each_scheduler(|peer| {
+        let reply = post(peer, "/double", "application/json", "[1, 2]").reply();
+        assert_eq!(reply.field("Content-Type"), Some("application/json"));
+        assert_eq!(reply.text(), "[2,4]");
+        for (kind, body, told) in [
+            ("text/plain", "[1]", "must be sent as `Content-Type: application/json`"),
+            ("application/json", "[1, \"a\"]", "at line 1 column 7"),
+            ("application/json", "[[1]]", "invalid type: sequence"),
+            ("application/json", "[1", "EOF"),
+        ] {
+            let reply = post(peer, "/double", kind, body).reply();
+            assert_eq!(reply.status(), 400);
+            assert!(reply.text().contains(told), "{}", reply.text());
+        }
+    });
+}
+
+#[test]
+fn an_error_is_told_to_its_user_and_its_causes_to_the_log() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--scheduler", scheduler]);
+        let mut peer = program.connect();
+        let reply = peer.get("/failing?number=0");
+        assert_eq!((reply.status(), reply.text()), (404, "No such number.\n"));
+        for target in ["/failing?number=x", "/failing/plain?number=x"] {
+            let reply = peer.get(target);
+            let told = "Something went wrong here. It has been noted.\n";
+            assert_eq!((reply.status(), reply.text()), (500, told), "{target}");
+        }
+        assert!(peer.get("/failing?number=7").text().ends_with("<main>7</main>"));
+        let output = program.stop().output;
+        assert_eq!(
+            output.matches("answered 500: invalid digit found in string").count(),
+            2,
+            "{output}"
+        );
+        assert!(!output.contains("No such number"), "{output}");
+    }
+}
+
+#[test]
+fn in_development_a_page_tells_the_causes_of_its_error() {
+    let program = start(&["--workers", "7"]);
+    let reply = program.connect().get("/failing?number=x");
+    assert!(reply.text().ends_with("\n  invalid digit found in string\n"), "{}", reply.text());
+}
+
+#[test]
+fn who_reads_pages_is_told_on_a_page() {
+    on_each_scheduler(|peer| {
+        peer.send("GET /nowhere HTTP/1.1\r\nHost: a\r\nAccept: text/html,*/*;q=0.8\r\n\r\n");
+        let reply = peer.reply();
+        assert_eq!((reply.status(), reply.field("Vary")), (404, Some("Accept")));
+        assert_eq!(reply.field("Content-Type"), Some("text/html; charset=utf-8"));
+        let expected = "<title>Not Found</title><main><h1>404</h1><p>There is nothing at this address.</p></main>";
+        assert_eq!(reply.text(), expected);
+    });
+}
+
+#[test]
+fn a_layout_stands_around_pages_that_want_one() {
+    on_each_scheduler(|peer| {
+        let expected = "<title>Forum</title><meta name=\"robots\" content=\"noindex\" /><main>x on page 1</main>";
+        assert_eq!(peer.get("/forum/x").text(), expected);
+        assert_eq!(peer.get("/whole").text(), "<p>alone</p>");
+    });
+}
+
+#[test]
+fn filters_answer_rewrite_or_pass_on() {
+    on_each_scheduler(|peer| {
+        let reply = peer.get("/closed");
+        assert_eq!((reply.status(), reply.text()), (403, "Closed.\n"));
+        assert!(peer.get("/f").text().ends_with("<main>a b on page 3</main>"));
+        // To a worker, with a body.
+        assert_eq!(post(peer, "/form-of-old", URLENCODED, "author=x").reply().text(), "plain x");
+        assert_eq!(peer.get("/wrong").status(), 500);
+    });
+}
+
+#[test]
+fn a_program_replaces_the_step_from_request_to_response() {
+    on_each_scheduler(|peer| {
+        assert_eq!(peer.get("/stepped").text(), "stepped");
+        assert_eq!(peer.get("/whole").text(), "<p>alone</p>");
+    });
+}
+
+#[test]
+fn state_is_shared_by_all_threads() {
+    on_each_scheduler(|peer| {
+        for expected in 1..=5 {
+            let text = peer.get("/counted").text().to_owned();
+            assert!(text.ends_with(&format!("<main>{expected}</main>")), "{text}");
+        }
+    });
+}
+
+#[test]
+fn a_file_from_anywhere_is_an_answer() {
+    on_each_scheduler(|peer| {
+        let source = include_str!("../../src/lib.rs");
+        let reply = peer.get("/source");
+        assert_eq!((reply.status(), reply.text()), (200, source));
+        peer.send("HEAD /source HTTP/1.1\r\nHost: a\r\n\r\n");
+        let reply = peer.reply_to_head();
+        assert_eq!(reply.field("Content-Length"), Some(&*source.len().to_string()));
+        assert_eq!(peer.get("/whole").status(), 200);
+    });
+}
+
+#[test]
+fn a_program_that_lacks_a_state_does_not_start() {
+    if let Some(options) = options() {
+        println!("{:?}", App::new().page(counted).run_with("Usage: app", options.lines()));
+        return;
+    }
+    let test = "pages::a_program_that_lacks_a_state_does_not_start";
+    let output = Program::run(&mut program(test, &[])).output;
+    assert!(output.contains("pages::counted takes `State<"), "{output}");
+    assert!(output.contains("add `.state(..)`"), "{output}");
+}
