@@ -43,7 +43,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         report.step("evidence", evidence::gather);
         report.step("fuzzing", |_| fuzz::run(FUZZ_SECONDS));
     } else {
-        report.leave_out("evidence", "needs curl and httplint");
+        report.leave_out("evidence", "needs curl, httplint and Chromium");
         report.leave_out("fuzzing", "needs cargo-fuzz and a C++ compiler");
     }
     report.close()

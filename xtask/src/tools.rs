@@ -1,5 +1,6 @@
 //! Decides which tools the tests need beside Rust, and how each is come by.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,15 +9,19 @@ use anyhow::{Context, Result, bail};
 use crate::{places, process};
 
 /// Programs from Debian: a question only a working one answers, and the package it comes in.
-const PROGRAMS: [(&str, &[&str], &str); 3] = [
+const PROGRAMS: [(&str, &[&str], &str); 5] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
     ("python3", &["-c", "import ensurepip"], "python3-venv"),
+    ("chromium", &["--version"], "chromium"),
+    ("chromedriver", &["--version"], "chromium-driver"),
 ];
 
 /// The linter of HTTP messages; a newer one may judge differently, so the version is fixed.
 const HTTPLINT: &str = "2026.10.4";
+/// What drives the browser.
+const SELENIUM: &str = "4.51.0";
 const CARGO_FUZZ: &str = "0.13.2";
 
 /// Sees to it that everything is there. Needs the network only for what is missing.
@@ -28,21 +33,31 @@ pub(crate) fn install() -> Result<()> {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
-    let httplint = httplint();
-    if !httplint.exists() {
-        process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(python()))?;
-        let mut pip = Command::new(python().join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
-        process::run(pip.arg(format!("httplint=={HTTPLINT}")))?;
+    for (name, version) in [("httplint", HTTPLINT), ("selenium", SELENIUM)] {
+        let place = python(name, version);
+        // Written last, so that a place is not taken for whole when its making broke off.
+        let whole = place.join("whole");
+        if !whole.exists() {
+            process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
+            let mut pip = Command::new(place.join("bin/pip"));
+            pip.args(["install", "--quiet", "--disable-pip-version-check"]);
+            process::run(pip.arg(format!("{name}=={version}")))?;
+            fs::write(&whole, "")?;
+        }
+        println!("{name}: {}", place.display());
     }
-    println!("httplint: {}", httplint.display());
     println!("cargo-fuzz: {}", cargo_fuzz()?.display());
     Ok(())
 }
 
 /// The linter's program, whether installed or not.
 pub(crate) fn httplint() -> PathBuf {
-    python().join("bin/httplint")
+    python("httplint", HTTPLINT).join("bin/httplint")
+}
+
+/// A Python that can drive the browser, whether installed or not.
+pub(crate) fn selenium() -> PathBuf {
+    python("selenium", SELENIUM).join("bin/python3")
 }
 
 /// The fuzzer's program: the one on the path, else our own, built at first need.
@@ -84,6 +99,6 @@ fn is_root() -> Result<bool> {
 }
 
 /// The version is in the path, so that a new one is fetched and an old one not mistaken for it.
-fn python() -> PathBuf {
-    places::tools().join(format!("httplint-{HTTPLINT}"))
+fn python(name: &str, version: &str) -> PathBuf {
+    places::tools().join(format!("{name}-{version}"))
 }

@@ -33,6 +33,7 @@ pub struct App {
     repeated_state: Option<&'static str>,
     look: Look,
     step: Option<Replacement>,
+    at_start: Vec<Box<dyn FnOnce()>>,
     scheduler: Option<Arc<dyn Scheduler>>,
 }
 
@@ -130,6 +131,13 @@ impl App {
         self
     }
 
+    /// Runs once the addresses are open and the user is the one that stays, before the first request: the place
+    /// for threads of the program's own. It must not take long.
+    pub fn at_start(mut self, run: impl FnOnce() + 'static) -> Self {
+        self.at_start.push(Box::new(run));
+        self
+    }
+
     /// Runs on a scheduler of the program's own instead of one that `--scheduler` names.
     pub fn scheduler(mut self, scheduler: Arc<dyn Scheduler>) -> Self {
         self.scheduler = Some(scheduler);
@@ -185,6 +193,9 @@ impl App {
         let server = Arc::new(server);
         if let Some(user) = choices.user {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
+        }
+        for run in self.at_start {
+            run();
         }
         stop_on_signals(&server).map_err(|error| format!("cannot watch for signals: {error}"))?;
         announce(&server);

@@ -33,7 +33,8 @@ impl Exit {
         Self(Outcome::Usage(message.to_string()))
     }
 
-    pub(crate) fn failed(message: impl fmt::Display) -> Self {
+    /// Something that was needed could not be had; `message` says what.
+    pub fn failed(message: impl fmt::Display) -> Self {
         Self(Outcome::Failed(message.to_string()))
     }
 }

@@ -89,5 +89,16 @@ pub mod __private {
 
     pub use crate::arguments::{Argument, Arguments};
     pub use crate::methods::Methods;
-    pub use crate::route::{Endpoint, Route};
+    pub use crate::route::Route;
+}
+
+/// The guide's examples are compiled, and run where they can be, with the documentation tests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../../docs/guide/start.md")]
+    struct Start;
+    #[doc = include_str!("../../../docs/guide/pages.md")]
+    struct Pages;
+    #[doc = include_str!("../../../docs/guide/markup.md")]
+    struct Markup;
 }

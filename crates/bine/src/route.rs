@@ -16,10 +16,20 @@ use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Outcome, Replying, Response};
 
-/// What `#[page]` makes of a function.
+/// What `#[page]` makes of a function: one that makes its route.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a page of a program",
+    note = "a page is the name of a function with `#[page(\"/path\")]` above it"
+)]
 pub trait Endpoint {
     /// Its route.
     fn route(self) -> Route;
+}
+
+impl<F: FnOnce() -> Route> Endpoint for F {
+    fn route(self) -> Route {
+        self()
+    }
 }
 
 /// A path, methods, and what answers there.

@@ -27,7 +27,10 @@ fn main() -> Exit {
         Some(word) if !word.starts_with('-') => {
             Exit::usage(format!("bine: there is no command `{word}`\n{USAGE}"))
         }
-        _ => demo::app().run_with(USAGE, arguments),
+        _ => match demo::app() {
+            Ok(app) => app.run_with(USAGE, arguments),
+            Err(error) => Exit::failed(format!("the demo's gallery has no folder: {error}")),
+        },
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decides what `#[page("/path")]` makes of a function: a value of its name that knows its route.
+//! Decides what `#[page("/path")]` makes of a function: one of its name that makes its route.
 
 use crate::expansion::Expansion;
 use crate::fault::Fault;
@@ -295,26 +295,20 @@ struct Emitter<'t> {
 }
 
 impl Emitter<'_> {
-    /// Without a path there were faults: then the value is there, for those who name it, and does nothing.
+    /// Without a path there were faults: then the function is there, for those who name it, and does nothing.
     fn endpoint(&mut self, function: &Function<'_>, place: Option<(Vec<&'static str>, &Token)>) {
         self.expansion.run(&function.shared_attributes);
-        self.code("#[allow(non_camel_case_types)] #[derive(Clone, Copy)]");
         self.expansion.run(function.visibility);
-        self.code("struct");
+        // A function, not a value: a name bound elsewhere in the program may be the page's own.
+        self.code("fn");
         self.expansion.run(std::slice::from_ref(function.name));
-        self.code(";");
-        let conditions: Vec<Token> = conditions(&function.shared_attributes);
-        self.expansion.run(&conditions);
-        self.code("impl");
-        self.private("Endpoint for");
-        self.expansion.run(std::slice::from_ref(function.name));
-        self.code("{ fn route(self) ->");
+        self.code("() ->");
         self.private("Route {");
         match place {
             Some((methods, path)) => self.route(function, &methods, path),
             None => self.code("::core::unreachable!()"),
         }
-        self.code("} }");
+        self.code("}");
     }
 
     fn route(&mut self, function: &Function<'_>, methods: &[&'static str], path: &Token) {
@@ -382,17 +376,6 @@ impl Emitter<'_> {
     }
 }
 
-/// The `#[cfg(..)]` among the attributes.
-fn conditions(attributes: &[Token]) -> Vec<Token> {
-    let is_condition = |pair: &&[Token]| {
-        pair[1]
-            .group(Delimiter::Bracket)
-            .and_then(<[Token]>::first)
-            .is_some_and(|word| word.is("cfg"))
-    };
-    attributes.chunks_exact(2).filter(is_condition).flatten().cloned().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -426,9 +409,7 @@ mod tests {
         check(
             "(\"/hello\") #[doc = \"Greets.\"] #[inline] pub async fn hello(Query(name): Query<Text>, r#type: Map<A, B>) \
              -> impl Page { body }",
-            "#[doc = \"Greets.\"] #[allow(non_camel_case_types)] #[derive(Clone, Copy)] pub struct hello;
-             impl ::bine::__private::Endpoint for hello {
-                 fn route(self) -> ::bine::__private::Route {
+            "#[doc = \"Greets.\"] pub fn hello() -> ::bine::__private::Route {
                      #[allow(clippy::unused_async, clippy::needless_pass_by_value)] #[inline]
                      async fn hello(Query(name): Query<Text>, r#type: Map<A, B>) -> impl Page { body }
                      ::bine::__private::Route::future(::bine::__private::Methods::GET,
@@ -439,7 +420,7 @@ mod tests {
                          )) }).needing(&[
                              <Query<Text> as ::bine::__private::Argument>::needs,
                              <Map<A, B> as ::bine::__private::Argument>::needs, ])
-                 } }",
+                 }",
         );
     }
 
@@ -447,9 +428,7 @@ mod tests {
     fn a_plain_function_becomes_a_blocking_route() {
         check(
             "(POST | PUT \"/\", crate = crate) #[cfg(unix)] pub(crate) fn front(mut a: fn(u8) -> u8) {}",
-            "#[cfg(unix)] #[allow(non_camel_case_types)] #[derive(Clone, Copy)] pub(crate) struct front;
-             #[cfg(unix)] impl crate::__private::Endpoint for front {
-                 fn route(self) -> crate::__private::Route {
+            "#[cfg(unix)] pub(crate) fn front() -> crate::__private::Route {
                      #[allow(clippy::unused_async, clippy::needless_pass_by_value)]
                      fn front(mut a: fn(u8) -> u8) {}
                      crate::__private::Route::blocking(
@@ -457,7 +436,7 @@ mod tests {
                          |request: &mut crate::__private::Arguments<'_>| { ::core::result::Result::Ok(front(
                              <fn(u8) -> u8 as crate::__private::Argument>::take(request, \"a\")?,
                          )) }).needing(&[ <fn(u8) -> u8 as crate::__private::Argument>::needs, ])
-                 } }",
+                 }",
         );
     }
 
@@ -547,7 +526,7 @@ mod tests {
         assert!(
             sample
                 .spell(&expansion)
-                .contains("fn route(self) -> ::bine::__private::Route {::core::unreachable!()}")
+                .contains("fn a () -> ::bine::__private::Route {::core::unreachable!()}")
         );
     }
 }

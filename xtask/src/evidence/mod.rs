@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use self::exchange::{Answer, exchange};
 use self::program::Program;
@@ -47,6 +47,7 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     tally.check("pipelined requests are answered in order", pipelines(&hello));
     tally.check("a space before the colon is refused and closed", refuses(&hello));
     tally.check("nothing outside the folder is served", stays_inside(&files));
+    browse(tally, &demo)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());
     tally.check("the demo ends when asked", demo.end());
@@ -216,6 +217,27 @@ fn refuses(hello: &Program) -> Result<()> {
     let answer = Answer { bytes: exchange(hello.address(), &bytes)? };
     ensure!(answer.bytes.starts_with(b"HTTP/1.1 400 "), "{answer}");
     ensure!(!answer.to_string().contains("smuggled"), "{answer}");
+    Ok(())
+}
+
+/// What a browser finds; it tells each claim by itself.
+fn browse(tally: &mut Tally, demo: &Program) -> Result<()> {
+    let screenshots = evidence().join("screenshots");
+    let output = Command::new(tools::selenium())
+        .arg(places::root().join("xtask/browser/demo.py"))
+        .args([demo.url("/"), screenshots.display().to_string()])
+        .output()
+        .context("cannot start the browser's driver")?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    let mut claims = 0;
+    for line in told.lines() {
+        let (outcome, claim) = line.split_once(": ").unwrap_or(("", line));
+        let (claim, why) = claim.split_once(": ").unwrap_or((claim, ""));
+        claims += 1;
+        tally.check(claim, if outcome == "holds" { Ok(()) } else { Err(anyhow!("{why}")) });
+    }
+    ensure!(claims > 0, "no claim was checked: {}", String::from_utf8_lossy(&output.stderr));
+    println!("screenshots: {}", screenshots.display());
     Ok(())
 }
 

@@ -218,7 +218,7 @@ mod tests {
         let body = format!("preamble\r\n--x-y \t\r\n{FIELD}\r\n--x-y--epilogue");
         assert_eq!(read(&body), "a|-|-|");
         assert_eq!(read("--x-y--"), "");
-        let short = format!("--x-y\r\n{}--x-y--", FIELD);
+        let short = format!("--x-y\r\n{FIELD}--x-y--");
         assert_eq!(
             read(&short),
             "a|-|-|",
@@ -292,9 +292,11 @@ mod tests {
                 })
                 .filter(|content: &String| !format!("\r\n{content}\r\n").contains("\r\n--x-y"))
                 .collect();
-            let body: String =
-                contents.iter().map(|content| format!("--x-y\r\n{FIELD}{content}\r\n")).collect();
-            let body = body + "--x-y--\r\n";
+            let mut pieces = Vec::new();
+            for content in &contents {
+                pieces.extend(["--x-y\r\n", FIELD, content, "\r\n"]);
+            }
+            let body = pieces.concat() + "--x-y--\r\n";
             let expected: Vec<_> =
                 contents.iter().map(|content| format!("a|-|-|{content}")).collect();
             assert_eq!(read(&body), expected.join("\n"));

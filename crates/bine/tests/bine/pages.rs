@@ -347,7 +347,7 @@ fn an_error_is_told_to_its_user_and_its_causes_to_the_log() {
             assert_eq!((reply.status(), reply.text()), (500, told), "{target}");
         }
         assert!(peer.get("/failing?number=7").text().ends_with("<main>7</main>"));
-        let output = program.stop().output;
+        let output = program.stop().errors;
         assert_eq!(
             output.matches("answered 500: invalid digit found in string").count(),
             2,

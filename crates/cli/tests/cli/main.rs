@@ -4,6 +4,7 @@ mod access;
 mod addresses;
 mod crash;
 mod demo;
+mod guide;
 #[path = "../../../bine/tests/bine/harness/mod.rs"]
 mod harness;
 mod identity;

@@ -1,0 +1,134 @@
+//! Decides how the project's guide is shown: the chapters of `docs/guide`, rendered once each.
+
+use std::sync::OnceLock;
+
+use bine::{Dress, Error, Page, Path, Respond, Text, html, page, raw};
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html::push_html};
+
+/// A chapter: its place in an address, its title, its text in Markdown.
+struct Chapter {
+    key: &'static str,
+    title: &'static str,
+    source: &'static str,
+    rendered: OnceLock<String>,
+}
+
+macro_rules! chapters {
+    ($($key:literal: $title:literal,)+) => {
+        static CHAPTERS: [Chapter; [$($key),+].len()] = [$(Chapter {
+            key: $key,
+            title: $title,
+            source: include_str!(concat!("../../../../docs/guide/", $key, ".md")),
+            rendered: OnceLock::new(),
+        },)+];
+    };
+}
+
+chapters! {
+    "start": "Start",
+    "pages": "Pages",
+    "markup": "Markup",
+}
+
+impl Chapter {
+    fn rendered(&'static self) -> &'static str {
+        self.rendered.get_or_init(|| render(self.source))
+    }
+}
+
+fn render(source: &str) -> String {
+    let mut rendered = String::with_capacity(source.len() * 3 / 2);
+    let options = Options::ENABLE_TABLES;
+    push_html(&mut rendered, Parser::new_ext(source, options).map(within));
+    rendered
+}
+
+/// Chapters link to each other's files, so that they can be read where they lie; here each is a page.
+fn within(event: Event<'_>) -> Event<'_> {
+    match event {
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            Event::Start(Tag::Link { link_type, dest_url: address(dest_url), title, id })
+        }
+        other => other,
+    }
+}
+
+fn address(link: CowStr<'_>) -> CowStr<'_> {
+    let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+    match file.strip_suffix(".md") {
+        Some(key) if CHAPTERS.iter().any(|chapter| chapter.key == key) => {
+            let mark = if place.is_empty() { "" } else { "#" };
+            format!("/guide/{key}{mark}{place}").into()
+        }
+        _ => link,
+    }
+}
+
+/// The first chapter.
+#[page("/guide")]
+pub(crate) async fn guide() -> impl Respond {
+    chapter_page(0)
+}
+
+/// One chapter.
+#[page("/guide/{chapter}")]
+pub(crate) async fn chapter(chapter: Path<Text>) -> Result<impl Respond, Error> {
+    let place = CHAPTERS.iter().position(|known| known.key == chapter.as_str());
+    Ok(chapter_page(place.ok_or_else(|| Error::not_found("the guide has no such chapter"))?))
+}
+
+fn chapter_page(place: usize) -> impl Respond {
+    let shown = &CHAPTERS[place];
+    let before = place.checked_sub(1).map(|place| &CHAPTERS[place]);
+    let after = CHAPTERS.get(place + 1);
+    html! {
+        <div class="chapters">
+            <nav aria-label="Chapters">
+                {for chapter in &CHAPTERS {
+                    <a href={format!("/guide/{}", chapter.key)} aria-current={(chapter.key == shown.key).then_some("page")}>
+                        {chapter.title}
+                    </a>
+                }}
+            </nav>
+            <article>
+                {raw(shown.rendered())}
+                <nav class="onward" aria-label="Neighbors">
+                    {onward("Before: ", before)}
+                    {onward("Next: ", after)}
+                </nav>
+            </article>
+        </div>
+    }
+    .with_title(shown.title)
+}
+
+fn onward(words: &'static str, chapter: Option<&'static Chapter>) -> impl Page {
+    html! {
+        {match chapter {
+            Some(chapter) => { <a href={format!("/guide/{}", chapter.key)}>{words}{chapter.title}</a> }
+            None => { <span></span> }
+        }}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_chapters_file_leads_to_its_page() {
+        assert_eq!(&*address("pages.md".into()), "/guide/pages");
+        assert_eq!(&*address("markup.md#components".into()), "/guide/markup#components");
+        for other in ["https://example.org/pages.md", "../measurements.md", "#here"] {
+            assert_eq!(&*address(other.into()), other);
+        }
+    }
+
+    #[test]
+    fn every_chapter_begins_with_its_title() {
+        for chapter in &CHAPTERS {
+            assert!(chapter.source.starts_with("# "), "{}", chapter.key);
+            assert!(chapter.rendered().starts_with("<h1>"), "{}", chapter.key);
+        }
+    }
+}
