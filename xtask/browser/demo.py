@@ -7,6 +7,7 @@ width of a phone and of a desk in the folder SCREENSHOTS.
 """
 
 import pathlib
+import shutil
 import sys
 
 from selenium import webdriver
@@ -31,7 +32,7 @@ def open_browser():
     for switch in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]:
         options.add_argument(switch)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("chromedriver"))
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     browser.set_page_load_timeout(20)
     return browser
 
