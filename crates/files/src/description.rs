@@ -5,15 +5,23 @@ use std::os::unix::fs::MetadataExt;
 
 use bine_http::{Date, Reply};
 
+use crate::conditions::Validators;
 use crate::media;
 use crate::name;
+
+/// Seconds after a change during which another one may leave the same time behind: file systems stamp with
+/// the kernel's tick, some with whole seconds, and one clock is not the other.
+pub(crate) const UNSETTLED: i64 = 2;
 
 /// The fields that describe a file, rendered when it is opened.
 #[derive(Debug)]
 pub(crate) struct Description {
     /// The whole Content-Type line.
     content_type: &'static str,
+    tag: Box<str>,
+    modified_at: u64,
     modified: Date,
+    length: u64,
 }
 
 impl Description {
@@ -21,15 +29,58 @@ impl Description {
     pub(crate) fn of(path: &str, metadata: &Metadata, second: u64) -> Self {
         let modified = u64::try_from(metadata.mtime()).unwrap_or(0);
         // RFC 9110 section 8.8.2.1: never later than the Date beside it.
+        let modified_at = modified.min(second);
         let name = if name::is_directory(path) { name::INDEX } else { path };
-        Self { content_type: media::line(name), modified: Date::at(modified.min(second)) }
+        Self {
+            content_type: media::line(name),
+            tag: tag(metadata, second),
+            modified_at,
+            modified: Date::at(modified_at),
+            length: metadata.len(),
+        }
     }
 
-    /// Appends the fields.
+    /// The same with another length: that of the bytes at hand.
+    pub(crate) const fn with_length(mut self, length: u64) -> Self {
+        self.length = length;
+        self
+    }
+
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        Validators { tag: &self.tag, modified: self.modified_at, length: self.length }
+    }
+
+    pub(crate) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The Content-Type line, CRLF included.
+    pub(crate) const fn content_type(&self) -> &'static str {
+        self.content_type
+    }
+
+    /// Appends all fields.
     pub(crate) fn write(&self, reply: &mut Reply<'_>) {
         reply.constant(self.content_type);
-        reply.field("Last-Modified", self.modified.as_str()).expect(
-            "the name is a token, and a date is letters, digits, spaces, commas and colons",
-        );
+        reply.constant("Accept-Ranges: bytes\r\n");
+        self.write_validators(reply);
     }
+
+    /// Appends what a peer can know the file again by.
+    pub(crate) fn write_validators(&self, reply: &mut Reply<'_>) {
+        for (name, value) in [("Last-Modified", self.modified.as_str()), ("ETag", &self.tag)] {
+            reply.field(name, value).expect(
+                "names are tokens; a date is letters, digits, spaces, commas and colons, a tag digits and quotes",
+            );
+        }
+    }
+}
+
+/// Strong once the file has rested: the next change is then sure to make another one.
+fn tag(metadata: &Metadata, second: u64) -> Box<str> {
+    let now = i64::try_from(second).unwrap_or(i64::MAX);
+    let weak = if metadata.ctime().saturating_add(UNSETTLED) < now { "" } else { "W/" };
+    let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    let (length, inode) = (metadata.len(), metadata.ino());
+    format!("{weak}\"{seconds:x}.{nanoseconds:x}-{length:x}-{inode:x}\"").into()
 }

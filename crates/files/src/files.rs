@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use bine_http::{Exchange, Method, Reply, Status};
+use bine_http::{Method, Status};
 use bine_pipeline::{Answer, Clock, Incoming, Outgoing, log};
 
+use crate::answer::Blank;
 use crate::cache::{Bounds, Cache};
 use crate::location;
 use crate::open::{OpenFile, OpenFiles};
@@ -12,7 +13,7 @@ use crate::root::{Failure, Found, Root};
 use crate::small::SmallFile;
 
 /// What a file can be asked.
-const ALLOW: &str = "Allow: GET, HEAD\r\n";
+const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
 
 /// What one thread keeps of small files.
 const KEPT: Bounds = Bounds { entries: 1024, bytes: 8 << 20 };
@@ -50,19 +51,20 @@ impl Files {
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
         let (second, method) = (clock.unix(), request.exchange.method);
-        let mut blank = Blank { buffer: out.buffer, exchange: request.exchange, clock };
+        let (exchange, head) = (request.exchange, request.head);
+        let mut blank = Blank { buffer: out.buffer, exchange, head, date: clock.date() };
         let answered = match method {
             Method::Get | Method::Head => {
                 self.large.turn(second);
                 if let Some(file) = self.small.find(path)
                     && file.is_fresh(second)
                 {
-                    return Some(file.write(blank.begin(Status::OK)));
+                    return Some(file.answer(&mut blank));
                 }
                 if let Some(file) = self.large.find(path) {
-                    return Some(file.write(blank.begin(Status::OK), method));
+                    return Some(file.answer(&mut blank));
                 }
-                self.look(path, request.head.query(), &mut blank)
+                self.look(path, second, &mut blank)
             }
             _ => self.root.find(path).map(|_| decline(&mut blank)),
         };
@@ -80,46 +82,30 @@ impl Files {
     }
 
     /// Answers with what lies on the disk now, and remembers it.
-    fn look(
-        &mut self,
-        path: &str,
-        query: Option<&str>,
-        blank: &mut Blank<'_>,
-    ) -> Result<Answer, Failure> {
-        let (second, method) = (blank.clock.unix(), blank.exchange.method);
+    fn look(&mut self, path: &str, second: u64, blank: &mut Blank<'_>) -> Result<Answer, Failure> {
         let (file, mut metadata) = match self.root.find(path)? {
             Found::File(file, metadata) => (file, metadata),
-            Found::Directory => return Ok(redirect(blank, &location::of_directory(path, query))),
+            Found::Directory => {
+                let location = location::of_directory(path, blank.head.query());
+                return Ok(redirect(blank, &location));
+            }
         };
         if let Some(known) = self.small.find(path)
             && known.confirm(&metadata, second)
         {
-            return Ok(known.write(blank.begin(Status::OK)));
+            return Ok(known.answer(blank));
         }
         if let Some(small) = SmallFile::read(path, &file, &mut metadata, second)? {
-            let answer = small.write(blank.begin(Status::OK));
+            let answer = small.answer(blank);
             let length = small.len();
             self.small.keep(path, small, length);
             return Ok(answer);
         }
         self.small.forget(path);
         let large = OpenFile::new(path, file, &metadata, second);
-        let answer = large.write(blank.begin(Status::OK), method);
+        let answer = large.answer(blank);
         self.large.keep(path, large);
         Ok(answer)
-    }
-}
-
-/// A reply not yet begun.
-struct Blank<'a> {
-    buffer: &'a mut Vec<u8>,
-    exchange: Exchange,
-    clock: &'a Clock,
-}
-
-impl Blank<'_> {
-    fn begin(&mut self, status: Status) -> Reply<'_> {
-        Reply::begin(self.buffer, self.exchange, status, &self.clock.date())
     }
 }
 

@@ -4,13 +4,16 @@
 //! then [`Root`] and the rule of names it keeps.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod cache;
+mod conditions;
 mod description;
 mod files;
 mod location;
 mod media;
 mod name;
 mod open;
+mod ranges;
 mod root;
 mod small;
 

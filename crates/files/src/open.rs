@@ -5,9 +5,9 @@ use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use bine_http::{Method, Reply};
-use bine_pipeline::{Answer, FilePart};
+use bine_pipeline::Answer;
 
+use crate::answer::{Blank, Source};
 use crate::description::Description;
 
 /// A large file, open for reading.
@@ -15,7 +15,6 @@ use crate::description::Description;
 pub(crate) struct OpenFile {
     description: Description,
     file: Arc<OwnedFd>,
-    length: u64,
 }
 
 /// The large files opened in this second, by path.
@@ -31,22 +30,12 @@ pub(crate) struct OpenFiles {
 
 impl OpenFile {
     pub(crate) fn new(path: &str, file: File, metadata: &Metadata, second: u64) -> Self {
-        Self {
-            description: Description::of(path, metadata, second),
-            length: metadata.len(),
-            file: Arc::new(file.into()),
-        }
+        Self { description: Description::of(path, metadata, second), file: Arc::new(file.into()) }
     }
 
-    /// Ends a reply's head; the file follows it, unless only the head was asked for.
-    pub(crate) fn write(&self, mut reply: Reply<'_>, method: Method) -> Answer {
-        self.description.write(&mut reply);
-        reply.length(self.length);
-        if method == Method::Head {
-            return Answer::Written { close: false };
-        }
-        let file = Arc::clone(&self.file);
-        Answer::File(FilePart { file, offset: 0, length: self.length })
+    /// Answers with the file.
+    pub(crate) fn answer(&self, blank: &mut Blank<'_>) -> Answer {
+        blank.answer(&self.description, Source::Disk(&self.file))
     }
 }
 

@@ -4,10 +4,10 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use bine_http::Reply;
 use bine_pipeline::Answer;
 
-use crate::description::Description;
+use crate::answer::{Blank, Source};
+use crate::description::{Description, UNSETTLED};
 
 /// The longest file that is kept in memory and sent in one piece with its head.
 ///
@@ -17,10 +17,6 @@ pub(crate) const LONGEST: u64 = 32 * 1024;
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;
-
-/// Seconds after a change during which another one may leave the same time behind: file systems stamp with
-/// the kernel's tick, some with whole seconds, and one clock is not the other.
-const UNSETTLED: i64 = 2;
 
 /// A small file in memory.
 #[derive(Debug)]
@@ -66,7 +62,8 @@ impl SmallFile {
             if identity == before || attempt == ATTEMPTS {
                 // Even of a file that never rests, the length told is that of the bytes behind it.
                 return Ok(Some(Self {
-                    description: Description::of(path, metadata, second),
+                    description: Description::of(path, metadata, second)
+                        .with_length(bytes.len() as u64),
                     bytes,
                     identity: identity.settled(second).filter(|identity| *identity == before),
                     checked: second,
@@ -96,11 +93,10 @@ impl SmallFile {
         self.bytes.len()
     }
 
-    /// Ends a reply with the file.
-    pub(crate) fn write(&self, mut reply: Reply<'_>) -> Answer {
-        self.description.write(&mut reply);
-        reply.whole(&self.bytes);
-        Answer::Written { close: false }
+    /// Answers with the file.
+    #[inline]
+    pub(crate) fn answer(&self, blank: &mut Blank<'_>) -> Answer {
+        blank.answer(&self.description, Source::Memory(&self.bytes))
     }
 }
 

@@ -6,6 +6,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date([u8; 37]);
 
+const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+
 impl Date {
     /// The line for a moment in Unix seconds; past the year 9999, where IMF-fixdate ends, its last second.
     pub fn at(unix_seconds: u64) -> Self {
@@ -19,13 +21,70 @@ impl Date {
         // 1 January 1970 was a Thursday.
         line[6..9].copy_from_slice(name(b"ThuFriSatSunMonTueWed", days % 7));
         two_digits(&mut line[11..13], day);
-        line[14..17].copy_from_slice(name(b"JanFebMarAprMayJunJulAugSepOctNovDec", month));
+        line[14..17].copy_from_slice(name(MONTHS, month));
         two_digits(&mut line[18..20], year / 100);
         two_digits(&mut line[20..22], year % 100);
         two_digits(&mut line[23..25], of_day / 3600);
         two_digits(&mut line[26..28], of_day / 60 % 60);
         two_digits(&mut line[29..31], of_day % 60);
         Self(line)
+    }
+
+    /// The moment that a date means, in Unix seconds. All three forms of RFC 9110 section 5.6.7 are read; a year of
+    /// two digits is one of the years from 1970 to 2069.
+    pub fn read(text: &str) -> Option<u64> {
+        let bytes = text.as_bytes();
+        let comma = bytes.iter().position(|&byte| byte == b',');
+        let (day, month, year, time) = match (comma, bytes.len()) {
+            // `Sun, 06 Nov 1994 08:49:37 GMT`
+            (Some(3), 29) => {
+                let shape = [bytes[4], bytes[7], bytes[11], bytes[16]] == *b"    ";
+                let year = number(&bytes[12..14])? * 100 + number(&bytes[14..16])?;
+                (shape && text.ends_with(" GMT")).then_some((
+                    number(&bytes[5..7])?,
+                    &bytes[8..11],
+                    year,
+                    &bytes[17..25],
+                ))?
+            }
+            // `Sunday, 06-Nov-94 08:49:37 GMT`
+            (Some(6..=9), length) if length == comma? + 24 => {
+                let rest = &bytes[comma? + 1..];
+                let shape = [rest[0], rest[3], rest[7], rest[10]] == *b" -- ";
+                let year = number(&rest[8..10])?;
+                let year = if year < 70 { 2000 + year } else { 1900 + year };
+                (shape && text.ends_with(" GMT")).then_some((
+                    number(&rest[1..3])?,
+                    &rest[4..7],
+                    year,
+                    &rest[11..19],
+                ))?
+            }
+            // `Sun Nov  6 08:49:37 1994`
+            (None, 24) => {
+                let shape = [bytes[3], bytes[7], bytes[10], bytes[19]] == *b"    ";
+                let year = number(&bytes[20..22])? * 100 + number(&bytes[22..24])?;
+                let day = match bytes[8] {
+                    b' ' => number(&[b'0', bytes[9]])?,
+                    _ => number(&bytes[8..10])?,
+                };
+                shape.then_some((day, &bytes[4..7], year, &bytes[11..19]))?
+            }
+            _ => return None,
+        };
+        let month = MONTHS.chunks(3).position(|name| name == month)? as u64;
+        let [hour, minute, second] = [&time[..2], &time[3..5], &time[6..]].map(number);
+        let (hour, minute, second) = (hour?, minute?, second?);
+        // 60 is a leap second, which Unix time does not count.
+        let is_time =
+            time[2] == b':' && time[5] == b':' && hour < 24 && minute < 60 && second <= 60;
+        if !is_time || year < 1970 {
+            return None;
+        }
+        let days = days_before(year, month) + day.checked_sub(1)?;
+        // A day that the month does not have is that of another month.
+        (civil(days) == (year, month, day))
+            .then(|| days * 86_400 + hour * 3600 + minute * 60 + second.min(59))
     }
 
     /// The line, CRLF included.
@@ -54,6 +113,23 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let month = (month_from_march + 2) % 12;
     let year = cycle * 400 + year_of_cycle + u64::from(month < 2);
     (year, month, day)
+}
+
+/// Days from 1 January 1970 to the first of a month, counted from 0: [`civil`] the other way round.
+const fn days_before(year: u64, month: u64) -> u64 {
+    let year = if month < 2 { year - 1 } else { year };
+    let of_year = (153 * ((month + 10) % 12) + 2) / 5;
+    year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468
+}
+
+/// Two digits.
+fn number(digits: &[u8]) -> Option<u64> {
+    match digits {
+        [tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
+            Some(u64::from(tens - b'0') * 10 + u64::from(ones - b'0'))
+        }
+        _ => None,
+    }
 }
 
 fn name(names: &[u8], index: u64) -> &[u8] {
@@ -86,6 +162,50 @@ mod tests {
     #[test]
     fn the_last_year_of_the_format_is_never_passed() {
         check(u64::MAX, "Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        for day in (0..3_000_000).step_by(37) {
+            let moment = day * 86_400 + day % 86_400;
+            let date = Date::at(moment);
+            if moment < 253_402_300_799 {
+                assert_eq!(Date::read(date.as_str()), Some(moment), "{}", date.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn all_three_forms_are_read() {
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
+            assert_eq!(Date::read(text), Some(784_111_777), "{text}");
+        }
+        assert_eq!(Date::read("Sunday, 06-Nov-22 00:00:00 GMT"), Some(1_667_692_800));
+        assert_eq!(Date::read("Sun Nov 16 08:49:37 1994"), Some(784_111_777 + 864_000));
+    }
+
+    #[test]
+    fn what_is_no_date_is_none() {
+        for text in [
+            "",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 31 Feb 1994 08:49:37 GMT",
+            "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:49:37 GMT",
+            "Sun, 06 nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1969 08:49:37 GMT",
+            "Sun, 06 Nov 19x4 08:49:37 GMT",
+            "Sun; 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GM",
+            "\u{e4}\u{e4}\u{e4}, 06 Nov 94 08:49:37 GMT",
+        ] {
+            assert_eq!(Date::read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn a_file_is_only_read() {
             let reply = peer.reply();
             assert_eq!(
                 (reply.status(), reply.field("Allow")),
-                (405, Some("GET, HEAD")),
+                (405, Some("GET, HEAD, OPTIONS")),
                 "{method}"
             );
         }

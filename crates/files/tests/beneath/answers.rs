@@ -151,13 +151,13 @@ fn a_path_that_no_request_carries_is_not_there() {
 #[test]
 fn other_methods_are_told_what_is_allowed() {
     let place = Place::with(&[("a.txt", "abc"), ("b/index.html", "")]);
-    let refused = "405 Method Not Allowed; Allow: GET, HEAD; Content-Length: 0";
+    let refused = "405 Method Not Allowed; Allow: GET, HEAD, OPTIONS; Content-Length: 0";
     for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE", "QUERY"] {
         for target in ["/a.txt", "/b", "/b/"] {
             check(&place, &format!("{method} {target}"), refused);
         }
     }
-    check(&place, "OPTIONS /a.txt", "204 No Content; Allow: GET, HEAD");
+    check(&place, "OPTIONS /a.txt", "204 No Content; Allow: GET, HEAD, OPTIONS");
     check(&place, "OPTIONS /none.txt", "none");
     check(&place, "OPTIONS *", "none");
 }

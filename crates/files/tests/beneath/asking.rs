@@ -44,16 +44,26 @@ impl Asker {
 
     /// The answer to `METHOD /target`.
     pub(crate) fn hear(&mut self, request_line: &str) -> Option<Told> {
-        self.pass(request_line, None)
+        self.pass(request_line, "", None)
+    }
+
+    /// The answer to a request with fields, each a line of its own.
+    pub(crate) fn hear_with(
+        &mut self,
+        request_line: &str,
+        fields: &[(&str, &str)],
+    ) -> Option<Told> {
+        let lines = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        self.pass(request_line, &lines.collect::<Vec<_>>().concat(), None)
     }
 
     /// The answer to GET of a path that no request could carry.
     pub(crate) fn hear_path(&mut self, path: &str) -> Option<Told> {
-        self.pass("GET /", Some(path))
+        self.pass("GET /", "", Some(path))
     }
 
-    fn pass(&mut self, request_line: &str, path: Option<&str>) -> Option<Told> {
-        let bytes = format!("{request_line} HTTP/1.1\r\nHost: h\r\n\r\n");
+    fn pass(&mut self, request_line: &str, fields: &str, path: Option<&str>) -> Option<Told> {
+        let bytes = format!("{request_line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let Event::Head(head) = Machine::new().receive(bytes.as_bytes(), &Limits::default()).event
         else {
             panic!("the request is refused: {request_line}");
@@ -111,13 +121,14 @@ impl Told {
         self.field("Content-Length")?.parse().ok()
     }
 
-    /// The status, then each field but the two dates, then the content, if there is any.
+    /// The status, then each field but dates and what every file has, then the content, if there is any.
     pub(crate) fn text(&self) -> String {
         let mut lines = self.head.trim_end().lines();
         let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).unwrap_or("?");
         let mut text = status.to_owned();
         for line in lines {
-            if !line.starts_with("Date: ") && !line.starts_with("Last-Modified: ") {
+            let usual = ["Date: ", "Last-Modified: ", "ETag: ", "Accept-Ranges: bytes"];
+            if !usual.iter().any(|usual| line.starts_with(usual)) {
                 text += "; ";
                 text += line;
             }

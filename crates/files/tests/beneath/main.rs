@@ -5,6 +5,7 @@ mod asking;
 mod bounds;
 mod changes;
 mod links;
+mod parts;
 mod place;
 mod races;
 mod redirects;

@@ -1,0 +1,181 @@
+//! Decides which parts of a file a Range field asks for (RFC 9110 section 14).
+
+/// Ranges that a request may name. Whoever names more gets the whole file.
+const MOST_RANGES: usize = 16;
+
+/// Bytes of a file, both ends included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+/// What a Range field asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Ranges {
+    /// It asks for nothing sensible, or for more than there is: it is as if it were not there.
+    Ignored,
+    /// Nothing of it is in the file.
+    NotSatisfiable,
+    One(Part),
+    Several(Vec<Part>),
+}
+
+impl Part {
+    pub(crate) const fn len(self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+/// Reads the field of a request for a file of so many bytes.
+///
+/// Parts that together are longer than the file are a way to make a server work, and are ignored
+/// (RFC 9110 section 17.15).
+pub(crate) fn read(field: &str, length: u64) -> Ranges {
+    let Some((unit, list)) = field.split_once('=') else {
+        return Ranges::Ignored;
+    };
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return Ranges::Ignored;
+    }
+    let mut parts = Vec::new();
+    let mut count = 0;
+    for range in list.split(',').map(|range| range.trim_matches([' ', '\t'])) {
+        if range.is_empty() {
+            continue;
+        }
+        count += 1;
+        match one(range, length) {
+            Ok(part) if count <= MOST_RANGES => parts.extend(part),
+            _ => return Ranges::Ignored,
+        }
+    }
+    let sum: u64 = parts.iter().fold(0, |sum, part| part.len().saturating_add(sum));
+    match parts[..] {
+        _ if count == 0 || sum > length => Ranges::Ignored,
+        [] => Ranges::NotSatisfiable,
+        [part] => Ranges::One(part),
+        _ => Ranges::Several(parts),
+    }
+}
+
+/// These bytes are no range.
+struct NoRange;
+
+/// One range, as far as it is inside the file.
+fn one(range: &str, length: u64) -> Result<Option<Part>, NoRange> {
+    let (first, last) = range.split_once('-').ok_or(NoRange)?;
+    if first.is_empty() {
+        let suffix = number(last)?.min(length);
+        return Ok((suffix > 0).then(|| Part { first: length - suffix, last: length - 1 }));
+    }
+    let first = number(first)?;
+    let last = if last.is_empty() { u64::MAX } else { number(last)? };
+    if last < first {
+        return Err(NoRange);
+    }
+    Ok((first < length).then(|| Part { first, last: last.min(length - 1) }))
+}
+
+/// Digits alone; more than fit are as good as the largest that does.
+fn number(digits: &str) -> Result<u64, NoRange> {
+    let are_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if are_digits { Ok(digits.parse().unwrap_or(u64::MAX)) } else { Err(NoRange) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Ranges, read};
+
+    fn told(field: &str, length: u64) -> String {
+        let part = |part: &Part| format!("{}-{}", part.first, part.last);
+        match read(field, length) {
+            Ranges::Ignored => "ignored".to_owned(),
+            Ranges::NotSatisfiable => "not satisfiable".to_owned(),
+            Ranges::One(one) => part(&one),
+            Ranges::Several(parts) => parts.iter().map(part).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    #[test]
+    fn a_range_is_cut_at_the_end_of_the_file() {
+        for (field, expected) in [
+            ("bytes=0-0", "0-0"),
+            ("bytes=0-", "0-9"),
+            ("bytes=5-99999999999999999999999", "5-9"),
+            ("bytes=-3", "7-9"),
+            ("bytes=-30", "0-9"),
+            ("Bytes = 1-2", "1-2"),
+            ("bytes=9-9", "9-9"),
+        ] {
+            assert_eq!(told(field, 10), expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn what_is_outside_cannot_be_satisfied() {
+        for field in ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=99999999999999999999-"] {
+            assert_eq!(told(field, 10), "not satisfiable", "{field}");
+        }
+        assert_eq!(told("bytes=0-", 0), "not satisfiable");
+        assert_eq!(told("bytes=-1", 0), "not satisfiable");
+    }
+
+    #[test]
+    fn what_is_no_range_is_ignored() {
+        for field in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes=a-b",
+            "bytes=2-1",
+            "bytes=1",
+            "bytes=--1",
+            "bytes=+1-2",
+            "items=0-1",
+            "bytes=0-1,x",
+            "bytes=0 -1",
+        ] {
+            assert_eq!(told(field, 10), "ignored", "{field}");
+        }
+    }
+
+    #[test]
+    fn several_ranges_are_several_parts_in_the_order_asked_for() {
+        assert_eq!(told("bytes=7-8, 0-1", 10), "7-8 0-1");
+        assert_eq!(told("bytes=0-1,20-30,-1", 10), "0-1 9-9");
+        assert_eq!(told("bytes=20-,1-1", 10), "1-1");
+    }
+
+    #[test]
+    fn ranges_that_make_work_are_ignored() {
+        assert_eq!(told("bytes=0-,0-", 10), "ignored");
+        assert_eq!(told(&format!("bytes={}", "0-0,".repeat(17)), 100), "ignored");
+        assert_eq!(told(&format!("bytes={}", "0-0,".repeat(16)), 100).split(' ').count(), 16);
+    }
+
+    /// Every range of small numbers over every small file, against a plain model: the bytes that it names.
+    #[test]
+    fn a_range_names_the_bytes_that_a_plain_search_finds() {
+        for length in 0..6_u64 {
+            for first in 0..8_u64 {
+                for last in 0..8_u64 {
+                    let named: Vec<u64> = (first..=last).filter(|byte| *byte < length).collect();
+                    let expected = match (named.first(), named.last()) {
+                        _ if last < first => "ignored".to_owned(),
+                        (Some(first), Some(last)) => format!("{first}-{last}"),
+                        _ => "not satisfiable".to_owned(),
+                    };
+                    assert_eq!(told(&format!("bytes={first}-{last}"), length), expected);
+                }
+                let tail: Vec<u64> = (0..length).rev().take(first as usize).collect();
+                let expected = match (tail.last(), tail.first()) {
+                    (Some(first), Some(last)) => format!("{first}-{last}"),
+                    _ => "not satisfiable".to_owned(),
+                };
+                assert_eq!(told(&format!("bytes=-{first}"), length), expected);
+            }
+        }
+    }
+}
