@@ -11,6 +11,7 @@ mod clock;
 mod connection;
 mod conversation;
 mod event_loop;
+mod generation;
 mod handler;
 mod link;
 mod listener;

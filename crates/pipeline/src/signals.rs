@@ -10,7 +10,6 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-use crate::listener::Listener;
 use crate::log;
 use crate::server::Server;
 
@@ -30,12 +29,13 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
     for signal in [SIGTERM, SIGINT] {
         pipe::register(signal, bell.try_clone()?)?;
     }
-    let patience = server.settings.timeouts.drain.saturating_add(GRACE);
     // Weakly, or this thread, which never ends, would keep the server for ever.
     let server = Arc::downgrade(server);
     thread::Builder::new().name("bine signals".to_owned()).spawn(move || {
         heard(&mut signals, None);
+        let mut patience = GRACE;
         if let Some(server) = server.upgrade() {
+            patience = patience.saturating_add(server.generation().settings.timeouts.drain);
             server.stop();
         }
         if !heard(&mut signals, Some(patience)) {
@@ -69,7 +69,7 @@ fn heard(signals: &mut UnixStream, within: Option<Duration>) -> bool {
 #[expect(clippy::disallowed_methods, reason = "a thread that hangs cannot be asked to return")]
 fn end(server: &Weak<Server>) -> ! {
     if let Some(server) = server.upgrade() {
-        server.listeners.iter().for_each(Listener::retire);
+        server.retire();
         server.finish_log();
     }
     log::finish();
