@@ -17,13 +17,16 @@
 mod app;
 mod arguments;
 mod asset;
-mod choices;
+mod configuration;
+mod control;
 mod exit;
 mod panics;
 mod program;
+mod reload;
 mod request;
 mod respond;
 mod route;
+mod sites;
 mod text;
 
 pub use app::App;
@@ -32,6 +35,7 @@ pub use bine_html::{AttributeValue, Page, Raw, Render, Writer, raw};
 pub use bine_http::{Method, Status};
 pub use bine_macros::page;
 pub use bine_pipeline::{blocking, overdue_calls, timeout};
+pub use control::tell;
 pub use exit::Exit;
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Respond, Response};

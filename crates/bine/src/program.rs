@@ -1,19 +1,20 @@
 //! Decides which handler a request belongs to.
 
+use std::fmt;
 use std::sync::Arc;
 
-use bine_files::{Files, Root};
 use bine_http::{Head, Method, Status};
 use bine_pipeline::{Answer, Bench, Handler, Incoming, Outgoing, Responder, Who};
 
 use crate::respond::Response;
 use crate::route::{LocalCaller, Route};
+use crate::sites::{LocalSites, Sites};
 
 /// Everything a program serves, as the pipeline sees it.
 pub(crate) struct Program {
     /// By path, each path once.
-    routes: Box<[Route]>,
-    root: Option<Arc<Root>>,
+    routes: Arc<[Route]>,
+    sites: Sites,
 }
 
 /// A path that two routes claim.
@@ -23,16 +24,29 @@ pub(crate) struct Claimed {
     pub(crate) by: [&'static str; 2],
 }
 
-impl Program {
-    pub(crate) fn new(mut routes: Vec<Route>, root: Option<Root>) -> Result<Self, Claimed> {
-        routes.sort_by_key(|route| route.path);
-        for pair in routes.windows(2) {
-            if pair[0].path == pair[1].path {
-                return Err(Claimed { path: pair[0].path, by: [pair[0].name, pair[1].name] });
-            }
-        }
-        Ok(Self { routes: routes.into_boxed_slice(), root: root.map(Arc::new) })
+impl fmt::Display for Claimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, by: [one, other] } = self;
+        write!(f, "{one} and {other} are both at {path}; give one of them another path")
     }
+}
+
+impl Program {
+    /// `routes` as [`ordered`] gives them.
+    pub(crate) const fn new(routes: Arc<[Route]>, sites: Sites) -> Self {
+        Self { routes, sites }
+    }
+}
+
+/// The routes by path, each path once.
+pub(crate) fn ordered(mut routes: Vec<Route>) -> Result<Arc<[Route]>, Claimed> {
+    routes.sort_by_key(|route| route.path);
+    for pair in routes.windows(2) {
+        if pair[0].path == pair[1].path {
+            return Err(Claimed { path: pair[0].path, by: [pair[0].name, pair[1].name] });
+        }
+    }
+    Ok(routes.into())
 }
 
 impl Handler for Program {
@@ -44,7 +58,7 @@ impl Handler for Program {
         });
         Box::new(LocalProgram {
             routes: routes.collect(),
-            files: self.root.clone().map(Files::new),
+            sites: self.sites.local(),
             bench,
             last: "",
         })
@@ -53,7 +67,7 @@ impl Handler for Program {
 
 struct LocalProgram {
     routes: Box<[LocalRoute]>,
-    files: Option<Files>,
+    sites: LocalSites,
     bench: Bench,
     last: &'static str,
 }
@@ -72,15 +86,16 @@ impl Responder for LocalProgram {
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         // Decoded and freed of dot segments; a plain path costs nothing here.
         let path = request.head.path();
-        if let Ok(place) = self.routes.binary_search_by(|route| route.path.cmp(&path)) {
+        let site = self.sites.find(request.head.authority());
+        if site.pages
+            && let Ok(place) = self.routes.binary_search_by(|route| route.path.cmp(&path))
+        {
             let route = &mut self.routes[place];
             self.last = route.name;
             return route.caller.call(request, out);
         }
         self.last = "files";
-        if let Some(files) = &mut self.files
-            && let Some(answer) = files.respond(&path, request, &self.bench.clock, out)
-        {
+        if let Some(answer) = site.respond(&path, request, &self.bench.clock, out) {
             return answer;
         }
         let response = if path == "*" && request.head.method() == Method::Options {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
 use crate::log;
@@ -50,6 +50,23 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
         }
         end(&server);
     })?;
+    Ok(())
+}
+
+/// Runs `action` on a thread of its own each time that SIGHUP comes.
+///
+/// # Errors
+///
+/// The system's, when a handler cannot be installed or its thread not be started.
+pub fn on_hangup(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let (mut signals, bell) = UnixStream::pair()?;
+    pipe::register(SIGHUP, bell)?;
+    let body = move || {
+        while heard(&mut signals, None) {
+            action();
+        }
+    };
+    thread::Builder::new().name("bine hangup".to_owned()).spawn(body)?;
     Ok(())
 }
 
