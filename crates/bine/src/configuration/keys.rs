@@ -104,7 +104,7 @@ impl Key {
 }
 
 /// Everything, in the order of `--help`.
-pub(super) const KEYS: &[Key] = &[
+pub(super) static KEYS: &[Key] = &[
     Key::server(
         "listen",
         "ADDRESS",
