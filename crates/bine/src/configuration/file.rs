@@ -51,6 +51,18 @@ impl Contents {
     }
 }
 
+/// What of a few keys can be made out in a file that may be wrong elsewhere.
+pub(super) fn made_out(bytes: &[u8], folder: &Path, names: &[&str]) -> Vec<Given> {
+    let text = String::from_utf8_lossy(bytes);
+    let (table, _errors) = DeTable::parse_recoverable(&text);
+    let reader = Reader { text: &text, folder };
+    let known = |(key, value): (&Spanned<_>, _)| {
+        let key = keys::find(names.iter().find(|name| *key.get_ref() == **name)?)?;
+        reader.given(key, value).ok()
+    };
+    table.get_ref().iter().filter_map(known).collect()
+}
+
 struct Reader<'t> {
     text: &'t str,
     folder: &'t Path,

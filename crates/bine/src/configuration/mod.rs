@@ -7,8 +7,7 @@ mod show;
 mod values;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use bine_pipeline::{Listen, Settings, User, inherited};
@@ -147,17 +146,20 @@ impl Sources {
     ///
     /// A wrong command line or environment.
     pub(crate) fn control(&self) -> Result<Option<(Control, Option<PathBuf>)>, String> {
-        let read = || Flags::read(&self.arguments);
-        let flags = read()?;
+        let flags = Flags::read(&self.arguments)?;
         if flags.wants_help {
             return Ok(None);
         }
         let file = self.file(&flags);
-        let contents = file.as_deref().and_then(|path| read_file(path).ok()).unwrap_or_default();
-        let known = match self.assemble(flags, file, contents) {
-            Ok(configuration) => configuration,
-            Err(_) => self.assemble(read()?, None, Contents::default())?,
+        let values = match &file {
+            Some(path) => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                let bytes = read_bytes(path).unwrap_or_default();
+                file::made_out(&bytes, folder, &["control", "data"])
+            }
+            None => Vec::new(),
         };
+        let known = self.assemble(flags, file, Contents { values, sites: Vec::new() })?;
         Ok(Some((known.control, known.data)))
     }
 
@@ -412,11 +414,16 @@ fn environment_name(key: &str) -> String {
     format!("{PREFIX}{}", key.to_ascii_uppercase().replace('-', "_"))
 }
 
-fn read_file(path: &Path) -> Result<Contents, String> {
-    let cannot = |error: &dyn fmt::Display| format!("cannot read {}: {error}", path.display());
-    let file = std::fs::File::open(path).map_err(|error| cannot(&error))?;
+/// The whole file, or enough of it to see that it is too long.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
+    std::fs::File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_file(path: &Path) -> Result<Contents, String> {
+    let bytes =
+        read_bytes(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     Contents::parse(&bytes, folder)
         .map_err(|Fault { line, reason }| format!("{}:{line}: {reason}", path.display()))

@@ -8,7 +8,10 @@ mod demo;
 mod harness;
 mod identity;
 mod options;
+mod reload;
 mod serve;
+mod supervise;
+mod unit;
 
 use std::process::Command;
 
