@@ -54,7 +54,7 @@ impl FieldChoice {
         if name.is_empty() || !name.bytes().all(is_token) {
             return Err(format!("`{name}` is no name of a field"));
         }
-        if value.chars().any(|letter| letter.is_control()) {
+        if value.chars().any(char::is_control) {
             return Err(format!("the value of {name} has a control character"));
         }
         Ok(Self { pattern: pattern.into(), name: name.into(), value: value.into() })

@@ -26,7 +26,7 @@ const LONGEST_ANSWER: u64 = 64 * 1024;
 /// How long a peer may take to say its word, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an answer may take to be made.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// What may wait to be answered; more need not be there at one time.
 const BACKLOG: i32 = 16;
 

@@ -218,7 +218,8 @@ pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
-    // SAFETY: the number comes from the service manager's LISTEN_FDS contract, which gives these
+    // SAFETY: the number comes from a supervising parent, or from the service manager's LISTEN_FDS
+    // contract, which gives these
     // descriptors to this process and to nobody else in it; each is adopted once, at start.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     let flags = fcntl_getfd(&descriptor)?;

@@ -2,6 +2,7 @@
 //! server again at once, so that whoever connects meanwhile waits in the kernel's queue (document 002
 //! section 1).
 
+use std::fmt::Write as _;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
@@ -50,7 +51,8 @@ pub fn supervise(wishes: &[Listen], command: &mut Command) -> io::Result<i32> {
         // The one program that this process starts is to have it.
         fcntl_setfd(listener, FdFlags::empty())?;
         let number = listener.as_fd().as_raw_fd();
-        passed.push_str(&format!("\n{number} {}", name(&wish.address)));
+        // Writing into a String cannot fail.
+        let _ = write!(passed, "\n{number} {}", name(&wish.address));
     }
     // A group of its own, or a terminal's Ctrl-C would reach it twice.
     command.env(SOCKETS, passed).env_remove("NOTIFY_SOCKET").process_group(0);

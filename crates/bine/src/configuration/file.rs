@@ -35,7 +35,7 @@ impl Contents {
     /// Reads a file whose relative paths begin at `folder`.
     pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self, Fault> {
         let fault = |valid: &[u8], reason: &str| Fault {
-            line: valid.iter().filter(|byte| **byte == b'\n').count() + 1,
+            line: valid.split(|byte| *byte == b'\n').count(),
             reason: reason.to_owned(),
         };
         if bytes.len() as u64 > LONGEST {
@@ -143,7 +143,7 @@ impl Reader<'_> {
 
     fn line(&self, at: usize) -> usize {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+        before.split(|byte| *byte == b'\n').count()
     }
 }
 

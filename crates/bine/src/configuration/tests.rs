@@ -42,7 +42,7 @@ fn an_option_can_be_spelled_as_people_do() {
     let choices = read(&["--listen", "127.0.0.1:0", "--loops=3", "--idle-timeout", "2m"]).unwrap();
     assert_eq!(choices.settings.listeners.len(), 1);
     assert_eq!(choices.settings.loops, 3);
-    assert_eq!(choices.settings.timeouts.idle, Duration::from_secs(120));
+    assert_eq!(choices.settings.timeouts.idle, Duration::from_mins(2));
     let choices = read(&["--most-head", "32k", "--access-log", "off"]).unwrap();
     assert_eq!(choices.settings.limits.head, 32 * 1024);
     assert!(choices.logs.access.is_none());
