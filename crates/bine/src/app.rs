@@ -3,22 +3,24 @@
 use std::any::type_name;
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 
-use bine_files::Root;
-use bine_pipeline::log::Writer;
 use bine_pipeline::scheduler::Scheduler;
-use bine_pipeline::{Handler, Server, stop_on_signals};
+use bine_pipeline::{Handler, Server, end_with_parent, log, notify, stop_on_signals, supervise};
 
 use crate::arguments::States;
 use crate::asset;
-use crate::choices::Choices;
+use crate::configuration::{Configuration, Sources};
+use crate::control;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
-use crate::program::Program;
+use crate::program::Pages;
+use crate::reload::{Blueprint, Parts, Reloader, Step};
 use crate::route::{Endpoint, House, Route};
 
 /// A program: its pages, its files, and how it is served.
@@ -32,13 +34,10 @@ pub struct App {
     /// The type of a state that came twice.
     repeated_state: Option<&'static str>,
     look: Look,
-    step: Option<Replacement>,
+    step: Option<Step>,
     at_start: Vec<Box<dyn FnOnce()>>,
     scheduler: Option<Arc<dyn Scheduler>>,
 }
-
-/// What makes another step of the program's own.
-type Replacement = Box<dyn FnOnce(Arc<dyn Handler>) -> Arc<dyn Handler>>;
 
 impl App {
     /// A program that serves nothing yet.
@@ -122,10 +121,10 @@ impl App {
     }
 
     /// Replaces the whole step from request to response. `step` is given the program's own, to leave to it what
-    /// it does not do itself; see [`step`](crate::step).
+    /// it does not do itself, and is asked again when the configuration is read again; see [`step`](crate::step).
     pub fn step(
         mut self,
-        step: impl FnOnce(Arc<dyn Handler>) -> Arc<dyn Handler> + 'static,
+        step: impl Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync + 'static,
     ) -> Self {
         self.step = Some(Box::new(step));
         self
@@ -155,55 +154,138 @@ impl App {
 
     /// The same for a program with arguments of its own: `usage` is the first line of `--help`, and
     /// `arguments` are what is left for the server.
+    ///
+    /// With `--supervise` among them the server is a process of its own, which runs this program
+    /// again with the same arguments and without that one.
     pub fn run_with(
         self,
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        let choices = match Choices::from_arguments(arguments) {
-            Ok(choices) if choices.wants_help => {
-                return Exit::told(format!("{usage}\n\n{}", Choices::help()));
-            }
-            Ok(choices) => choices,
-            Err(message) => return Exit::usage(format!("{message}\n{usage}")),
+        let mut sources = Sources::of_process(arguments);
+        let count = sources.arguments.len();
+        sources.arguments.retain(|argument| argument != SUPERVISE);
+        let supervises = sources.arguments.len() < count;
+        let configuration = match read(usage, &sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
         };
-        match self.serve(choices) {
+        if self.routes.is_empty() && self.files.is_none() && !configuration.names_files() {
+            return Exit::usage(format!("which folder? Name it, or set `root`\n{usage}"));
+        }
+        if supervises {
+            return supervised(&configuration);
+        }
+        match self.serve(sources, configuration) {
             Ok(()) => Exit::fine(),
             Err(message) => Exit::failed(message),
         }
     }
 
-    fn serve(self, choices: Choices) -> Result<(), String> {
-        panics::log_them();
-        let root = self.files.map(|folder| Root::open(&folder)).transpose();
-        let root = root.map_err(|error| error.to_string())?;
+    /// Prints what would be served under as a configuration file, with a comment where each value came
+    /// from.
+    pub fn show_configuration(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        match read(usage, &Sources::of_process(arguments)) {
+            Ok(configuration) => Exit::told(configuration.shown()),
+            Err(exit) => exit,
+        }
+    }
+
+    /// Says whether this program could be served so: reads everything, opens the folders and logs,
+    /// and serves nothing.
+    pub fn check_configuration(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let configuration = match read(usage, &Sources::of_process(arguments)) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let parts = self.blueprint().and_then(|(own, ..)| Parts::of(&configuration, &own, None));
+        match parts {
+            Ok(_) => Exit::told("OK\n".to_owned()),
+            Err(message) => Exit::failed(message),
+        }
+    }
+
+    /// What it serves whatever its configuration, and what is wanted only once.
+    #[expect(clippy::type_complexity, reason = "the parts are taken apart where they arrive")]
+    fn blueprint(
+        self,
+    ) -> Result<(Blueprint, Option<Arc<dyn Scheduler>>, Vec<Box<dyn FnOnce()>>), String> {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
         let house = House { states: self.states, look: self.look };
-        let program = Arc::new(Program::new(self.routes, self.filters, root, house)?);
-        let handler = match self.step {
-            Some(step) => step(program),
-            None => program,
-        };
-        let access = choices.access_log.as_deref().map(Writer::to_file).transpose();
-        let access = access.map_err(|error| error.to_string())?;
-        let server =
-            Server::open(choices.settings, handler, access).map_err(|error| error.to_string())?;
+        let pages = Arc::new(Pages::new(self.routes, self.filters, house)?);
+        let blueprint = Blueprint { pages, folder: self.files, step: self.step };
+        Ok((blueprint, self.scheduler, self.at_start))
+    }
+
+    fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
+        panics::log_them();
+        configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
+        let (blueprint, scheduler, at_start) = self.blueprint()?;
+        let parts = Parts::of(&configuration, &blueprint, None)?;
+        let access = parts.access.clone();
+        let server = Server::open(configuration.settings.clone(), parts.handler, parts.access)
+            .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
-        if let Some(user) = choices.user {
+        if let Some(user) = &configuration.user {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
         }
-        for run in self.at_start {
+        end_with_parent();
+        for run in at_start {
             run();
         }
         stop_on_signals(&server).map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let control = configuration.control.clone();
+        let data = configuration.data.clone();
+        let reloader = Arc::new(Reloader::new(sources, blueprint, &server, configuration, access));
+        let on_hangup = Arc::clone(&reloader);
+        bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
+            .map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let _control = control::serve(&control, data.as_deref(), reloader)?;
         announce(&server);
-        let outcome = match self.scheduler {
+        notify("READY=1");
+        let outcome = match scheduler {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
         outcome.map_err(|error| error.to_string())
+    }
+}
+
+/// The argument that asks for a parent.
+const SUPERVISE: &str = "--supervise";
+
+fn read(usage: &str, sources: &Sources) -> Result<Configuration, Exit> {
+    match sources.read() {
+        Ok(configuration) if configuration.wants_help => {
+            Err(Exit::told(format!("{usage}\n\n{}", Configuration::help())))
+        }
+        Ok(configuration) => Ok(configuration),
+        Err(message) => Err(Exit::usage(format!("{message}\n{usage}"))),
+    }
+}
+
+/// Runs this very program again, without the wish for a parent.
+fn supervised(configuration: &Configuration) -> Exit {
+    let mut arguments = std::env::args_os();
+    // The path itself may be that of a newer program by the time the server is started again.
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    command.args(arguments.filter(|argument| argument != SUPERVISE));
+    match supervise(&configuration.settings.listeners, &mut command) {
+        Ok(status) => Exit::like(u8::try_from(status).unwrap_or(1)),
+        Err(error) => Exit::failed(error),
     }
 }
 

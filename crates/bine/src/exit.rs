@@ -16,6 +16,8 @@ enum Outcome {
     Usage(String),
     /// Something that was needed could not be had.
     Failed(String),
+    /// As another program ended, which has told why.
+    As(u8),
 }
 
 impl Exit {
@@ -24,6 +26,12 @@ impl Exit {
         Self(Outcome::Fine(String::new()))
     }
 
+    /// As a program that ended with this status and has told why itself.
+    pub(crate) const fn like(status: u8) -> Self {
+        Self(Outcome::As(status))
+    }
+
+    /// All went well; `text` is what was asked for.
     pub(crate) const fn told(text: String) -> Self {
         Self(Outcome::Fine(text))
     }
@@ -52,6 +60,7 @@ impl Termination for Exit {
                 // The number that shells and getopt programs use for wrong usage.
                 ExitCode::from(2)
             }
+            Outcome::As(status) => ExitCode::from(status),
             Outcome::Failed(message) => {
                 eprintln!("bine: {message}");
                 ExitCode::FAILURE

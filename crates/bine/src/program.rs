@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bine_files::{Files, Root};
 use bine_http::{Event, Head, Limits, Machine, Method, Status};
 use bine_pipeline::{
     Answer, Bench, Clock, Handler, Incoming, Outgoing, Responder, Retained, Who, log,
@@ -14,14 +13,20 @@ use crate::pattern::Pattern;
 use crate::respond::{Asked, Response};
 use crate::route::{House, LocalCaller, Place, Route};
 use crate::router::Router;
+use crate::sites::{LocalSites, Sites};
 
-/// Everything a program serves, as the pipeline sees it.
+/// Everything a program serves under one configuration, as the pipeline sees it.
 pub(crate) struct Program {
+    pages: Arc<Pages>,
+    sites: Sites,
+}
+
+/// What a program serves whatever its configuration.
+pub(crate) struct Pages {
     resources: Box<[Resource]>,
     /// Over the resources' patterns.
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
-    root: Option<Arc<Root>>,
     house: Arc<House>,
 }
 
@@ -32,6 +37,12 @@ struct Resource {
 }
 
 impl Program {
+    pub(crate) const fn new(pages: Arc<Pages>, sites: Sites) -> Self {
+        Self { pages, sites }
+    }
+}
+
+impl Pages {
     /// Joins what a program serves.
     ///
     /// # Errors
@@ -40,7 +51,6 @@ impl Program {
     pub(crate) fn new(
         routes: Vec<Route>,
         filters: Vec<Box<dyn Filter>>,
-        root: Option<Root>,
         house: House,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
@@ -67,9 +77,13 @@ impl Program {
             resources: resources.into(),
             router: Arc::new(router),
             filters: filters.into(),
-            root: root.map(Arc::new),
             house: Arc::new(house),
         })
+    }
+
+    /// Whether there is no page at all.
+    pub(crate) fn are_none(&self) -> bool {
+        self.resources.is_empty()
     }
 }
 
@@ -100,9 +114,10 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let resources = self.resources.iter().map(|resource| {
+        let Pages { resources, router, filters, house } = &*self.pages;
+        let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
-                let (house, pattern) = (Arc::clone(&self.house), Arc::clone(&resource.pattern));
+                let (house, pattern) = (Arc::clone(house), Arc::clone(&resource.pattern));
                 let place = Place { house, pattern, body: route.needs.body };
                 let caller = route.caller.local(&bench, &place);
                 LocalRoute { methods: route.methods, name: route.name, caller }
@@ -110,11 +125,11 @@ impl Handler for Program {
             routes.collect()
         });
         Box::new(LocalProgram {
-            router: Arc::clone(&self.router),
+            router: Arc::clone(router),
             resources: resources.collect(),
-            filters: Arc::clone(&self.filters),
-            files: self.root.clone().map(Files::new),
-            house: Arc::clone(&self.house),
+            filters: Arc::clone(filters),
+            sites: self.sites.local(),
+            house: Arc::clone(house),
             bench,
             last: "",
         })
@@ -125,7 +140,7 @@ struct LocalProgram {
     router: Arc<Router>,
     resources: Box<[Box<[LocalRoute]>]>,
     filters: Arc<[Box<dyn Filter>]>,
-    files: Option<Files>,
+    sites: LocalSites,
     house: Arc<House>,
     bench: Bench,
     last: &'static str,
@@ -197,7 +212,8 @@ impl LocalProgram {
 
     fn route(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let (path, method) = (request.head.path(), request.head.method());
-        let found = self.router.find(&path);
+        let site = self.sites.find(request.head.authority());
+        let found = if site.pages { self.router.find(&path) } else { None };
         if let Some(place) = found {
             let routes = &mut self.resources[place];
             if let Some(route) = routes.iter_mut().find(|route| route.methods.has(method)) {
@@ -207,9 +223,8 @@ impl LocalProgram {
         }
         // A page for some methods may stand in front of a file for the others.
         self.last = "files";
-        if let Some(files) = &mut self.files
-            && (found.is_none() || method.is_safe())
-            && let Some(answer) = files.respond(&path, request, &self.bench.clock, out)
+        if (found.is_none() || method.is_safe())
+            && let Some(answer) = site.respond(&path, request, &self.bench.clock, out)
         {
             return answer;
         }

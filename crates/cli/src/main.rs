@@ -3,22 +3,29 @@
 mod demo;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use bine::{App, Exit};
 
 const USAGE: &str = "\
 Usage: bine serve DIR [OPTION]...    serve the files below DIR
        bine [OPTION]...              serve the demo
+       bine config [OPTION]...       print the configuration, and where each value comes from
+       bine check-config [FILE]      say whether a server could start with it
+       bine reload [OPTION]...       have a running server read its configuration again
+       bine status | stop            ask a running server how it is; end it
        bine --version";
 
 fn main() -> Exit {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let first = arguments.first().and_then(|argument| argument.to_str());
-    match first {
-        Some("serve") => {
-            let rest = arguments.split_off(1);
-            serve(rest)
+    let first = arguments.first().and_then(|argument| argument.to_str()).map(ToOwned::to_owned);
+    match first.as_deref() {
+        Some("serve") => App::new().run_with(USAGE, with_option("root", arguments)),
+        Some("config") => demo(|app| app.show_configuration(USAGE, with_option("root", arguments))),
+        Some("check-config") => {
+            demo(|app| app.check_configuration(USAGE, with_option("config", arguments)))
+        }
+        Some(word @ ("reload" | "status" | "stop")) => {
+            bine::tell(word, USAGE, arguments.split_off(1))
         }
         Some("--version" | "-V") => {
             println!("bine {}", env!("CARGO_PKG_VERSION"));
@@ -27,27 +34,43 @@ fn main() -> Exit {
         Some(word) if !word.starts_with('-') => {
             Exit::usage(format!("bine: there is no command `{word}`\n{USAGE}"))
         }
-        _ => match demo::app() {
-            Ok(app) => app.run_with(USAGE, arguments),
-            Err(error) => Exit::failed(format!("the demo's gallery has no folder: {error}")),
-        },
+        _ => demo(|app| app.run_with(USAGE, arguments)),
     }
 }
 
-/// `bine serve DIR [OPTION]...`, the folder before or behind the options.
-fn serve(mut arguments: Vec<OsString>) -> Exit {
-    // Every option takes one value, so a word that follows none is the folder.
+fn demo(run: impl FnOnce(App) -> Exit) -> Exit {
+    match demo::app() {
+        Ok(app) => run(app),
+        Err(error) => Exit::failed(format!("the demo's gallery has no folder: {error}")),
+    }
+}
+
+/// The arguments behind the command, with its folder or file as an option.
+fn with_option(name: &str, mut arguments: Vec<OsString>) -> Vec<OsString> {
+    option(name, arguments.split_off(1))
+}
+
+/// The word that is no option and no value of one becomes `--name=word`: a flag like the others, which
+/// wins over the configuration file.
+fn option(name: &str, mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if let Some(place) = position(&arguments) {
+        let mut flag = OsString::from(format!("--{name}="));
+        flag.push(&arguments[place]);
+        arguments[place] = flag;
+    }
+    arguments
+}
+
+fn position(arguments: &[OsString]) -> Option<usize> {
     let mut place = 0;
     while let Some(word) = arguments.get(place) {
         match word.to_str() {
-            Some("--help" | "-h") => return App::new().run_with(USAGE, arguments),
+            Some("--help" | "-h" | "--supervise") => place += 1,
             Some(option) if option.starts_with("--") && option.contains('=') => place += 1,
+            // Every other option takes one value.
             Some(option) if option.starts_with('-') => place += 2,
-            _ => {
-                let folder = PathBuf::from(arguments.remove(place));
-                return App::new().files(folder).run_with(USAGE, arguments);
-            }
+            _ => return Some(place),
         }
     }
-    Exit::usage(format!("bine serve: which folder?\n{USAGE}"))
+    None
 }

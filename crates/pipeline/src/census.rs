@@ -15,8 +15,8 @@ const RESERVE: usize = 128;
 /// Everyone connected to this server.
 pub(crate) struct Census {
     total: AtomicUsize,
-    most: usize,
-    most_per_address: usize,
+    most: AtomicUsize,
+    most_per_address: AtomicUsize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
@@ -36,19 +36,30 @@ pub(crate) enum Full {
 
 impl Census {
     pub(crate) fn new(most: usize, most_per_address: usize) -> Self {
-        Self { total: AtomicUsize::new(0), most, most_per_address, by_address: Mutex::default() }
+        Self {
+            total: AtomicUsize::new(0),
+            most: AtomicUsize::new(most),
+            most_per_address: AtomicUsize::new(most_per_address),
+            by_address: Mutex::default(),
+        }
+    }
+
+    /// Changes the limits for those to come; nobody is sent away.
+    pub(crate) fn limit(&self, most: usize, most_per_address: usize) {
+        self.most.store(most, Ordering::Relaxed);
+        self.most_per_address.store(most_per_address, Ordering::Relaxed);
     }
 
     /// Counts `peer` in. Each success is undone by one [`leave`](Self::leave).
     pub(crate) fn enter(&self, peer: Peer) -> Result<(), Full> {
-        if self.total.fetch_add(1, Ordering::Relaxed) >= self.most {
+        if self.total.fetch_add(1, Ordering::Relaxed) >= self.most.load(Ordering::Relaxed) {
             self.total.fetch_sub(1, Ordering::Relaxed);
             return Err(Full::Everywhere);
         }
         if let Some(ip) = counted(peer) {
             let mut counts = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
             let count = counts.entry(ip).or_default();
-            if *count >= self.most_per_address {
+            if *count >= self.most_per_address.load(Ordering::Relaxed) {
                 drop(counts);
                 self.total.fetch_sub(1, Ordering::Relaxed);
                 return Err(Full::ForAddress);
@@ -73,7 +84,7 @@ impl Census {
 
     /// False when the next to enter would be turned away.
     pub(crate) fn has_room(&self) -> bool {
-        self.total.load(Ordering::Relaxed) < self.most
+        self.total.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed)
     }
 }
 

@@ -13,6 +13,7 @@ use bine_http::{HeadIndex, Machine};
 use crate::access::AccessLog;
 use crate::address::Peer;
 use crate::clock::{Clock, Tick};
+use crate::generation::{Era, Eras};
 use crate::handler::{FilePart, LaterReply, Responder, Retained, Who, Work};
 use crate::settings::Settings;
 use crate::slowness::Slowness;
@@ -27,6 +28,8 @@ pub(crate) struct Connection<L> {
     pub(crate) deadline: Tick,
     /// Bytes of an unwanted body, or of a peer being sent away, that may still be dropped.
     pub(crate) patience: u32,
+    /// The settings it came under, which it keeps.
+    pub(crate) era: Era,
     pub(crate) phase: Phase,
     /// Nothing may follow the replies under way.
     pub(crate) closing: bool,
@@ -107,13 +110,17 @@ impl Busy {
 }
 
 impl<L> Connection<L> {
-    pub(crate) fn new(link: L, peer: Peer, context: &Context) -> Self {
+    /// A connection under the newest settings. Whoever drops it has its era
+    /// [left](Context::leave).
+    pub(crate) fn new(link: L, peer: Peer, context: &mut Context) -> Self {
+        let era = context.enter();
         Self {
             link,
             machine: Machine::new(),
             peer,
             deadline: context.clock.now().after(context.settings.timeouts.first_byte),
             patience: 0,
+            era,
             phase: Phase::First,
             closing: false,
             lingers: false,
@@ -144,6 +151,7 @@ impl<L> Connection<L> {
 
 /// What one thread keeps for all its connections: buffers that only one of them uses at a time.
 pub(crate) struct Context {
+    /// Settings, responder and access log are those of the connection at hand.
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Rc<Clock>,
     pub(crate) responder: Box<dyn Responder>,
@@ -175,6 +183,8 @@ pub(crate) struct Context {
     #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
     spare: Vec<Box<Busy>>,
     pub(crate) retained: RetainedPool,
+    /// What connections have that came under other settings.
+    pub(crate) eras: Eras,
 }
 
 /// Where the head that the request stage found lies in the scratch buffer.
@@ -208,14 +218,12 @@ impl Context {
         responder: Box<dyn Responder>,
         access: AccessLog,
     ) -> Self {
-        // A head that is not yet whole must fit, with room to receive behind it.
-        let scratch = SCRATCH.max(settings.limits.head as usize * 2);
-        Self {
+        let mut own = Self {
             settings,
             clock,
             responder,
             access,
-            scratch: vec![0; scratch].into_boxed_slice(),
+            scratch: Box::default(),
             input: 0..0,
             fresh: false,
             drained: false,
@@ -229,12 +237,27 @@ impl Context {
             stopping: false,
             spare: Vec::new(),
             retained: RetainedPool::default(),
+            eras: Eras::new(),
+        };
+        own.make_scratch_for(&Arc::clone(&own.settings));
+        own
+    }
+
+    /// Room for the largest head that `settings` allow. It never becomes less: connections under
+    /// older settings may need it.
+    pub(crate) fn make_scratch_for(&mut self, settings: &Settings) {
+        // A head that is not yet whole must fit, with room to receive behind it.
+        let size = SCRATCH.max(settings.limits.head as usize * 2);
+        if size > self.scratch.len() {
+            debug_assert!(self.input.is_empty(), "received bytes of a connection");
+            self.scratch = vec![0; size].into_boxed_slice();
         }
     }
 
-    /// Makes the thread's buffers those of `connection`: what it had received earlier comes first.
+    /// Makes the thread's buffers and settings those of `connection`: what it had received earlier comes first.
     pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
+        self.turn_to(connection.era);
         self.slice = SLICE;
         self.intake = INTAKE;
         self.drained = false;

@@ -13,17 +13,19 @@ use rustix::time::Timespec;
 
 use crate::census::{Full, TOO_MANY};
 use crate::connection::{Connection, Context, Errand, Phase};
+use crate::generation::Generation;
 use crate::handler::{Finished, LaterReply};
 use crate::link::{Blocking, Link, is_exhaustion};
 use crate::listener::Listener;
 use crate::log;
 use crate::scheduler::Scheduler;
-use crate::server::{Server, State};
+use crate::server::{Server, State, View};
 use crate::stages::{self, GRACE, Kind, Next};
 
 /// One thread's means to hold connections, one after the other.
 pub(crate) struct Conversations<'s> {
     server: &'s Arc<Server>,
+    view: View,
     scheduler: &'s dyn Scheduler,
     context: Context,
     /// Accepted in place of an idle connection, and next to be held. The census has counted it.
@@ -60,7 +62,8 @@ const LOOK: Duration = Duration::from_millis(250);
 impl<'s> Conversations<'s> {
     /// `scheduler` says when its threads are all in use.
     pub(crate) fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
-        Self { server, scheduler, context: server.context(), newcomer: None }
+        let view = server.view();
+        Self { server, scheduler, context: view.context(), view, newcomer: None }
     }
 
     /// The next connection; `None` when the server stops.
@@ -68,18 +71,31 @@ impl<'s> Conversations<'s> {
         if self.newcomer.is_some() {
             return Ok(self.newcomer.take());
         }
-        let listeners = &self.server.listeners;
+        loop {
+            self.keep_up();
+            let generation = Arc::clone(&self.view.generation);
+            match self.accept_from(&generation) {
+                Ok(None) if self.server.state() == State::Serving => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The next connection; `None` when the server stops, or has other listeners.
+    fn accept_from(&mut self, generation: &Generation) -> io::Result<Option<Connection<Blocking>>> {
+        let listeners = &generation.listeners;
         let mut wanted: Vec<PollFd<'_>> =
-            listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
-        let bell = self.server.stop_bell();
+            listeners.iter().map(|listener| PollFd::new(&**listener, PollFlags::IN)).collect();
+        let (bell, superseded) = (self.server.stop_bell(), generation.superseded());
         wanted.push(PollFd::new(&bell, PollFlags::IN));
+        wanted.push(PollFd::new(&superseded, PollFlags::IN));
         loop {
             match poll(&mut wanted, None) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
-            if self.server.state() != State::Serving {
+            if self.server.state() != State::Serving || self.view.is_old(self.server) {
                 return Ok(None);
             }
             for (listener, ready) in listeners.iter().zip(&wanted) {
@@ -116,7 +132,9 @@ impl<'s> Conversations<'s> {
         match self.server.census.enter(peer) {
             Ok(()) => {
                 self.context.clock.turn();
-                Admitted::In(Connection::new(link, peer, &self.context))
+                // Looked at behind the accept: whoever comes after a change is served under it.
+                self.keep_up();
+                Admitted::In(Connection::new(link, peer, &mut self.context))
             }
             Err(full) => {
                 if full == Full::ForAddress {
@@ -130,13 +148,18 @@ impl<'s> Conversations<'s> {
 
     /// Holds `connection` until it is over.
     pub(crate) fn hold(&mut self, mut connection: Connection<Blocking>) {
-        let peer = connection.peer;
+        let (peer, era) = (connection.peer, connection.era);
         // A fault of ours costs this connection and no other.
         let ended = catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection)));
         drop(connection);
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
-            self.context = self.server.context();
+            self.context = self.view.context();
+            if let Some(newcomer) = &mut self.newcomer {
+                newcomer.era = self.context.enter();
+            }
+        } else {
+            self.context.leave(era);
         }
         self.context.output.clear();
         self.context.access.flush();
@@ -205,6 +228,8 @@ impl<'s> Conversations<'s> {
             }
             let mut left = connection.deadline.since(now);
             let full = !stopping && self.is_full();
+            self.keep_up();
+            self.context.turn_to(connection.era);
             let at_door = full && gives_way.has_come(now);
             if full && !at_door {
                 left = left.min(gives_way.since(now));
@@ -234,8 +259,8 @@ impl<'s> Conversations<'s> {
         let mut few = [PollFd::new(&bell, PollFlags::IN), PollFd::new(link, PollFlags::IN)];
         let mut many: Vec<PollFd<'_>>;
         let wanted = if at_door {
-            let listeners = &self.server.listeners;
-            let doors = listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN));
+            let listeners = &self.view.generation.listeners;
+            let doors = listeners.iter().map(|listener| PollFd::new(&**listener, PollFlags::IN));
             many = few.into_iter().chain(doors).collect();
             &mut many[..]
         } else {
@@ -255,6 +280,14 @@ impl<'s> Conversations<'s> {
         doors.iter().any(spoke).then_some(Watched::Door)
     }
 
+    /// Goes over to the newest settings, if they have changed. Who waits at a listener that goes is
+    /// refused with it: a thread that has a connection cannot take in others.
+    fn keep_up(&mut self) {
+        if let Some(older) = self.view.keep_up(self.server, &mut self.context) {
+            older.gone_in(&self.view.generation).for_each(Listener::refuse);
+        }
+    }
+
     fn is_full(&self) -> bool {
         self.scheduler.load() >= 1.0
     }
@@ -262,8 +295,8 @@ impl<'s> Conversations<'s> {
     /// Takes in a newcomer, who has the thread next. True too when one is kept out for want of what
     /// the connection at hand has.
     fn give_way(&mut self) -> bool {
-        let server = self.server;
-        for listener in &server.listeners {
+        let generation = Arc::clone(&self.view.generation);
+        for listener in &generation.listeners {
             match self.admit(listener) {
                 Admitted::In(connection) => {
                     self.newcomer = Some(connection);
@@ -298,7 +331,7 @@ impl<'s> Conversations<'s> {
 
     /// `None`: not in time.
     fn await_reply(&self, reply: LaterReply) -> Option<Finished> {
-        let limit = self.server.settings.timeouts.handler;
+        let limit = self.context.settings.timeouts.handler;
         let name = self.context.responder.last();
         let awaited = catch_unwind(AssertUnwindSafe(|| {
             let background = self.server.background()?;

@@ -18,6 +18,7 @@ use rustix::net::{
 use crate::address::{Address, Peer};
 use crate::log;
 use crate::settings::Listen;
+use crate::supervise;
 
 /// A socket that connections come from.
 #[derive(Debug)]
@@ -34,12 +35,23 @@ pub(crate) struct Listener {
 
 /// The file of a Unix socket that was bound here. It goes with this value.
 #[derive(Debug)]
-struct SocketFile(PathBuf);
+pub(crate) struct SocketFile(PathBuf);
+
+impl SocketFile {
+    pub(crate) fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
 
 impl Listener {
     /// Opens `wish.address`; the error names the address and, where there is one, the cure.
     pub(crate) fn open(wish: &Listen) -> io::Result<Self> {
         let opened = match &wish.address {
+            Address::Tcp(_) | Address::Unix(_)
+                if let Some(descriptor) = supervise::take_socket(&wish.address) =>
+            {
+                inherit(descriptor, wish)
+            }
             Address::Tcp(address) => open_tcp(*address, wish),
             Address::Unix(path) => open_unix(path, wish),
             Address::Inherited(descriptor) => inherit(*descriptor, wish),
@@ -108,6 +120,10 @@ impl Drop for SocketFile {
 /// The descriptors that systemd passed, `LISTEN_FDS` from 3 on, if they are meant for us
 /// (`sd_listen_fds(3)`).
 pub fn inherited() -> Vec<Address> {
+    let passed_on = supervise::passed_on();
+    if !passed_on.is_empty() {
+        return passed_on.into_iter().map(Address::Inherited).collect();
+    }
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     if number("LISTEN_PID") != Some(std::process::id()) {
         return Vec::new();
@@ -187,7 +203,7 @@ fn open_unix(path: &Path, wish: &Listen) -> io::Result<Listener> {
 
 /// A server that was killed leaves its socket's file behind. It is removed only when it is a
 /// socket and nobody answers there.
-fn remove_stale(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
@@ -202,7 +218,8 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
-    // SAFETY: the number comes from the service manager's LISTEN_FDS contract, which gives these
+    // SAFETY: the number comes from a supervising parent, or from the service manager's LISTEN_FDS
+    // contract, which gives these
     // descriptors to this process and to nobody else in it; each is adopted once, at start.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     let flags = fcntl_getfd(&descriptor)?;

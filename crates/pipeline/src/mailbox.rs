@@ -16,7 +16,7 @@ pub(crate) enum Letter {
     Adopt(OwnedFd, Peer),
     /// A worker's reply.
     Finished(Token, Box<Retained>, Finished),
-    /// Look at the server's state.
+    /// Look at the server's state and settings.
     Look,
 }
 

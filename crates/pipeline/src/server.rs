@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -13,23 +13,22 @@ use crate::blocking;
 use crate::census::{Census, descriptors};
 use crate::clock::Clock;
 use crate::connection::Context;
-use crate::handler::{Bench, Handler};
-use crate::listener::Listener;
-use crate::log::Writer;
+use crate::generation::{Generation, Share};
+use crate::handler::Handler;
+use crate::log::{self, Writer};
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) listeners: Vec<Listener>,
+    newest: Mutex<Arc<Generation>>,
+    /// Counts generations, so that a look whether there is a newer one takes no lock.
+    changes: AtomicU32,
     pub(crate) census: Census,
     pub(crate) loops: Vec<Loop>,
     /// Event loops that have begun and not ended.
     pub(crate) running_loops: AtomicUsize,
-    handler: Arc<dyn Handler>,
-    access: Option<Arc<Writer>>,
     state: AtomicU8,
     /// Becomes readable, for ever, when the server stops.
     stop_bell: OwnedFd,
@@ -66,25 +65,18 @@ impl Server {
         handler: Arc<dyn Handler>,
         access: Option<Arc<Writer>>,
     ) -> io::Result<Self> {
-        if settings.listeners.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"));
-        }
-        scheduler::check(&settings.scheduler)?;
+        check(&settings)?;
         blocking::allow(settings.workers);
-        let listeners = settings.listeners.iter().map(Listener::open).collect::<io::Result<_>>()?;
-        let most = settings.connections.unwrap_or(usize::MAX).min(descriptors());
         let loops = (0..settings.loops.max(1)).map(|_| {
             let mailbox = Arc::new(Mailbox::new()?);
             Ok(Loop { mailbox, connections: AtomicUsize::new(0) })
         });
         Ok(Self {
-            listeners,
-            census: Census::new(most, settings.connections_per_address),
+            census: Census::new(most_connections(&settings), settings.connections_per_address),
             loops: loops.collect::<io::Result<_>>()?,
             running_loops: AtomicUsize::new(0),
-            settings: Arc::new(settings),
-            handler,
-            access,
+            newest: Mutex::new(Arc::new(Generation::open(settings, handler, access, None)?)),
+            changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             background: OnceLock::new(),
@@ -92,8 +84,56 @@ impl Server {
     }
 
     /// The addresses it listens on, with the ports that the kernel chose.
-    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.listeners.iter().map(Listener::address)
+    pub fn addresses(&self) -> impl Iterator<Item = Address> {
+        let generation = self.generation();
+        let addresses: Vec<Address> =
+            generation.listeners.iter().map(|listener| listener.address().clone()).collect();
+        addresses.into_iter()
+    }
+
+    /// Serves newcomers under other settings, by another handler, with another access log; who is
+    /// connected keeps the old ones to the end.
+    ///
+    /// Addresses that are new are opened before anything changes, and those that are no longer
+    /// wished for are closed when who waits there has come in. An address keeps its socket's
+    /// options. Scheduler, loops, workers and queue stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and when the access log's thread cannot be started; nothing has
+    /// changed then.
+    pub fn replace(
+        &self,
+        settings: Settings,
+        handler: Arc<dyn Handler>,
+        access: Option<Arc<Writer>>,
+    ) -> io::Result<()> {
+        check(&settings)?;
+        // Two at one time would each open what the other has opened.
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(access) = &access {
+            access.start()?;
+        }
+        let next = Arc::new(Generation::open(settings, handler, access, Some(&newest))?);
+        self.census.limit(most_connections(&next.settings), next.settings.connections_per_address);
+        let older = std::mem::replace(&mut *newest, next);
+        self.changes.fetch_add(1, Ordering::Release);
+        drop(newest);
+        older.supersede();
+        for each in &self.loops {
+            each.mailbox.post(Letter::Look);
+        }
+        Ok(())
+    }
+
+    /// What newcomers are served under.
+    pub(crate) fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.newest.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How often that has changed.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Serves until [`stop`](Self::stop), with the scheduler that the settings name.
@@ -102,7 +142,7 @@ impl Server {
     ///
     /// Threads or descriptors that could not be had.
     pub fn run(self: &Arc<Self>) -> io::Result<()> {
-        let scheduler = scheduler::by_name(&self.settings)?;
+        let scheduler = scheduler::by_name(&self.generation().settings)?;
         self.run_with(scheduler)
     }
 
@@ -112,11 +152,11 @@ impl Server {
     ///
     /// Threads or descriptors that could not be had.
     pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        if let Some(access) = &self.access {
+        if let Some(access) = &self.generation().access {
             access.start()?;
         }
         let outcome = scheduler.accept(self);
-        self.listeners.iter().for_each(Listener::retire);
+        self.retire();
         self.finish_log();
         outcome
     }
@@ -150,31 +190,30 @@ impl Server {
 
     /// Waits until the access log has what was given to it, a second at most.
     pub(crate) fn finish_log(&self) {
-        if let Some(access) = &self.access {
+        if let Some(access) = &self.generation().access {
             access.finish();
         }
     }
 
     /// Has the kernel refuse newcomers from here on.
     pub(crate) fn refuse_newcomers(&self) {
-        self.listeners.iter().for_each(Listener::refuse);
+        self.generation().listeners.iter().for_each(|listener| listener.refuse());
+    }
+
+    /// Removes the files of its Unix sockets.
+    pub(crate) fn retire(&self) {
+        self.generation().listeners.iter().for_each(|listener| listener.retire());
     }
 
     pub(crate) fn stop_bell(&self) -> BorrowedFd<'_> {
         self.stop_bell.as_fd()
     }
 
-    /// What the calling thread needs to run stages.
-    pub(crate) fn context(&self) -> Context {
-        let clock = std::rc::Rc::new(Clock::kernel());
-        let bench = Bench { clock: std::rc::Rc::clone(&clock), chunk_at: self.settings.chunk_at };
-        let responder = self.handler.local(bench);
-        Context::new(
-            Arc::clone(&self.settings),
-            clock,
-            responder,
-            crate::access::AccessLog::new(self.access.clone()),
-        )
+    /// The calling thread's view of the newest generation.
+    pub(crate) fn view(&self) -> View {
+        // Before the generation itself: of a change in between, one look too many comes.
+        let changes = self.changes();
+        View { changes, generation: self.generation() }
     }
 
     /// The one runtime that drives timers and sockets for handlers on blocking threads, which is
@@ -187,6 +226,54 @@ impl Server {
         // Two threads may come here at once; the runtime of the one too late serves nobody.
         Ok(self.background.get_or_init(|| started))
     }
+}
+
+/// The generation that a thread has taken note of.
+pub(crate) struct View {
+    changes: u32,
+    pub(crate) generation: Arc<Generation>,
+}
+
+impl View {
+    /// What a thread needs to run stages.
+    pub(crate) fn context(&self) -> Context {
+        let clock = std::rc::Rc::new(Clock::kernel());
+        let Share { settings, responder, access } = self.generation.share(&clock);
+        Context::new(settings, clock, responder, access)
+    }
+
+    pub(crate) fn is_old(&self, server: &Server) -> bool {
+        self.changes != server.changes()
+    }
+
+    /// Puts the newest generation of `server` in force; the one before it, if there was a change.
+    pub(crate) fn keep_up(
+        &mut self,
+        server: &Server,
+        context: &mut Context,
+    ) -> Option<Arc<Generation>> {
+        if !self.is_old(server) {
+            return None;
+        }
+        let next = server.view();
+        let share = next.generation.share(&context.clock);
+        if !context.begin_era(share) {
+            log::error(format_args!("too many settings have connections; these wait for the next"));
+            return None;
+        }
+        Some(std::mem::replace(self, next).generation)
+    }
+}
+
+fn check(settings: &Settings) -> io::Result<()> {
+    if settings.listeners.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"));
+    }
+    scheduler::check(&settings.scheduler)
+}
+
+fn most_connections(settings: &Settings) -> usize {
+    settings.connections.unwrap_or(usize::MAX).min(descriptors())
 }
 
 fn start_background() -> io::Result<tokio::runtime::Handle> {

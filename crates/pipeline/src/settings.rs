@@ -58,7 +58,7 @@ impl Default for Settings {
 }
 
 /// One listening socket and its options (document 000 section 3.3).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listen {
     /// Where.
     pub address: Address,

@@ -7,10 +7,9 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-use crate::listener::Listener;
 use crate::log;
 use crate::server::Server;
 
@@ -30,12 +29,13 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
     for signal in [SIGTERM, SIGINT] {
         pipe::register(signal, bell.try_clone()?)?;
     }
-    let patience = server.settings.timeouts.drain.saturating_add(GRACE);
     // Weakly, or this thread, which never ends, would keep the server for ever.
     let server = Arc::downgrade(server);
     thread::Builder::new().name("bine signals".to_owned()).spawn(move || {
         heard(&mut signals, None);
+        let mut patience = GRACE;
         if let Some(server) = server.upgrade() {
+            patience = patience.saturating_add(server.generation().settings.timeouts.drain);
             server.stop();
         }
         if !heard(&mut signals, Some(patience)) {
@@ -50,6 +50,23 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
         }
         end(&server);
     })?;
+    Ok(())
+}
+
+/// Runs `action` on a thread of its own each time that SIGHUP comes.
+///
+/// # Errors
+///
+/// The system's, when a handler cannot be installed or its thread not be started.
+pub fn on_hangup(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let (mut signals, bell) = UnixStream::pair()?;
+    pipe::register(SIGHUP, bell)?;
+    let body = move || {
+        while heard(&mut signals, None) {
+            action();
+        }
+    };
+    thread::Builder::new().name("bine hangup".to_owned()).spawn(body)?;
     Ok(())
 }
 
@@ -69,7 +86,7 @@ fn heard(signals: &mut UnixStream, within: Option<Duration>) -> bool {
 #[expect(clippy::disallowed_methods, reason = "a thread that hangs cannot be asked to return")]
 fn end(server: &Weak<Server>) -> ! {
     if let Some(server) = server.upgrade() {
-        server.listeners.iter().for_each(Listener::retire);
+        server.retire();
         server.finish_log();
     }
     log::finish();

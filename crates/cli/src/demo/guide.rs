@@ -28,6 +28,7 @@ chapters! {
     "start": "Start",
     "pages": "Pages",
     "markup": "Markup",
+    "configuration": "Configuration",
 }
 
 impl Chapter {

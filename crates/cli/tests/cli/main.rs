@@ -9,7 +9,10 @@ mod guide;
 mod harness;
 mod identity;
 mod options;
+mod reload;
 mod serve;
+mod supervise;
+mod unit;
 
 use std::process::Command;
 

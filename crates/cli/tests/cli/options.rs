@@ -26,8 +26,8 @@ fn a_wrong_word_is_told_with_what_would_be_right() {
     check_usage(&["--loops"], "missing argument for option '--loops'");
     check_usage(&["-x"], "invalid option '-x'");
     check_usage(&["sevre", "."], "bine: there is no command `sevre`");
-    check_usage(&["serve"], "bine serve: which folder?");
-    check_usage(&["serve", "--loops", "2"], "bine serve: which folder?");
+    check_usage(&["serve"], "which folder? Name it, or set `root`");
+    check_usage(&["serve", "--loops", "2"], "which folder? Name it, or set `root`");
     check_usage(&["serve", ".", "more"], "unexpected argument \"more\"");
     check_usage(
         &["--listen", "nowhere"],
@@ -98,7 +98,19 @@ fn help_lists_every_option_and_every_scheduler() {
         "scheduler",
         "loops",
         "workers",
+        "root",
+        "index",
+        "listing",
+        "hidden",
+        "precompressed",
+        "field",
+        "pages",
         "access-log",
+        "access-log-format",
+        "access-log-when-full",
+        "error-log",
+        "error-log-level",
+        "control",
         "data",
         "user",
         "connections",
@@ -122,12 +134,14 @@ fn help_lists_every_option_and_every_scheduler() {
         "unread-body",
         "chunk-at",
         "config",
+        "supervise",
         "help",
     ];
     let mut listed: Vec<&str> =
         help.lines().filter_map(|line| line.strip_prefix("  --")?.split(' ').next()).collect();
     assert_eq!(listed, options, "an option that is new has to be tried here as well");
-    listed.retain(|option| *option != "help");
+    // These two take no value.
+    listed.retain(|option| !["help", "supervise"].contains(option));
     for option in listed {
         // Each is known: what is complained of is the missing value.
         let told = format!("missing argument for option '--{option}'");

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::clock::Tick;
 use crate::connection::Connection;
 use crate::event_loop::{Entry, EventLoop, LISTENER, WATCHED};
 use crate::link::{Link, Nonblocking, is_exhaustion};
+use crate::listener::Listener;
 use crate::log;
 use crate::mailbox::Letter;
 use crate::server::State;
@@ -52,9 +54,9 @@ impl EventLoop {
     /// Watches every listener. The sockets are shared by all loops and wake one of them each
     /// (EPOLLEXCLUSIVE), so a connection is never stuck in the queue of a loop that has gone.
     pub(super) fn open_door(&mut self) -> io::Result<()> {
-        for (number, listener) in self.server.listeners.iter().enumerate() {
+        for (number, listener) in self.view.generation.listeners.iter().enumerate() {
             let data = EventData::new_u64(LISTENER + number as u64);
-            epoll::add(&self.epoll, listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
+            epoll::add(&self.epoll, &**listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
         }
         self.door = Door { open: true, ..Door::new() };
         Ok(())
@@ -62,9 +64,9 @@ impl EventLoop {
 
     pub(super) fn close_door(&mut self) {
         if self.door.open {
-            for listener in &self.server.listeners {
-                // It was added, and lives as long as the server; there is nothing to go wrong.
-                let _ = epoll::delete(&self.epoll, listener);
+            for listener in &self.view.generation.listeners {
+                // It was added, and lives as long as the generation; there is nothing to go wrong.
+                let _ = epoll::delete(&self.epoll, &**listener);
             }
         }
         self.door = Door::new();
@@ -74,16 +76,50 @@ impl EventLoop {
     /// does it refuse the rest.
     pub(super) fn close_for_good(&mut self) {
         self.close_door();
-        for number in 0..self.server.listeners.len() {
-            for _ in 0..MOST_WAITING {
-                match self.server.listeners[number].accept(SocketFlags::NONBLOCK) {
-                    Ok((socket, peer)) => self.admit(socket, peer),
-                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                    Err(_) => break,
-                }
+        let generation = Arc::clone(&self.view.generation);
+        generation.listeners.iter().for_each(|listener| self.take_in_all(listener));
+        self.server.refuse_newcomers();
+    }
+
+    /// Whoever waits at a listener that goes.
+    fn take_in_all(&mut self, listener: &Listener) {
+        for _ in 0..MOST_WAITING {
+            match listener.accept(SocketFlags::NONBLOCK) {
+                Ok((socket, peer)) => self.admit(socket, peer),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => break,
             }
         }
-        self.server.refuse_newcomers();
+    }
+
+    /// Goes over to the newest settings, if they have changed: connections to come have them, and
+    /// the door has its addresses.
+    pub(super) fn keep_up(&mut self) {
+        let was_open = self.door.open;
+        // Still with the listeners that it was opened with.
+        if !self.view.is_old(&self.server) {
+            return;
+        }
+        if was_open {
+            self.close_door();
+        }
+        let Some(older) = self.view.keep_up(&self.server, &mut self.context) else {
+            return self.reopen(was_open);
+        };
+        self.reopen(was_open);
+        let newer = Arc::clone(&self.view.generation);
+        for listener in older.gone_in(&newer) {
+            self.take_in_all(listener);
+            listener.refuse();
+        }
+    }
+
+    fn reopen(&mut self, was_open: bool) {
+        if was_open && let Err(error) = self.open_door() {
+            log::warn(format_args!("cannot accept for a moment: {error}"));
+            self.door = Door { open: true, ..Door::new() };
+            self.pause();
+        }
     }
 
     /// Opens the door again when its pause is over.
@@ -119,7 +155,7 @@ impl EventLoop {
             if !self.server.census.has_room() {
                 return self.pause();
             }
-            let Some(listener) = self.server.listeners.get(number) else { return };
+            let Some(listener) = self.view.generation.listeners.get(number) else { return };
             match listener.accept(SocketFlags::NONBLOCK) {
                 Ok((socket, peer)) => self.admit(socket, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -157,7 +193,9 @@ impl EventLoop {
 
     /// Takes in a connection that the census has counted.
     pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
-        let mut connection = Connection::new(Nonblocking(socket), peer, &self.context);
+        // Looked at behind the accept: whoever comes after a change is served under it.
+        self.keep_up();
+        let mut connection = Connection::new(Nonblocking(socket), peer, &mut self.context);
         if self.context.stopping {
             let grace = self.context.clock.now().after(stages::GRACE);
             connection.deadline = connection.deadline.earlier(grace);

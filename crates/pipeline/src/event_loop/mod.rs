@@ -28,7 +28,7 @@ use crate::link::Nonblocking;
 use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{Place, Scheduler};
-use crate::server::{Server, State};
+use crate::server::{Server, State, View};
 use crate::slab::{Slab, Token};
 use crate::stages::{self, Kind, Next};
 use crate::wheel::{Hook, Hooks, Wheel};
@@ -52,6 +52,7 @@ const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventF
 /// One loop, on one thread.
 pub(crate) struct EventLoop {
     server: Arc<Server>,
+    view: View,
     scheduler: Arc<dyn Scheduler>,
     index: usize,
     mailbox: Arc<Mailbox>,
@@ -95,11 +96,12 @@ impl EventLoop {
         scheduler: Arc<dyn Scheduler>,
         index: usize,
     ) -> io::Result<()> {
+        let view = server.view();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(server.settings.workers.max(1))
+            .max_blocking_threads(view.generation.settings.workers.max(1))
             .build_local(tokio::runtime::LocalOptions::default())?;
-        let context = server.context();
+        let context = view.context();
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         epoll::add(&epoll, &*mailbox, EventData::new_u64(BELL), EventFlags::IN)?;
@@ -123,6 +125,7 @@ impl EventLoop {
             overdue: Vec::new(),
             letters: Vec::new(),
             buffers: Vec::new(),
+            view,
             server,
         };
         own.open_door()?;
@@ -226,6 +229,7 @@ impl EventLoop {
     fn push(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.has_unsent() {
+            self.context.turn_to(connection.era);
             stages::push(connection, &mut self.context);
             if connection.wants_turn {
                 self.ready.push(token);
@@ -361,6 +365,7 @@ impl EventLoop {
     }
 
     fn read_letters(&mut self) {
+        self.keep_up();
         let mut letters = std::mem::take(&mut self.letters);
         self.mailbox.take(&mut letters);
         for letter in letters.drain(..) {
@@ -429,6 +434,7 @@ impl EventLoop {
             }
             self.context.recycle(busy);
         }
+        self.context.leave(entry.connection.era);
         self.server.census.leave(entry.connection.peer);
         self.server.loops[self.index].connections.store(self.slab.len(), Ordering::Relaxed);
     }
@@ -439,7 +445,7 @@ impl EventLoop {
             return;
         }
         let now = self.context.clock.now();
-        let last_call = now.after(self.context.settings.timeouts.drain);
+        let last_call = now.after(self.view.generation.settings.timeouts.drain);
         self.last_call = Some(last_call);
         self.alarm.ring_by(last_call, now);
         self.context.stopping = true;

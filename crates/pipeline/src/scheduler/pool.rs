@@ -91,7 +91,7 @@ fn outlast(server: &Server, ends: &Receiver<io::Result<()>>) -> io::Result<()> {
         // Interrupted or not, the state says it all.
         let _ = poll(&mut [PollFd::new(&bell, PollFlags::IN)], None);
     }
-    let last_call = Instant::now() + server.settings.timeouts.drain;
+    let last_call = Instant::now() + server.generation().settings.timeouts.drain;
     let mut outcome = Ok(());
     while server.state() == State::Draining && Instant::now() < last_call {
         match ends.recv_timeout(LOOK.min(last_call.saturating_duration_since(Instant::now()))) {

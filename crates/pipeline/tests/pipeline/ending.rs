@@ -95,7 +95,7 @@ fn newcomers_are_refused_while_a_server_drains() {
             house.stop();
             // By then the stop has been seen.
             idle.expect_closed();
-            let newcomer = Peer::connect(house.address()).map(|_| ());
+            let newcomer = Peer::connect(&house.address()).map(|_| ());
             assert!(newcomer.is_err(), "{scheduler}, {}", house.address());
             house.program.gate("gate").open();
             assert_eq!(running.reply().status, 200);

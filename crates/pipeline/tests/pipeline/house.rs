@@ -22,7 +22,7 @@ pub(crate) const LOOPS: [&str; 2] = ["hybrid", "event"];
 /// A running server.
 pub(crate) struct House {
     pub(crate) program: Arc<Program>,
-    server: Arc<Server>,
+    pub(crate) server: Arc<Server>,
     ended: Receiver<io::Result<()>>,
 }
 
@@ -74,12 +74,12 @@ impl House {
         Self { program, server, ended }
     }
 
-    pub(crate) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> Address {
         self.server.addresses().next().unwrap()
     }
 
     pub(crate) fn connect(&self) -> Peer {
-        Peer::connect(self.address()).unwrap()
+        Peer::connect(&self.address()).unwrap()
     }
 
     pub(crate) fn stop(&self) {

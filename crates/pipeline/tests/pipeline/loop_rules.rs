@@ -244,7 +244,7 @@ fn earlier_replies_arrive_while_a_later_one_is_made() {
         let mut settings = settings(scheduler);
         settings.listeners[0].send_buffer = Some(4096);
         let house = House::with(settings);
-        let mut peer = Peer::connect_narrow(house.address()).unwrap();
+        let mut peer = Peer::connect_narrow(&house.address()).unwrap();
         peer.send(get("/long/60000") + &get(path));
         house.program.gate("gate").await_arrivals(1);
         assert_eq!(peer.reply().to_string(), "200 <60000>", "{path}, {scheduler}");

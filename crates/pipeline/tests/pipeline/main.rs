@@ -15,6 +15,7 @@ mod loop_rules;
 mod peer;
 mod program;
 mod regressions;
+mod reload;
 mod timeouts;
 
 use std::time::Duration;

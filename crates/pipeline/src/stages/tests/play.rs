@@ -50,14 +50,14 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
     let responder =
         Program { clock: Rc::clone(&clock), gate: Rc::clone(&gate), file: program::file() };
     let settings = Settings { unsent: 50_000, ..Settings::default() };
-    let context = Context::new(
+    let mut context = Context::new(
         Arc::new(settings),
         Rc::clone(&clock),
         Box::new(responder),
         AccessLog::new(None),
     );
     let link = Fake::new(script, &clock);
-    let connection = Connection::new(link, Peer::UNIX, &context);
+    let connection = Connection::new(link, Peer::UNIX, &mut context);
     let mut stage = Stage { connection, context, gate, place, elsewhere: None };
     stage.play();
     stage.connection.link

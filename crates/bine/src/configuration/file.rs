@@ -1,0 +1,167 @@
+//! Decides what a configuration file may say, and on which line it is wrong.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{self, Key, Set};
+use super::{Given, LONGEST, Origin, Value};
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) values: Vec<Given>,
+    pub(super) sites: Vec<SiteTable>,
+}
+
+/// A `[[site]]` table.
+#[derive(Clone, Debug)]
+pub(super) struct SiteTable {
+    pub(super) line: usize,
+    /// Each with its line.
+    pub(super) hosts: Vec<(String, usize)>,
+    pub(super) values: Vec<Given>,
+}
+
+/// What is wrong, and on which line, from 1.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) line: usize,
+    pub(super) reason: String,
+}
+
+impl Contents {
+    /// Reads a file whose relative paths begin at `folder`.
+    pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self, Fault> {
+        let fault = |valid: &[u8], reason: &str| Fault {
+            line: valid.split(|byte| *byte == b'\n').count(),
+            reason: reason.to_owned(),
+        };
+        if bytes.len() as u64 > LONGEST {
+            return Err(fault(&bytes[..LONGEST as usize], "too long for a configuration"));
+        }
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| fault(&bytes[..error.valid_up_to()], "not UTF-8 text"))?;
+        let reader = Reader { text, folder };
+        let table = DeTable::parse(text).map_err(|error| {
+            reader.fault(error.span().map_or(0, |span| span.start), error.message().to_owned())
+        })?;
+        reader.read(table.get_ref())
+    }
+}
+
+/// What of a few keys can be made out in a file that may be wrong elsewhere.
+pub(super) fn made_out(bytes: &[u8], folder: &Path, names: &[&str]) -> Vec<Given> {
+    let text = String::from_utf8_lossy(bytes);
+    let (table, _errors) = DeTable::parse_recoverable(&text);
+    let reader = Reader { text: &text, folder };
+    let known = |(key, value): (&Spanned<_>, _)| {
+        let key = keys::find(names.iter().find(|name| *key.get_ref() == **name)?)?;
+        reader.given(key, value).ok()
+    };
+    table.get_ref().iter().filter_map(known).collect()
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    folder: &'t Path,
+}
+
+impl Reader<'_> {
+    fn read(&self, table: &DeTable<'_>) -> Result<Contents, Fault> {
+        let mut contents = Contents::default();
+        for (key, value) in table {
+            let (name, at) = (key.get_ref(), key.span().start);
+            if name == "site" {
+                contents.sites = self.sites(value)?;
+                continue;
+            }
+            let known =
+                keys::find(name).ok_or_else(|| self.fault(at, keys::unknown("setting `", name)))?;
+            contents.values.push(self.given(known, value)?);
+        }
+        Ok(contents)
+    }
+
+    fn sites(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<SiteTable>, Fault> {
+        let wrong = |at| self.fault(at, "a site begins with a line [[site]]".to_owned());
+        let DeValue::Array(tables) = value.get_ref() else {
+            return Err(wrong(value.span().start));
+        };
+        let site = |table: &Spanned<DeValue<'_>>| match table.get_ref() {
+            DeValue::Table(entries) => self.site(self.line(table.span().start), entries),
+            _ => Err(wrong(table.span().start)),
+        };
+        tables.iter().map(site).collect()
+    }
+
+    fn site(&self, line: usize, entries: &DeTable<'_>) -> Result<SiteTable, Fault> {
+        let mut site = SiteTable { line, hosts: Vec::new(), values: Vec::new() };
+        for (key, value) in entries {
+            let (name, at) = (key.get_ref(), key.span().start);
+            if name == "hosts" {
+                for host in list(value) {
+                    let DeValue::String(text) = host.get_ref() else {
+                        let reason = "hosts: write [\"example.org\", \"*.example.org\"]";
+                        return Err(self.fault(host.span().start, reason.to_owned()));
+                    };
+                    site.hosts.push((text.to_string(), self.line(host.span().start)));
+                }
+                continue;
+            }
+            let known =
+                keys::find(name).ok_or_else(|| self.fault(at, keys::unknown_to_site(name)))?;
+            if matches!(known.set, Set::Server(_)) {
+                let reason =
+                    format!("`{name}` is the server's, not a site's: write it above [[site]]");
+                return Err(self.fault(at, reason));
+            }
+            site.values.push(self.given(known, value)?);
+        }
+        Ok(site)
+    }
+
+    fn given(&self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Result<Given, Fault> {
+        if !key.is_list() && matches!(value.get_ref(), DeValue::Array(_)) {
+            let reason = format!("{}: write one {}, not a list", key.name, key.value);
+            return Err(self.fault(value.span().start, reason));
+        }
+        let one = |value: &Spanned<DeValue<'_>>| {
+            let at = value.span().start;
+            let text = plain(value.get_ref())
+                .ok_or_else(|| self.fault(at, format!("{}: write {}", key.name, key.value)))?;
+            Ok(Value { text: key.beneath(self.folder, text), line: self.line(at) })
+        };
+        let values = list(value).iter().map(|value| one(value)).collect::<Result<_, _>>()?;
+        Ok(Given { key, origin: Origin::File, values })
+    }
+
+    fn fault(&self, at: usize, reason: String) -> Fault {
+        Fault { line: self.line(at), reason }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        before.split(|byte| *byte == b'\n').count()
+    }
+}
+
+/// The members of a list, or the one value that stands for a list of one.
+fn list<'v, 't>(value: &'v Spanned<DeValue<'t>>) -> Vec<&'v Spanned<DeValue<'t>>> {
+    match value.get_ref() {
+        DeValue::Array(values) => values.iter().collect(),
+        _ => vec![value],
+    }
+}
+
+/// A TOML value as it would stand on a command line.
+fn plain(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(true) => Some("on".to_owned()),
+        DeValue::Boolean(false) => Some("off".to_owned()),
+        _ => None,
+    }
+}

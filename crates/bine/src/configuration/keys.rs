@@ -1,0 +1,361 @@
+//! Decides what can be chosen: one table, read by the command line, by the environment, by the
+//! configuration file and by `--help`.
+
+use std::path::Path;
+
+use bine_pipeline::scheduler;
+use bine_pipeline::{Settings, User};
+
+use super::values::{bytes, listen, number, set_time, switch, word};
+use super::{Configuration, Control};
+use crate::sites::{FieldChoice, SiteChoices};
+
+/// One thing that can be chosen.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// What its value looks like.
+    pub(super) value: &'static str,
+    /// None: not chosen unless somebody does.
+    pub(super) default: &'static [&'static str],
+    pub(super) help: &'static str,
+    pub(super) kind: Kind,
+    /// It cannot change while a server runs.
+    pub(super) is_fixed: bool,
+    pub(super) set: Set,
+}
+
+/// How a value stands in a file, and how the environment separates several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A text, or a number that may have a unit.
+    Word,
+    /// A path, which in a file begins at the file's folder.
+    Path,
+    /// On or off.
+    Switch,
+    /// Several words, in the environment with spaces between.
+    Words,
+    /// Several texts, in the environment one on a line.
+    Lines,
+}
+
+/// Whose key it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Set {
+    Server(fn(&mut Configuration, &str) -> Result<(), String>),
+    Site(fn(&mut SiteChoices, &str) -> Result<(), String>),
+}
+
+/// Words that stand where a path would.
+const NO_PATHS: [&str; 4] = ["off", "auto", "stderr", "stdout"];
+
+impl Key {
+    const fn server(
+        name: &'static str,
+        value: &'static str,
+        default: &'static [&'static str],
+        help: &'static str,
+        set: fn(&mut Configuration, &str) -> Result<(), String>,
+    ) -> Self {
+        let set = Set::Server(set);
+        Self { name, value, default, help, kind: Kind::Word, is_fixed: false, set }
+    }
+
+    const fn site(
+        name: &'static str,
+        value: &'static str,
+        default: &'static [&'static str],
+        help: &'static str,
+        set: fn(&mut SiteChoices, &str) -> Result<(), String>,
+    ) -> Self {
+        let set = Set::Site(set);
+        Self { name, value, default, help, kind: Kind::Switch, is_fixed: false, set }
+    }
+
+    const fn kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    const fn fixed(self) -> Self {
+        Self { is_fixed: true, ..self }
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.kind, Kind::Words | Kind::Lines)
+    }
+
+    /// The values in a variable of the environment.
+    pub(super) fn split<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
+        match self.kind {
+            Kind::Words => Box::new(text.split_whitespace()),
+            Kind::Lines => Box::new(text.lines().filter(|line| !line.trim().is_empty())),
+            Kind::Word | Kind::Path | Kind::Switch => Box::new(std::iter::once(text)),
+        }
+    }
+
+    /// A path of a file in `folder`, as seen from where the program runs.
+    pub(super) fn beneath(&self, folder: &Path, text: String) -> String {
+        if self.kind != Kind::Path || text.is_empty() || NO_PATHS.contains(&&*text) {
+            return text;
+        }
+        folder.join(&text).to_str().map_or(text, ToOwned::to_owned)
+    }
+}
+
+/// Everything, in the order of `--help`.
+pub(super) static KEYS: &[Key] = &[
+    Key::server(
+        "listen",
+        "ADDRESS",
+        &["127.0.0.1:8080"],
+        "HOST:PORT or unix:PATH to listen on, repeatable; options follow it after commas: backlog=128, nodelay=on, send-buffer=BYTES",
+        |c, v| {
+            c.settings.listeners.push(listen(v)?);
+            Ok(())
+        },
+    )
+    .kind(Kind::Words),
+    Key::server("scheduler", "NAME", &["hybrid"], "who runs what; `help` lists them", |c, v| {
+        scheduler::check(v).map_err(|error| error.to_string())?;
+        v.clone_into(&mut c.settings.scheduler);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("loops", "N|auto", &["auto"], "event loops, a thread each; auto: one per core", |c, v| {
+        c.settings.loops = if v == "auto" { Settings::default().loops } else { number(v, 1)? };
+        Ok(())
+    })
+    .fixed(),
+    Key::server(
+        "workers",
+        "N|auto",
+        &["auto"],
+        "threads that may block; auto: eight per core, at least 8, at most 64",
+        |c, v| {
+            c.settings.workers =
+                if v == "auto" { Settings::default().workers } else { number(v, 1)? };
+            Ok(())
+        },
+    )
+    .fixed(),
+    Key::site("root", "DIR", &[], "serve the files below this folder", |s, v| {
+        s.root = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path),
+    Key::site("index", "NAME", &["index.html"], "the file that stands for its folder, repeatable", |s, v| {
+        if v.is_empty() || v.contains('/') {
+            return Err("must be the name of a file, without a folder".to_owned());
+        }
+        s.index.push(v.to_owned());
+        Ok(())
+    })
+    .kind(Kind::Words),
+    Key::site("listing", "on|off", &["off"], "show what is in a folder without an index", |s, v| {
+        s.listing = switch(v)?;
+        Ok(())
+    }),
+    Key::site("hidden", "on|off", &["off"], "serve files whose names begin with a dot", |s, v| {
+        s.hidden = switch(v)?;
+        Ok(())
+    }),
+    Key::site("precompressed", "on|off", &["on"], "send FILE.br, .zst or .gz in place of FILE", |s, v| {
+        s.precompressed = switch(v)?;
+        Ok(())
+    }),
+    Key::site(
+        "field",
+        "RULE",
+        &[],
+        "a field of replies with a file, repeatable: '*.css Cache-Control: max-age=3600'",
+        |s, v| {
+            s.fields.push(FieldChoice::parse(v)?);
+            Ok(())
+        },
+    )
+    .kind(Kind::Lines),
+    Key::site("pages", "on|off", &["on"], "the program's pages besides the files", |s, v| {
+        s.pages = switch(v)?;
+        Ok(())
+    }),
+    Key::server("access-log", "FILE|off", &["off"], "log each request", |c, v| {
+        c.logs.access = (v != "off").then(|| v.into());
+        Ok(())
+    })
+    .kind(Kind::Path),
+    Key::server(
+        "access-log-format",
+        "FORMAT",
+        &["combined"],
+        "common, combined, json, or a line with %h %l %u %t %r %s %b and others",
+        |c, v| {
+            v.clone_into(&mut c.logs.format);
+            Ok(())
+        },
+    ),
+    Key::server(
+        "access-log-when-full",
+        "drop|wait",
+        &["drop"],
+        "what happens to lines that come faster than they can be written",
+        |c, v| {
+            c.logs.when_full = word(v, &["drop", "wait"])?;
+            Ok(())
+        },
+    ),
+    Key::server("error-log", "FILE|stderr", &["stderr"], "where the server tells of itself", |c, v| {
+        c.logs.error = (v != "stderr").then(|| v.into());
+        Ok(())
+    })
+    .kind(Kind::Path),
+    Key::server("error-log-level", "LEVEL", &["notice"], "the least it tells: error, warning, notice, debug", |c, v| {
+        c.logs.level = word(v, &["error", "warning", "notice", "debug"])?;
+        Ok(())
+    }),
+    Key::server(
+        "control",
+        "PATH|auto|off",
+        &["auto"],
+        "the socket of `bine reload`; auto: bine.control in the run folder, if there is one",
+        |c, v| {
+            c.control = match v {
+                "auto" => Control::Usual,
+                "off" => Control::Off,
+                path => Control::At(path.into()),
+            };
+            Ok(())
+        },
+    )
+    .kind(Kind::Path)
+    .fixed(),
+    Key::server("data", "DIR", &[], "the folder for what is kept; nothing is yet", |c, v| {
+        c.data = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path)
+    .fixed(),
+    Key::server("user", "NAME|UID:GID", &[], "become this user once the addresses are open", |c, v| {
+        c.user = Some(User::find(v).map_err(|error| error.to_string())?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("connections", "N|auto", &["auto"], "at one time; auto: as many as descriptors allow", |c, v| {
+        c.settings.connections = if v == "auto" { None } else { Some(number(v, 1)?) };
+        Ok(())
+    }),
+    Key::server("connections-per-address", "N", &["256"], "from one peer that is not this machine", |c, v| {
+        c.settings.connections_per_address = number(v, 1)?;
+        Ok(())
+    }),
+    Key::server("queue", "N", &["1024"], "requests that may wait for a worker", |c, v| {
+        c.settings.queue = number(v, 0)?;
+        Ok(())
+    }).fixed(),
+    Key::server("most-head", "BYTES", &["16k"], "of request line and fields", |c, v| {
+        c.settings.limits.head = bytes(v)?;
+        Ok(())
+    }),
+    Key::server("most-fields", "N", &["100"], "fields of a request", |c, v| {
+        c.settings.limits.fields = number(v, 1)?;
+        Ok(())
+    }),
+    Key::server("most-target", "BYTES", &["8k"], "of an address", |c, v| {
+        c.settings.limits.target = bytes(v)?;
+        Ok(())
+    }),
+    Key::server("most-body", "BYTES", &["1g"], "of any body, whatever its handler takes", |c, v| {
+        c.settings.limits.body = bytes(v)?;
+        Ok(())
+    }),
+    Key::server("first-byte-timeout", "TIME", &["10s"], "from connection to first byte", |c, v| {
+        set_time(&mut c.settings.timeouts.first_byte, v)
+    }),
+    Key::server("head-timeout", "TIME", &["10s"], "from a head's first byte to its last", |c, v| {
+        set_time(&mut c.settings.timeouts.head, v)
+    }),
+    Key::server("body-timeout", "TIME", &["10s"], "for a pause in a body", |c, v| {
+        set_time(&mut c.settings.timeouts.body, v)
+    }),
+    Key::server("handler-timeout", "TIME", &["30s"], "for the answer of a handler", |c, v| {
+        set_time(&mut c.settings.timeouts.handler, v)
+    }),
+    Key::server("write-timeout", "TIME", &["30s"], "for a pause of a peer that reads", |c, v| {
+        set_time(&mut c.settings.timeouts.write, v)
+    }),
+    Key::server("least-rate", "BYTES", &["1k"], "a second, of slow bodies and slow readers", |c, v| {
+        c.settings.timeouts.rate = bytes(v)?;
+        Ok(())
+    }),
+    Key::server("idle-timeout", "TIME", &["75s"], "between two requests of a connection", |c, v| {
+        set_time(&mut c.settings.timeouts.idle, v)
+    }),
+    Key::server("queue-timeout", "TIME", &["1s"], "for a request's wait for a worker", |c, v| {
+        set_time(&mut c.settings.timeouts.queue, v)
+    }),
+    Key::server("linger-timeout", "TIME", &["2s"], "for a refused peer to read why", |c, v| {
+        set_time(&mut c.settings.timeouts.linger, v)
+    }),
+    Key::server("drain-timeout", "TIME", &["30s"], "for what runs when the server stops", |c, v| {
+        set_time(&mut c.settings.timeouts.drain, v)
+    }),
+    Key::server("unsent", "BYTES", &["64m"], "of replies that a connection may have unsent", |c, v| {
+        c.settings.unsent = bytes(v)?;
+        Ok(())
+    }),
+    Key::server("unread-body", "BYTES", &["64k"], "of a body nobody wants, read to stay connected", |c, v| {
+        c.settings.unread_body = bytes(v)?;
+        Ok(())
+    }),
+    Key::server("chunk-at", "BYTES", &["64k"], "of a page; a longer one leaves while it is written", |c, v| {
+        c.settings.chunk_at = bytes(v)?;
+        Ok(())
+    }),
+];
+
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+pub(super) fn unknown(what: &str, name: &str) -> String {
+    let hint = nearest(name).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+    format!("unknown {what}{name}`{hint} (--help lists all)")
+}
+
+/// The same where only the keys of a site may stand.
+pub(super) fn unknown_to_site(name: &str) -> String {
+    let own = KEYS.iter().filter(|key| matches!(key.set, Set::Site(_))).map(|key| key.name);
+    let near = nearest_of(own.chain(["hosts"]), name);
+    let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+    format!("unknown setting of a site `{name}`{hint} (--help lists all)")
+}
+
+/// The key that was perhaps meant.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    nearest_of(KEYS.iter().map(|key| key.name).chain(["config", "site"]), name)
+}
+
+fn nearest_of(known: impl Iterator<Item = &'static str>, name: &str) -> Option<&'static str> {
+    // The distance takes time with the product of the lengths, and no key is long.
+    if name.len() > 64 {
+        return None;
+    }
+    let near = known.map(|known| (distance(known, name), known)).min_by_key(|(far, _)| *far);
+    near.filter(|(far, _)| *far <= 3).map(|(_, known)| known)
+}
+
+/// How many letters must be put in, taken out or changed to make one of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (place, letter) in one.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = place + 1;
+        for (column, wanted) in other.iter().enumerate() {
+            let changed = corner + usize::from(letter != *wanted);
+            corner = row[column + 1];
+            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}

@@ -1,0 +1,237 @@
+//! Claims about what is chosen, by whom, and what a wrong choice is told.
+
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::file::Contents;
+use super::{Configuration, Sources};
+use bine_pipeline::Settings;
+
+fn read(arguments: &[&str]) -> Result<Configuration, String> {
+    with(arguments, &[], None)
+}
+
+/// The configuration of a command line, of variables, and of a file's text.
+fn with(
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    file: Option<&str>,
+) -> Result<Configuration, String> {
+    let sources = Sources {
+        arguments: arguments.iter().map(Into::into).collect(),
+        environment: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        usual_file: None,
+    };
+    let flags = super::Flags::read(&sources.arguments)?;
+    let contents = Contents::parse(file.unwrap_or_default().as_bytes(), Path::new(""))
+        .map_err(|fault| format!("bine.toml:{}: {}", fault.line, fault.reason))?;
+    match flags.config {
+        Some(_) => sources.read(),
+        None => sources.assemble(flags, None, contents),
+    }
+}
+
+fn configure(text: &str) -> Result<Configuration, String> {
+    with(&[], &[], Some(text))
+}
+
+#[test]
+fn an_option_can_be_spelled_as_people_do() {
+    let choices = read(&["--listen", "127.0.0.1:0", "--loops=3", "--idle-timeout", "2m"]).unwrap();
+    assert_eq!(choices.settings.listeners.len(), 1);
+    assert_eq!(choices.settings.loops, 3);
+    assert_eq!(choices.settings.timeouts.idle, Duration::from_mins(2));
+    let choices = read(&["--most-head", "32k", "--access-log", "off"]).unwrap();
+    assert_eq!(choices.settings.limits.head, 32 * 1024);
+    assert!(choices.logs.access.is_none());
+}
+
+/// Each default stands twice, where it is used and where it is shown.
+#[test]
+fn the_defaults_that_are_shown_are_those_of_the_server() {
+    let mut expected = Settings::default();
+    expected.listeners.push("127.0.0.1:8080".parse().map(bine_pipeline::Listen::on).unwrap());
+    assert_eq!(format!("{:?}", read(&[]).unwrap().settings), format!("{expected:?}"));
+}
+
+#[test]
+fn a_flag_wins_over_a_variable_and_that_over_the_file() {
+    let file = "idle-timeout = \"1s\"\nlisten = [\":1\", \":2\"]\n";
+    let variable = [("BINE_IDLE_TIMEOUT", "2s"), ("BINE_LISTEN", ":3  :4 :5")];
+    let idle = |configuration: &Configuration| configuration.settings.timeouts.idle.as_secs();
+    let chosen = configure(file).unwrap();
+    assert_eq!((idle(&chosen), chosen.settings.listeners.len()), (1, 2));
+    let chosen = with(&[], &variable, Some(file)).unwrap();
+    assert_eq!((idle(&chosen), chosen.settings.listeners.len()), (2, 3));
+    let flags = ["--idle-timeout=3s", "--listen=:6"];
+    let chosen = with(&flags, &variable, Some(file)).unwrap();
+    assert_eq!((idle(&chosen), chosen.settings.listeners.len()), (3, 1));
+}
+
+#[test]
+fn a_wrong_choice_says_what_would_be_right() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--lop", "3"], "did you mean `loops`"),
+        (&["--loops", "0"], "--loops 0: must be a whole number, 1 or more"),
+        (&["--listen", "nowhere"], "write HOST:PORT"),
+        (&["--listen", ":80,fast"], "`fast` is none of backlog=N"),
+        (&["--idle-timeout", "5"], "must be a time like"),
+        (&["--idle-timeout", "99999999999999999999s"], "must be a time like"),
+        (&["--most-head", "5t"], "must be a number of bytes"),
+        (&["--most-head", "0"], "must be a number of bytes"),
+        (&["--most-head", "5g"], "too many here"),
+        (&["--listing", "perhaps"], "must be on or off"),
+        (&["--config", "/nowhere/at/all"], "cannot read /nowhere/at/all"),
+        (&["--user", "nobody-of-that-name"], "no user"),
+    ];
+    for (arguments, expected) in cases {
+        let error = read(arguments).unwrap_err();
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+    let error = with(&[], &[("BINE_LOOPS", "many")], None).unwrap_err();
+    assert_eq!(error, "BINE_LOOPS=many: must be a whole number, 1 or more");
+}
+
+#[test]
+fn a_variable_that_is_nearly_a_setting_is_told_of_and_one_of_others_is_not() {
+    let variables = [("BINE_IDLE_TIMEOUTS", "1s"), ("BINE_SERVICE_PORT_HTTP", "80")];
+    let doubts = with(&[], &variables, None).unwrap().doubts;
+    let expected =
+        "BINE_IDLE_TIMEOUTS in the environment is no setting; did you mean BINE_IDLE_TIMEOUT?";
+    assert_eq!(doubts, [expected]);
+}
+
+#[test]
+fn a_wrong_line_of_a_file_is_named() {
+    for (text, expected) in [
+        ("loops = 2\nloop = 3\n", "2: unknown setting `loop`; did you mean `loops`?"),
+        ("loops = 0\n", "1: loops: must be a whole number"),
+        ("\n\nloops = {}\n", "3: loops: write N"),
+        ("loops = [1, 2]\n", "1: loops: write one N|auto, not a list"),
+        ("loops = \n", "1: "),
+        ("[site]\nroot = \"a\"\n", "1: a site begins with a line [[site]]"),
+        ("\n[[site]]\nroot = \"a\"\n", "2: a site says for whom it is"),
+        (
+            "[[site]]\nhosts = [\"a\"]\nrot = \"b\"\n",
+            "3: unknown setting of a site `rot`; did you mean `root`?",
+        ),
+        ("[[site]]\nhosts = [\"a\"]\nloops = 2\n", "3: `loops` is the server's, not a site's"),
+        ("[[site]]\nhosts = [\"a b\"]\n", "2: hosts: `a b` is no host"),
+        (
+            "[[site]]\nhosts = [\"a\"]\n[[site]]\nhosts = [\"A\"]\n",
+            "4: hosts: `A` has a site already",
+        ),
+        ("[[site]]\nhosts = [\"a\"]\nlisting = \"x\"\n", "3: listing: must be on or off"),
+        ("a = \"\u{7}\"", "1: "),
+    ] {
+        let error = configure(text).unwrap_err();
+        assert!(error.starts_with(&format!("bine.toml:{expected}")), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn a_site_inherits_what_it_does_not_say() {
+    let text = "root = \"all\"\nlisting = true\nindex = [\"a.html\", \"b.html\"]\n\
+                [[site]]\nhosts = [\"one.org\", \"*.one.org\"]\nroot = \"one\"\n\
+                [[site]]\nhosts = \"two.org\"\nindex = \"c.html\"\nlisting = false\npages = false\n";
+    let sites = configure(text).unwrap().sites;
+    let (hosts, one) = &sites[0];
+    assert_eq!((hosts.len(), one.root.as_deref()), (2, Some(Path::new("one"))));
+    assert!(one.listing && one.pages && one.index.len() == 2);
+    let (_, two) = &sites[1];
+    assert_eq!(
+        (two.root.as_deref(), &two.index[..]),
+        (Some(Path::new("all")), &["c.html".into()][..])
+    );
+    assert!(!two.listing && !two.pages);
+}
+
+/// Paths in a file begin at the file's folder, wherever the program was started.
+#[test]
+fn a_path_in_a_file_begins_beside_the_file() {
+    let text = b"root = \"www\"\naccess-log = \"off\"\nerror-log = \"/var/log/x\"\n";
+    let contents = Contents::parse(text, Path::new("/etc/bine")).unwrap();
+    let texts: Vec<&str> = contents.values.iter().map(|given| &*given.values[0].text).collect();
+    for expected in ["/etc/bine/www", "off", "/var/log/x"] {
+        assert!(texts.contains(&expected), "{texts:?}");
+    }
+}
+
+#[test]
+fn what_is_shown_can_be_read_again_and_says_the_same() {
+    let file = "field = [\"*.css A: \\\"b\\\\\"]\nmost-head = 20000\nhidden = true\n\
+                [[site]]\nhosts = [\"x.org\"]\nroot = \"x\"\n";
+    let first = with(&["--idle-timeout=7s"], &[("BINE_LISTEN", ":1 :2")], Some(file)).unwrap();
+    let shown = first.shown();
+    for line in [
+        "idle-timeout = \"7s\"  # --idle-timeout",
+        "listen = [\":1\", \":2\"]  # environment BINE_LISTEN",
+        "most-head = 20000  # bine.toml:2",
+        "hidden = true  # bine.toml:3",
+        "queue = 1024  # default",
+        "[[site]]  # bine.toml:4",
+        "root = \"x\"  # bine.toml:6",
+    ] {
+        assert!(shown.lines().any(|other| other == line), "{line} is not in\n{shown}");
+    }
+    let again = configure(&shown).unwrap();
+    assert_eq!(format!("{:?}", again.settings), format!("{:?}", first.settings));
+    assert_eq!((again.site, again.sites, again.logs), (first.site, first.sites, first.logs));
+}
+
+#[test]
+fn what_cannot_change_while_a_server_runs_is_known() {
+    let old = configure("loops = 1\nidle-timeout = \"1s\"\n").unwrap();
+    let new = configure("loops = 2\nidle-timeout = \"2s\"\nuser = \"1:1\"\n").unwrap();
+    assert_eq!(old.needs_restart(&new), ["loops", "user"]);
+    assert!(old.needs_restart(&old).is_empty());
+}
+
+/// A configuration that uses everything, for mutations.
+const FULL: &str = r#"
+listen = ["127.0.0.1:8080,backlog=12", "unix:/tmp/x"]  # two
+loops = 2
+root = "www"
+field = ["*.css Cache-Control: max-age=3600"]
+idle-timeout = "5s"
+listing = false
+
+[[site]]
+hosts = ["example.org", "*.example.org"]
+index = ["index.html"]
+
+[[site]]
+hosts = ["b.org"]
+root = '''
+b'''
+"#;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_mutated_file_is_read_or_told_of_by_its_line(
+        cuts in proptest::collection::vec((any::<prop::sample::Index>(), 0_usize..6, "\\PC{0,3}|[\\[\\]\"'=\n{}.#]{1,3}"), 1..5)
+    ) {
+        let mut text = FULL.to_owned();
+        for (at, length, instead) in cuts {
+            let start = text.floor_char_boundary(at.index(text.len().max(1)));
+            let end = text.floor_char_boundary(start + length).max(start);
+            text.replace_range(start..end, &instead);
+        }
+        if let Err(error) = configure(&text) {
+            let line = error.strip_prefix("bine.toml:").and_then(|rest| rest.split(':').next());
+            let line: Option<usize> = line.and_then(|line| line.parse().ok());
+            prop_assert!(line.is_some_and(|line| line > 0 && line <= text.lines().count() + 1), "{error}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_told_of_by_their_line(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Err(fault) = Contents::parse(&bytes, Path::new("")) {
+            prop_assert!(fault.line > 0 && !fault.reason.is_empty());
+        }
+    }
+}

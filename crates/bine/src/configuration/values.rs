@@ -1,0 +1,82 @@
+//! Decides how a value is written: numbers, sizes, times, switches and addresses.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bine_pipeline::Listen;
+
+/// `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES]`.
+pub(super) fn listen(text: &str) -> Result<Listen, String> {
+    let mut parts = text.split(',');
+    let address = parts.next().unwrap_or_default().parse();
+    let mut listen = Listen::on(address.map_err(|error| format!("{error}"))?);
+    for part in parts {
+        match part.split_once('=') {
+            Some(("backlog", value)) => listen.backlog = number(value, 1)?,
+            Some(("nodelay", "on")) => listen.nodelay = true,
+            Some(("nodelay", "off")) => listen.nodelay = false,
+            Some(("send-buffer", value)) => listen.send_buffer = Some(bytes(value)?),
+            _ => {
+                let options = "backlog=N, nodelay=on|off, send-buffer=BYTES";
+                return Err(format!("`{part}` is none of {options}"));
+            }
+        }
+    }
+    Ok(listen)
+}
+
+pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
+    text: &str,
+    least: N,
+) -> Result<N, String> {
+    match text.parse() {
+        Ok(number) if number >= least => Ok(number),
+        _ => Err(format!("must be a whole number, {least} or more")),
+    }
+}
+
+pub(super) fn bytes<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    let wrong = || "must be a number of bytes, perhaps with k, m or g behind it".to_owned();
+    let (digits, shift) = match text.bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let number = number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)?;
+    N::try_from(number).map_err(|_| format!("{text} bytes are too many here"))
+}
+
+pub(super) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
+    let wrong = || "must be a time like 500ms, 10s or 2m".to_owned();
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let milliseconds = match &text[digits.len()..] {
+        "ms" => Some(number),
+        "s" => number.checked_mul(1000),
+        "m" => number.checked_mul(60_000),
+        _ => None,
+    };
+    // Ticks are compared within 24 days; a wait of more than a day is no timeout.
+    let milliseconds = milliseconds.filter(|time| (1..=86_400_000).contains(time));
+    *time = Duration::from_millis(milliseconds.ok_or_else(wrong)?);
+    Ok(())
+}
+
+pub(super) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err("must be on or off".to_owned()),
+    }
+}
+
+/// One of a few words.
+pub(super) fn word(text: &str, known: &[&str]) -> Result<String, String> {
+    if known.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be one of {}", known.join(", ")))
+}

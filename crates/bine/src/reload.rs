@@ -1,0 +1,136 @@
+//! Decides how a server that runs is given another configuration: wholly, or not at all (document 002
+//! section 6).
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bine_pipeline::log::{self, Writer};
+use bine_pipeline::{Handler, Server, is_supervised, notify, notify_reloading};
+
+use crate::configuration::{Configuration, Sources};
+use crate::program::{Pages, Program};
+use crate::sites::Sites;
+
+/// What a program is, whatever its configuration.
+pub(crate) struct Blueprint {
+    pub(crate) pages: Arc<Pages>,
+    /// The files of a site that has no folder of its own.
+    pub(crate) folder: Option<PathBuf>,
+    /// What the program has put in place of its step from request to response.
+    pub(crate) step: Option<Step>,
+}
+
+/// Makes another handler of the program's own.
+pub(crate) type Step = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send + Sync>;
+
+/// What is made of a configuration before a server has it.
+pub(crate) struct Parts {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) access: Option<Arc<Writer>>,
+}
+
+impl Parts {
+    /// Opens the folders and logs. A log that `older` has open already is the same.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be opened, by name.
+    pub(crate) fn of(
+        configuration: &Configuration,
+        blueprint: &Blueprint,
+        older: Option<&Current>,
+    ) -> Result<Self, String> {
+        let sites =
+            Sites::open(&configuration.site, &configuration.sites, blueprint.folder.as_deref())?;
+        if blueprint.pages.are_none() && !sites.have_files() {
+            return Err("nothing to serve: name a folder, or set `root`".to_owned());
+        }
+        let path = configuration.logs.access.as_deref();
+        let access = match older {
+            Some(older) if older.path.as_deref() == path => older.access.clone(),
+            _ => path.map(Writer::to_file).transpose().map_err(|error| error.to_string())?,
+        };
+        let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites));
+        let handler = match &blueprint.step {
+            Some(step) => step(own),
+            None => own,
+        };
+        Ok(Self { handler, access })
+    }
+}
+
+/// The access log of a server, which a reload keeps if its place is the same.
+pub(crate) struct Current {
+    path: Option<PathBuf>,
+    access: Option<Arc<Writer>>,
+}
+
+/// Reads the configuration of one server again.
+pub(crate) struct Reloader {
+    sources: Sources,
+    blueprint: Blueprint,
+    /// Weakly, or the threads that reload, which never end, would keep the server for ever.
+    server: Weak<Server>,
+    /// As it was at the start: what needs a restart is so still.
+    started: Configuration,
+    current: Mutex<Current>,
+}
+
+impl Reloader {
+    /// For `server`, which runs under `started` with `access`.
+    pub(crate) fn new(
+        sources: Sources,
+        blueprint: Blueprint,
+        server: &Arc<Server>,
+        started: Configuration,
+        access: Option<Arc<Writer>>,
+    ) -> Self {
+        let server = Arc::downgrade(server);
+        let current = Mutex::new(Current { path: started.logs.access.clone(), access });
+        Self { sources, blueprint, server, started, current }
+    }
+
+    /// The server, while there is one.
+    pub(crate) fn server(&self) -> Option<Arc<Server>> {
+        self.server.upgrade()
+    }
+
+    /// Reads the same file, environment and arguments as at the start. What cannot change is told; the
+    /// rest is in force for newcomers when this returns. Both outcomes go to the log as well.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where; nothing has changed then.
+    pub(crate) fn reload(&self) -> Result<String, String> {
+        notify_reloading();
+        let outcome = self.replace();
+        notify("READY=1");
+        match &outcome {
+            Ok(told) => told.lines().for_each(|line| log::warn(format_args!("reload: {line}"))),
+            Err(reason) => log::error(format_args!("reload: {reason}; nothing has changed")),
+        }
+        outcome
+    }
+
+    fn replace(&self) -> Result<String, String> {
+        let Some(server) = self.server() else { return Err("the server has ended".to_owned()) };
+        // Two at one time would each take the other's for the old one.
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.sources.read()?;
+        let parts = Parts::of(&next, &self.blueprint, Some(&current))?;
+        let mut fixed = self.started.needs_restart(&next);
+        let mut settings = next.settings;
+        if is_supervised() && settings.listeners != self.started.settings.listeners {
+            // The parent has the sockets.
+            settings.listeners.clone_from(&self.started.settings.listeners);
+            fixed.insert(0, "listen");
+        }
+        server
+            .replace(settings, parts.handler, parts.access.clone())
+            .map_err(|error| error.to_string())?;
+        *current = Current { path: next.logs.access, access: parts.access };
+        let fixed = fixed.into_iter().map(|name| format!("{name} needs a restart\n"));
+        let doubts = next.doubts.into_iter().map(|doubt| doubt + "\n");
+        Ok(fixed.chain(doubts).collect())
+    }
+}

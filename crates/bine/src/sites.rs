@@ -1,0 +1,260 @@
+//! Decides which site a request is for, and which files that site has.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bine_files::{Files, Root};
+use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
+
+/// What was chosen for a site.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SiteChoices {
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) index: Vec<String>,
+    pub(crate) listing: bool,
+    pub(crate) hidden: bool,
+    pub(crate) precompressed: bool,
+    pub(crate) fields: Vec<FieldChoice>,
+    /// The program's pages are here too.
+    pub(crate) pages: bool,
+}
+
+impl Default for SiteChoices {
+    fn default() -> Self {
+        Self {
+            root: None,
+            index: Vec::new(),
+            listing: false,
+            hidden: false,
+            precompressed: true,
+            fields: Vec::new(),
+            pages: true,
+        }
+    }
+}
+
+/// A field of the replies with some files: `*.css Cache-Control: max-age=3600`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FieldChoice {
+    pub(crate) pattern: String,
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl FieldChoice {
+    /// Reads a pattern of paths and the field behind it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong =
+            || "must be a pattern and a field: *.css Cache-Control: max-age=3600".to_owned();
+        let (pattern, field) = text.trim().split_once(char::is_whitespace).ok_or_else(wrong)?;
+        let (name, value) = field.split_once(':').ok_or_else(wrong)?;
+        let (name, value) = (name.trim(), value.trim());
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return Err(format!("`{name}` is no name of a field"));
+        }
+        if value.chars().any(char::is_control) {
+            return Err(format!("the value of {name} has a control character"));
+        }
+        Ok(Self { pattern: pattern.into(), name: name.into(), value: value.into() })
+    }
+}
+
+/// Hosts that a site is for: one by name, or all below a domain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum HostPattern {
+    /// In small letters.
+    Exact(Box<str>),
+    /// `*.example.org` without the star.
+    Below(Box<str>),
+}
+
+impl HostPattern {
+    /// Reads `example.org` or `*.example.org`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let small = text.to_ascii_lowercase();
+        let name = small.strip_prefix("*.").unwrap_or(&small);
+        let is_address = name.starts_with('[') && name.ends_with(']');
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_plain);
+        if !is_address && !name.split('.').all(is_label) {
+            return Err(format!(
+                "`{text}` is no host: write example.org or *.example.org, no port"
+            ));
+        }
+        Ok(match small.strip_prefix('*') {
+            Some(below) => Self::Below(below.into()),
+            None => Self::Exact(small.as_str().into()),
+        })
+    }
+
+    /// How well it fits `host`, which has no port: the longer the better, and a name better than a
+    /// domain. `None`: it does not.
+    fn fit(&self, host: &str) -> Option<usize> {
+        match self {
+            Self::Exact(name) => name.eq_ignore_ascii_case(host).then_some(usize::MAX),
+            Self::Below(domain) => {
+                let start = host.len().checked_sub(domain.len())?;
+                // Of the bytes, since a peer's host may have a letter across that place.
+                let end = &host.as_bytes()[start..];
+                (start > 0 && end.eq_ignore_ascii_case(domain.as_bytes())).then_some(domain.len())
+            }
+        }
+    }
+}
+
+/// All sites of a server. All threads share them.
+#[derive(Debug, Default)]
+pub(crate) struct Sites {
+    /// The first is for every host that no other is for.
+    sites: Vec<Site>,
+    hosts: Vec<(HostPattern, usize)>,
+}
+
+#[derive(Debug)]
+struct Site {
+    root: Option<Arc<Root>>,
+    pages: bool,
+}
+
+impl Sites {
+    /// Opens the folders of the sites. A site without one of its own has that of the program.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be opened, by name.
+    pub(crate) fn open(
+        default: &SiteChoices,
+        others: &[(Vec<HostPattern>, SiteChoices)],
+        folder: Option<&Path>,
+    ) -> Result<Self, String> {
+        let open = |choices: &SiteChoices| {
+            let path = choices.root.as_deref().or(folder);
+            let root = path.map(Root::open).transpose().map_err(|error| error.to_string())?;
+            Ok::<_, String>(Site { root: root.map(Arc::new), pages: choices.pages })
+        };
+        let mut own = Self { sites: vec![open(default)?], hosts: Vec::new() };
+        for (hosts, choices) in others {
+            let number = own.sites.len();
+            own.sites.push(open(choices)?);
+            own.hosts.extend(hosts.iter().map(|host| (host.clone(), number)));
+        }
+        Ok(own)
+    }
+
+    /// Whether there is a file to serve anywhere.
+    pub(crate) fn have_files(&self) -> bool {
+        self.sites.iter().any(|site| site.root.is_some())
+    }
+
+    /// The calling thread's view of them.
+    pub(crate) fn local(&self) -> LocalSites {
+        let local =
+            |site: &Site| LocalSite { files: site.root.clone().map(Files::new), pages: site.pages };
+        LocalSites { sites: self.sites.iter().map(local).collect(), hosts: self.hosts.clone() }
+    }
+}
+
+/// One thread's view of the sites.
+pub(crate) struct LocalSites {
+    sites: Box<[LocalSite]>,
+    hosts: Vec<(HostPattern, usize)>,
+}
+
+/// One thread's view of one site.
+pub(crate) struct LocalSite {
+    files: Option<Files>,
+    /// The program's pages are here too.
+    pub(crate) pages: bool,
+}
+
+impl LocalSites {
+    /// The site that `authority` names, be it with a port.
+    pub(crate) fn find(&mut self, authority: Option<&str>) -> &mut LocalSite {
+        let place = if self.hosts.is_empty() { 0 } else { place(&self.hosts, authority) };
+        &mut self.sites[place]
+    }
+}
+
+impl LocalSite {
+    /// Answers with a file, if there is one at `path`.
+    pub(crate) fn respond(
+        &mut self,
+        path: &str,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Option<Answer> {
+        self.files.as_mut()?.respond(path, request, clock, out)
+    }
+}
+
+fn place(hosts: &[(HostPattern, usize)], authority: Option<&str>) -> usize {
+    let Some(host) = authority.map(without_port) else { return 0 };
+    let fits = hosts.iter().filter_map(|(pattern, site)| Some((pattern.fit(host)?, *site)));
+    fits.max_by_key(|(fit, _)| *fit).map_or(0, |(_, site)| site)
+}
+
+/// `[::1]:80` is `[::1]`, and `example.org.` is `example.org`.
+fn without_port(authority: &str) -> &str {
+    let end = match authority.rfind(':') {
+        Some(colon) if !authority[colon..].contains(']') => colon,
+        _ => authority.len(),
+    };
+    let host = &authority[..end];
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(authority: &str) -> usize {
+        let hosts = ["example.org", "*.example.org", "*.deep.example.org", "[::1]"];
+        let hosts: Vec<_> = hosts
+            .iter()
+            .enumerate()
+            .map(|(number, host)| (HostPattern::parse(host).unwrap(), number + 1))
+            .collect();
+        place(&hosts, Some(authority))
+    }
+
+    #[test]
+    fn a_host_finds_the_longest_that_fits_whatever_its_case_and_port() {
+        for (authority, site) in [
+            ("example.org", 1),
+            ("EXAMPLE.org:8080", 1),
+            ("example.org.", 1),
+            ("www.example.org", 2),
+            ("a.b.example.org:1", 2),
+            ("a.deep.example.org", 3),
+            ("deep.example.org", 2),
+            ("[::1]:80", 4),
+            ("[::1]", 4),
+            ("anexample.org", 0),
+            (".example.org", 0),
+            ("", 0),
+            ("example.com", 0),
+        ] {
+            assert_eq!(found(authority), site, "{authority}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        for wrong in ["", "*", "*.", "a b", "example.org:80", "a..b", "http://a", "*.*.a"] {
+            assert!(HostPattern::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_rule_of_fields_is_a_pattern_and_a_field() {
+        let rule = FieldChoice::parse("*.css Cache-Control:max-age=3600, immutable").unwrap();
+        assert_eq!((rule.pattern.as_str(), rule.name.as_str()), ("*.css", "Cache-Control"));
+        assert_eq!(rule.value, "max-age=3600, immutable");
+        for wrong in ["", "*.css", "*.css Cache-Control", "*.css a b: c", "* A: b\u{7}"] {
+            assert!(FieldChoice::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Claims about a server that reads its configuration again, and about what it is told by.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::bine;
+use crate::harness::{Ended, Folder, Peer, Program, SCHEDULERS};
+
+/// A folder with two sites' files and a configuration.
+struct Site(Folder);
+
+impl Site {
+    fn new() -> Self {
+        let folder = Folder::new();
+        folder.write("one/index.html", b"one");
+        folder.write("two/index.html", b"two");
+        Self(folder)
+    }
+
+    /// Writes the configuration, which always has an address and a control socket.
+    fn configure(&self, scheduler: &str, rest: &str) {
+        let head = "listen = \"127.0.0.1:0\"\ncontrol = \"control\"\nloops = 2\nworkers = 4\n";
+        let text = format!("{head}scheduler = \"{scheduler}\"\n{rest}");
+        self.0.write("bine.toml", text.as_bytes());
+    }
+
+    fn bine(&self, word: &str) -> Command {
+        let config = self.0.join("bine.toml");
+        bine(&[word, "--config", config.to_str().unwrap()])
+    }
+
+    fn tell(&self, word: &str) -> Ended {
+        Program::run(&mut self.bine(word))
+    }
+}
+
+#[test]
+fn a_reload_is_for_newcomers_and_a_wrong_file_changes_nothing() {
+    for scheduler in SCHEDULERS {
+        let site = Site::new();
+        site.configure(scheduler, "root = \"one\"\n");
+        let program = Program::start(&mut site.bine("serve"));
+        let mut old = program.connect();
+        assert_eq!(old.get("/").text(), "one");
+        site.configure(scheduler, "root = \"two\"\n");
+        let told = site.tell("reload");
+        assert_eq!((told.code, told.errors.as_str()), (Some(0), ""));
+        assert_eq!(program.connect().get("/").text(), "two", "{scheduler}");
+        assert_eq!(old.get("/").text(), "one", "{scheduler}");
+        for (wrong, line, reason) in [
+            ("rot = \"one\"\n", 6, "unknown setting `rot`; did you mean `root`?"),
+            ("root = \"one\nx = 1\n", 6, ""),
+            ("root = \"one\"\n[[site]]\nroot = \"two\"\n", 7, "a site says for whom it is"),
+        ] {
+            site.configure(scheduler, wrong);
+            let told = site.tell("reload");
+            assert_eq!(told.code, Some(1), "{told:?}");
+            let expected = format!("bine.toml:{line}: {reason}");
+            assert!(told.errors.contains(&expected), "{expected} is not in {}", told.errors);
+            assert_eq!(program.connect().get("/").text(), "two", "{scheduler}");
+        }
+        let ended = program.stop();
+        assert_eq!(ended.code, Some(0));
+        assert!(ended.errors.contains("bine.toml:6: "), "the log has it too: {}", ended.errors);
+    }
+}
+
+#[test]
+fn what_needs_a_restart_is_told_and_the_rest_is_taken() {
+    let site = Site::new();
+    site.configure("hybrid", "root = \"one\"\n");
+    let program = Program::start(&mut site.bine("serve"));
+    site.configure("event", "root = \"two\"\n");
+    let told = site.tell("reload");
+    assert_eq!((told.code, told.errors.as_str()), (Some(0), "bine: scheduler needs a restart\n"));
+    assert_eq!(program.connect().get("/").text(), "two");
+}
+
+#[test]
+fn a_server_can_be_asked_and_stopped_by_its_own_user() {
+    let site = Site::new();
+    site.configure("hybrid", "root = \"one\"\n");
+    let program = Program::start(&mut site.bine("serve"));
+    let status = site.tell("status");
+    assert!(status.output.contains("listening on http://127.0.0.1:"), "{status:?}");
+    assert_eq!(site.tell("stop").code, Some(0));
+    assert_eq!(program.wait().code, Some(0));
+    let told = site.tell("reload");
+    assert_eq!(told.code, Some(1));
+    assert!(told.errors.contains("no server answers at"), "{}", told.errors);
+}
+
+#[test]
+fn a_site_is_found_by_its_host() {
+    let site = Site::new();
+    site.configure(
+        "hybrid",
+        "root = \"one\"\n[[site]]\nhosts = [\"two.org\", \"*.two.org\"]\nroot = \"two\"\n",
+    );
+    let program = Program::start(&mut site.bine("serve"));
+    let mut peer = program.connect();
+    for (host, text) in [("two.org", "two"), ("A.Two.org:80", "two"), ("one.org", "one")] {
+        peer.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(peer.reply().text(), text, "{host}");
+    }
+}
+
+#[test]
+fn a_hundred_reloads_under_load_fail_no_request() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let site = Site::new();
+        // A pool that is full gives the thread of an idle connection to a newcomer.
+        site.configure(scheduler, "workers = 64\nroot = \"one\"\n");
+        let program = Program::start(&mut site.bine("serve"));
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for kept in [true, false] {
+                let (over, address) = (&over, program.address());
+                scope.spawn(move || talk(address, kept, over));
+            }
+            let _over = Over(&over);
+            for number in 0..100 {
+                let name = ["one", "two"][number % 2];
+                site.configure(scheduler, &format!("workers = 64\nroot = \"{name}\"\n"));
+                assert_eq!(site.tell("reload").code, Some(0));
+                assert_eq!(program.connect().get("/").text(), name, "{scheduler}");
+            }
+        });
+        assert_eq!(program.stop().code, Some(0));
+    }
+}
+
+/// Says that it is over, be it by a failure: a scope waits for its threads.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn talk(address: SocketAddr, kept: bool, over: &AtomicBool) {
+    let mut peer = Peer::tcp(address);
+    while !over.load(Ordering::SeqCst) {
+        if !kept {
+            peer = Peer::tcp(address);
+        }
+        assert_eq!(peer.get("/").status(), 200);
+    }
+}
+
+#[test]
+fn a_configuration_is_checked_and_shown() {
+    let site = Site::new();
+    site.configure("hybrid", "root = \"one\"\n");
+    let told = site.tell("check-config");
+    assert_eq!((told.code, told.output.as_str()), (Some(0), "OK\n"), "{}", told.errors);
+    let shown = site.tell("config").output;
+    assert!(
+        shown.contains("bine.toml:6\n") && shown.contains("queue = 1024  # default\n"),
+        "{shown}"
+    );
+    site.configure("hybrid", "root = \"absent\"\n");
+    assert_eq!(site.tell("check-config").code, Some(1));
+    site.configure("hybrid", "root = 1.5\n");
+    assert_eq!(site.tell("check-config").code, Some(2));
+}

@@ -1,0 +1,163 @@
+//! Decides how a running server is spoken to from its own machine: one word a connection, over a Unix
+//! socket that only its user may open.
+//!
+//! ```text
+//! reload\n   ->   ok\n...   or   error\n...
+//! ```
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+
+use crate::listener::{SocketFile, remove_stale};
+use crate::log;
+
+/// Bytes of a word.
+const LONGEST: u64 = 64;
+/// Bytes of an answer.
+const LONGEST_ANSWER: u64 = 64 * 1024;
+/// How long a peer may take to say its word, and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer may take to be made.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// What may wait to be answered; more need not be there at one time.
+const BACKLOG: i32 = 16;
+
+/// A socket that words come from. Its file goes with this value.
+#[derive(Debug)]
+pub struct Control {
+    listener: Option<UnixListener>,
+    _file: SocketFile,
+}
+
+impl Control {
+    /// Opens the socket at `path`, in place of one that a dead server has left there.
+    ///
+    /// # Errors
+    ///
+    /// `AddrInUse` when a living server has it, `AlreadyExists` when there is another file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        remove_stale(path)?;
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // The file gets the mode of the socket, so that there is no moment when others may open it.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        let file = SocketFile::at(path);
+        listen(&socket, BACKLOG)?;
+        Ok(Self { listener: Some(socket.into()), _file: file })
+    }
+
+    /// Answers each word on a thread of its own, one after the other: what could be done, or why not.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started.
+    pub fn serve(
+        &mut self,
+        mut answer: impl FnMut(&str) -> Result<String, String> + Send + 'static,
+    ) -> io::Result<()> {
+        let Some(listener) = self.listener.take() else { return Ok(()) };
+        let body = move || {
+            for stream in listener.incoming() {
+                // Whoever goes before the answer does not want to know.
+                let told = stream.and_then(|stream| converse(stream, &mut answer));
+                if let Err(error) = told
+                    && matches!(error.raw_os_error(), Some(23 | 24))
+                {
+                    // ENFILE, EMFILE: at once it would fail again.
+                    thread::park_timeout(PATIENCE);
+                }
+            }
+        };
+        thread::Builder::new().name("bine control".to_owned()).spawn(body)?;
+        Ok(())
+    }
+}
+
+fn converse(
+    mut stream: UnixStream,
+    answer: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> io::Result<()> {
+    let word = read_word(&mut stream)?;
+    let (kind, text) = match answer(word.trim()) {
+        Ok(text) => ("ok", text),
+        Err(text) => ("error", text),
+    };
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{kind}\n{text}").as_bytes())
+}
+
+/// Bytes up to the end of a line, however they trickle in, within the patience.
+fn read_word(stream: &mut UnixStream) -> io::Result<String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut word = Vec::new();
+    while !word.ends_with(b"\n") && (word.len() as u64) < LONGEST {
+        let left = deadline.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let mut byte = [0];
+        match stream.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => word.push(byte[0]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(String::from_utf8_lossy(&word).into_owned())
+}
+
+/// Says `word` to the server whose socket is at `path`, and returns what it did, or why not.
+///
+/// # Errors
+///
+/// There is nobody, or no answer within a minute.
+pub fn ask(path: &Path, word: &str) -> io::Result<Result<String, String>> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(LONGEST_WAIT))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{word}\n").as_bytes())?;
+    let mut text = String::new();
+    stream.take(LONGEST_ANSWER).read_to_string(&mut text)?;
+    match text.split_once('\n') {
+        Some(("ok", told)) => Ok(Ok(told.to_owned())),
+        Some(("error", reason)) => Ok(Err(reason.to_owned())),
+        _ => {
+            log::warn(format_args!("{} answers in no way that is known", path.display()));
+            Err(io::ErrorKind::InvalidData.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_word_is_answered_and_the_file_goes_with_the_server() {
+        let path = std::env::temp_dir().join(format!("bine-control-{}", std::process::id()));
+        // A dropped std listener leaves its file, as a killed server does.
+        drop(UnixListener::bind(&path).unwrap());
+        let mut control = Control::open(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let answer = |word: &str| match word {
+            "reload" => Ok("done\nwell".to_owned()),
+            other => Err(format!("what is {other}?")),
+        };
+        control.serve(answer).unwrap();
+        assert_eq!(Control::open(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(ask(&path, "reload").unwrap(), Ok("done\nwell".to_owned()));
+        assert_eq!(ask(&path, "dance").unwrap(), Err("what is dance?".to_owned()));
+        assert!(ask(&path, &"x".repeat(100_000)).is_err() || path.exists());
+        drop(control);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,236 @@
+//! Decides how a server outlives its own death: a parent holds the listening sockets and starts the
+//! server again at once, so that whoever connects meanwhile waits in the kernel's queue (document 002
+//! section 1).
+
+use std::fmt::Write as _;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
+};
+use rustix::time::Timespec;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::low_level::pipe;
+
+use crate::address::Address;
+use crate::listener::Listener;
+use crate::log;
+use crate::notify::notify;
+use crate::settings::Listen;
+
+/// Tells a server of its parent and of the sockets that it passes: the parent's number, then on each
+/// line a descriptor and its address.
+const SOCKETS: &str = "BINE_SUPERVISED";
+/// A server that lived less long has not come to serve.
+const SOON: Duration = Duration::from_secs(1);
+/// The first pause before a server that died soon is started again; each is twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Exit status of wrong usage, which starting again does not make right.
+const USAGE: i32 = 2;
+
+/// Runs `command`, a server, with sockets for all of `wishes`, as often as it dies; signals to this
+/// process go to the server. Returns the server's exit status when it ends because it was asked to,
+/// or as it cannot even begin.
+///
+/// # Errors
+///
+/// Addresses, processes or descriptors that could not be had.
+pub fn supervise(wishes: &[Listen], command: &mut Command) -> io::Result<i32> {
+    let listeners = wishes.iter().map(Listener::open).collect::<io::Result<Vec<_>>>()?;
+    let mut passed = getpid().as_raw_nonzero().to_string();
+    for (wish, listener) in wishes.iter().zip(&listeners) {
+        // The one program that this process starts is to have it.
+        fcntl_setfd(listener, FdFlags::empty())?;
+        let number = listener.as_fd().as_raw_fd();
+        // Writing into a String cannot fail.
+        let _ = write!(passed, "\n{number} {}", name(&wish.address));
+    }
+    // A group of its own, or a terminal's Ctrl-C would reach it twice.
+    command.env(SOCKETS, passed).env_remove("NOTIFY_SOCKET").process_group(0);
+    let outcome = Supervisor::new()?.watch(command);
+    listeners.iter().for_each(Listener::retire);
+    outcome
+}
+
+struct Supervisor {
+    /// A signal, its bytes, and what is passed on.
+    signals: Vec<(UnixStream, Option<Signal>)>,
+    asked: bool,
+}
+
+impl Supervisor {
+    fn new() -> io::Result<Self> {
+        let known = [
+            (SIGCHLD, None),
+            (SIGTERM, Some(Signal::TERM)),
+            (SIGINT, Some(Signal::INT)),
+            (SIGHUP, Some(Signal::HUP)),
+            (SIGUSR1, Some(Signal::USR1)),
+        ];
+        let hear = |(number, signal)| {
+            let (ear, bell) = UnixStream::pair()?;
+            ear.set_nonblocking(true)?;
+            pipe::register(number, bell)?;
+            Ok((ear, signal))
+        };
+        let signals = known.into_iter().map(hear).collect::<io::Result<_>>()?;
+        Ok(Self { signals, asked: false })
+    }
+
+    fn watch(&mut self, command: &mut Command) -> io::Result<i32> {
+        let mut pause = Duration::ZERO;
+        let mut is_first = true;
+        loop {
+            let began = Instant::now();
+            let mut child = command.spawn()?;
+            notify("READY=1");
+            let status = self.outlast(&mut child)?;
+            let code = status.code();
+            let died_soon = began.elapsed() < SOON;
+            let could_not_begin = is_first && died_soon && code.is_some();
+            if self.asked || could_not_begin || matches!(code, Some(0 | USAGE)) {
+                return Ok(code.unwrap_or(1));
+            }
+            is_first = false;
+            pause = if died_soon {
+                (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE)
+            } else {
+                Duration::ZERO
+            };
+            log::error(format_args!("the server died ({}); it is started again", told(status)));
+            let until = Instant::now() + pause;
+            while !self.asked && Instant::now() < until {
+                self.hear(Some(until.saturating_duration_since(Instant::now())), None)?;
+            }
+            if self.asked {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Waits for the end of `child` and passes signals on to it meanwhile.
+    fn outlast(&mut self, child: &mut Child) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            self.hear(None, Some(Pid::from_child(child)))?;
+        }
+    }
+
+    /// Waits for signals, as long as `wait` says.
+    fn hear(&mut self, wait: Option<Duration>, child: Option<Pid>) -> io::Result<()> {
+        let mut ears: Vec<PollFd<'_>> =
+            self.signals.iter().map(|(ear, _)| PollFd::new(ear, PollFlags::IN)).collect();
+        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        match poll(&mut ears, wait.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for (ear, signal) in &mut self.signals {
+            let Ok(count @ 1..) = ear.read(&mut [0; 64]) else { continue };
+            let Some(signal) = *signal else { continue };
+            self.asked |= signal == Signal::TERM || signal == Signal::INT;
+            // Each counts: a second wish to stop ends a server at once.
+            for _ in 0..count.min(2) {
+                if let Some(child) = child {
+                    // One that has just died needs no signal.
+                    let _ = kill_process(child, signal);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn told(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("signal {signal}"),
+        None => format!("exit status {}", status.code().unwrap_or_default()),
+    }
+}
+
+/// How a socket is called between parent and server. One that the service manager has passed has no
+/// address of its own.
+fn name(address: &Address) -> String {
+    match address {
+        Address::Inherited(_) => "inherited".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether this process is a server with such a parent.
+pub fn is_supervised() -> bool {
+    sockets().is_some()
+}
+
+/// Has this process end with its parent. The wish is lost with a change of user, so that comes before.
+pub fn end_with_parent() {
+    if is_supervised() {
+        // It fails for no signal that exists.
+        let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    }
+}
+
+/// The socket that the parent has for `address`, once.
+pub(crate) fn take_socket(address: &Address) -> Option<i32> {
+    let name = name(address);
+    let mut sockets = sockets()?.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = sockets.iter().position(|(_, known)| *known == name)?;
+    Some(sockets.swap_remove(place).0)
+}
+
+/// The descriptors that the parent itself has inherited.
+pub(crate) fn passed_on() -> Vec<i32> {
+    let Some(sockets) = sockets() else { return Vec::new() };
+    let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
+    let passed = sockets.iter().filter(|(_, name)| name == "inherited");
+    passed.map(|(number, _)| *number).collect()
+}
+
+type Sockets = Mutex<Vec<(i32, String)>>;
+
+fn sockets() -> Option<&'static Sockets> {
+    static PASSED: OnceLock<Option<Sockets>> = OnceLock::new();
+    PASSED.get_or_init(|| parse(&std::env::var(SOCKETS).ok()?, getppid()).map(Mutex::new)).as_ref()
+}
+
+/// `None` when it is meant for somebody else: a program that a server starts inherits the variable.
+fn parse(text: &str, parent: Option<Pid>) -> Option<Vec<(i32, String)>> {
+    let mut lines = text.lines();
+    let number: i32 = lines.next()?.parse().ok()?;
+    if parent?.as_raw_nonzero().get() != number {
+        return None;
+    }
+    let socket = |line: &str| {
+        let (number, name) = line.split_once(' ')?;
+        Some((number.parse().ok().filter(|number| *number > 2)?, name.to_owned()))
+    };
+    lines.map(socket).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_for_the_child_of_the_process_that_passes_them() {
+        let parent = Pid::from_raw(77);
+        let passed = parse("77\n5 http://127.0.0.1:80/\n6 unix:/a b", parent).unwrap();
+        assert_eq!(passed[0], (5, "http://127.0.0.1:80/".to_owned()));
+        assert_eq!(passed[1], (6, "unix:/a b".to_owned()));
+        for wrong in ["", "78\n5 a", "77\nfive a", "77\n5", "77\n1 a"] {
+            assert_eq!(parse(wrong, parent), None, "{wrong:?}");
+        }
+        assert_eq!(parse("77", None), None);
+    }
+}
