@@ -38,7 +38,9 @@ pub use arguments::{
     Argument, Arguments, Cookie, Form, FromText, Header, Json, Needs, Path, Query, Rejection,
     State, Upload,
 };
-pub use bine_html::{AttributeValue, Page, Raw, Render, Writer, raw};
+pub use bine_html::{
+    AddressValue, Attribute, AttributeValue, CodeValue, Page, Raw, Render, Writer, raw,
+};
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
 pub use bine_pipeline::{blocking, overdue_calls, timeout};

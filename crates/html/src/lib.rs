@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+mod address;
 mod attribute;
 mod decimal;
 mod escape;
@@ -17,7 +18,7 @@ mod raw;
 mod render;
 mod writer;
 
-pub use attribute::AttributeValue;
+pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
 #[doc(hidden)]
 pub use hole::{FillPage, FillText, RawText};
 pub use page::{Markup, Page, page};
