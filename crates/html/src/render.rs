@@ -16,7 +16,8 @@ use crate::writer::Writer;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in a hole",
     label = "not text, no number and no page",
-    note = "a hole takes text, numbers, pages, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`",
+    note = "a hole takes text, numbers, pages, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
+            a `bool` chooses: `{{if flag {{ yes }}}}`",
     note = "what can be displayed: `format_args!(\"{{}}\", value)`; or implement `Render` for a type of your own"
 )]
 pub trait Render {
