@@ -41,7 +41,9 @@ pub use arguments::{
     Argument, Arguments, Cookie, Form, FromText, Header, Json, Needs, Path, Query, Rejection,
     State, Upload,
 };
-pub use bine_html::{AttributeValue, Page, Raw, Render, Writer, raw};
+pub use bine_html::{
+    AddressValue, Attribute, AttributeValue, CodeValue, Page, Raw, Render, Writer, raw,
+};
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
 pub use bine_pipeline::{blocking, overdue_calls, timeout};
@@ -78,6 +80,10 @@ pub use bine_pipeline::{Peer, Who, scheduler};
 /// `"it's"`, stands in quotes. `{expression}` shows a value, escaped. `{for p in e { .. }}`,
 /// `{if c { .. } else { .. }}` and `{match e { p => { .. } }}` hold markup in their braces. What a
 /// page shows moves into it; what must be awaited is bound to a name before.
+///
+/// In `href`, `src` and their like an address that a browser would run (`javascript:`, `data:`) is replaced by
+/// `about:invalid#refused`. Event handlers, `style`, `srcdoc` and the insides of `<script>` and `<style>` take only
+/// [`raw`] text.
 #[macro_export]
 macro_rules! html {
     ($($markup:tt)*) => { $crate::__macros::__html!([$crate] $($markup)*) };

@@ -398,7 +398,7 @@ impl Respond for Response {
 ///     html!(<h1>Not here</h1>).with_status(Status::NOT_FOUND)
 /// }
 /// ```
-pub trait Dress: Page {
+pub trait Dress: Page + Sized {
     /// The page in its dress, with nothing of its own yet.
     fn dressed(self) -> Dressed<Self> {
         Dressed { page: self, top: Top::of(Status::OK), above: Above::default() }

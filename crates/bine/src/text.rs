@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 
-use bine_html::{AttributeValue, Render, Writer};
+use bine_html::{Attribute, AttributeValue, Render, Writer};
 use compact_str::CompactString;
 
 /// Text that a handler receives. Up to 24 bytes are kept in place; it reads like a `&str`.
@@ -89,7 +89,7 @@ impl Render for Text {
 }
 
 impl AttributeValue for Text {
-    fn write_attribute(&self, opening: &'static str, writer: &mut Writer<'_>) {
-        self.as_str().write_attribute(opening, writer);
+    fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        self.as_str().write_attribute(attribute, writer);
     }
 }

@@ -32,14 +32,22 @@ impl<P: Page> FillPage for Option<P> {
 }
 
 /// Fills a hole with text, by reference.
+///
+/// The method is there for all types and asks for [`Render`] itself, so that the method search ends here and the
+/// compiler complains in `Render`'s words.
 pub trait FillText {
     /// Writes the text here, escaped.
-    fn fill_hole(&self, writer: &mut Writer<'_>);
+    fn fill_hole(&self, writer: &mut Writer<'_>)
+    where
+        Self: Render;
 }
 
-impl<T: Render + ?Sized> FillText for T {
+impl<T: ?Sized> FillText for T {
     #[inline]
-    fn fill_hole(&self, writer: &mut Writer<'_>) {
+    fn fill_hole(&self, writer: &mut Writer<'_>)
+    where
+        T: Render,
+    {
         self.render(writer);
     }
 }
@@ -47,7 +55,8 @@ impl<T: Render + ?Sized> FillText for T {
 /// What may stand in a hole of `<script>` and `<style>`, where a browser undoes no escape.
 #[diagnostic::on_unimplemented(
     message = "text cannot be escaped inside `<script>` and `<style>`",
-    label = "wrap this in `raw(..)` if every byte of it is yours"
+    label = "wrap this in `raw(..)` if every byte of it is yours",
+    note = "what a script needs to know is safe in a `data-*` attribute, where it can read it"
 )]
 pub trait RawText: Render {}
 

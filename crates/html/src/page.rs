@@ -1,19 +1,51 @@
 //! Decides what a page is: something that writes itself, once.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::Writer;
 
 /// A page, or a part of one: a value that is consumed by writing it.
 ///
-/// A component is a plain function that returns `impl Page`; it stands in a hole like any other value.
+/// A component is a plain function that returns `impl Page`; it stands in a hole like any other value. Where one of
+/// several pages is chosen at run time, they are of one type as `Box<dyn Page>`; a `Vec` of pages is a page too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a page",
-    note = "`html! {{ .. }}` makes a page; a component is a function that returns `impl Page`"
+    note = "`html! {{ .. }}` makes a page, of text too: `html!({{text}})`; a component is a function that returns `impl Page`"
 )]
-pub trait Page: Sized {
+pub trait Page: Unboxed {
     /// Writes the page to the end of what `writer` holds.
-    fn write(self, writer: &mut Writer<'_>);
+    fn write(self, writer: &mut Writer<'_>)
+    where
+        Self: Sized;
+}
+
+/// Lets a boxed page of unknown type be written, which takes the value out of its box.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a page")]
+#[doc(hidden)]
+pub trait Unboxed {
+    fn write_unboxed(self: Box<Self>, writer: &mut Writer<'_>);
+}
+
+impl<P: Page> Unboxed for P {
+    fn write_unboxed(self: Box<Self>, writer: &mut Writer<'_>) {
+        (*self).write(writer);
+    }
+}
+
+impl<P: Page + ?Sized> Page for Box<P> {
+    fn write(self, writer: &mut Writer<'_>) {
+        self.write_unboxed(writer);
+    }
+}
+
+impl<P: Page> Page for Vec<P> {
+    fn write(self, writer: &mut Writer<'_>) {
+        for page in self {
+            page.write(writer);
+        }
+    }
 }
 
 /// The page that `html!` makes: a closure that has taken what it shows.
@@ -41,7 +73,6 @@ impl<F> fmt::Debug for Markup<F> {
 #[cfg(test)]
 mod tests {
     use alloc::string::String;
-    use alloc::vec::Vec;
 
     use super::*;
     use crate::{FillPage as _, FillText as _};
@@ -82,5 +113,16 @@ mod tests {
             }
         });
         assert_eq!(written(list), "onetwo");
+    }
+
+    #[test]
+    fn pages_of_several_types_are_one_type_in_boxes() {
+        let name = String::from("<");
+        let parts: [Box<dyn Page + '_>; 2] = [
+            Box::new(greeting(&name)),
+            Box::new(framed(Vec::from([greeting("a"), greeting("b")]))),
+        ];
+        let expected = "<b>&lt;</b><main><b>a</b><b>b</b></main>";
+        assert_eq!(written(Vec::from(parts)), expected);
     }
 }

@@ -4,6 +4,8 @@ use crate::Writer;
 use crate::render::Render;
 
 /// Text that is already markup, or that belongs inside `<script>` or `<style>`. It is written as it is.
+///
+/// In an attribute it is an address that is not looked at, or code; there it is escaped, as its quotes demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<T>(pub T);
 

@@ -2,7 +2,9 @@
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt::{self, Write as _};
 
 use crate::decimal;
@@ -13,7 +15,10 @@ use crate::writer::Writer;
 /// `bool` is left out on purpose: in text it is nearly always a forgotten `if`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in a hole",
-    note = "a hole takes text, numbers, `Option` of these, and pages; implement `Render` for your own types"
+    label = "not text, no number and no page",
+    note = "a hole takes text, numbers, pages, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
+            a `bool` chooses: `{{if flag {{ yes }}}}`",
+    note = "what can be displayed: `format_args!(\"{{}}\", value)`; or implement `Render` for a type of your own"
 )]
 pub trait Render {
     /// Writes the value to a text position of the page, escaped.
@@ -56,19 +61,18 @@ impl Render for fmt::Arguments<'_> {
     }
 }
 
-impl<T: Render + ?Sized> Render for &T {
-    #[inline]
-    fn render(&self, writer: &mut Writer<'_>) {
-        (**self).render(writer);
-    }
+macro_rules! render_by_reference {
+    ($($pointer:ty)*) => {$(
+        impl<T: Render + ?Sized> Render for $pointer {
+            #[inline]
+            fn render(&self, writer: &mut Writer<'_>) {
+                (**self).render(writer);
+            }
+        }
+    )*};
 }
 
-impl<T: Render + ?Sized> Render for Box<T> {
-    #[inline]
-    fn render(&self, writer: &mut Writer<'_>) {
-        (**self).render(writer);
-    }
-}
+render_by_reference!(&T &mut T Box<T> Rc<T> Arc<T>);
 
 impl<T: Render> Render for Option<T> {
     #[inline]

@@ -3,14 +3,15 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::attribute::AttributeValue;
+use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
 use crate::escape::escape_into;
 use crate::hole::RawText;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
 ///
 /// There is one method per trust: [`constant`](Self::constant) takes what stands in the source,
-/// [`text`](Self::text) and [`attribute`](Self::attribute) take anything and escape it.
+/// [`text`](Self::text) and [`attribute`](Self::attribute) take anything and escape it, [`link`](Self::link) and
+/// [`image`](Self::image) look at the scheme as well, and [`code`](Self::code) takes only [`raw`](crate::raw) text.
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     /// The length of `out` that makes it spill; out of reach without a spill.
@@ -56,7 +57,26 @@ impl<'a> Writer<'a> {
     /// as in ` class="`.
     #[inline]
     pub fn attribute(&mut self, opening: &'static str, value: &(impl AttributeValue + ?Sized)) {
-        value.write_attribute(opening, self);
+        value.write_attribute(Attribute::text(opening), self);
+    }
+
+    /// Writes a whole attribute whose value is an address, as `href`. One that a browser would run (`javascript:`,
+    /// `data:`) is replaced by one that leads nowhere.
+    #[inline]
+    pub fn link(&mut self, opening: &'static str, value: &(impl AddressValue + ?Sized)) {
+        value.write_address(Attribute::address(opening, false), self);
+    }
+
+    /// Writes a whole attribute whose value is the address of an image, which may also be `data:image/..`.
+    #[inline]
+    pub fn image(&mut self, opening: &'static str, value: &(impl AddressValue + ?Sized)) {
+        value.write_address(Attribute::address(opening, true), self);
+    }
+
+    /// Writes a whole attribute that a browser runs or draws by, as `onclick` and `style`.
+    #[inline]
+    pub fn code(&mut self, opening: &'static str, value: &(impl CodeValue + ?Sized)) {
+        value.write_code(opening, self);
     }
 
     /// Fills a hole of `<script>` or `<style>`: a call that `html!` writes.

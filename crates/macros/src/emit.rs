@@ -1,5 +1,6 @@
 //! Decides how markup becomes Rust: calls on a writer, with all that is constant merged between two holes.
 
+use crate::context::Context;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
@@ -101,7 +102,7 @@ impl Emitter {
         self.constant.push('<');
         self.constant.push_str(&element.name);
         for attribute in &element.attributes {
-            self.attribute(attribute);
+            self.attribute(&element.name, attribute);
         }
         if is_void(&element.name) {
             self.constant.push_str(" />");
@@ -114,7 +115,7 @@ impl Emitter {
         self.constant.push('>');
     }
 
-    fn attribute(&mut self, attribute: &Attribute) {
+    fn attribute(&mut self, element: &str, attribute: &Attribute) {
         let opening = format!(" {}=\"", attribute.name);
         match &attribute.value {
             Value::Bare => self.constant.push_str(&opening),
@@ -124,7 +125,8 @@ impl Emitter {
             }
             Value::Hole(expression) => {
                 self.flush();
-                self.call_with("attribute", &format!("{opening:?}, "), expression);
+                let method = Context::of(element, &attribute.name).method();
+                self.call_with(method, &format!("{opening:?}, "), expression);
                 return;
             }
         }

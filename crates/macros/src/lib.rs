@@ -1,13 +1,15 @@
 //! Decides nothing itself: it hands the compiler's tokens to the pure half and the result back.
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
-//! `tree`; `emit` writes that as Rust. `endpoint` does both for `#[page]`. None of them touches `proc_macro`, so
-//! all are tested from plain text; `bridge` alone translates, both ways.
+//! `tree`; `emit` writes that as Rust, and asks `context` what a hole in an attribute may hold. `endpoint` does both
+//! for `#[page]`. None of them touches `proc_macro`, so all are tested from plain text; `bridge` alone translates,
+//! both ways.
 #![forbid(unsafe_code)]
 
 use proc_macro::TokenStream;
 
 mod bridge;
+mod context;
 mod control;
 mod emit;
 mod endpoint;

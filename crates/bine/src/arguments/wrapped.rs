@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use bine_html::{AttributeValue, Render, Writer};
+use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_http::query;
 
 use super::{Argument, Arguments, FromText, Rejection};
@@ -109,8 +109,8 @@ macro_rules! reads_like_its_value {
         }
 
         impl<T: AttributeValue> AttributeValue for $wrapper<T> {
-            fn write_attribute(&self, opening: &'static str, writer: &mut Writer<'_>) {
-                self.0.write_attribute(opening, writer);
+            fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+                self.0.write_attribute(attribute, writer);
             }
         }
     )+};

@@ -94,8 +94,17 @@ fn void_elements_and_bare_attributes_suit_xml_too() {
 #[test]
 fn an_attribute_hole_writes_the_whole_attribute() {
     check(
-        "<a href={url} class=\"x\">y</a>",
-        "writer.constant(\"<a\");writer.attribute(\" href=\\\"\", (&( url )));writer.constant(\" class=\\\"x\\\">y</a>\");",
+        "<p title={name} class=\"x\">y</p>",
+        "writer.constant(\"<p\");writer.attribute(\" title=\\\"\", (&( name )));writer.constant(\" class=\\\"x\\\">y</p>\");",
+    );
+}
+
+#[test]
+fn an_attribute_hole_is_filled_as_its_name_asks() {
+    check(
+        "<a href={url} onclick={run}><img src={look}></a>",
+        "writer.constant(\"<a\");writer.link(\" href=\\\"\", (&( url )));writer.code(\" onclick=\\\"\", (&( run )));\
+         writer.constant(\"><img\");writer.image(\" src=\\\"\", (&( look )));writer.constant(\" /></a>\");",
     );
 }
 

@@ -1,5 +1,6 @@
 //! Decides what a page shows, and what the compiler says of one that is wrong.
 
+mod contained;
 mod golden;
 mod refused;
 mod shown;

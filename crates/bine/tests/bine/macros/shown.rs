@@ -7,9 +7,11 @@ use super::golden;
 mod attributes;
 mod choices;
 mod components;
+mod contexts;
 mod document;
 mod escapes;
 mod loops;
+mod nested;
 mod spaces;
 mod values;
 
@@ -40,6 +42,11 @@ fn a_component_is_a_function_that_may_take_pages() {
 }
 
 #[test]
+fn an_address_that_would_run_is_replaced_and_raw_is_trusted() {
+    check("contexts", contexts::page());
+}
+
+#[test]
 fn a_document_is_complete_and_readable_as_xml() {
     check("document", document::page());
 }
@@ -52,6 +59,11 @@ fn a_constant_and_a_hole_are_escaped_alike() {
 #[test]
 fn a_loop_shows_its_body_for_each_item() {
     check("loops", loops::page());
+}
+
+#[test]
+fn loops_choices_and_components_stand_in_each_other() {
+    check("nested", nested::page());
 }
 
 #[test]

@@ -1,0 +1,139 @@
+//! Decides that no text leaves its place: whatever is put into a page, the page has the same elements and attributes,
+//! and a reader gets that text back.
+
+use std::iter;
+
+use bine::{Page, Writer, html};
+use proptest::prelude::*;
+
+/// A hole in each place that takes text.
+fn places(text: &str, letter: char) -> impl Page {
+    html! {
+        <!DOCTYPE html>
+        <title>{text}</title>
+        <p title={text} class="a" data-x={format_args!("{text}/{text}")}>{text}<b>{text}</b>"and "{text}</p>
+        <a href={format_args!("/{text}")} title={Some(text)}>{format_args!("<{text}>")}</a>
+        <textarea name={text}>{text}</textarea>
+        {for part in [text, text] { <u lang={letter} class={part}>{letter}</u> }}
+        <svg><text id={text}>{text}</text></svg>
+        <br data-y={text}>
+    }
+}
+
+/// A hole in each place that takes an address.
+fn addresses(text: &str) -> impl Page {
+    html! {
+        <a href={text} ping={text}>a</a>
+        <iframe src={format_args!("{text}")}></iframe>
+        <form action={text}><button formaction={text}>b</button></form>
+        <object data={text}></object>
+        <img src={text}>
+        <svg><a xlink:href={text}>c</a></svg>
+    }
+}
+
+/// What a browser reads (HTML, section 13.2.5, as far as it goes without mistakes).
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Piece {
+    Open(String, Vec<(String, String)>),
+    Close(String),
+    Text(String),
+}
+
+fn read(page: impl Page) -> Vec<Piece> {
+    let mut html = Vec::new();
+    page.write(&mut Writer::new(&mut html));
+    let html = String::from_utf8(html).unwrap();
+    let mut rest = html.as_str();
+    iter::from_fn(|| (!rest.is_empty()).then(|| piece(&mut rest))).collect()
+}
+
+fn piece(rest: &mut &str) -> Piece {
+    let begins_tag = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic() || "/!?".contains(first))
+    };
+    let Some(tag) = rest.strip_prefix('<').filter(|tag| begins_tag(tag)) else {
+        let later = rest.char_indices().skip(1).find(|&(_, letter)| letter == '<');
+        let (text, after) = rest.split_at(later.map_or(rest.len(), |(index, _)| index));
+        *rest = after;
+        return Piece::Text(decoded(text));
+    };
+    if let Some(name) = tag.strip_prefix('/') {
+        let (name, after) = name.split_once('>').unwrap();
+        *rest = after;
+        return Piece::Close(name.to_owned());
+    }
+    let end = tag.find([' ', '>']).unwrap();
+    let (name, mut inside) = tag.split_at(end);
+    let mut attributes = Vec::new();
+    loop {
+        inside = inside.trim_start_matches([' ', '/']);
+        if let Some(after) = inside.strip_prefix('>') {
+            *rest = after;
+            return Piece::Open(name.to_owned(), attributes);
+        }
+        let end = inside.find(['=', ' ', '>']).unwrap();
+        let (name, after) = inside.split_at(end);
+        let Some(value) = after.strip_prefix("=\"") else {
+            attributes.push((name.to_owned(), String::new()));
+            inside = after;
+            continue;
+        };
+        let (value, after) = value.split_once('"').unwrap();
+        inside = after;
+        attributes.push((name.to_owned(), decoded(value)));
+    }
+}
+
+fn decoded(text: &str) -> String {
+    let references =
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    references
+        .iter()
+        .fold(text.to_owned(), |text, (reference, letter)| text.replace(reference, letter))
+}
+
+/// What gets out where it is not held, between bars.
+const ATTEMPTS: &str = "<|>|\"|'|&|/|=| |\n|\0|`|{|}|\u{e4}|</|<!--|-->|]]>|<script>|</script>|</title>|</textarea>|onload=\
+                        |javascript:|JAVA\tSCRIPT:|vbscript:|data:|image/|text/html,|&lt;|&#x3c;|&quot";
+
+/// Text as it comes, and text that tries to get out.
+fn text() -> impl Strategy<Value = String> {
+    let attempt = prop::sample::select(ATTEMPTS.split('|').collect::<Vec<_>>());
+    let attempts = prop::collection::vec(attempt, 1..8).prop_map(|parts| parts.concat());
+    prop_oneof![any::<String>(), attempts]
+}
+
+proptest! {
+    #[test]
+    fn no_text_leaves_its_place(text in text(), letter: char) {
+        // The markers stand where the text and the letter will.
+        let (marker, mark) = ("\u{1}", '\u{2}');
+        prop_assume!(!text.is_empty() && letter != '\u{1}' && !text.contains(['\u{1}', mark]));
+        let filled = |part: &str| part.replace(mark, &letter.to_string()).replace(marker, &text);
+        let expected: Vec<Piece> = read(places(marker, mark)).into_iter().map(|piece| match piece {
+            Piece::Text(text) => Piece::Text(filled(&text)),
+            Piece::Open(name, attributes) => {
+                let attributes = attributes.into_iter().map(|(name, value)| (name, filled(&value)));
+                Piece::Open(name, attributes.collect())
+            }
+            close @ Piece::Close(_) => close,
+        }).collect();
+        prop_assert_eq!(read(places(&text, letter)), expected);
+    }
+
+    #[test]
+    fn no_address_runs(text in text()) {
+        for piece in read(addresses(&text)) {
+            let Piece::Open(element, attributes) = piece else { continue };
+            for (name, value) in attributes {
+                // As a browser reads it (URL Standard, section 4.4).
+                let seen = value.trim_start_matches(|letter| letter <= ' ').to_ascii_lowercase();
+                let seen = seen.replace(['\t', '\n', '\r'], "");
+                let runs = ["javascript:", "vbscript:", "data:"].iter().any(|one| seen.starts_with(one));
+                let is_image = element == "img" && seen.starts_with("data:image/");
+                prop_assert!(!runs || is_image, "{element} {name}: {value:?}");
+            }
+        }
+    }
+}
