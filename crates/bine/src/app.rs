@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bine_files::Root;
-use bine_pipeline::log::Writer;
+use bine_pipeline::log::{self, LogSettings, Writer};
 use bine_pipeline::scheduler::Scheduler;
-use bine_pipeline::{Server, stop_on_signals};
+use bine_pipeline::{AccessSettings, Server, reopen_logs_on_signal, stop_on_signals};
 
 use crate::asset;
 use crate::choices::Choices;
@@ -98,8 +98,13 @@ impl App {
             let Claimed { path, by: [one, other] } = claimed;
             format!("{one} and {other} are both at {path}; give one of them another path")
         })?;
-        let access = choices.access_log.as_deref().map(Writer::to_file).transpose();
+        if let Some(path) = choices.error_log {
+            log::to_file(path).map_err(|error| error.to_string())?;
+        }
+        let access = choices.access_log.map(|path| Writer::open(LogSettings::at(path))).transpose();
+        let format = Arc::new(choices.access_format);
         let access = access.map_err(|error| error.to_string())?;
+        let access = access.map(|writer| AccessSettings { writer, format });
         let server = Server::open(choices.settings, Arc::new(program), access)
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
@@ -107,6 +112,7 @@ impl App {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
         }
         stop_on_signals(&server).map_err(|error| format!("cannot watch for signals: {error}"))?;
+        reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
         announce(&server);
         let outcome = match self.scheduler {
             Some(scheduler) => server.run_with(scheduler),

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bine_pipeline::log::{self, Format};
 use bine_pipeline::scheduler::{self, SCHEDULERS};
 use bine_pipeline::{Listen, Settings, User, inherited};
 
@@ -16,6 +17,10 @@ pub(crate) struct Choices {
     pub(crate) settings: Settings,
     /// Where requests are logged; `None`: nowhere.
     pub(crate) access_log: Option<PathBuf>,
+    /// What its lines tell.
+    pub(crate) access_format: Format,
+    /// Where messages go; `None`: to standard error.
+    pub(crate) error_log: Option<PathBuf>,
     /// Where tables and channels are kept, once there are any.
     pub(crate) data: Option<PathBuf>,
     /// Whom to become when the addresses are open.
@@ -72,8 +77,25 @@ const CHOICES: &[Choice] = &[
             Ok(())
         },
     ),
-    choice("access-log", "FILE|off", "log each request in the Combined format (off)", |c, v| {
+    choice("access-log", "FILE|off", "log each request (off)", |c, v| {
         c.access_log = if v == "off" { None } else { Some(v.into()) };
+        Ok(())
+    }),
+    choice(
+        "access-log-format",
+        "FORMAT",
+        "common, combined, json, or a text with directives (combined)",
+        |c, v| {
+            c.access_format = Format::parse(v)?;
+            Ok(())
+        },
+    ),
+    choice("error-log", "FILE|off", "messages of the server (off: standard error)", |c, v| {
+        c.error_log = if v == "off" { None } else { Some(v.into()) };
+        Ok(())
+    }),
+    choice("log-level", "LEVEL", "error, warning, notice or debug (notice)", |_, v| {
+        log::set_level(v.parse()?);
         Ok(())
     }),
     choice("data", "DIR", "the folder for what is kept; nothing is yet", |c, v| {

@@ -28,6 +28,7 @@ mod user;
 mod wheel;
 mod workers;
 
+pub use access::AccessSettings;
 pub use address::{Address, BadAddress, Peer};
 pub use blocking::{blocking, overdue_calls};
 pub use clock::{Clock, Tick};
@@ -39,7 +40,7 @@ pub use link::{Link, Transfer, Way};
 pub use listener::inherited;
 pub use server::Server;
 pub use settings::{Listen, Settings, Timeouts};
-pub use signals::stop_on_signals;
+pub use signals::{reopen_logs_on_signal, stop_on_signals};
 pub use slab::Token;
 pub use stages::{Kind, Next};
 pub use timeout::timeout;

@@ -8,6 +8,7 @@ use std::thread;
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::access::{AccessLog, AccessSettings};
 use crate::address::Address;
 use crate::blocking;
 use crate::census::{Census, descriptors};
@@ -15,7 +16,6 @@ use crate::clock::Clock;
 use crate::connection::Context;
 use crate::handler::{Bench, Handler};
 use crate::listener::Listener;
-use crate::log::Writer;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
@@ -29,7 +29,7 @@ pub struct Server {
     /// Event loops that have begun and not ended.
     pub(crate) running_loops: AtomicUsize,
     handler: Arc<dyn Handler>,
-    access: Option<Arc<Writer>>,
+    access: Option<AccessSettings>,
     state: AtomicU8,
     /// Becomes readable, for ever, when the server stops.
     stop_bell: OwnedFd,
@@ -55,7 +55,7 @@ pub(crate) enum State {
 
 impl Server {
     /// Opens every address. The handler is asked for its thread-local parts when
-    /// [`run`](Self::run) starts the threads.
+    /// [`run`](Self::run) starts the threads. Each reply has its line in `access`, if it is given.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Server {
     pub fn open(
         settings: Settings,
         handler: Arc<dyn Handler>,
-        access: Option<Arc<Writer>>,
+        access: Option<AccessSettings>,
     ) -> io::Result<Self> {
         if settings.listeners.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"));
@@ -112,9 +112,6 @@ impl Server {
     ///
     /// Threads or descriptors that could not be had.
     pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        if let Some(access) = &self.access {
-            access.start()?;
-        }
         let outcome = scheduler.accept(self);
         self.listeners.iter().for_each(Listener::retire);
         self.finish_log();
@@ -151,7 +148,7 @@ impl Server {
     /// Waits until the access log has what was given to it, a second at most.
     pub(crate) fn finish_log(&self) {
         if let Some(access) = &self.access {
-            access.finish();
+            access.writer.finish();
         }
     }
 
@@ -173,7 +170,7 @@ impl Server {
             Arc::clone(&self.settings),
             clock,
             responder,
-            crate::access::AccessLog::new(self.access.clone()),
+            AccessLog::new(self.access.clone()),
         )
     }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use bine_pipeline::log::Writer;
+use bine_pipeline::AccessSettings;
+use bine_pipeline::log::{Format, LogSettings, Writer};
 
 use crate::PATIENCE;
 use crate::house::{House, SCHEDULERS, settings};
@@ -18,7 +19,7 @@ use crate::peer::get;
 fn each_reply_has_one_line_however_it_was_made() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
-        let house = House::with_log(settings(scheduler), Some(log.writer()));
+        let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
         let paths = ["/say/a", "/yield", "/work", "/page/300000", "/file", "/panic/work"];
         let mut peer = house.connect();
         for path in paths {
@@ -55,7 +56,7 @@ fn each_reply_has_one_line_however_it_was_made() {
 fn a_reply_is_in_the_log_although_the_next_request_has_begun() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
-        let house = House::with_log(settings(scheduler), Some(log.writer()));
+        let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
         let mut peer = house.connect();
         peer.send(get("/say/a") + &get("/say/b")[..10]);
         assert_eq!(peer.reply().to_string(), "200 a");
@@ -69,7 +70,7 @@ fn a_reply_is_in_the_log_although_the_next_request_has_begun() {
 fn an_awaited_reply_in_a_pipeline_has_a_line_of_its_own() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
-        let house = House::with_log(settings(scheduler), Some(log.writer()));
+        let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
         let mut peer = house.connect();
         peer.send(get("/say/abc") + &get("/yield") + &get("/work"));
         for expected in ["200 abc", "200 later", "200 work"] {
@@ -94,8 +95,11 @@ impl Log {
         Self(std::env::temp_dir().join(name))
     }
 
-    fn writer(&self) -> Arc<Writer> {
-        Writer::to_file(&self.0).unwrap()
+    fn settings(&self, format: &str) -> AccessSettings {
+        AccessSettings {
+            writer: Writer::open(LogSettings::at(&self.0)).unwrap(),
+            format: Arc::new(Format::parse(format).unwrap()),
+        }
     }
 
     fn lines(&self) -> Vec<String> {
