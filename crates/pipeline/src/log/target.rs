@@ -295,7 +295,7 @@ mod tests {
         let lines = b"0123456789abcdefghijklmnopqrstuvwxyz\n".repeat(10_000);
         let cut = target.write(&lines).unwrap_err();
         assert_eq!(cut.error.kind(), ErrorKind::WouldBlock);
-        assert!(cut.written > 0 && cut.written % 37 == 0 && cut.written < lines.len());
+        assert!(cut.written > 0 && cut.written.is_multiple_of(37) && cut.written < lines.len());
         assert!(target.open.as_ref().is_some_and(|open| !open.in_line));
         drop(reader);
         assert_eq!(target.write(b"a\n").unwrap_err().error.kind(), ErrorKind::BrokenPipe);
