@@ -9,7 +9,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use bine_pipeline::scheduler::Scheduler;
-use bine_pipeline::{Handler, Server, end_with_parent, log, notify, stop_on_signals, supervise};
+use bine_pipeline::{
+    Handler, Server, end_with_parent, log, notify, reopen_logs_on_signal, stop_on_signals,
+    supervise,
+};
 
 use crate::arguments::States;
 use crate::asset;
@@ -20,7 +23,7 @@ use crate::filter::Filter;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
-use crate::reload::{Blueprint, Parts, Reloader, Step};
+use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 
 /// A program: its pages, its files, and how it is served.
@@ -229,6 +232,7 @@ impl App {
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
         panics::log_them();
+        tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
         let (blueprint, scheduler, at_start) = self.blueprint()?;
         let parts = Parts::of(&configuration, &blueprint, None)?;
@@ -251,6 +255,7 @@ impl App {
         bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
             .map_err(|error| format!("cannot watch for signals: {error}"))?;
         let _control = control::serve(&control, data.as_deref(), reloader)?;
+        reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
         announce(&server);
         notify("READY=1");
         let outcome = match scheduler {

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use bine_pipeline::log::{self, Writer};
-use bine_pipeline::{Handler, Server, is_supervised, notify, notify_reloading};
+use bine_pipeline::log::{self, Format, LogSettings, WhenFull, Writer};
+use bine_pipeline::{AccessSettings, Handler, Server, is_supervised, notify, notify_reloading};
 
-use crate::configuration::{Configuration, Sources};
+use crate::configuration::{Configuration, Logs, Sources};
 use crate::program::{Pages, Program};
 use crate::sites::Sites;
 
@@ -26,7 +26,7 @@ pub(crate) type Step = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send +
 /// What is made of a configuration before a server has it.
 pub(crate) struct Parts {
     pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) access: Option<Arc<Writer>>,
+    pub(crate) access: Option<AccessSettings>,
 }
 
 impl Parts {
@@ -45,11 +45,7 @@ impl Parts {
         if blueprint.pages.are_none() && !sites.have_files() {
             return Err("nothing to serve: name a folder, or set `root`".to_owned());
         }
-        let path = configuration.logs.access.as_deref();
-        let access = match older {
-            Some(older) if older.path.as_deref() == path => older.access.clone(),
-            _ => path.map(Writer::to_file).transpose().map_err(|error| error.to_string())?,
-        };
+        let access = access(&configuration.logs, older)?;
         let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites));
         let handler = match &blueprint.step {
             Some(step) => step(own),
@@ -59,10 +55,43 @@ impl Parts {
     }
 }
 
-/// The access log of a server, which a reload keeps if its place is the same.
+/// The access log. One that `older` has open already, with the same rule, is the same.
+fn access(logs: &Logs, older: Option<&Current>) -> Result<Option<AccessSettings>, String> {
+    let Some(path) = &logs.access else { return Ok(None) };
+    let format = Arc::new(Format::parse(&logs.format)?);
+    let is_same = |older: &&Current| {
+        older.logs.access == logs.access && older.logs.when_full == logs.when_full
+    };
+    let open = older.filter(is_same).and_then(|older| older.access.as_ref());
+    let writer = match open {
+        Some(open) => Arc::clone(&open.writer),
+        None => {
+            let when_full = if logs.when_full == "wait" { WhenFull::Wait } else { WhenFull::Drop };
+            let settings = LogSettings { when_full, ..LogSettings::at(path) };
+            Writer::open(settings).map_err(|error| error.to_string())?
+        }
+    };
+    Ok(Some(AccessSettings { writer, format }))
+}
+
+/// Lets the server tell of itself where, and as much as, is wanted.
+///
+/// # Errors
+///
+/// The log's place, if it cannot be opened; nothing has changed then.
+pub(crate) fn tell_where_wanted(logs: &Logs) -> Result<(), String> {
+    match &logs.error {
+        Some(path) => log::to_file(path).map_err(|error| error.to_string())?,
+        None => log::to_standard_error(),
+    }
+    log::set_level(logs.level.parse()?);
+    Ok(())
+}
+
+/// The logs of a server, of which a reload keeps what is the same.
 pub(crate) struct Current {
-    path: Option<PathBuf>,
-    access: Option<Arc<Writer>>,
+    logs: Logs,
+    access: Option<AccessSettings>,
 }
 
 /// Reads the configuration of one server again.
@@ -83,10 +112,10 @@ impl Reloader {
         blueprint: Blueprint,
         server: &Arc<Server>,
         started: Configuration,
-        access: Option<Arc<Writer>>,
+        access: Option<AccessSettings>,
     ) -> Self {
         let server = Arc::downgrade(server);
-        let current = Mutex::new(Current { path: started.logs.access.clone(), access });
+        let current = Mutex::new(Current { logs: started.logs.clone(), access });
         Self { sources, blueprint, server, started, current }
     }
 
@@ -106,7 +135,10 @@ impl Reloader {
         let outcome = self.replace();
         notify("READY=1");
         match &outcome {
-            Ok(told) => told.lines().for_each(|line| log::warn(format_args!("reload: {line}"))),
+            Ok(told) => {
+                log::notice(format_args!("reloaded"));
+                told.lines().for_each(|line| log::warn(format_args!("reload: {line}")));
+            }
             Err(reason) => log::error(format_args!("reload: {reason}; nothing has changed")),
         }
         outcome
@@ -125,10 +157,13 @@ impl Reloader {
             settings.listeners.clone_from(&self.started.settings.listeners);
             fixed.insert(0, "listen");
         }
+        if next.logs.error != current.logs.error || next.logs.level != current.logs.level {
+            tell_where_wanted(&next.logs)?;
+        }
         server
             .replace(settings, parts.handler, parts.access.clone())
             .map_err(|error| error.to_string())?;
-        *current = Current { path: next.logs.access, access: parts.access };
+        *current = Current { logs: next.logs, access: parts.access };
         let fixed = fixed.into_iter().map(|name| format!("{name} needs a restart\n"));
         let doubts = next.doubts.into_iter().map(|doubt| doubt + "\n");
         Ok(fixed.chain(doubts).collect())

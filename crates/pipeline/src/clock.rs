@@ -114,6 +114,18 @@ impl Clock {
         self.now.get()
     }
 
+    /// Microseconds since some beginning, read from the fine clock (about 20 ns): for whoever wants
+    /// to know how long something took.
+    pub(crate) fn microseconds(&self) -> u64 {
+        match self.source {
+            Source::Kernel { .. } => {
+                let time = clock_gettime(ClockId::Monotonic);
+                time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
+            }
+            Source::Told => u64::from(self.now.get().milliseconds()) * 1000,
+        }
+    }
+
     /// Moves a told clock forward.
     pub fn advance(&self, duration: Duration) {
         debug_assert!(matches!(self.source, Source::Told), "the kernel moves its own clock");
@@ -149,7 +161,7 @@ fn monotonic_milliseconds() -> u64 {
     time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
 }
 
-fn unix_seconds() -> u64 {
+pub(crate) fn unix_seconds() -> u64 {
     // Before 1970 the clock is plainly not set; the epoch is as good an answer as any.
     u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)
 }

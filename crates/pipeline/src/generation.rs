@@ -7,19 +7,18 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::access::AccessLog;
+use crate::access::{AccessLog, AccessSettings};
 use crate::clock::Clock;
 use crate::connection::Context;
 use crate::handler::{Bench, Handler, Responder};
 use crate::listener::Listener;
-use crate::log::Writer;
 use crate::settings::{Listen, Settings};
 
 /// What a server can be given anew while it runs. All threads share one.
 pub(crate) struct Generation {
     pub(crate) settings: Arc<Settings>,
     pub(crate) listeners: Box<[Arc<Listener>]>,
-    pub(crate) access: Option<Arc<Writer>>,
+    pub(crate) access: Option<AccessSettings>,
     handler: Arc<dyn Handler>,
     /// Readable, for ever, once another generation has come.
     superseded: OwnedFd,
@@ -30,7 +29,7 @@ impl Generation {
     pub(crate) fn open(
         settings: Settings,
         handler: Arc<dyn Handler>,
-        access: Option<Arc<Writer>>,
+        access: Option<AccessSettings>,
         older: Option<&Self>,
     ) -> io::Result<Self> {
         let open = |wish: &Listen| match older.and_then(|older| older.listener(wish)) {

@@ -165,6 +165,8 @@ pub struct Retained {
     pub(crate) peer: Peer,
     pub(crate) who: Who,
     pub(crate) arrival: u64,
+    /// The same in microseconds of the access log, which may need it.
+    pub(crate) began: u64,
     pub(crate) exchange: Exchange,
 }
 
@@ -183,6 +185,7 @@ impl Retained {
             peer: request.peer,
             who: request.who.clone(),
             arrival: request.arrival,
+            began: 0,
             exchange: request.exchange,
         }
     }
@@ -190,7 +193,7 @@ impl Retained {
     /// The same for another request, in the buffers that are here already.
     pub(crate) fn refill(&mut self, request: &Incoming<'_>) {
         // Named one by one, so that no field of the last request can be forgotten.
-        let Self { head, index, body, has_body, peer, who, arrival, exchange } = self;
+        let Self { head, index, body, has_body, peer, who, arrival, began, exchange } = self;
         head.clear();
         head.extend_from_slice(request.head.raw());
         *index = request.head.index();
@@ -202,6 +205,7 @@ impl Retained {
         *peer = request.peer;
         who.clone_from(request.who);
         *arrival = request.arrival;
+        *began = 0;
         *exchange = request.exchange;
     }
 

@@ -32,6 +32,7 @@ mod user;
 mod wheel;
 mod workers;
 
+pub use access::AccessSettings;
 pub use address::{Address, BadAddress, Peer};
 pub use blocking::{blocking, overdue_calls};
 pub use clock::{Clock, Tick};
@@ -44,7 +45,7 @@ pub use listener::inherited;
 pub use notify::{notify, notify_reloading};
 pub use server::Server;
 pub use settings::{Listen, Settings, Timeouts};
-pub use signals::{on_hangup, stop_on_signals};
+pub use signals::{on_hangup, reopen_logs_on_signal, stop_on_signals};
 pub use slab::Token;
 pub use stages::{Kind, Next};
 pub use supervise::{end_with_parent, is_supervised, supervise};

@@ -8,6 +8,7 @@ use std::thread;
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::access::AccessSettings;
 use crate::address::Address;
 use crate::blocking;
 use crate::census::{Census, descriptors};
@@ -15,7 +16,7 @@ use crate::clock::Clock;
 use crate::connection::Context;
 use crate::generation::{Generation, Share};
 use crate::handler::Handler;
-use crate::log::{self, Writer};
+use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
@@ -54,7 +55,7 @@ pub(crate) enum State {
 
 impl Server {
     /// Opens every address. The handler is asked for its thread-local parts when
-    /// [`run`](Self::run) starts the threads.
+    /// [`run`](Self::run) starts the threads. Each reply has its line in `access`, if it is given.
     ///
     /// # Errors
     ///
@@ -63,7 +64,7 @@ impl Server {
     pub fn open(
         settings: Settings,
         handler: Arc<dyn Handler>,
-        access: Option<Arc<Writer>>,
+        access: Option<AccessSettings>,
     ) -> io::Result<Self> {
         check(&settings)?;
         blocking::allow(settings.workers);
@@ -100,20 +101,17 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and when the access log's thread cannot be started; nothing has
+    /// As [`open`](Self::open); nothing has
     /// changed then.
     pub fn replace(
         &self,
         settings: Settings,
         handler: Arc<dyn Handler>,
-        access: Option<Arc<Writer>>,
+        access: Option<AccessSettings>,
     ) -> io::Result<()> {
         check(&settings)?;
         // Two at one time would each open what the other has opened.
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(access) = &access {
-            access.start()?;
-        }
         let next = Arc::new(Generation::open(settings, handler, access, Some(&newest))?);
         self.census.limit(most_connections(&next.settings), next.settings.connections_per_address);
         let older = std::mem::replace(&mut *newest, next);
@@ -152,9 +150,6 @@ impl Server {
     ///
     /// Threads or descriptors that could not be had.
     pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
-        if let Some(access) = &self.generation().access {
-            access.start()?;
-        }
         let outcome = scheduler.accept(self);
         self.retire();
         self.finish_log();
@@ -191,7 +186,7 @@ impl Server {
     /// Waits until the access log has what was given to it, a second at most.
     pub(crate) fn finish_log(&self) {
         if let Some(access) = &self.generation().access {
-            access.finish();
+            access.writer.finish();
         }
     }
 

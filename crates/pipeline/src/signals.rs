@@ -1,5 +1,5 @@
-//! Decides what a signal does: the first asks the server to finish; the second, or a drain that does
-//! not come to its end, ends the process.
+//! Decides what a signal does: the first to stop asks the server to finish; the second, or a drain that
+//! does not come to its end, ends the process. SIGUSR1 has the logs opened anew.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
 use crate::log;
@@ -67,6 +67,22 @@ pub fn on_hangup(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
         }
     };
     thread::Builder::new().name("bine hangup".to_owned()).spawn(body)?;
+    Ok(())
+}
+
+/// Lets SIGUSR1 open every log of this process anew: whoever moves them away sends it then.
+///
+/// # Errors
+///
+/// The system's, when the handler cannot be installed or its thread not be started.
+pub fn reopen_logs_on_signal() -> io::Result<()> {
+    let (mut signals, bell) = UnixStream::pair()?;
+    pipe::register(SIGUSR1, bell)?;
+    thread::Builder::new().name("bine reopen".to_owned()).spawn(move || {
+        while heard(&mut signals, None) {
+            log::reopen_all();
+        }
+    })?;
     Ok(())
 }
 

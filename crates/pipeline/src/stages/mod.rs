@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use bine_http::PeerFault;
 
-use crate::access::Size;
+use crate::access::Replied;
+use crate::address::Peer;
 use crate::connection::{Connection, Context, Phase};
 use crate::link::Link;
 
@@ -84,11 +85,19 @@ fn refuse<L: Link>(
     context: &mut Context,
     fault: PeerFault,
 ) -> Next {
+    let mark = context.output.len();
     fault.reply(&mut context.output, &context.clock.date());
-    let size = Size { status: fault.status().code(), bytes: fault.told().len() as u64 };
-    context.access.record_bare(connection.peer, context.clock.unix(), size);
+    record_bare(connection.peer, context, mark);
     part(connection);
     Next::Reply
+}
+
+/// The reply behind `mark` has a line in the access log, although its request is not at hand.
+fn record_bare(peer: Peer, context: &mut Context, mark: usize) {
+    if context.access.is_on() {
+        let replied = Replied::of(&context.output[mark..], None);
+        context.access.record_bare(peer, context.clock.unix(), replied);
+    }
 }
 
 /// The last reply is on its way; what the peer still sends is read and dropped, so that closing

@@ -4,14 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 
-use crate::access::{Entry, Size};
+use crate::access::Replied;
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::handler::{Answer, Body, Done, Finished, Incoming, Outgoing, Retained, Work};
 use crate::link::Link;
 use crate::log;
 use crate::stages::sink::Sink;
-use crate::stages::{Kind, Next, part, refuse, send_ahead};
+use crate::stages::{Kind, Next, part, record_bare, refuse, send_ahead};
 
 /// What the peer is told of a fault that is ours; what happened is in the log.
 const FAILED: &str = "The page failed; the log says why.\n";
@@ -93,8 +93,8 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     // Whatever was sent ahead, the time to write this one begins with it.
     connection.phase = Phase::Idle;
     if context.access.is_on() {
-        let size = Size::of(&context.output[mark..], done.file.as_ref());
-        context.access.record(&Entry::of(&request.incoming(), size));
+        let replied = Replied::of(&context.output[mark..], done.file.as_ref());
+        context.access.record(&request.incoming(), request.began, &context.clock, replied);
     }
     context.retained.put(request);
     connection.closing |= done.close;
@@ -132,9 +132,8 @@ pub(crate) fn finished<L: Link>(
     if let Some(request) = request
         && context.access.is_on()
     {
-        let incoming = request.incoming();
-        let size = Size::of(&finished.bytes, finished.file.as_ref());
-        context.access.record(&Entry::of(&incoming, size));
+        let replied = Replied::of(&finished.bytes, finished.file.as_ref());
+        context.access.record(&request.incoming(), request.began, &context.clock, replied);
     }
     // Nothing else can be in the buffer: this connection has waited for this reply alone.
     std::mem::swap(&mut context.output, &mut finished.bytes);
@@ -171,11 +170,10 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
         "{name} took longer than {:?}; its peer got a 504",
         context.settings.timeouts.handler
     ));
-    let told = "the page took too long\n";
-    write_error(context, Status::GATEWAY_TIMEOUT, told);
+    let mark = context.output.len();
+    write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
     // Its request is with the handler.
-    let size = Size { status: Status::GATEWAY_TIMEOUT.code(), bytes: told.len() as u64 };
-    context.access.record_bare(connection.peer, context.clock.unix(), size);
+    record_bare(connection.peer, context, mark);
     part(connection);
     connection.phase = Phase::Idle;
     Next::Reply
@@ -197,8 +195,8 @@ pub(crate) fn overloaded<L: Link>(
     reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant("Retry-After: 1\r\n");
     reply.whole(b"the server is busy; try again in a moment\n");
     if context.access.is_on() {
-        let size = Size::of(&context.output[mark..], None);
-        context.access.record(&Entry::of(&request.incoming(), size));
+        let replied = Replied::of(&context.output[mark..], None);
+        context.access.record(&request.incoming(), request.began, &context.clock, replied);
     }
     context.retained.put(request);
     part(connection);
@@ -236,12 +234,12 @@ enum Outcome {
 
 impl Outcome {
     /// What the access log tells of a reply that stands in `output`; `None` when it does not.
-    fn size<L: Link>(&self, sink: &Sink<'_, L>, output: &[u8]) -> Option<Size> {
+    fn replied<'r, L: Link>(&self, sink: &'r Sink<'_, L>, output: &'r [u8]) -> Option<Replied<'r>> {
         match self {
             Self::Answered(Answer::Written { .. }) | Self::Panicked => {
-                Some(sink.size(output, None))
+                Some(sink.replied(output, None))
             }
-            Self::Answered(Answer::File(part)) => Some(sink.size(output, Some(part))),
+            Self::Answered(Answer::File(part)) => Some(sink.replied(output, Some(part))),
             Self::Answered(_) | Self::Broken => None,
         }
     }
@@ -255,6 +253,7 @@ fn ask<L: Link>(
 ) -> Option<Asked> {
     let Context { responder, scratch, output, current, settings, clock, access, retained, .. } =
         context;
+    let began = collected.map_or_else(|| access.moment(clock), |request| request.began);
     let mut incoming = match collected {
         Some(request) => request.incoming(),
         None => {
@@ -280,7 +279,7 @@ fn ask<L: Link>(
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
-    let mut sink = Sink::new(&mut connection.link, settings, mark, more);
+    let mut sink = Sink::new(&mut connection.link, settings, mark, more, access.wants_head());
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
@@ -300,18 +299,22 @@ fn ask<L: Link>(
         }
     };
     if access.is_on()
-        && let Some(size) = answer.size(&sink, output)
+        && let Some(replied) = answer.replied(&sink, output)
     {
-        access.record(&Entry::of(&incoming, size));
+        access.record(&incoming, began, clock, replied);
     }
     let kept = match &answer {
         Outcome::Answered(Answer::Collect { .. }) if collected.is_none() => {
             // The body will be read to its end, so it is no reason to close any more.
             incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
-            Some(retained.take(&incoming))
+            Some(retained.take(&incoming, began))
         }
-        Outcome::Answered(Answer::Work(_)) if collected.is_none() => Some(retained.take(&incoming)),
-        Outcome::Answered(Answer::Later(_)) if access.is_on() => Some(retained.take(&incoming)),
+        Outcome::Answered(Answer::Work(_)) if collected.is_none() => {
+            Some(retained.take(&incoming, began))
+        }
+        Outcome::Answered(Answer::Later(_)) if access.is_on() => {
+            Some(retained.take(&incoming, began))
+        }
         _ => None,
     };
     Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept })
@@ -330,14 +333,16 @@ pub(crate) fn failed(clock: &Clock) -> Finished {
 pub(crate) struct RetainedPool(Vec<Box<Retained>>);
 
 impl RetainedPool {
-    pub(crate) fn take(&mut self, request: &Incoming<'_>) -> Box<Retained> {
-        match self.0.pop() {
+    pub(crate) fn take(&mut self, request: &Incoming<'_>, began: u64) -> Box<Retained> {
+        let mut kept = match self.0.pop() {
             Some(mut kept) => {
                 kept.refill(request);
                 kept
             }
             None => Box::new(Retained::of(request)),
-        }
+        };
+        kept.began = began;
+        kept
     }
 
     pub(crate) fn put(&mut self, request: Box<Retained>) {

@@ -1,6 +1,6 @@
 //! Decides how a long page leaves while it is being written.
 
-use crate::access::{Size, measure};
+use crate::access::{Replied, measure};
 use crate::handler::FilePart;
 use crate::link::{Link, Transfer, Way};
 use crate::log;
@@ -14,6 +14,8 @@ pub(crate) struct Sink<'l, L> {
     mark: usize,
     /// Its status and where its head ends, once a part of it has left.
     begun: Option<(u16, usize)>,
+    /// That head, kept if the access log tells of it.
+    head: Option<Vec<u8>>,
     pub(crate) sent: usize,
     /// Something follows; the head of a HEAD is all there is, and must not wait for more.
     more: bool,
@@ -26,18 +28,23 @@ impl<'l, L: Link> Sink<'l, L> {
         settings: &'l Settings,
         mark: usize,
         more: bool,
+        keeps_head: bool,
     ) -> Self {
-        Self { link, settings, mark, begun: None, sent: 0, more, broken: false }
+        // Nothing is allocated before there is a head to keep.
+        let head = if keeps_head { Some(Vec::new()) } else { None };
+        Self { link, settings, mark, begun: None, head, sent: 0, more, broken: false }
     }
 
-    /// The size of the whole reply, whose end is in `output`.
-    pub(crate) fn size(&self, output: &[u8], file: Option<&FilePart>) -> Size {
+    /// The whole reply, whose end is in `output`.
+    pub(crate) fn replied<'r>(&'r self, output: &'r [u8], file: Option<&FilePart>) -> Replied<'r> {
         match self.begun {
             // The head has left already; what was sent, and what waits, is the rest.
-            Some((status, head)) => {
-                Size { status, bytes: (self.sent + output.len() - head) as u64 }
-            }
-            None => Size::of(&output[self.mark..], file),
+            Some((status, head)) => Replied {
+                status,
+                bytes: (self.sent + output.len() - head) as u64,
+                head: self.head.as_deref().unwrap_or_default(),
+            },
+            None => Replied::of(&output[self.mark..], file),
         }
     }
 
@@ -46,6 +53,9 @@ impl<'l, L: Link> Sink<'l, L> {
         if self.begun.is_none() {
             let measured = buffer.get(self.mark..).and_then(measure);
             self.begun = measured.map(|(status, head)| (status, self.mark + head));
+            if let (Some(kept), Some((_, end))) = (&mut self.head, self.begun) {
+                kept.extend_from_slice(&buffer[self.mark..end]);
+            }
         }
         self.link.wait_at_most(Way::Out, self.settings.timeouts.write);
         let mut from = 0;

@@ -1,12 +1,15 @@
 //! Decides that each reply has its line in the access log, whoever made it.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use bine_pipeline::log::Writer;
+use bine_pipeline::log::{Format, LogSettings, WhenFull, Writer};
+use bine_pipeline::{AccessSettings, reopen_logs_on_signal};
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::PATIENCE;
 use crate::house::{House, SCHEDULERS, settings};
@@ -18,7 +21,7 @@ use crate::peer::get;
 fn each_reply_has_one_line_however_it_was_made() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
-        let house = House::with_log(settings(scheduler), Some(log.writer()));
+        let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
         let paths = ["/say/a", "/yield", "/work", "/page/300000", "/file", "/panic/work"];
         let mut peer = house.connect();
         for path in paths {
@@ -55,7 +58,7 @@ fn each_reply_has_one_line_however_it_was_made() {
 fn a_reply_is_in_the_log_although_the_next_request_has_begun() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
-        let house = House::with_log(settings(scheduler), Some(log.writer()));
+        let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
         let mut peer = house.connect();
         peer.send(get("/say/a") + &get("/say/b")[..10]);
         assert_eq!(peer.reply().to_string(), "200 a");
@@ -69,7 +72,7 @@ fn a_reply_is_in_the_log_although_the_next_request_has_begun() {
 fn an_awaited_reply_in_a_pipeline_has_a_line_of_its_own() {
     for scheduler in SCHEDULERS {
         let log = Log::new();
-        let house = House::with_log(settings(scheduler), Some(log.writer()));
+        let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
         let mut peer = house.connect();
         peer.send(get("/say/abc") + &get("/yield") + &get("/work"));
         for expected in ["200 abc", "200 later", "200 work"] {
@@ -80,6 +83,69 @@ fn an_awaited_reply_in_a_pipeline_has_a_line_of_its_own() {
             "GET /yield HTTP/1.1 200 5",
             "GET /work HTTP/1.1 200 4",
         ]);
+    }
+}
+
+/// The head of a page that leaves in chunks is gone when its end, and with it its line, is made.
+#[test]
+fn the_replys_own_fields_and_its_time_are_told_however_it_was_made() {
+    for scheduler in SCHEDULERS {
+        let log = Log::new();
+        let format = r#""%U" %s "%{Date}o" %D"#;
+        let house = House::with_log(settings(scheduler), Some(log.settings(format)));
+        let mut peer = house.connect();
+        for path in ["/say/a", "/yield", "/work", "/page/300000", "/file"] {
+            peer.ask(path);
+        }
+        house.stop();
+        house.await_end();
+        let text = std::fs::read_to_string(&log.0).unwrap();
+        for line in text.lines() {
+            let parts: Vec<&str> = line.split('"').collect();
+            assert!(parts[3].ends_with(" GMT"), "{scheduler}: {line}");
+            assert!(parts[4].trim().parse::<u64>().is_ok(), "{scheduler}: {line}");
+        }
+        assert_eq!(text.lines().count(), 5);
+    }
+}
+
+/// What moves logs away sends SIGUSR1 and compresses the old file at once.
+#[test]
+fn a_signal_opens_a_log_that_was_moved_anew() {
+    reopen_logs_on_signal().unwrap();
+    let log = Log::new();
+    let house = House::with_log(settings("hybrid"), Some(log.settings("combined")));
+    house.connect().ask("/say/a");
+    log.await_lines(&["GET /say/a HTTP/1.1 200 1"]);
+    let moved = Log::new();
+    std::fs::rename(&log.0, &moved.0).unwrap();
+    kill_process(getpid(), Signal::USR1).unwrap();
+    let began = Instant::now();
+    while !log.0.exists() && began.elapsed() < PATIENCE {
+        thread::yield_now();
+    }
+    house.connect().ask("/say/b");
+    log.await_lines(&["GET /say/b HTTP/1.1 200 1"]);
+    assert_eq!(moved.lines(), ["GET /say/a HTTP/1.1 200 1"]);
+}
+
+#[test]
+fn a_log_that_takes_nothing_costs_no_reply() {
+    let pipe = Log::new();
+    assert!(Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());
+    for path in [pipe.0.clone(), PathBuf::from("/dev/full")] {
+        for when_full in [WhenFull::Drop, WhenFull::Wait] {
+            let log = LogSettings { when_full, ..LogSettings::at(&path) };
+            let writer = Writer::open(log).unwrap();
+            let access = AccessSettings { writer, format: Arc::default() };
+            let house = House::with_log(settings("hybrid"), Some(access));
+            let mut peer = house.connect();
+            for _ in 0..1000 {
+                assert_eq!(peer.ask("/say/a"), "200 a");
+            }
+            house.stop();
+            house.await_end();
+        }
     }
 }
 
@@ -94,8 +160,11 @@ impl Log {
         Self(std::env::temp_dir().join(name))
     }
 
-    fn writer(&self) -> Arc<Writer> {
-        Writer::to_file(&self.0).unwrap()
+    fn settings(&self, format: &str) -> AccessSettings {
+        AccessSettings {
+            writer: Writer::open(LogSettings::at(&self.0)).unwrap(),
+            format: Arc::new(Format::parse(format).unwrap()),
+        }
     }
 
     fn lines(&self) -> Vec<String> {

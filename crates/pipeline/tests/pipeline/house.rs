@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use bine_pipeline::log::Writer;
-use bine_pipeline::{Address, Listen, Server, Settings};
+use bine_pipeline::{AccessSettings, Address, Listen, Server, Settings};
 
 use crate::PATIENCE;
 use crate::peer::Peer;
@@ -59,7 +58,7 @@ impl House {
         Self::with_log(settings, None)
     }
 
-    pub(crate) fn with_log(settings: Settings, access: Option<Arc<Writer>>) -> Self {
+    pub(crate) fn with_log(settings: Settings, access: Option<AccessSettings>) -> Self {
         let program = Arc::new(Program::default());
         let parts = Arc::new(Parts(Arc::clone(&program)));
         let server = Arc::new(Server::open(settings, parts, access).unwrap());
