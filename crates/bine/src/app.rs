@@ -101,7 +101,13 @@ impl App {
         if let Some(path) = choices.error_log {
             log::to_file(path).map_err(|error| error.to_string())?;
         }
-        let access = choices.access_log.map(|path| Writer::open(LogSettings::at(path))).transpose();
+        let access = choices.access_log.map(|path| {
+            Writer::open(LogSettings {
+                when_full: choices.access_when_full,
+                ..LogSettings::at(path)
+            })
+        });
+        let access = access.transpose();
         let format = Arc::new(choices.access_format);
         let access = access.map_err(|error| error.to_string())?;
         let access = access.map(|writer| AccessSettings { writer, format });

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bine_pipeline::log::{self, Format};
+use bine_pipeline::log::{self, Format, WhenFull};
 use bine_pipeline::scheduler::{self, SCHEDULERS};
 use bine_pipeline::{Listen, Settings, User, inherited};
 
@@ -19,6 +19,8 @@ pub(crate) struct Choices {
     pub(crate) access_log: Option<PathBuf>,
     /// What its lines tell.
     pub(crate) access_format: Format,
+    /// What happens to its lines when they come quicker than they can be written.
+    pub(crate) access_when_full: WhenFull,
     /// Where messages go; `None`: to standard error.
     pub(crate) error_log: Option<PathBuf>,
     /// Where tables and channels are kept, once there are any.
@@ -87,6 +89,19 @@ const CHOICES: &[Choice] = &[
         "common, combined, json, or a text with directives (combined)",
         |c, v| {
             c.access_format = Format::parse(v)?;
+            Ok(())
+        },
+    ),
+    choice(
+        "access-log-when-full",
+        "drop|wait",
+        "lines that come quicker than they are written: count them, or wait a second (drop)",
+        |c, v| {
+            c.access_when_full = match v {
+                "drop" => WhenFull::Drop,
+                "wait" => WhenFull::Wait,
+                _ => return Err(format!("`{v}` is neither drop nor wait")),
+            };
             Ok(())
         },
     ),
