@@ -41,6 +41,7 @@ impl Escaping {
 
 /// Where the first byte is that does not stand for itself: in most texts nowhere, so sixteen bytes
 /// are looked at together.
+#[expect(clippy::needless_bitwise_bool, reason = "a branch per byte would keep them apart")]
 fn first_special(text: &[u8], ends: Ends) -> Option<usize> {
     let [first, second, third, fourth] = ends;
     let is_special = |byte: u8| {
