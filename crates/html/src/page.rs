@@ -12,7 +12,8 @@ use crate::Writer;
 /// several pages is chosen at run time, they are of one type as `Box<dyn Page>`; a `Vec` of pages is a page too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a page",
-    note = "`html! {{ .. }}` makes a page, of text too: `html!({{text}})`; a component is a function that returns `impl Page`"
+    note = "`html! {{ .. }}` makes a page, of text too: `html!({{text}})`; \
+            a component is a function that returns `impl Page`"
 )]
 pub trait Page: Unboxed {
     /// Writes the page to the end of what `writer` holds.

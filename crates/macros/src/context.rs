@@ -62,7 +62,8 @@ impl Context {
 }
 
 /// Whether the attribute is an event handler: `on` and the event, one word. Events are added to HTML, SVG and their
-/// relatives every year, so no list of them would stay true; a custom element that wants to hear `once` gets `data-once`.
+/// relatives every year, so no list of them would stay true. A custom element's `once` is taken for one; `data-once`
+/// is not.
 fn is_handler(attribute: &str) -> bool {
     attribute.strip_prefix("on").is_some_and(|event| {
         !event.is_empty() && event.bytes().all(|letter| letter.is_ascii_alphanumeric())
