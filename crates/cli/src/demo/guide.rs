@@ -29,6 +29,7 @@ chapters! {
     "pages": "Pages",
     "markup": "Markup",
     "configuration": "Configuration",
+    "logs": "Logs",
 }
 
 impl Chapter {

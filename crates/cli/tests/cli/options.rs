@@ -1,7 +1,5 @@
 //! Decides what the command line and the configuration file are told when they are wrong.
 
-use std::path::Path;
-
 use crate::harness::{Folder, Program, SCHEDULERS};
 use crate::{bine, run, start};
 
@@ -186,7 +184,8 @@ fn what_cannot_be_had_ends_with_1() {
     let told =
         format!("bine: cannot serve files from {absent}: No such file or directory (os error 2)\n");
     assert_eq!((ended.code, ended.errors), (Some(1), told));
-    let log = Path::new(absent).join("log");
+    // A folder is made for a log, but no file becomes one.
+    let log = folder.write("file", b"").join("log");
     let ended = run(&["--listen", "127.0.0.1:0", "--access-log", log.to_str().unwrap()]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.errors.contains(log.to_str().unwrap()), "{}", ended.errors);
