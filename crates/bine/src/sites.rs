@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bine_files::{Files, Root};
+use bine_files::{FieldRule, Files, Root, Rules};
 use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 
 /// What was chosen for a site.
@@ -11,54 +11,24 @@ use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 pub(crate) struct SiteChoices {
     pub(crate) root: Option<PathBuf>,
     pub(crate) index: Vec<String>,
-    pub(crate) listing: bool,
     pub(crate) hidden: bool,
-    pub(crate) precompressed: bool,
-    pub(crate) fields: Vec<FieldChoice>,
+    pub(crate) fields: Vec<FieldRule>,
     /// The program's pages are here too.
     pub(crate) pages: bool,
 }
 
 impl Default for SiteChoices {
     fn default() -> Self {
-        Self {
-            root: None,
-            index: Vec::new(),
-            listing: false,
-            hidden: false,
-            precompressed: true,
-            fields: Vec::new(),
-            pages: true,
-        }
+        Self { root: None, index: Vec::new(), hidden: false, fields: Vec::new(), pages: true }
     }
 }
 
-/// A field of the replies with some files: `*.css Cache-Control: max-age=3600`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FieldChoice {
-    pub(crate) pattern: String,
-    pub(crate) name: String,
-    pub(crate) value: String,
-}
-
-impl FieldChoice {
-    /// Reads a pattern of paths and the field behind it.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let wrong =
-            || "must be a pattern and a field: *.css Cache-Control: max-age=3600".to_owned();
-        let (pattern, field) = text.trim().split_once(char::is_whitespace).ok_or_else(wrong)?;
-        let (name, value) = field.split_once(':').ok_or_else(wrong)?;
-        let (name, value) = (name.trim(), value.trim());
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(format!("`{name}` is no name of a field"));
-        }
-        if value.chars().any(char::is_control) {
-            return Err(format!("the value of {name} has a control character"));
-        }
-        Ok(Self { pattern: pattern.into(), name: name.into(), value: value.into() })
-    }
+/// Reads a pattern of paths and the field behind it: `*.css Cache-Control: max-age=3600`.
+pub(crate) fn field_rule(text: &str) -> Result<FieldRule, String> {
+    let wrong = || "must be a pattern and a field: *.css Cache-Control: max-age=3600".to_owned();
+    let (pattern, field) = text.trim().split_once(char::is_whitespace).ok_or_else(wrong)?;
+    let (name, value) = field.split_once(':').ok_or_else(wrong)?;
+    FieldRule::new(pattern, name.trim(), value.trim())
 }
 
 /// Hosts that a site is for: one by name, or all below a domain.
@@ -115,6 +85,7 @@ pub(crate) struct Sites {
 #[derive(Debug)]
 struct Site {
     root: Option<Arc<Root>>,
+    rules: Arc<Rules>,
     pages: bool,
 }
 
@@ -132,7 +103,12 @@ impl Sites {
         let open = |choices: &SiteChoices| {
             let path = choices.root.as_deref().or(folder);
             let root = path.map(Root::open).transpose().map_err(|error| error.to_string())?;
-            Ok::<_, String>(Site { root: root.map(Arc::new), pages: choices.pages })
+            let rules = Arc::new(Rules {
+                index: choices.index.clone(),
+                hidden: choices.hidden,
+                fields: choices.fields.clone(),
+            });
+            Ok::<_, String>(Site { root: root.map(Arc::new), rules, pages: choices.pages })
         };
         let mut own = Self { sites: vec![open(default)?], hosts: Vec::new() };
         for (hosts, choices) in others {
@@ -150,8 +126,10 @@ impl Sites {
 
     /// The calling thread's view of them.
     pub(crate) fn local(&self) -> LocalSites {
-        let local =
-            |site: &Site| LocalSite { files: site.root.clone().map(Files::new), pages: site.pages };
+        let local = |site: &Site| {
+            let files = |root| Files::new(root, Arc::clone(&site.rules));
+            LocalSite { files: site.root.clone().map(files), pages: site.pages }
+        };
         LocalSites { sites: self.sites.iter().map(local).collect(), hosts: self.hosts.clone() }
     }
 }
@@ -250,11 +228,12 @@ mod tests {
 
     #[test]
     fn a_rule_of_fields_is_a_pattern_and_a_field() {
-        let rule = FieldChoice::parse("*.css Cache-Control:max-age=3600, immutable").unwrap();
-        assert_eq!((rule.pattern.as_str(), rule.name.as_str()), ("*.css", "Cache-Control"));
-        assert_eq!(rule.value, "max-age=3600, immutable");
-        for wrong in ["", "*.css", "*.css Cache-Control", "*.css a b: c", "* A: b\u{7}"] {
-            assert!(FieldChoice::parse(wrong).is_err(), "{wrong:?}");
+        let rule = FieldRule::new("*.css", "Cache-Control", "max-age=3600, immutable");
+        assert_eq!(field_rule("*.css Cache-Control:max-age=3600, immutable"), rule);
+        for wrong in
+            ["", "*.css", "*.css Cache-Control", "*.css a b: c", "* A: b\u{7}", "* Date: x"]
+        {
+            assert!(field_rule(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use bine_http::{Date, Reply};
 
 use crate::conditions::Validators;
 use crate::media;
-use crate::name;
+use crate::rules::Field;
 
 /// Seconds after a change during which another one may leave the same time behind: file systems stamp with
 /// the kernel's tick, some with whole seconds, and one clock is not the other.
@@ -22,21 +22,23 @@ pub(crate) struct Description {
     modified_at: u64,
     modified: Date,
     length: u64,
+    fields: Box<[Field]>,
 }
 
 impl Description {
-    /// Of the file that a path means, opened in this second since 1970.
-    pub(crate) fn of(path: &str, metadata: &Metadata, second: u64) -> Self {
+    /// Of the file that a path means, opened in this second since 1970. `name` is the path, or the index's of a
+    /// directory.
+    pub(crate) fn of(name: &str, metadata: &Metadata, second: u64, fields: Box<[Field]>) -> Self {
         let modified = u64::try_from(metadata.mtime()).unwrap_or(0);
         // RFC 9110 section 8.8.2.1: never later than the Date beside it.
         let modified_at = modified.min(second);
-        let name = if name::is_directory(path) { name::INDEX } else { path };
         Self {
             content_type: media::line(name),
             tag: tag(metadata, second),
             modified_at,
             modified: Date::at(modified_at),
             length: metadata.len(),
+            fields,
         }
     }
 
@@ -66,12 +68,16 @@ impl Description {
         self.write_validators(reply);
     }
 
-    /// Appends what a peer can know the file again by.
+    /// Appends what a peer can know the file again by, and what the site's rules say (RFC 9110 section 15.4.5 wants
+    /// Cache-Control and its like with 304 too).
     pub(crate) fn write_validators(&self, reply: &mut Reply<'_>) {
         for (name, value) in [("Last-Modified", self.modified.as_str()), ("ETag", &self.tag)] {
             reply.field(name, value).expect(
                 "names are tokens; a date is letters, digits, spaces, commas and colons, a tag digits and quotes",
             );
+        }
+        for (name, value) in &self.fields {
+            reply.field(name, value).expect("a rule of fields holds none that cannot be sent");
         }
     }
 }

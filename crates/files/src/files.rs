@@ -7,9 +7,11 @@ use bine_pipeline::{Answer, Clock, Incoming, Outgoing, log};
 
 use crate::answer::Blank;
 use crate::cache::{Bounds, Cache};
+use crate::description::Description;
 use crate::location;
 use crate::open::{OpenFile, OpenFiles};
 use crate::root::{Failure, Found, Root};
+use crate::rules::Rules;
 use crate::small::SmallFile;
 
 /// What a file can be asked.
@@ -27,22 +29,23 @@ const KEPT_OPEN: usize = 64;
 #[derive(Debug)]
 pub struct Files {
     root: Arc<Root>,
+    rules: Arc<Rules>,
     small: Cache<SmallFile>,
     large: OpenFiles,
 }
 
 impl Files {
     /// A view that has seen nothing yet.
-    pub fn new(root: Arc<Root>) -> Self {
-        Self { root, small: Cache::new(KEPT), large: OpenFiles::new(KEPT_OPEN) }
+    pub fn new(root: Arc<Root>, rules: Arc<Rules>) -> Self {
+        Self { root, rules, small: Cache::new(KEPT), large: OpenFiles::new(KEPT_OPEN) }
     }
 
     /// Answers a request for `path`, which is decoded and begins with `/`. `None`: there is no such file, and
     /// nothing was written.
     ///
     /// GET and HEAD get the file, OPTIONS is told of them, any other method is refused. A directory is its
-    /// `index.html`; without the slash at its end it is redirected there. A name with a dot in front is hidden,
-    /// but for `/.well-known/`.
+    /// index; without the slash at its end it is redirected there. A name with a dot in front is hidden,
+    /// but for `/.well-known/`, if the rules say no other.
     pub fn respond(
         &mut self,
         path: &str,
@@ -66,7 +69,7 @@ impl Files {
                 }
                 self.look(path, second, &mut blank)
             }
-            _ => self.root.find(path).map(|_| decline(&mut blank)),
+            _ => self.root.find(path, &self.rules).map(|_| decline(&mut blank)),
         };
         match answered {
             Ok(answer) => Some(answer),
@@ -83,8 +86,8 @@ impl Files {
 
     /// Answers with what lies on the disk now, and remembers it.
     fn look(&mut self, path: &str, second: u64, blank: &mut Blank<'_>) -> Result<Answer, Failure> {
-        let (file, mut metadata) = match self.root.find(path)? {
-            Found::File(file, metadata) => (file, metadata),
+        let (file, mut metadata, index) = match self.root.find(path, &self.rules)? {
+            Found::File(file, metadata, index) => (file, metadata, index),
             Found::Directory => {
                 let location = location::of_directory(path, blank.head.query());
                 return Ok(redirect(blank, &location));
@@ -95,14 +98,18 @@ impl Files {
         {
             return Ok(known.answer(blank));
         }
-        if let Some(small) = SmallFile::read(path, &file, &mut metadata, second)? {
+        let name = index.map_or(path, |place| &self.rules.index[place]);
+        let rules = &self.rules;
+        let describe =
+            |metadata: &_| Description::of(name, metadata, second, rules.fields_of(path));
+        if let Some(small) = SmallFile::read(&file, &mut metadata, second, describe)? {
             let answer = small.answer(blank);
             let length = small.len();
             self.small.keep(path, small, length);
             return Ok(answer);
         }
         self.small.forget(path);
-        let large = OpenFile::new(path, file, &metadata, second);
+        let large = OpenFile::new(file, describe(&metadata));
         let answer = large.answer(blank);
         self.large.keep(path, large);
         Ok(answer)

@@ -15,8 +15,10 @@ mod name;
 mod open;
 mod ranges;
 mod root;
+mod rules;
 mod small;
 
 pub use files::Files;
 pub use media::media_type;
 pub use root::Root;
+pub use rules::{FieldRule, Rules};

@@ -1,8 +1,5 @@
 //! Decides which request paths may name a file at all, and which name beneath the root each one means.
 
-/// What a directory answers with.
-pub(crate) const INDEX: &str = "index.html";
-
 /// The one name with a dot in front that is meant for the public (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
@@ -10,23 +7,26 @@ const WELL_KNOWN: &str = ".well-known";
 ///
 /// A name that is empty or ends with a slash is a directory's. No segment is empty, so no path that
 /// passes begins with two slashes, and a redirect to it stays on this host.
-pub(crate) fn beneath_root(path: &str) -> Option<&str> {
+pub(crate) fn beneath_root(path: &str, hidden: bool) -> Option<&str> {
     let name = path.strip_prefix('/')?;
     if name.is_empty() {
         return Some(name);
     }
     let mut segments = name.strip_suffix('/').unwrap_or(name).split('/').enumerate();
-    segments.all(|(depth, segment)| is_public(segment, depth)).then_some(name)
+    segments.all(|(depth, segment)| is_public(segment, depth, hidden)).then_some(name)
 }
 
-/// Whether a name is that of a directory, and its [`INDEX`] is meant.
+/// Whether a name is that of a directory, and its index is meant.
 pub(crate) fn is_directory(name: &str) -> bool {
     name.is_empty() || name.ends_with('/')
 }
 
-/// A dot in front hides a file, and covers `.` and `..` too.
-fn is_public(segment: &str, depth: usize) -> bool {
-    if segment.starts_with('.') {
+/// A dot in front hides a file, unless hidden ones are served.
+fn is_public(segment: &str, depth: usize, hidden: bool) -> bool {
+    if matches!(segment, "." | "..") {
+        return false;
+    }
+    if segment.starts_with('.') && !hidden {
         return depth == 0 && segment == WELL_KNOWN;
     }
     !segment.is_empty() && !segment.contains('\0')
@@ -37,7 +37,7 @@ mod tests {
     use super::beneath_root;
 
     fn check(path: &str, expected: Option<&str>) {
-        assert_eq!(beneath_root(path), expected, "{path:?}");
+        assert_eq!(beneath_root(path, false), expected, "{path:?}");
     }
 
     #[test]
@@ -88,6 +88,15 @@ mod tests {
         check("/.well-known/.secret", None);
         check("/.well-known2/a", None);
         check("/a/.well-known/b", None);
+    }
+
+    #[test]
+    fn hidden_names_can_be_shown_and_dot_segments_cannot() {
+        assert_eq!(beneath_root("/.env", true), Some(".env"));
+        assert_eq!(beneath_root("/a/.b/c", true), Some("a/.b/c"));
+        for path in ["/.", "/..", "/a/..", "/../a", "//.a", "/a/./b"] {
+            assert_eq!(beneath_root(path, true), None, "{path:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Decides how long the descriptor of a large file is kept: for the rest of the second it was opened in.
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFile {
-    pub(crate) fn new(path: &str, file: File, metadata: &Metadata, second: u64) -> Self {
-        Self { description: Description::of(path, metadata, second), file: Arc::new(file.into()) }
+    pub(crate) fn new(file: File, description: Description) -> Self {
+        Self { description, file: Arc::new(file.into()) }
     }
 
     /// Answers with the file.
@@ -73,7 +73,8 @@ mod tests {
     fn some_file() -> io::Result<OpenFile> {
         let file = File::open("Cargo.toml")?;
         let metadata = file.metadata()?;
-        Ok(OpenFile::new("Cargo.toml", file, &metadata, 0))
+        let description = Description::of("Cargo.toml", &metadata, 0, Box::default());
+        Ok(OpenFile::new(file, description))
     }
 
     #[test]

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
 use crate::name;
+use crate::rules::Rules;
 
 /// An open directory whose files are handed out, and nothing outside it.
 ///
@@ -24,8 +25,8 @@ pub struct Root {
 /// What a path means.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A regular file, open for reading; for a directory's own path its index.
-    File(File, Metadata),
+    /// A regular file, open for reading; for a directory's own path its index, of this place among the rules.
+    File(File, Metadata, Option<usize>),
     /// A directory with an index, named without the slash at its end.
     Directory,
 }
@@ -64,32 +65,38 @@ impl Root {
     }
 
     /// Finds what a decoded path means.
-    pub(crate) fn find(&self, path: &str) -> Result<Found, Failure> {
-        let name = name::beneath_root(path).ok_or(Failure::Absent)?;
+    pub(crate) fn find(&self, path: &str, rules: &Rules) -> Result<Found, Failure> {
+        let name = name::beneath_root(path, rules.hidden).ok_or(Failure::Absent)?;
         if name::is_directory(name) {
-            return self.index_of(name);
+            return self.index_of(name, rules);
         }
         let found = self.look(name)?;
         if matches!(found, Found::Directory) {
             // Without an index the redirect would lead nowhere.
-            self.index_of(&[name, "/"].concat())?;
+            self.index_of(&[name, "/"].concat(), rules)?;
         }
         Ok(found)
     }
 
     /// The index of the directory of this name, which is empty or ends with a slash.
-    fn index_of(&self, directory: &str) -> Result<Found, Failure> {
-        match self.look(&[directory, name::INDEX].concat())? {
-            Found::Directory => Err(Failure::Absent),
-            file @ Found::File(..) => Ok(file),
+    fn index_of(&self, directory: &str, rules: &Rules) -> Result<Found, Failure> {
+        for (place, index) in rules.index.iter().enumerate() {
+            match self.look(&[directory, index].concat()) {
+                Ok(Found::File(file, metadata, _)) => {
+                    return Ok(Found::File(file, metadata, Some(place)));
+                }
+                Ok(Found::Directory) | Err(Failure::Absent) => {}
+                Err(failure) => return Err(failure),
+            }
         }
+        Err(Failure::Absent)
     }
 
     fn look(&self, name: &str) -> Result<Found, Failure> {
         let file = self.open_beneath(name)?;
         let metadata = file.metadata()?;
         match metadata.file_type() {
-            kind if kind.is_file() => Ok(Found::File(file, metadata)),
+            kind if kind.is_file() => Ok(Found::File(file, metadata, None)),
             kind if kind.is_dir() => Ok(Found::Directory),
             _ => Err(Failure::Absent),
         }

@@ -43,12 +43,12 @@ struct Identity {
 }
 
 impl SmallFile {
-    /// Reads the file that a path means. `None`: it is not small, and `metadata` is the latest known of it.
+    /// Reads a file. `None`: it is not small, and `metadata` is the latest known of it.
     pub(crate) fn read(
-        path: &str,
         file: &File,
         metadata: &mut Metadata,
         second: u64,
+        describe: impl Fn(&Metadata) -> Description,
     ) -> io::Result<Option<Self>> {
         let mut attempt = 1;
         loop {
@@ -62,8 +62,7 @@ impl SmallFile {
             if identity == before || attempt == ATTEMPTS {
                 // Even of a file that never rests, the length told is that of the bytes behind it.
                 return Ok(Some(Self {
-                    description: Description::of(path, metadata, second)
-                        .with_length(bytes.len() as u64),
+                    description: describe(metadata).with_length(bytes.len() as u64),
                     bytes,
                     identity: identity.settled(second).filter(|identity| *identity == before),
                     checked: second,
@@ -195,7 +194,9 @@ mod tests {
     fn read_at_second(second: u64) -> io::Result<(SmallFile, Metadata)> {
         let file = File::open("Cargo.toml")?;
         let mut metadata = file.metadata()?;
-        let small = SmallFile::read("/Cargo.toml", &file, &mut metadata, second)?;
+        let small = SmallFile::read(&file, &mut metadata, second, |metadata| {
+            Description::of("/Cargo.toml", metadata, second, Box::default())
+        })?;
         Ok((small.expect("a manifest is small"), metadata))
     }
 }

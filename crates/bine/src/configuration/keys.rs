@@ -8,7 +8,7 @@ use bine_pipeline::{Settings, User};
 
 use super::values::{bytes, listen, number, set_time, switch, word};
 use super::{Configuration, Control};
-use crate::sites::{FieldChoice, SiteChoices};
+use crate::sites::{SiteChoices, field_rule};
 
 /// One thing that can be chosen.
 #[derive(Debug)]
@@ -152,16 +152,8 @@ pub(super) static KEYS: &[Key] = &[
         Ok(())
     })
     .kind(Kind::Words),
-    Key::site("listing", "on|off", &["off"], "show what is in a folder without an index", |s, v| {
-        s.listing = switch(v)?;
-        Ok(())
-    }),
     Key::site("hidden", "on|off", &["off"], "serve files whose names begin with a dot", |s, v| {
         s.hidden = switch(v)?;
-        Ok(())
-    }),
-    Key::site("precompressed", "on|off", &["on"], "send FILE.br, .zst or .gz in place of FILE", |s, v| {
-        s.precompressed = switch(v)?;
         Ok(())
     }),
     Key::site(
@@ -170,7 +162,7 @@ pub(super) static KEYS: &[Key] = &[
         &[],
         "a field of replies with a file, repeatable: '*.css Cache-Control: max-age=3600'",
         |s, v| {
-            s.fields.push(FieldChoice::parse(v)?);
+            s.fields.push(field_rule(v)?);
             Ok(())
         },
     )

@@ -82,7 +82,7 @@ fn a_wrong_choice_says_what_would_be_right() {
         (&["--most-head", "5t"], "must be a number of bytes"),
         (&["--most-head", "0"], "must be a number of bytes"),
         (&["--most-head", "5g"], "too many here"),
-        (&["--listing", "perhaps"], "must be on or off"),
+        (&["--hidden", "perhaps"], "must be on or off"),
         (&["--config", "/nowhere/at/all"], "cannot read /nowhere/at/all"),
         (&["--user", "nobody-of-that-name"], "no user"),
     ];
@@ -123,7 +123,7 @@ fn a_wrong_line_of_a_file_is_named() {
             "[[site]]\nhosts = [\"a\"]\n[[site]]\nhosts = [\"A\"]\n",
             "4: hosts: `A` has a site already",
         ),
-        ("[[site]]\nhosts = [\"a\"]\nlisting = \"x\"\n", "3: listing: must be on or off"),
+        ("[[site]]\nhosts = [\"a\"]\nhidden = \"x\"\n", "3: hidden: must be on or off"),
         ("a = \"\u{7}\"", "1: "),
     ] {
         let error = configure(text).unwrap_err();
@@ -133,19 +133,19 @@ fn a_wrong_line_of_a_file_is_named() {
 
 #[test]
 fn a_site_inherits_what_it_does_not_say() {
-    let text = "root = \"all\"\nlisting = true\nindex = [\"a.html\", \"b.html\"]\n\
+    let text = "root = \"all\"\nhidden = true\nindex = [\"a.html\", \"b.html\"]\n\
                 [[site]]\nhosts = [\"one.org\", \"*.one.org\"]\nroot = \"one\"\n\
-                [[site]]\nhosts = \"two.org\"\nindex = \"c.html\"\nlisting = false\npages = false\n";
+                [[site]]\nhosts = \"two.org\"\nindex = \"c.html\"\nhidden = false\npages = false\n";
     let sites = configure(text).unwrap().sites;
     let (hosts, one) = &sites[0];
     assert_eq!((hosts.len(), one.root.as_deref()), (2, Some(Path::new("one"))));
-    assert!(one.listing && one.pages && one.index.len() == 2);
+    assert!(one.hidden && one.pages && one.index.len() == 2);
     let (_, two) = &sites[1];
     assert_eq!(
         (two.root.as_deref(), &two.index[..]),
         (Some(Path::new("all")), &["c.html".into()][..])
     );
-    assert!(!two.listing && !two.pages);
+    assert!(!two.hidden && !two.pages);
 }
 
 /// Paths in a file begin at the file's folder, wherever the program was started.
@@ -196,7 +196,7 @@ loops = 2
 root = "www"
 field = ["*.css Cache-Control: max-age=3600"]
 idle-timeout = "5s"
-listing = false
+hidden = false
 
 [[site]]
 hosts = ["example.org", "*.example.org"]

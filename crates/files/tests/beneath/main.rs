@@ -9,3 +9,4 @@ mod parts;
 mod place;
 mod races;
 mod redirects;
+mod rules;

@@ -67,7 +67,10 @@ impl Place {
 
     /// A thread's view of the root.
     pub(crate) fn files(&self) -> Files {
-        Files::new(Arc::new(Root::open(&self.site()).expect("the root was made with the place")))
+        Files::new(
+            Arc::new(Root::open(&self.site()).expect("the root was made with the place")),
+            Arc::default(),
+        )
     }
 }
 
