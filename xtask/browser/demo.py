@@ -11,6 +11,7 @@ import shutil
 import sys
 
 from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -76,18 +77,18 @@ class Demo:
     def greets(self):
         self.open("/hello")
         self.browser.find_element(By.NAME, "name").send_keys("<b>TLUG</b>")
-        self.browser.find_element(By.CSS_SELECTOR, "main form button").click()
+        self.click(self.browser.find_element(By.CSS_SELECTOR, "main form button"))
         self.wait_for(lambda: self.text("h1") == "Hello <b>TLUG</b>")
 
     def posts_on_the_board(self):
         self.open("/board")
-        self.browser.find_element(By.PARTIAL_LINK_TEXT, "The garden").click()
+        self.click(self.browser.find_element(By.PARTIAL_LINK_TEXT, "The garden"))
         self.wait_for(lambda: self.text("h1") == "The garden")
         words = "Two meters since Monday.\n<script>alert(1)</script> \u00e4\u00f6\u00fc \U0001f33f"
         self.browser.execute_script(
             "document.querySelector('[name=body]').value = arguments[0]", words)
         self.browser.find_element(By.NAME, "author").send_keys("Ada & Bine")
-        self.browser.find_element(By.CSS_SELECTOR, "main form button").click()
+        self.click(self.browser.find_element(By.CSS_SELECTOR, "main form button"))
         self.wait_for(lambda: "Two meters" in self.text(".messages li:last-child p"))
         assert self.text(".messages li:last-child p") == words, self.text(".messages")
         assert self.text(".messages li:last-child strong") == "Ada & Bine"
@@ -103,7 +104,7 @@ class Demo:
         assert chapters >= 5, f"{chapters} chapters"
         seen = [self.text("article h1")]
         for _ in range(chapters - 1):
-            self.browser.find_element(By.CSS_SELECTOR, ".onward a:last-child").click()
+            self.click(self.browser.find_element(By.CSS_SELECTOR, ".onward a:last-child"))
             self.wait_for(lambda: self.text("article h1") != seen[-1])
             seen.append(self.text("article h1"))
         assert len(set(seen)) == chapters, seen
@@ -125,7 +126,15 @@ class Demo:
         return [link.get_attribute("href") for link in found]
 
     def wait_for(self, holds):
-        WebDriverWait(self.browser, 20).until(lambda _: holds())
+        # While a page gives way to the next, what was found a moment ago is gone.
+        passing = [StaleElementReferenceException, NoSuchElementException]
+        WebDriverWait(self.browser, 20, ignored_exceptions=passing).until(lambda _: holds())
+
+    def click(self, element):
+        """Brings the element into the middle first: a click while the page still scrolls hits something else."""
+        into_view = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})"
+        self.browser.execute_script(into_view, element)
+        element.click()
 
 
 def main():

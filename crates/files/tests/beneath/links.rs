@@ -69,7 +69,8 @@ fn a_link_to_nothing_or_to_itself_is_not_there() {
 #[test]
 fn a_magic_link_is_not_there() {
     let root = Root::open(Path::new("/proc/self")).expect("Linux has it");
-    let mut asker = Asker { files: Files::new(Arc::new(root), Arc::default()), clock: Clock::told(NOW) };
+    let mut asker =
+        Asker { files: Files::new(Arc::new(root), Arc::default()), clock: Clock::told(NOW) };
     for target in ["/exe", "/cwd/Cargo.toml", "/fd/0"] {
         // Not told as text: what it leads to may be a whole program.
         assert!(asker.hear(&format!("GET {target}")).is_none(), "{target}");
