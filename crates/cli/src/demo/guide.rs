@@ -28,6 +28,7 @@ chapters! {
     "start": "Start",
     "pages": "Pages",
     "markup": "Markup",
+    "files": "Files",
     "configuration": "Configuration",
     "logs": "Logs",
 }
