@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::arguments::Arguments;
 use crate::figures::{Spread, milliseconds};
 use crate::machine;
+use crate::random::Random;
 use crate::servers::{Content, Server, free_port};
 use crate::tools::{Workshop, leave_core_0, pause, require};
 
@@ -100,33 +101,5 @@ impl Drop for Load {
         // Killing fails only if it has ended by itself, and then waiting succeeds.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// Xorshift (Marsaglia 2003): the same moments for the same seed, which must not be zero.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_seed_gives_one_sequence_within_the_bound() {
-        let sequence = |seed| {
-            let mut random = Random(seed);
-            std::array::from_fn::<u64, 100, _>(|_| random.below(401))
-        };
-        assert_eq!(sequence(7), sequence(7));
-        assert_ne!(sequence(7), sequence(8));
-        assert!(sequence(7).iter().all(|&value| value < 401));
     }
 }

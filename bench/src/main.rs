@@ -11,7 +11,9 @@ mod kills;
 mod machine;
 mod memory;
 mod peer;
+mod random;
 mod servers;
+mod soak;
 mod stalls;
 mod tools;
 
@@ -47,6 +49,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --times N           (50)
               --seed N            for the moments of the kills (1)
               --only NAME,..      (bine)
+  soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
+              --minutes N         (120)
+              --rate N            requests per second, of all users together (400)
   allocations  heap allocations per request in steady state; Bine's must be 0
               --requests N        counted, after 10000 to warm up (100000)
               --only NAME,..      (bine)
@@ -83,6 +88,7 @@ fn run() -> Result<()> {
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
+        "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),
