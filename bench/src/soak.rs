@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -121,6 +122,8 @@ fn judge(looks: &[Look], failed: u64) -> Result<()> {
 /// The server. Asked to stop when dropped.
 struct Served {
     child: Child,
+    /// What it serves.
+    files: PathBuf,
 }
 
 impl Served {
@@ -138,7 +141,7 @@ impl Served {
             .stdout(said.try_clone()?)
             .stderr(said)
             .spawn()?;
-        let own = Self { child };
+        let own = Self { child, files: shop.files() };
         let begun = Instant::now();
         while let Err(error) =
             Peer::connect(port).and_then(|mut peer| peer.get("/984.html").map(drop))
@@ -153,8 +156,15 @@ impl Served {
     fn look(&mut self) -> Result<Look> {
         ensure!(self.child.try_wait()?.is_none(), "the server has ended");
         let process = self.child.id();
-        let count =
-            || -> Result<usize> { Ok(fs::read_dir(format!("/proc/{process}/fd"))?.count()) };
+        let count = || -> Result<usize> {
+            let mut count = 0;
+            for entry in fs::read_dir(format!("/proc/{process}/fd"))? {
+                // Served files are kept open while they are asked for, and come and go by that.
+                let target = fs::read_link(entry?.path()).unwrap_or_default();
+                count += usize::from(!target.starts_with(&self.files));
+            }
+            Ok(count)
+        };
         let mut descriptors = count()?;
         loop {
             // Whoever stopped reading is given up after the write timeout of five seconds.

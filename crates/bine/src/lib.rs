@@ -34,6 +34,7 @@ mod route;
 mod router;
 mod sites;
 pub mod step;
+mod stream;
 mod text;
 
 pub use app::App;
@@ -46,7 +47,7 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
-pub use bine_pipeline::{blocking, overdue_calls, timeout};
+pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
 pub use control::tell;
 pub use error::Error;
 pub use exit::Exit;
@@ -54,6 +55,7 @@ pub use filter::{Filter, Flow, Seen};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
+pub use stream::Sender;
 pub use text::Text;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.

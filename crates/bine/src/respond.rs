@@ -1,14 +1,15 @@
 //! Decides how what a handler returns becomes a response.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use bine_html::{Page, Writer};
-use bine_http::{Date, Exchange, Finished, Head, Method, Reply, Status};
-use bine_pipeline::{Answer, Clock, FilePart, Incoming, Outgoing, log};
+use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
+use bine_pipeline::{Answer, Clock, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 use crate::arguments::Rejection;
 use crate::error::Error;
@@ -70,8 +71,8 @@ pub struct Replying<'r, 'o> {
     /// A page longer than this leaves in chunks.
     chunk_at: usize,
     look: &'r Look,
-    /// The file behind the head, if that is how it was answered.
-    pub(crate) file: Option<FilePart>,
+    /// What follows the head, if it is not all.
+    pub(crate) follow: Option<Follow>,
 }
 
 /// What a reply must know of its request.
@@ -117,7 +118,7 @@ impl<'r, 'o> Replying<'r, 'o> {
         chunk_at: usize,
         look: &'r Look,
     ) -> Self {
-        Self { out, asked, date: clock.date(), chunk_at, look, file: None }
+        Self { out, asked, date: clock.date(), chunk_at, look, follow: None }
     }
 
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
@@ -227,19 +228,30 @@ impl Top {
     }
 }
 
-/// A response that is no page: text, bytes, a file, a redirect, a status.
-#[derive(Clone, Debug)]
+/// A response that is no page: text, bytes, a file, a stream, a redirect, a status.
+#[derive(Debug)]
 pub struct Response {
     top: Top,
     content: Content,
 }
 
-#[derive(Clone, Debug)]
 enum Content {
     Bytes(Cow<'static, [u8]>),
     File(FilePart),
+    Stream(Box<dyn FnOnce(Pieces) -> Stream>),
     /// Words for whoever is refused, on a page if that is what they read.
     Refusal(Cow<'static, str>),
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::File(part) => part.fmt(f),
+            Self::Stream(_) => f.write_str("a stream"),
+            Self::Refusal(words) => write!(f, "{words:?}"),
+        }
+    }
 }
 
 impl Response {
@@ -287,6 +299,15 @@ impl Response {
         let part = FilePart { file: Arc::new(file.into()), offset: 0, length: metadata.len() };
         let top = Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
         Ok(Self { top, content: Content::File(part) })
+    }
+
+    /// Content of a media type that is made while it is sent, as [`Response::stream`] tells.
+    pub(crate) fn streaming(
+        media_type: impl Into<Cow<'static, str>>,
+        stream: impl FnOnce(Pieces) -> Stream + 'static,
+    ) -> Self {
+        let top = Top::of(Status::OK).with_field("Content-Type", media_type);
+        Self { top, content: Content::Stream(Box::new(stream)) }
     }
 
     /// A failure in words for the user: the program's page of errors for whoever reads pages, else text.
@@ -364,9 +385,10 @@ impl Replying<'_, '_> {
     /// Writes what a handler returned; says it as the pipeline wants to hear it.
     pub(crate) fn answer<K>(mut self, outcome: impl Outcome<K>) -> Answer {
         let Finished { close } = outcome.reply(&mut self);
-        match self.file {
+        match self.follow {
             // Behind a file the connection closes only if its peer wants it.
-            Some(part) => Answer::File(part),
+            Some(Follow::File(part)) => Answer::File(part),
+            Some(Follow::Stream(stream)) => Answer::Stream(stream),
             None => Answer::Written { close },
         }
     }
@@ -380,8 +402,12 @@ impl Respond for Response {
             Content::File(part) => {
                 to.begin(&self.top).length(part.length);
                 if exchange.method != Method::Head {
-                    to.file = Some(part);
+                    to.follow = Some(Follow::File(part));
                 }
+            }
+            Content::Stream(stream) => {
+                let pieces = to.begin(&self.top).pieces();
+                to.follow = Some(Follow::Stream(stream(pieces)));
             }
             Content::Refusal(message) => return to.tell(&self.top, &message, &[]),
         }

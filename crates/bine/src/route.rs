@@ -187,8 +187,9 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
     Box::pin(async move {
         let value = poll_fn(|task| poll_in(&mut place, task)).await;
         let mut bytes = Vec::new();
-        let Done { file, close } = reply_into(value, asked, &bench.clock, &house.look, &mut bytes);
-        pipeline::Finished { bytes, file, close }
+        let Done { follow, close } =
+            reply_into(value, asked, &bench.clock, &house.look, &mut bytes);
+        pipeline::Finished { bytes, follow, close }
     })
 }
 
@@ -268,7 +269,7 @@ impl Place {
     }
 }
 
-/// Writes `value` whole into `bytes`, up to the file behind it.
+/// Writes `value` whole into `bytes`, up to what follows its head.
 fn reply_into<K>(
     value: impl Outcome<K>,
     asked: Asked<'_>,
@@ -280,5 +281,5 @@ fn reply_into<K>(
     let mut out = Outgoing { buffer: bytes, drain: &mut keep };
     let mut to = Replying::new(&mut out, asked, clock, usize::MAX, look);
     let close = value.reply(&mut to).close;
-    Done { file: to.file.take(), close }
+    Done { follow: to.follow.take(), close }
 }

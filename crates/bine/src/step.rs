@@ -44,8 +44,8 @@
 //! }
 //! ```
 
-pub use bine_http::{Head, Reply};
+pub use bine_http::{Head, Pieces, Reply};
 pub use bine_pipeline::{
-    Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
-    Responder, Retained, Who, Work,
+    Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
+    Responder, Retained, Sender, Stream, Who, Work, Writing,
 };

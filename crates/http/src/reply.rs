@@ -8,6 +8,7 @@ use crate::head::{Exchange, Version};
 use crate::known::Known;
 use crate::line;
 use crate::method::Method;
+use crate::pieces::Pieces;
 use crate::status::Status;
 
 /// The framing slot of a head whose content is still being written: a Content-Length of ten columns,
@@ -165,6 +166,27 @@ impl<'o> Reply<'o> {
         };
         self.out.extend_from_slice(b"\r\n");
         Body { piece: self.out.len(), delimiter, close: !self.exchange.keep_alive }
+    }
+
+    /// Ends the head for content that is framed piece by piece, wherever the pieces are made.
+    pub fn pieces(self) -> Pieces {
+        let Self { out, exchange, status, kept } = self;
+        let pieces = match exchange.version {
+            _ if status.is_bare() => Pieces::Nothing,
+            Version::Http11 => {
+                out.extend_from_slice(CHUNKED);
+                out.extend_from_slice(b"\r\n");
+                Pieces::Chunks
+            }
+            Version::Http10 => {
+                if let Some(at) = kept {
+                    out[at..at + KEPT.len()].copy_from_slice(NOT_KEPT);
+                }
+                Pieces::UntilClose
+            }
+        };
+        out.extend_from_slice(b"\r\n");
+        if exchange.method == Method::Head { Pieces::Nothing } else { pieces }
     }
 
     fn end(&mut self, content_length: u64) {

@@ -8,16 +8,17 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_http::{HeadIndex, Machine};
+use bine_http::{HeadIndex, Machine, Pieces};
 
-use crate::access::AccessLog;
+use crate::access::{AccessLog, Leaving};
 use crate::address::Peer;
 use crate::clock::{Clock, Tick};
 use crate::generation::{Era, Eras};
-use crate::handler::{FilePart, LaterReply, Responder, Retained, Who, Work};
+use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
 use crate::settings::Settings;
 use crate::slowness::Slowness;
 use crate::stages::RetainedPool;
+use crate::stream::Streaming;
 
 /// One connection, driven by the four [stages](crate::stages).
 pub(crate) struct Connection<L> {
@@ -60,6 +61,8 @@ pub(crate) enum Phase {
     Handler,
     /// For its peer to read.
     Writing,
+    /// For its handler to write more.
+    Streaming,
     /// For its peer to notice that this is the end.
     Lingering,
 }
@@ -74,6 +77,10 @@ pub(crate) struct Busy {
     pub(crate) sent: usize,
     /// A file behind `output`.
     pub(crate) file: Option<FilePart>,
+    /// Content behind `output` that is still being written.
+    pub(crate) stream: Option<Streaming>,
+    /// What the access log will tell of the reply that leaves.
+    pub(crate) leaving: Option<Leaving>,
     /// The request whose body is being collected or whose handler is at work elsewhere.
     pub(crate) request: Option<Box<Retained>>,
     /// The most bytes of body to collect into `request`.
@@ -92,6 +99,7 @@ impl Busy {
         self.input.is_empty()
             && self.output.len() == self.sent
             && self.file.is_none()
+            && self.stream.is_none()
             && self.request.is_none()
             && self.task.is_none()
     }
@@ -135,8 +143,25 @@ impl<L> Connection<L> {
         self.busy.get_or_insert_with(|| context.spare.pop().unwrap_or_default())
     }
 
+    /// A reply is not whole in the socket, written or not.
     pub(crate) fn has_unsent(&self) -> bool {
-        self.busy.as_ref().is_some_and(|busy| busy.sent < busy.output.len() || busy.file.is_some())
+        self.busy.as_ref().is_some_and(|busy| {
+            busy.sent < busy.output.len() || busy.file.is_some() || busy.stream.is_some()
+        })
+    }
+
+    /// Something follows the head that was just written.
+    pub(crate) fn follow(&mut self, follow: Follow, context: &mut Context) {
+        match follow {
+            Follow::File(part) => self.busy(context).file = Some(part),
+            Follow::Stream(stream) => {
+                self.closing |= stream.pieces().close();
+                // For HEAD nothing is written at all.
+                if stream.pieces() != Pieces::Nothing {
+                    self.busy(context).stream = Some(Streaming::new(stream));
+                }
+            }
+        }
     }
 
     /// Gives the busy part back when nothing is left in it.

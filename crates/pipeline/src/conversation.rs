@@ -1,6 +1,7 @@
 //! Decides how one thread holds one connection from accept to close, blocking wherever the peer
 //! lets it wait: what every scheduler with a thread per connection is made of.
 
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -151,6 +152,7 @@ impl<'s> Conversations<'s> {
         let (peer, era) = (connection.peer, connection.era);
         // A fault of ours costs this connection and no other.
         let ended = catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection)));
+        stages::tell_of_leaving(&mut connection, &mut self.context);
         drop(connection);
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
@@ -310,10 +312,10 @@ impl<'s> Conversations<'s> {
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
-        let Some(Errand::Later(reply, request)) = self.context.errand.take() else {
-            return Next::Closed;
-        };
         self.context.access.flush();
+        let Some(Errand::Later(reply, request)) = self.context.errand.take() else {
+            return self.await_writer(connection);
+        };
         if stages::park(connection, &mut self.context) == Next::Closed {
             return Next::Closed;
         }
@@ -323,9 +325,35 @@ impl<'s> Conversations<'s> {
         self.context.take_up(connection);
         match awaited {
             Some(mut finished) => {
-                stages::finished(connection, &mut self.context, &mut finished, request.as_deref())
+                stages::finished(connection, &mut self.context, &mut finished, request)
             }
             None => stages::expire(connection, &mut self.context),
+        }
+    }
+
+    /// Runs the handler that writes its reply until there is something to send.
+    fn await_writer(&mut self, connection: &mut Connection<Blocking>) -> Next {
+        let left = connection.deadline.since(self.context.clock.now());
+        let busy = connection.busy(&mut self.context);
+        let name = busy.handler;
+        let Some(stream) = &mut busy.stream else { return Next::Closed };
+        if let Some(writing) = stream.begin(&self.context.clock, &self.context.slowness, name) {
+            stream.runs_here(writing);
+        }
+        let background = match self.server.background() {
+            Ok(background) => background,
+            Err(error) => {
+                log::error(format_args!("{name} cannot be awaited: {error}"));
+                return Next::Closed;
+            }
+        };
+        let more = poll_fn(|task| stream.poll(task));
+        let awaited = background.block_on(async { tokio::time::timeout(left, more).await });
+        self.context.clock.turn();
+        self.context.take_up(connection);
+        match awaited {
+            Ok(()) => Next::Reply,
+            Err(_late) => stages::expire(connection, &mut self.context),
         }
     }
 

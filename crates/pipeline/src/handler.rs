@@ -11,6 +11,7 @@ use bine_http::{Exchange, Head, HeadIndex};
 
 use crate::address::Peer;
 use crate::clock::Clock;
+use crate::stream::Stream;
 
 /// A program behind the pipeline, shared by all threads.
 pub trait Handler: Send + Sync + 'static {
@@ -93,8 +94,10 @@ pub enum Answer {
         /// The connection must close behind it.
         close: bool,
     },
-    /// The reply's head stands in the buffer; the file follows it.
+    /// The reply's head stands in the buffer; a file follows it.
     File(FilePart),
+    /// The reply's head stands in the buffer; content that is yet to be written follows it.
+    Stream(Stream),
     /// Ask again when the whole body is here. A longer one is refused with 413.
     Collect {
         /// The most bytes this handler takes.
@@ -112,12 +115,21 @@ pub type LaterReply = Pin<Box<dyn Future<Output = Finished>>>;
 /// A reply made away from the connection's buffer.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// The reply, or its head if a file follows.
+    /// The reply, or its head if something follows.
     pub bytes: Vec<u8>,
-    /// The file behind the head.
-    pub file: Option<FilePart>,
+    /// What follows the head.
+    pub follow: Option<Follow>,
     /// The connection must close behind it.
     pub close: bool,
+}
+
+/// What follows a head that stands in a buffer.
+#[derive(Debug)]
+pub enum Follow {
+    /// A part of a file.
+    File(FilePart),
+    /// Content that is yet to be written.
+    Stream(Stream),
 }
 
 /// A part of a file that follows a reply's head.
@@ -149,8 +161,8 @@ pub trait Work: Send + Sync {
 /// What came of a [`Work`].
 #[derive(Debug, Default)]
 pub struct Done {
-    /// The file behind the head it wrote.
-    pub file: Option<FilePart>,
+    /// What follows the head it wrote.
+    pub follow: Option<Follow>,
     /// The connection must close behind it.
     pub close: bool,
 }

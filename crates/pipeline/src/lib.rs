@@ -26,6 +26,7 @@ mod signals;
 mod slab;
 mod slowness;
 mod stages;
+mod stream;
 mod supervise;
 mod timeout;
 mod user;
@@ -37,7 +38,7 @@ pub use address::{Address, BadAddress, Peer};
 pub use blocking::{blocking, overdue_calls};
 pub use clock::{Clock, Tick};
 pub use handler::{
-    Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
+    Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
     Responder, Retained, Who, Work,
 };
 pub use link::{Link, Transfer, Way};
@@ -48,6 +49,7 @@ pub use settings::{Listen, Settings, Timeouts};
 pub use signals::{on_hangup, reopen_logs_on_signal, stop_on_signals};
 pub use slab::Token;
 pub use stages::{Kind, Next};
+pub use stream::{Gone, Sender, Stream, Writing};
 pub use supervise::{end_with_parent, is_supervised, supervise};
 pub use timeout::timeout;
 pub use user::{UnknownUser, User};

@@ -152,7 +152,7 @@ impl Shared {
             let done = run_work(&*work, &request, &clock, &mut bytes);
             // The last owner of a program may be here, and its values may panic as they go.
             let _ = catch_unwind(AssertUnwindSafe(move || drop(work)));
-            let finished = Finished { bytes, file: done.file, close: done.close };
+            let finished = Finished { bytes, follow: done.follow, close: done.close };
             ticket.reply_to.post(Letter::Finished(ticket.token, request, finished));
             task = self.next();
         }

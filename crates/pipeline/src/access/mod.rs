@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::address::Peer;
 use crate::clock::Clock;
-use crate::handler::{FilePart, Incoming, Who};
+use crate::handler::{Follow, Incoming, Retained, Who};
 use crate::log::{Escaping, Format, Gap, Stamp, Writer, push_number};
 
 use line::Entry;
@@ -41,12 +41,21 @@ pub(crate) struct Replied<'a> {
 }
 
 impl<'a> Replied<'a> {
-    /// A reply that stands whole in memory, up to the file behind it.
-    pub(crate) fn of(reply: &'a [u8], file: Option<&FilePart>) -> Self {
+    /// A reply that stands whole in memory.
+    pub(crate) fn of(reply: &'a [u8]) -> Self {
         let (status, head) = measure(reply).unwrap_or_default();
-        let behind = file.map_or(0, |part| part.length);
-        Self { status, bytes: (reply.len() - head) as u64 + behind, head: &reply[..head] }
+        Self { status, bytes: (reply.len() - head) as u64, head: &reply[..head] }
     }
+}
+
+/// A reply that takes its time to leave: its line is made when that is over, and tells how much left.
+pub(crate) struct Leaving {
+    pub(crate) request: Box<Retained>,
+    pub(crate) status: u16,
+    /// Status line and fields, if a line tells of them.
+    pub(crate) head: Vec<u8>,
+    /// How long the file behind the head is.
+    pub(crate) length: u64,
 }
 
 /// Status and length of the head at the front of a reply.
@@ -111,6 +120,17 @@ impl AccessLog {
     pub(crate) fn record_bare(&mut self, peer: Peer, arrival: u64, replied: Replied<'_>) {
         let who = &Who::Anonymous;
         self.push(&Entry { peer, who, arrival, request: None, replied, microseconds: None });
+    }
+
+    /// What will be told of a reply whose head stands in `reply`, and whose content takes its time.
+    pub(crate) fn begin(&self, request: Box<Retained>, reply: &[u8], follow: &Follow) -> Leaving {
+        let (status, head) = measure(reply).unwrap_or_default();
+        let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
+        let length = match follow {
+            Follow::File(part) => part.length,
+            Follow::Stream(_) => 0,
+        };
+        Leaving { request, status, head, length }
     }
 
     /// Hands the gathered lines to the writer: once per turn, and before a thread waits for a peer
@@ -183,7 +203,7 @@ mod tests {
     fn a_reply_is_measured_behind_its_head() {
         let reply = b"HTTP/1.1 404 Not Found\r\nA: b\r\n\r\nabc";
         let head = &reply[..32];
-        assert_eq!(Replied::of(reply, None), Replied { status: 404, bytes: 3, head });
+        assert_eq!(Replied::of(reply), Replied { status: 404, bytes: 3, head });
         assert_eq!(measure(b"HTTP/1.1"), None);
         for length in 0..20 {
             let reply = format!("HTTP/1.1 200 {}\r\nA:\r\r\n\r\n\n", "x".repeat(length));

@@ -2,25 +2,23 @@
 //! loop through a list that only this thread touches.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
-use crate::clock::Clock;
-use crate::connection::Errand;
+use crate::connection::{Errand, Phase};
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{Finished, LaterReply, Retained};
 use crate::log;
 use crate::slab::Token;
-use crate::slowness::Slowness;
 use crate::stages::{self, Next};
+use crate::stream::guarded;
 
-/// Replies that tasks have brought back, and the loop that sleeps until one is there.
+/// What tasks have brought back, and the loop that sleeps until something is there.
 #[derive(Default)]
 pub(super) struct Returns {
     finished: RefCell<Vec<Return>>,
+    /// Connections whose handlers have written more.
+    more: RefCell<Vec<Token>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -31,9 +29,9 @@ struct Return {
 }
 
 impl Returns {
-    /// True when a reply is waiting; else `waker` is woken by the next.
+    /// True when something is waiting; else `waker` is woken by the next.
     pub(super) fn is_waiting(&self, waker: &Waker) -> bool {
-        let waiting = !self.finished.borrow().is_empty();
+        let waiting = !self.is_empty();
         if !waiting {
             self.waker.borrow_mut().get_or_insert_with(|| waker.clone()).clone_from(waker);
         }
@@ -41,11 +39,20 @@ impl Returns {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.finished.borrow().is_empty()
+        self.finished.borrow().is_empty() && self.more.borrow().is_empty()
     }
 
     fn bring(&self, returned: Return) {
         self.finished.borrow_mut().push(returned);
+        self.wake();
+    }
+
+    fn tell_of_more(&self, token: Token) {
+        self.more.borrow_mut().push(token);
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -53,13 +60,19 @@ impl Returns {
 }
 
 impl EventLoop {
-    /// The handler awaits: it becomes a task, and its connection waits for it.
-    pub(super) fn start_later(&mut self, token: Token) {
+    /// A handler awaits, or writes its reply while it is sent: it becomes a task, and its
+    /// connection waits for it.
+    pub(super) fn start_task(&mut self, token: Token) {
+        match self.context.errand.take() {
+            Some(Errand::Later(reply, request)) => self.start_later(token, reply, request),
+            Some(Errand::Work(..)) => self.remove(token),
+            None => self.await_more(token),
+        }
+    }
+
+    fn start_later(&mut self, token: Token, reply: LaterReply, request: Option<Box<Retained>>) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
-        let Some(Errand::Later(reply, request)) = context.errand.take() else {
-            return self.remove(token);
-        };
         if stages::park(connection, context) == Next::Closed {
             return self.remove(token);
         }
@@ -68,7 +81,10 @@ impl EventLoop {
         let slowness = Rc::clone(&context.slowness);
         let name = context.responder.last();
         let task = tokio::task::spawn_local(async move {
-            let finished = watched(reply, &clock, &slowness, name).await;
+            let finished = guarded(reply, &clock, &slowness, name).await.unwrap_or_else(|| {
+                log::error(format_args!("{name} panicked; its peer got a 500"));
+                stages::failed(&clock)
+            });
             returns.bring(Return { token, finished, request });
         });
         let busy = connection.busy(context);
@@ -77,36 +93,38 @@ impl EventLoop {
         self.settle(token);
     }
 
+    /// All that the handler has written has left. The first time, its writer begins.
+    fn await_more(&mut self, token: Token) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        let context = &mut self.context;
+        let busy = connection.busy(context);
+        let name = busy.handler;
+        let Some(stream) = &mut busy.stream else { return self.remove(token) };
+        if let Some(writing) = stream.begin(&context.clock, &context.slowness, name) {
+            stream.runs_as(tokio::task::spawn_local(writing).abort_handle());
+        }
+        let returns = Rc::clone(&self.returns);
+        if stream.flow.await_more(move || returns.tell_of_more(token)) {
+            self.returns.tell_of_more(token);
+        }
+        self.settle(token);
+    }
+
     pub(super) fn take_returns(&mut self) {
         if self.returns.is_empty() {
             return;
         }
+        let more = std::mem::take(&mut *self.returns.more.borrow_mut());
+        for token in more {
+            let entry = self.slab.get(token);
+            if entry.is_some_and(|entry| entry.connection.phase == Phase::Streaming) {
+                self.drive(token, Next::Reply);
+            }
+        }
         let returned = std::mem::take(&mut *self.returns.finished.borrow_mut());
         for Return { token, mut finished, request } in returned {
-            self.deliver(token, &mut finished, request.as_deref());
-            if let Some(request) = request {
-                self.context.retained.put(request);
-            }
+            self.deliver(token, &mut finished, request);
             self.keep_buffer(finished.bytes);
         }
     }
-}
-
-/// `reply`, with its panics turned into 500s and its slow polls named.
-async fn watched(
-    mut reply: LaterReply,
-    clock: &Clock,
-    slowness: &Slowness,
-    name: &'static str,
-) -> Finished {
-    poll_fn(|task| {
-        let began = clock.glance();
-        let polled = catch_unwind(AssertUnwindSafe(|| Pin::as_mut(&mut reply).poll(task)));
-        slowness.look(clock, began, name);
-        polled.unwrap_or_else(|_| {
-            log::error(format_args!("{name} panicked; its peer got a 500"));
-            Poll::Ready(stages::failed(clock))
-        })
-    })
-    .await
 }

@@ -23,7 +23,7 @@ use rustix::time::Timespec;
 
 use crate::clock::Tick;
 use crate::connection::{Connection, Context, Errand, Phase};
-use crate::handler::Finished;
+use crate::handler::{Finished, Retained};
 use crate::link::Nonblocking;
 use crate::log;
 use crate::mailbox::{Letter, Mailbox};
@@ -183,7 +183,9 @@ impl EventLoop {
             return;
         }
         match connection.phase {
-            Phase::Queued | Phase::Handler if gone => self.remove(token),
+            Phase::Queued | Phase::Handler | Phase::Streaming if gone => self.remove(token),
+            // Its handler must write first.
+            Phase::Streaming => {}
             // Later requests wait until the earlier one is answered; its replies need not.
             Phase::Queued | Phase::Handler => self.push(token),
             Phase::Writing => self.drive(token, Next::Reply),
@@ -310,7 +312,7 @@ impl EventLoop {
                 },
                 Next::Reply => stages::reply(connection, context),
                 Next::Idle => return self.settle(token),
-                Next::Park => return self.start_later(token),
+                Next::Park => return self.start_task(token),
                 Next::Closed => return self.remove(token),
             };
         }
@@ -372,8 +374,7 @@ impl EventLoop {
             match letter {
                 Letter::Adopt(socket, peer) => self.adopt(socket, peer),
                 Letter::Finished(token, request, mut finished) => {
-                    self.deliver(token, &mut finished, Some(&request));
-                    self.context.retained.put(request);
+                    self.deliver(token, &mut finished, Some(request));
                     self.keep_buffer(finished.bytes);
                 }
                 Letter::Look => self.look(),
@@ -383,12 +384,7 @@ impl EventLoop {
     }
 
     /// A reply that was made elsewhere goes to its connection, if that still waits for it.
-    fn deliver(
-        &mut self,
-        token: Token,
-        finished: &mut Finished,
-        request: Option<&crate::handler::Retained>,
-    ) {
+    fn deliver(&mut self, token: Token, finished: &mut Finished, request: Option<Box<Retained>>) {
         if let Some(place) = self.overdue.iter().position(|late| *late == token) {
             self.overdue.swap_remove(place);
             self.scheduler.on_returned();
@@ -425,6 +421,7 @@ impl EventLoop {
         }
         self.wheel.disarm(&mut self.slab, token.index);
         let Some(mut entry) = self.slab.remove(token) else { return };
+        stages::tell_of_leaving(&mut entry.connection, &mut self.context);
         // Closing the only descriptor takes the socket out of epoll as well.
         self.context.output.clear();
         self.context.input = 0..0;

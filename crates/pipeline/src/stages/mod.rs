@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use bine_http::PeerFault;
 
-use crate::access::Replied;
+use crate::access::{Leaving, Replied};
 use crate::address::Peer;
 use crate::connection::{Connection, Context, Phase};
 use crate::link::Link;
@@ -68,6 +68,7 @@ const FAREWELL: u32 = 256 * 1024;
 pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     match connection.phase {
         Phase::First | Phase::Idle | Phase::Writing | Phase::Lingering => Next::Closed,
+        Phase::Streaming => response::silent(connection, context),
         Phase::Head | Phase::Body => {
             if let Some(busy) = &mut connection.busy {
                 busy.request = None;
@@ -95,9 +96,27 @@ fn refuse<L: Link>(
 /// The reply behind `mark` has a line in the access log, although its request is not at hand.
 fn record_bare(peer: Peer, context: &mut Context, mark: usize) {
     if context.access.is_on() {
-        let replied = Replied::of(&context.output[mark..], None);
+        let replied = Replied::of(&context.output[mark..]);
         context.access.record_bare(peer, context.clock.unix(), replied);
     }
+}
+
+/// The reply that is leaving has left, or never will: its line in the access log is due.
+pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut Context) {
+    let Some(busy) = &mut connection.busy else { return };
+    let Some(leaving) = busy.leaving.take() else { return };
+    let unsent = (busy.output.len() - busy.sent) as u64;
+    let bytes = match (&busy.file, &busy.stream) {
+        (Some(file), _) => leaving.length - file.length,
+        (None, Some(stream)) => stream.taken.saturating_sub(unsent),
+        (None, None) => leaving.length,
+    };
+    let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
+    // The connection at hand may be one that came under other settings.
+    context.turn_to(connection.era);
+    let Leaving { request, .. } = &leaving;
+    context.access.record(&request.incoming(), request.began, &context.clock, replied);
+    context.retained.put(leaving.request);
 }
 
 /// The last reply is on its way; what the peer still sends is read and dropped, so that closing

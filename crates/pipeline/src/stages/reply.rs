@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 
 use crate::connection::{Connection, Context, Phase, SLICE};
 use crate::link::{Link, Transfer, Way};
-use crate::stages::{FAREWELL, Next, credit};
+use crate::stages::{FAREWELL, Next, credit, tell_of_leaving};
+use crate::stream::Taken;
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;
@@ -30,8 +31,21 @@ pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Conte
             context.put_down(connection);
             Next::Idle
         }
+        Flushed::Silent => {
+            await_writer(connection, context);
+            Next::Park
+        }
         Flushed::Broken => Next::Closed,
     }
+}
+
+/// All that a handler has written so far has left: it has its time again to write more.
+fn await_writer<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
+    if connection.phase != Phase::Streaming {
+        connection.phase = Phase::Streaming;
+        connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
+    }
+    context.put_down(connection);
 }
 
 /// The reply is made elsewhere: what is there already leaves, then the connection waits for it.
@@ -64,6 +78,8 @@ enum Flushed {
     Blocked,
     /// It could go on, but others wait.
     SliceOver,
+    /// The handler must write first.
+    Silent,
     Broken,
 }
 
@@ -133,10 +149,32 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
                 file.length -= moved as u64;
             }
             transfer
-        } else {
+        } else if let Some(stream) = &mut busy.stream {
             busy.output.clear();
             busy.sent = 0;
-            busy.file = None;
+            match stream.flow.take(&mut busy.output) {
+                Taken::More => {
+                    stream.taken += busy.output.len() as u64;
+                    begin_writing(connection, context);
+                    continue;
+                }
+                Taken::Nothing => return Flushed::Silent,
+                Taken::Cut => return Flushed::Broken,
+                Taken::Whole => {
+                    tell_of_leaving(connection, context);
+                    if let Some(busy) = &mut connection.busy {
+                        busy.stream = None;
+                    }
+                    return Flushed::Whole;
+                }
+            }
+        } else {
+            tell_of_leaving(connection, context);
+            if let Some(busy) = &mut connection.busy {
+                busy.output.clear();
+                busy.sent = 0;
+                busy.file = None;
+            }
             return Flushed::Whole;
         };
         match transfer {

@@ -7,7 +7,7 @@ use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 use crate::access::Replied;
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
-use crate::handler::{Answer, Body, Done, Finished, Incoming, Outgoing, Retained, Work};
+use crate::handler::{Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Work};
 use crate::link::Link;
 use crate::log;
 use crate::stages::sink::Sink;
@@ -28,7 +28,7 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
     if !L::BLOCKS {
         context.slowness.look(&context.clock, began, context.responder.last());
     }
-    let Asked { answer, exchange, framing, expects, kept } = asked;
+    let Asked { answer, exchange, framing, expects, kept, mark } = asked;
     match answer {
         Outcome::Broken => Next::Closed,
         Outcome::Panicked => {
@@ -42,8 +42,12 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         }
         Outcome::Answered(Answer::File(part)) => {
             connection.closing |= !exchange.keep_alive;
-            connection.busy(context).file = Some(part);
-            Next::Reply
+            follow(connection, context, Follow::File(part), collected.or(kept), mark)
+        }
+        Outcome::Answered(Answer::Stream(stream)) => {
+            connection.closing |= !exchange.keep_alive;
+            connection.busy(context).handler = context.responder.last();
+            follow(connection, context, Follow::Stream(stream), collected.or(kept), mark)
         }
         Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
             log::error(format_args!("{} asked twice for a body", context.responder.last()));
@@ -77,6 +81,24 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
     }
 }
 
+/// Something follows the reply's head, which stands in the output behind `mark`.
+fn follow<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    follow: Follow,
+    request: Option<Box<Retained>>,
+    mark: usize,
+) -> Next {
+    if let Some(request) = request
+        && context.access.is_on()
+    {
+        let leaving = context.access.begin(request, &context.output[mark..], &follow);
+        connection.busy(context).leaving = Some(leaving);
+    }
+    connection.follow(follow, context);
+    Next::Reply
+}
+
 /// The response stage where it may block: runs the work right here.
 pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     let Some(Errand::Work(work, request)) = context.errand.take() else { return Next::Closed };
@@ -92,16 +114,11 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     context.clock.turn();
     // Whatever was sent ahead, the time to write this one begins with it.
     connection.phase = Phase::Idle;
-    if context.access.is_on() {
-        let replied = Replied::of(&context.output[mark..], done.file.as_ref());
-        context.access.record(&request.incoming(), request.began, &context.clock, replied);
-    }
-    context.retained.put(request);
     connection.closing |= done.close;
-    if let Some(file) = done.file {
-        connection.busy(context).file = Some(file);
+    if done.follow.is_some() {
+        connection.busy(context).handler = work.name();
     }
-    Next::Reply
+    settle_reply(connection, context, done.follow, Some(request), mark)
 }
 
 /// Runs `work`, wherever that is; a panic becomes a 500 behind what stood in `out` before.
@@ -117,7 +134,7 @@ pub(crate) fn run_work(
         log::error(format_args!("{} panicked; its peer got a 500", work.name()));
         out.truncate(mark);
         error_reply(out, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
-        Done { file: None, close: true }
+        Done { follow: None, close: true }
     })
 }
 
@@ -126,24 +143,38 @@ pub(crate) fn finished<L: Link>(
     connection: &mut Connection<L>,
     context: &mut Context,
     finished: &mut Finished,
-    request: Option<&Retained>,
+    request: Option<Box<Retained>>,
 ) -> Next {
     connection.closing |= bound(&mut finished.bytes, context);
-    if let Some(request) = request
-        && context.access.is_on()
-    {
-        let replied = Replied::of(&finished.bytes, finished.file.as_ref());
-        context.access.record(&request.incoming(), request.began, &context.clock, replied);
-    }
     // Nothing else can be in the buffer: this connection has waited for this reply alone.
     std::mem::swap(&mut context.output, &mut finished.bytes);
     connection.closing |= finished.close;
-    if let Some(file) = finished.file.take() {
-        connection.busy(context).file = Some(file);
-    }
     // The handler's deadline is over; what follows sets its own.
     connection.phase = Phase::Idle;
-    Next::Reply
+    settle_reply(connection, context, finished.follow.take(), request, 0)
+}
+
+/// A reply stands in the output behind `mark`, up to what follows it: has it told to the access
+/// log, now or when that has left.
+fn settle_reply<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    behind: Option<Follow>,
+    request: Option<Box<Retained>>,
+    mark: usize,
+) -> Next {
+    match (behind, request) {
+        (Some(behind), request) => follow(connection, context, behind, request, mark),
+        (None, Some(request)) => {
+            if context.access.is_on() {
+                let replied = Replied::of(&context.output[mark..]);
+                context.access.record(&request.incoming(), request.began, &context.clock, replied);
+            }
+            context.retained.put(request);
+            Next::Reply
+        }
+        (None, None) => Next::Reply,
+    }
 }
 
 /// A reply that was written whole must fit the bound on unsent bytes, like one that is drained. One
@@ -179,6 +210,17 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
     Next::Reply
 }
 
+/// A handler has sent nothing for too long in the middle of its reply: what is there is not whole,
+/// and the end of the connection tells its peer so.
+pub(crate) fn silent<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    let name = connection.busy.as_ref().map_or("", |busy| busy.handler);
+    log::warn(format_args!(
+        "{name} sent nothing for {:?} in the middle of its reply, which was cut",
+        context.settings.timeouts.handler
+    ));
+    Next::Closed
+}
+
 /// No worker was free in time: an early, cheap refusal.
 pub(crate) fn overloaded<L: Link>(
     connection: &mut Connection<L>,
@@ -195,7 +237,7 @@ pub(crate) fn overloaded<L: Link>(
     reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant("Retry-After: 1\r\n");
     reply.whole(b"the server is busy; try again in a moment\n");
     if context.access.is_on() {
-        let replied = Replied::of(&context.output[mark..], None);
+        let replied = Replied::of(&context.output[mark..]);
         context.access.record(&request.incoming(), request.began, &context.clock, replied);
     }
     context.retained.put(request);
@@ -222,6 +264,8 @@ struct Asked {
     expects: bool,
     /// The request's own copy, when the answer needs one.
     kept: Option<Box<Retained>>,
+    /// Where the reply begins in the output.
+    mark: usize,
 }
 
 enum Outcome {
@@ -236,10 +280,7 @@ impl Outcome {
     /// What the access log tells of a reply that stands in `output`; `None` when it does not.
     fn replied<'r, L: Link>(&self, sink: &'r Sink<'_, L>, output: &'r [u8]) -> Option<Replied<'r>> {
         match self {
-            Self::Answered(Answer::Written { .. }) | Self::Panicked => {
-                Some(sink.replied(output, None))
-            }
-            Self::Answered(Answer::File(part)) => Some(sink.replied(output, Some(part))),
+            Self::Answered(Answer::Written { .. }) | Self::Panicked => Some(sink.replied(output)),
             Self::Answered(_) | Self::Broken => None,
         }
     }
@@ -315,16 +356,22 @@ fn ask<L: Link>(
         Outcome::Answered(Answer::Later(_)) if access.is_on() => {
             Some(retained.take(&incoming, began))
         }
+        // Told when it has left.
+        Outcome::Answered(Answer::File(_) | Answer::Stream(_))
+            if access.is_on() && collected.is_none() =>
+        {
+            Some(retained.take(&incoming, began))
+        }
         _ => None,
     };
-    Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept })
+    Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept, mark })
 }
 
 /// The reply in place of one whose handler panicked.
 pub(crate) fn failed(clock: &Clock) -> Finished {
     let mut bytes = Vec::new();
     error_reply(&mut bytes, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
-    Finished { bytes, file: None, close: true }
+    Finished { bytes, follow: None, close: true }
 }
 
 /// Requests kept past their turn, used again so that handing one to a worker allocates nothing.

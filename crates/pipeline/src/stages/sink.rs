@@ -1,7 +1,6 @@
 //! Decides how a long page leaves while it is being written.
 
 use crate::access::{Replied, measure};
-use crate::handler::FilePart;
 use crate::link::{Link, Transfer, Way};
 use crate::log;
 use crate::settings::Settings;
@@ -36,7 +35,7 @@ impl<'l, L: Link> Sink<'l, L> {
     }
 
     /// The whole reply, whose end is in `output`.
-    pub(crate) fn replied<'r>(&'r self, output: &'r [u8], file: Option<&FilePart>) -> Replied<'r> {
+    pub(crate) fn replied<'r>(&'r self, output: &'r [u8]) -> Replied<'r> {
         match self.begun {
             // The head has left already; what was sent, and what waits, is the rest.
             Some((status, head)) => Replied {
@@ -44,7 +43,7 @@ impl<'l, L: Link> Sink<'l, L> {
                 bytes: (self.sent + output.len() - head) as u64,
                 head: self.head.as_deref().unwrap_or_default(),
             },
-            None => Replied::of(&output[self.mark..], file),
+            None => Replied::of(&output[self.mark..]),
         }
     }
 

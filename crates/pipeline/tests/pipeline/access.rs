@@ -52,6 +52,27 @@ fn each_reply_has_one_line_however_it_was_made() {
     }
 }
 
+#[test]
+fn a_line_tells_how_much_of_a_long_reply_has_left() {
+    for scheduler in SCHEDULERS {
+        let log = Log::new();
+        let house = House::with_log(settings(scheduler), Some(log.settings("combined")));
+        let mut peer = house.connect();
+        assert_eq!(peer.ask("/stream/25"), "200 <25>");
+        let mut peer = house.connect();
+        peer.send(get("/stream/fail"));
+        peer.rest();
+        house.stop();
+        house.await_end();
+        let told = log.lines();
+        // With the lines of their chunks, and the last one, which a failure leaves out.
+        let expected = ["GET /stream/25 HTTP/1.1 200 41", "GET /stream/fail HTTP/1.1 200 10"];
+        for line in expected {
+            assert!(told.iter().any(|told| told == line), "no `{line}` in {told:?}, {scheduler}");
+        }
+    }
+}
+
 /// A thread of the pool handed its lines over only between requests with nothing received: those of
 /// a connection that always has half a request waiting stayed with it. They go before each wait.
 #[test]

@@ -65,7 +65,8 @@ impl Gate {
         .await;
     }
 
-    fn arrive(&self) {
+    /// Somebody has come who does not wait.
+    pub(crate) fn arrive(&self) {
         self.lock().arrived += 1;
         self.changed.notify_all();
     }

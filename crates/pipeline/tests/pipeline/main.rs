@@ -16,6 +16,7 @@ mod peer;
 mod program;
 mod regressions;
 mod reload;
+mod streams;
 mod timeouts;
 
 use std::time::Duration;

@@ -127,6 +127,18 @@ impl Peer {
         std::mem::take(&mut self.received)
     }
 
+    /// Everything up to `end`.
+    #[track_caller]
+    pub(crate) fn until(&mut self, end: &[u8]) -> Vec<u8> {
+        loop {
+            let place = self.received.windows(end.len()).position(|window| window == end);
+            if let Some(place) = place {
+                return self.take(place + end.len());
+            }
+            assert!(self.receive(), "the server closed before it came");
+        }
+    }
+
     fn take(&mut self, length: usize) -> Vec<u8> {
         while self.received.len() < length {
             assert!(self.receive(), "the server closed in the middle of a reply");

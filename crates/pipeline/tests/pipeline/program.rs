@@ -14,14 +14,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use bine_http::{Exchange, Head, Reply, Status};
 use bine_pipeline::{
-    Answer, Bench, Body, Clock, Done, FilePart, Finished, Handler, Incoming, LaterReply, Outgoing,
-    Responder, Retained, Who, Work, blocking, timeout,
+    Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply,
+    Outgoing, Responder, Retained, Sender, Stream, Who, Work, Writing, blocking, timeout,
 };
 
 use crate::gate::Gate;
 
 /// Length of the file behind `/file`: more than a socket takes at once.
 pub(crate) const FILE: usize = 9_000_000;
+/// Length of the stream behind `/stream/flood`.
+pub(crate) const FLOOD: usize = 100_000_000;
 
 /// What the test and all threads of its server share.
 #[derive(Default)]
@@ -146,6 +148,21 @@ impl Responder for Part {
                 Reply::begin(out.buffer, exchange, Status::OK, &date).length(length);
                 Answer::File(FilePart { file: file(), offset: 0, length })
             }
+            ("stream", what) => self.stream(exchange, out, what),
+            ("stream-later", what) => {
+                let (clock, write) = (Rc::clone(&self.clock), self.writer(what));
+                Answer::Later(Box::pin(async move {
+                    tokio::task::yield_now().await;
+                    let mut bytes = Vec::new();
+                    let pieces =
+                        Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).pieces();
+                    let follow = Some(Follow::Stream(Stream::new(pieces, write)));
+                    Finished { bytes, follow, close: false }
+                }))
+            }
+            ("stream-work", what) => {
+                Answer::Work(Arc::new(StreamErrand { write: Mutex::new(Some(self.writer(what))) }))
+            }
             ("echo", _) => match request.body {
                 Body::Coming => Answer::Collect { limit: 1 << 20 },
                 Body::Here(bytes) => self.whole(exchange, out, bytes),
@@ -189,13 +206,58 @@ impl Part {
         Answer::Written { close: body.finish(out.buffer).close }
     }
 
+    fn stream(&self, exchange: Exchange, out: &mut Outgoing<'_>, what: &str) -> Answer {
+        let date = self.clock.date();
+        let pieces = Reply::begin(out.buffer, exchange, Status::OK, &date).pieces();
+        Answer::Stream(Stream::new(pieces, self.writer(what)))
+    }
+
+    /// What writes a stream: so many bytes, or as a word says.
+    fn writer(&self, what: &str) -> Box<dyn FnOnce(Sender) -> Writing + Send> {
+        let (program, what) = (Arc::clone(&self.program), what.to_owned());
+        Box::new(move |mut sender| {
+            Box::pin(async move {
+                let _leaving = Leaving(Arc::clone(&program));
+                program.say("writes");
+                sender.send("begun").await.map_err(|gone| gone.to_string())?;
+                match &*what {
+                    "fail" => return Err(String::from("on purpose")),
+                    "panic" => fail(),
+                    // Far more than sockets and buffers hold, without ever giving the loop back by itself.
+                    "flood" => {
+                        for _ in 0..FLOOD / 10_000 {
+                            if sender.send(vec![b's'; 10_000]).await.is_err() {
+                                return Ok(());
+                            }
+                        }
+                        program.say("flooded");
+                    }
+                    length => match length.parse() {
+                        Ok(length) => {
+                            for at in (5..length).step_by(10_000) {
+                                let piece: Vec<u8> =
+                                    (at..length.min(at + 10_000)).map(file_byte).collect();
+                                sender.send(piece).await.map_err(|gone| gone.to_string())?;
+                            }
+                        }
+                        Err(_) => {
+                            program.gate(&what).passed().await;
+                            sender.send("ended").await.map_err(|gone| gone.to_string())?;
+                        }
+                    },
+                }
+                Ok(())
+            })
+        })
+    }
+
     fn later(&self, exchange: Exchange, wait: impl Future<Output = ()> + 'static) -> Answer {
         let clock = Rc::clone(&self.clock);
         let reply: LaterReply = Box::pin(async move {
             wait.await;
             let mut bytes = Vec::new();
             Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).whole(b"later");
-            Finished { bytes, file: None, close: false }
+            Finished { bytes, follow: None, close: false }
         });
         Answer::Later(reply)
     }
@@ -225,6 +287,34 @@ impl Work for Errand {
 
     fn name(&self) -> &'static str {
         "errand"
+    }
+}
+
+struct StreamErrand {
+    write: Mutex<Option<Box<dyn FnOnce(Sender) -> Writing + Send>>>,
+}
+
+impl Work for StreamErrand {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+        let exchange = request.incoming().exchange;
+        let pieces = Reply::begin(out, exchange, Status::OK, &clock.date()).pieces();
+        let write = self.write.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let follow = write.map(|write| Follow::Stream(Stream::new(pieces, write)));
+        Done { follow, close: false }
+    }
+
+    fn name(&self) -> &'static str {
+        "stream errand"
+    }
+}
+
+/// Tells that a writer is gone, however it went.
+struct Leaving(Arc<Program>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.say("left");
+        self.0.gate("left").arrive();
     }
 }
 

@@ -195,7 +195,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
             Some(Elsewhere::Work(work, request)) => {
                 let mut bytes = Vec::new();
                 let done = stages::run_work(&*work, &request, &context.clock, &mut bytes);
-                Finished { bytes, file: done.file, close: done.close }
+                Finished { bytes, follow: done.follow, close: done.close }
             }
             None => return Next::Idle,
         };

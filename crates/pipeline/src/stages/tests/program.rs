@@ -136,7 +136,7 @@ impl Program {
             }
             let mut bytes = Vec::new();
             Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).whole(b"later");
-            Finished { bytes, file: None, close: false }
+            Finished { bytes, follow: None, close: false }
         })
     }
 }

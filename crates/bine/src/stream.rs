@@ -1,0 +1,126 @@
+//! Decides how a handler sends content that it makes while it is sent: rows as they come, what another program says,
+//! a page too long to wait for.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::io::Read;
+
+use bine_html::{Page, Writer};
+use bine_pipeline::{self as pipeline, Gone, Stream, blocking};
+
+use crate::error::Error;
+use crate::respond::Response;
+
+/// What a reader is asked for at once.
+const READ: usize = 64 * 1024;
+
+impl Response {
+    /// Content of a media type that `write` makes while it is sent. Its length need not be known.
+    ///
+    /// `write` gets a [`Sender`], runs beside its connection and must not block. It waits whenever its peer is 64 KiB
+    /// behind, is dropped when the peer goes, and has the handler's time (`handler-timeout`) from one piece to the
+    /// next. If it fails or panics the connection is cut, so that the peer sees that something is missing.
+    ///
+    /// ```
+    /// use bine::{Respond, Response, html, page};
+    ///
+    /// #[page("/squares")]
+    /// async fn squares() -> impl Respond {
+    ///     Response::stream("text/html; charset=utf-8", async |mut out| {
+    ///         out.send("<!doctype html><title>Squares</title><ol>").await?;
+    ///         for number in 1..=100_000_u64 {
+    ///             out.page(html!(<li>{number * number}</li>)).await?;
+    ///         }
+    ///         out.send("</ol>").await?;
+    ///         Ok(())
+    ///     })
+    /// }
+    /// # let _ = bine::App::new().page(squares);
+    /// ```
+    pub fn stream<F>(
+        media_type: impl Into<Cow<'static, str>>,
+        write: impl FnOnce(Sender) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        Self::streaming(media_type, |pieces| {
+            Stream::new(pieces, |sender| {
+                let writing = write(Sender { own: sender, page: Vec::new() });
+                Box::pin(async move { writing.await.map_err(|error| format!("{error:?}")) })
+            })
+        })
+    }
+
+    /// Content of a media type that comes from `reader`, which may block: the output of a program, a file that is
+    /// unpacked. It is read away from the loops, a piece at a time, as fast as its peer takes it.
+    ///
+    /// ```
+    /// use std::process::{Command, Stdio};
+    ///
+    /// use bine::{Error, Respond, Response, page};
+    ///
+    /// #[page("/processes")]
+    /// fn processes() -> Result<impl Respond, Error> {
+    ///     let program = Command::new("ps").stdout(Stdio::piped()).spawn()?;
+    ///     let output = program.stdout.ok_or_else(|| Error::not_found("it says nothing"))?;
+    ///     Ok(Response::reader("text/plain; charset=utf-8", output))
+    /// }
+    /// # let _ = bine::App::new().page(processes);
+    /// ```
+    pub fn reader(
+        media_type: impl Into<Cow<'static, str>>,
+        reader: impl Read + Send + 'static,
+    ) -> Self {
+        Self::stream(media_type, async move |mut out| {
+            let (mut reader, mut buffer) = (reader, vec![0; READ]);
+            loop {
+                let read;
+                (reader, buffer, read) = blocking(move || {
+                    let read = loop {
+                        match reader.read(&mut buffer) {
+                            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                            read => break read,
+                        }
+                    };
+                    (reader, buffer, read)
+                })
+                .await;
+                match read? {
+                    0 => return Ok(()),
+                    count => out.send(&buffer[..count]).await?,
+                }
+            }
+        })
+    }
+}
+
+/// Where a [stream](Response::stream) puts its content.
+#[derive(Debug)]
+pub struct Sender {
+    own: pipeline::Sender,
+    /// Where pages are written, used again by the next.
+    page: Vec<u8>,
+}
+
+impl Sender {
+    /// Sends `content` behind what was sent before; waits while 64 KiB are unsent.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads any more; there is no point in going on.
+    pub async fn send(&mut self, content: impl AsRef<[u8]>) -> Result<(), Gone> {
+        self.own.send(content).await
+    }
+
+    /// Sends a piece of a page, without the layout.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads any more; there is no point in going on.
+    pub async fn page(&mut self, page: impl Page) -> Result<(), Gone> {
+        self.page.clear();
+        page.write(&mut Writer::new(&mut self.page));
+        self.own.send(&self.page).await
+    }
+}
