@@ -47,5 +47,5 @@
 pub use bine_http::{Head, Pieces, Reply};
 pub use bine_pipeline::{
     Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
-    Responder, Retained, Sender, Stream, Who, Work, Writing,
+    Responder, Retained, Sender, Spool, Stream, Who, Work, Writing,
 };

@@ -85,10 +85,23 @@ pub(crate) struct Busy {
     pub(crate) request: Option<Box<Retained>>,
     /// The most bytes of body to collect into `request`.
     pub(crate) collect: u64,
+    /// What does not fit into memory goes to disk.
+    pub(crate) on_disk: bool,
+    /// A piece of the body is on its way to disk.
+    pub(crate) storing: Option<Storing>,
     /// The handler that is at work elsewhere, for the log.
     pub(crate) handler: &'static str,
     /// Drops the task of a handler that awaits.
     pub(crate) task: Option<tokio::task::AbortHandle>,
+}
+
+/// What comes behind a piece of a body that is being stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Storing {
+    /// More of the body.
+    Part,
+    /// The handler.
+    Last,
 }
 
 impl Busy {
@@ -100,6 +113,7 @@ impl Busy {
             && self.output.len() == self.sent
             && self.file.is_none()
             && self.stream.is_none()
+            && self.storing.is_none()
             && self.request.is_none()
             && self.task.is_none()
     }

@@ -11,6 +11,7 @@ use bine_http::{Exchange, Head, HeadIndex};
 
 use crate::address::Peer;
 use crate::clock::Clock;
+use crate::spool::Spool;
 use crate::stream::Stream;
 
 /// A program behind the pipeline, shared by all threads.
@@ -69,7 +70,7 @@ pub struct Incoming<'a> {
 }
 
 /// The state of a request's content.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// It has none.
     None,
@@ -77,6 +78,8 @@ pub enum Body<'a> {
     Coming,
     /// It is here, whole.
     Here(&'a [u8]),
+    /// It is on disk, whole.
+    Filed(&'a Arc<Spool>),
 }
 
 /// Where a reply is written.
@@ -102,6 +105,9 @@ pub enum Answer {
     Collect {
         /// The most bytes this handler takes.
         limit: u64,
+        /// It takes them from disk too: a body of more than 256 KiB is [filed](Body::Filed), and as
+        /// many bytes are taken as the settings allow on disk.
+        on_disk: bool,
     },
     /// The reply will come. The future must not block; the pipeline drops it at its deadline.
     Later(LaterReply),
@@ -173,6 +179,8 @@ pub struct Retained {
     pub(crate) head: Vec<u8>,
     pub(crate) index: HeadIndex,
     pub(crate) body: Vec<u8>,
+    /// What of the body went to disk; all of it when the handler runs.
+    pub(crate) spool: Option<Arc<Spool>>,
     pub(crate) has_body: bool,
     pub(crate) peer: Peer,
     pub(crate) who: Who,
@@ -185,14 +193,16 @@ pub struct Retained {
 impl Retained {
     /// A copy of `request` that owns its bytes.
     pub fn of(request: &Incoming<'_>) -> Self {
-        let body = match request.body {
-            Body::Here(bytes) => bytes.to_vec(),
-            Body::None | Body::Coming => Vec::new(),
+        let (body, spool) = match request.body {
+            Body::Here(bytes) => (bytes.to_vec(), None),
+            Body::Filed(spool) => (Vec::new(), Some(Arc::clone(spool))),
+            Body::None | Body::Coming => (Vec::new(), None),
         };
         Self {
             head: request.head.raw().to_vec(),
             index: request.head.index(),
             body,
+            spool,
             has_body: request.head.framing() != bine_http::Framing::None,
             peer: request.peer,
             who: request.who.clone(),
@@ -205,13 +215,16 @@ impl Retained {
     /// The same for another request, in the buffers that are here already.
     pub(crate) fn refill(&mut self, request: &Incoming<'_>) {
         // Named one by one, so that no field of the last request can be forgotten.
-        let Self { head, index, body, has_body, peer, who, arrival, began, exchange } = self;
+        let Self { head, index, body, spool, has_body, peer, who, arrival, began, exchange } = self;
         head.clear();
         head.extend_from_slice(request.head.raw());
         *index = request.head.index();
         body.clear();
-        if let Body::Here(bytes) = request.body {
-            body.extend_from_slice(bytes);
+        *spool = None;
+        match request.body {
+            Body::Here(bytes) => body.extend_from_slice(bytes),
+            Body::Filed(filed) => *spool = Some(Arc::clone(filed)),
+            Body::None | Body::Coming => {}
         }
         *has_body = request.head.framing() != bine_http::Framing::None;
         *peer = request.peer;
@@ -230,7 +243,11 @@ impl Retained {
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming {
             head: Head::from_parts(&self.head, self.index),
-            body: if self.has_body { Body::Here(&self.body) } else { Body::None },
+            body: match &self.spool {
+                Some(spool) => Body::Filed(spool),
+                None if self.has_body => Body::Here(&self.body),
+                None => Body::None,
+            },
             peer: self.peer,
             who: &self.who,
             arrival: self.arrival,

@@ -1,6 +1,7 @@
 //! Decides what a server allows when nobody said otherwise: every wait and every buffer has a
 //! bound here, and every bound can be set.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bine_http::Limits;
@@ -35,6 +36,10 @@ pub struct Settings {
     /// A request's body that no handler asked for is read and dropped up to this size, so that
     /// the connection can be kept; a longer one closes it.
     pub unread_body: u64,
+    /// The most bytes of a body that a handler takes from disk.
+    pub upload: u64,
+    /// The folder where such bodies are kept, in files without a name.
+    pub spool: PathBuf,
 }
 
 impl Default for Settings {
@@ -53,6 +58,8 @@ impl Default for Settings {
             chunk_at: 64 * 1024,
             unsent: 64 << 20,
             unread_body: 64 * 1024,
+            upload: 100 << 20,
+            spool: std::env::temp_dir(),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Decides when a request is there: receives until a head is whole, or a body that was asked for.
 
+use std::sync::Arc;
+
 use bine_http::{Event, PeerFault};
 
-use crate::connection::{Connection, Context, Phase};
+use crate::connection::{Connection, Context, Errand, Phase, Storing};
 use crate::link::{Link, Transfer, Way};
+use crate::settings::Settings;
+use crate::spool::{self, Spool};
 use crate::stages::{GRACE, Kind, Next, credit, expire, part, refuse};
 
 /// The request stage.
@@ -52,54 +56,82 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         }
         Event::Body(piece) => {
             let bytes = piece.len();
-            let refused = take_body(connection, piece);
+            let taken = take_body(connection, &context.settings, piece);
             if connection.phase == Phase::Body {
                 credit(connection, context, bytes as u64);
             }
-            refused.map(|refusal| match refusal {
-                Refusal::TooLong => refuse(connection, context, PeerFault::ContentTooLarge),
-                Refusal::Unwanted => {
+            match taken {
+                Taken::All => None,
+                Taken::EnoughToStore => store(connection, context, Storing::Part),
+                Taken::TooLong => Some(refuse(connection, context, PeerFault::ContentTooLarge)),
+                Taken::Unwanted => {
                     part(connection);
-                    Next::Reply
+                    Some(Next::Reply)
                 }
-            })
+            }
         }
         Event::End => {
             // The next wait begins anew; it is not this body's.
             connection.phase = Phase::Idle;
-            let collected = connection.busy.as_ref().is_some_and(|busy| busy.request.is_some());
-            collected.then_some(Next::Response(Kind::Static))
+            let request = connection.busy.as_ref().and_then(|busy| busy.request.as_ref())?;
+            if request.spool.is_some() && !request.body.is_empty() {
+                return store(connection, context, Storing::Last);
+            }
+            Some(Next::Response(Kind::Static))
         }
         Event::Fault(fault) => Some(refuse(connection, context, fault)),
     }
 }
 
-enum Refusal {
-    /// Longer than the handler takes.
+/// What became of a piece of a body.
+enum Taken {
+    /// It is kept, or dropped because nobody wants it.
+    All,
+    /// It is kept, and what is in memory now shall go to disk.
+    EnoughToStore,
+    /// The body is longer than the handler takes.
     TooLong,
     /// Answered already, and more than is worth dropping.
     Unwanted,
 }
 
 /// Collects a piece of a body for the handler that asked for it, or drops it when none did.
-fn take_body<L>(connection: &mut Connection<L>, piece: &[u8]) -> Option<Refusal> {
+fn take_body<L>(connection: &mut Connection<L>, settings: &Settings, piece: &[u8]) -> Taken {
     if let Some(busy) = &mut connection.busy
         && let Some(request) = &mut busy.request
     {
-        if (request.body.len() + piece.len()) as u64 > busy.collect {
+        let stored = request.spool.as_ref().map_or(0, |spool| spool.length());
+        if stored + (request.body.len() + piece.len()) as u64 > busy.collect {
             busy.request = None;
-            return Some(Refusal::TooLong);
+            return Taken::TooLong;
         }
         request.body.extend_from_slice(piece);
-        return None;
+        if !busy.on_disk || request.body.len() < spool::PIECE {
+            return Taken::All;
+        }
+        request.spool.get_or_insert_with(|| Arc::new(Spool::new(&settings.spool)));
+        return Taken::EnoughToStore;
     }
     match connection.patience.checked_sub(piece.len() as u32) {
         Some(left) => {
             connection.patience = left;
-            None
+            Taken::All
         }
-        None => Some(Refusal::Unwanted),
+        None => Taken::Unwanted,
     }
+}
+
+/// Has the part of the body that is in memory written to disk, where that may block.
+fn store<L>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    storing: Storing,
+) -> Option<Next> {
+    let busy = connection.busy.as_mut()?;
+    let spool = Arc::clone(busy.request.as_ref()?.spool.as_ref()?);
+    context.errand = Some(Errand::Work(spool, busy.request.take()?));
+    busy.storing = Some(storing);
+    Some(Next::Response(Kind::Dynamic))
 }
 
 /// Receives once. `None`: look at what came.

@@ -6,7 +6,7 @@ use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 
 use crate::access::Replied;
 use crate::clock::Clock;
-use crate::connection::{Connection, Context, Errand, Phase};
+use crate::connection::{Connection, Context, Errand, Phase, Storing};
 use crate::handler::{Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Work};
 use crate::link::Link;
 use crate::log;
@@ -55,13 +55,14 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
             connection.closing = true;
             Next::Reply
         }
-        Outcome::Answered(Answer::Collect { limit }) => {
+        Outcome::Answered(Answer::Collect { limit, on_disk }) => {
+            let limit = if on_disk { limit.max(context.settings.upload) } else { limit };
             if matches!(framing, Framing::Length(length) if length > limit) {
                 return refuse(connection, context, PeerFault::ContentTooLarge);
             }
             let busy = connection.busy(context);
             busy.request = kept;
-            busy.collect = limit;
+            (busy.collect, busy.on_disk) = (limit, on_disk);
             if expects && context.input.is_empty() {
                 context.output.extend_from_slice(CONTINUE);
             }
@@ -114,6 +115,10 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     context.clock.turn();
     // Whatever was sent ahead, the time to write this one begins with it.
     connection.phase = Phase::Idle;
+    if context.output.len() == mark && done.follow.is_none() {
+        return stored(connection, context, request);
+    }
+    end_storing(connection);
     connection.closing |= done.close;
     if done.follow.is_some() {
         connection.busy(context).handler = work.name();
@@ -145,6 +150,13 @@ pub(crate) fn finished<L: Link>(
     finished: &mut Finished,
     request: Option<Box<Retained>>,
 ) -> Next {
+    if finished.bytes.is_empty()
+        && finished.follow.is_none()
+        && let Some(request) = request
+    {
+        return stored(connection, context, request);
+    }
+    end_storing(connection);
     connection.closing |= bound(&mut finished.bytes, context);
     // Nothing else can be in the buffer: this connection has waited for this reply alone.
     std::mem::swap(&mut context.output, &mut finished.bytes);
@@ -152,6 +164,38 @@ pub(crate) fn finished<L: Link>(
     // The handler's deadline is over; what follows sets its own.
     connection.phase = Phase::Idle;
     settle_reply(connection, context, finished.follow.take(), request, 0)
+}
+
+/// There is no reply: a piece of the body is on disk, and what comes behind it may come.
+fn stored<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    mut request: Box<Retained>,
+) -> Next {
+    let wait = context.settings.timeouts.body;
+    let busy = connection.busy(context);
+    let Some(storing) = busy.storing.take() else {
+        log::error(format_args!("{} wrote no reply", busy.handler));
+        return Next::Closed;
+    };
+    request.body.clear();
+    busy.request = Some(request);
+    if storing == Storing::Last {
+        connection.phase = Phase::Idle;
+        return Next::Response(Kind::Static);
+    }
+    connection.phase = Phase::Body;
+    connection.deadline = context.clock.now().after(wait);
+    // The machine may have the end to tell, which needs no further byte.
+    context.fresh = true;
+    Next::Request
+}
+
+/// The disk did not take a piece of the body; the rest of it is not looked at.
+fn end_storing<L>(connection: &mut Connection<L>) {
+    if connection.busy.as_mut().is_some_and(|busy| busy.storing.take().is_some()) {
+        part(connection);
+    }
 }
 
 /// A reply stands in the output behind `mark`, up to what follows it: has it told to the access
@@ -311,7 +355,7 @@ fn ask<L: Link>(
     };
     let framing = incoming.head.framing();
     let expects = incoming.head.expects_continue();
-    if incoming.body == Body::Coming {
+    if matches!(incoming.body, Body::Coming) {
         // Unless the handler asks for it, the body is dropped: it must be short, and sent anyway.
         let long = matches!(framing, Framing::Length(length) if length > settings.unread_body);
         incoming.exchange.keep_alive &= !(long || expects);
@@ -392,7 +436,8 @@ impl RetainedPool {
         kept
     }
 
-    pub(crate) fn put(&mut self, request: Box<Retained>) {
+    pub(crate) fn put(&mut self, mut request: Box<Retained>) {
+        request.spool = None;
         if self.0.len() < 256 && request.head.capacity() + request.body.capacity() < 32 * 1024 {
             self.0.push(request);
         }

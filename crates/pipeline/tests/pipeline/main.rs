@@ -16,6 +16,7 @@ mod peer;
 mod program;
 mod regressions;
 mod reload;
+mod spool;
 mod streams;
 mod timeouts;
 

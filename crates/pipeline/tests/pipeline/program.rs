@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use bine_http::{Exchange, Head, Reply, Status};
 use bine_pipeline::{
     Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply,
-    Outgoing, Responder, Retained, Sender, Stream, Who, Work, Writing, blocking, timeout,
+    Outgoing, Responder, Retained, Sender, Spool, Stream, Who, Work, Writing, blocking, timeout,
 };
 
 use crate::gate::Gate;
@@ -164,9 +164,21 @@ impl Responder for Part {
                 Answer::Work(Arc::new(StreamErrand { write: Mutex::new(Some(self.writer(what))) }))
             }
             ("echo", _) => match request.body {
-                Body::Coming => Answer::Collect { limit: 1 << 20 },
+                Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
+                Body::Filed(_) => unreachable!("it was not asked for"),
                 Body::Here(bytes) => self.whole(exchange, out, bytes),
                 Body::None => self.whole(exchange, out, b""),
+            },
+            ("keep", _) => match request.body {
+                Body::Coming => Answer::Collect { limit: 10, on_disk: true },
+                Body::Filed(spool) => {
+                    let told = format!("filed {} {:x}", spool.length(), sum_of(spool));
+                    self.whole(exchange, out, told.as_bytes())
+                }
+                Body::Here(bytes) => {
+                    self.whole(exchange, out, format!("here {}", bytes.len()).as_bytes())
+                }
+                Body::None => self.whole(exchange, out, b"nothing"),
             },
             ("thread", _) => {
                 let thread = format!("{:?}", thread::current().id());
@@ -321,6 +333,25 @@ impl Drop for Leaving {
 /// Unwinds as a panic does, without the words on standard error.
 fn fail() -> ! {
     resume_unwind(Box::new("a fault of the program"))
+}
+
+/// What tells whether the bytes of a body are all there and in order.
+pub(crate) fn sum<'b>(bytes: impl IntoIterator<Item = &'b u8>) -> u64 {
+    // FNV-1a.
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn sum_of(spool: &Spool) -> u64 {
+    let mut bytes = vec![0; spool.length() as usize + 1];
+    let mut length = 0;
+    loop {
+        match spool.read_at(&mut bytes[length..], length as u64).unwrap() {
+            0 => return sum(&bytes[..length]),
+            count => length += count,
+        }
+    }
 }
 
 /// What byte `place` of the file is.

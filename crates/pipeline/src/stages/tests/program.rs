@@ -75,11 +75,12 @@ impl Responder for Program {
                 Answer::File(FilePart { file: Arc::clone(&self.file), offset: 0, length })
             }
             "echo" => match request.body {
-                Body::Coming => Answer::Collect { limit: number as u64 },
+                Body::Coming => Answer::Collect { limit: number as u64, on_disk: false },
+                Body::Filed(_) => unreachable!("it was not asked for"),
                 Body::Here(bytes) => self.whole(request.exchange, out, bytes),
                 Body::None => self.whole(request.exchange, out, b"nothing"),
             },
-            "twice" => Answer::Collect { limit: 1000 },
+            "twice" => Answer::Collect { limit: 1000, on_disk: false },
             "close" => {
                 let exchange = Exchange { keep_alive: false, ..request.exchange };
                 self.whole(exchange, out, b"bye");
