@@ -22,7 +22,7 @@ use crate::tools::{Workshop, output, pause, require};
 /// Those who use the server at one time.
 const USERS: u64 = 8;
 /// From one look at the server to the next. Between two looks all users leave.
-const SHIFT: Duration = Duration::from_secs(60);
+const SHIFT: Duration = Duration::from_mins(1);
 /// A server takes what it needs in its first minutes; from then on it shall stay the same.
 const WARM_UP: u64 = 10;
 /// The most that a look may be away from the first one that counts, in percent.

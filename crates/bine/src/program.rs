@@ -7,6 +7,7 @@ use bine_pipeline::{
     Answer, Bench, Clock, Handler, Incoming, Outgoing, Responder, Retained, Who, log,
 };
 
+use crate::arguments::Needs;
 use crate::filter::{Filter, Flow, Rewritten, Seen, rewritten};
 use crate::methods::Methods;
 use crate::pattern::Pattern;
@@ -118,7 +119,8 @@ impl Handler for Program {
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
                 let (house, pattern) = (Arc::clone(house), Arc::clone(&resource.pattern));
-                let place = Place { house, pattern, body: route.needs.body };
+                let Needs { body, on_disk, .. } = route.needs;
+                let place = Place { house, pattern, body, on_disk };
                 let caller = route.caller.local(&bench, &place);
                 LocalRoute { methods: route.methods, name: route.name, caller }
             });

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
-use bine_pipeline::{self as pipeline, Peer, Retained, Who};
+use bine_pipeline::{Peer, Retained, Who};
 
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 
@@ -84,12 +84,8 @@ impl Deref for Body {
 }
 
 impl Argument for Body {
-    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
-        match request.incoming.body {
-            pipeline::Body::None => Ok(Self::default()),
-            pipeline::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
-            pipeline::Body::Here(bytes) => Ok(Self(bytes.to_vec())),
-        }
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        request.body(name).map(|bytes| Self(bytes.into_owned()))
     }
 
     fn needs(needs: &mut Needs) {

@@ -54,6 +54,8 @@ pub(crate) struct Place {
     pub(crate) pattern: Arc<Pattern>,
     /// The most bytes of a body that the handler takes.
     pub(crate) body: u64,
+    /// It takes a longer one from disk, if it may wait for that.
+    pub(crate) on_disk: bool,
 }
 
 /// What all threads share of a route.
@@ -154,7 +156,8 @@ where
         let future = match (self.call)(&mut self.place.arguments(incoming)) {
             Ok(future) => future,
             Err(Rejection::NeedsBody { limit }) => {
-                return Answer::Collect { limit: limit.max(self.place.body) };
+                let limit = limit.max(self.place.body);
+                return Answer::Collect { limit, on_disk: false };
             }
             Err(rejection) => {
                 return Response::of_rejection(&rejection).answer(asked, clock, look, out);
@@ -217,6 +220,7 @@ struct Plain<C, K> {
 struct LocalBlocking {
     work: Arc<dyn Work>,
     body: u64,
+    on_disk: bool,
 }
 
 impl<C, R, K> Caller for Blocking<C, K>
@@ -228,7 +232,7 @@ where
     fn local(&self, _bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
         let (name, call, kind) = (self.name, Arc::clone(&self.call), self.kind);
         let work = Arc::new(Plain { name, call, place: place.clone(), kind });
-        Box::new(LocalBlocking { work, body: place.body })
+        Box::new(LocalBlocking { work, body: place.body, on_disk: place.on_disk })
     }
 }
 
@@ -236,7 +240,9 @@ impl LocalCaller for LocalBlocking {
     fn call(&mut self, incoming: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
         match incoming.body {
             // It cannot be asked for once the worker runs, and a handler that takes none is not kept waiting.
-            pipeline::Body::Coming if self.body > 0 => Answer::Collect { limit: self.body },
+            pipeline::Body::Coming if self.body > 0 => {
+                Answer::Collect { limit: self.body, on_disk: self.on_disk }
+            }
             _ => Answer::Work(Arc::clone(&self.work)),
         }
     }

@@ -44,8 +44,8 @@
 //! }
 //! ```
 
-pub use bine_http::{Head, Pieces, Reply};
+pub use bine_http::{Exchange, Head, Pieces, Reply};
 pub use bine_pipeline::{
-    Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
-    Responder, Retained, Sender, Spool, Stream, Who, Work, Writing,
+    Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply,
+    Outgoing, Responder, Retained, Sender, Spool, Stream, Who, Work, Writing,
 };

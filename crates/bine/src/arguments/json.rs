@@ -28,19 +28,16 @@ impl<T> Deref for Json<T> {
 
 impl<T: DeserializeOwned> Argument for Json<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let bytes = match request.incoming.body {
-            pipeline::Body::None => {
-                return Err(Rejection::bad(name, "is missing: there is no body"));
-            }
-            pipeline::Body::Coming => return Err(Rejection::NeedsBody { limit: MOST_BODY }),
-            pipeline::Body::Here(bytes) => bytes,
-        };
+        if matches!(request.incoming.body, pipeline::Body::None) {
+            return Err(Rejection::bad(name, "is missing: there is no body"));
+        }
+        let bytes = request.body(name)?;
         let kind = request.incoming.head.field_text("content-type").unwrap_or_default();
         if !is_json(kind) {
             // A form of another site can send text without asking, but not this type.
             return Err(Rejection::bad(name, "must be sent as `Content-Type: application/json`"));
         }
-        serde_json::from_slice(bytes)
+        serde_json::from_slice(&bytes)
             .map(Self)
             .map_err(|error| Rejection::bad(name, format!("is not the JSON expected: {error}")))
     }

@@ -5,19 +5,23 @@ mod from_text;
 mod json;
 mod multipart;
 mod state;
+mod upload;
 mod wrapped;
 
 use std::any::TypeId;
+use std::borrow::Cow;
 
-use bine_pipeline::Incoming;
+use bine_pipeline::{self as pipeline, Incoming};
 
 use crate::pattern::Pattern;
+use crate::request::MOST_BODY;
 
-pub use form::{Form, Upload};
+pub use form::Form;
 pub use from_text::FromText;
 pub use json::Json;
 pub use state::State;
 pub(crate) use state::States;
+pub use upload::Upload;
 pub use wrapped::{Cookie, Header, Path, Query};
 
 /// A type that a handler may take as an argument.
@@ -50,8 +54,34 @@ pub struct Arguments<'a> {
 pub struct Needs {
     /// The most bytes of a body that they take.
     pub(crate) body: u64,
+    /// They take a longer one from disk, where the handler may wait for that.
+    pub(crate) on_disk: bool,
     /// The types that the program must have as state, and their names.
     pub(crate) states: Vec<(TypeId, &'static str)>,
+}
+
+impl<'a> Arguments<'a> {
+    /// The whole body, for the argument called `name`.
+    pub(crate) fn body(&self, name: &'static str) -> Result<Cow<'a, [u8]>, Rejection> {
+        match self.incoming.body {
+            pipeline::Body::None => Ok(Cow::Borrowed(b"")),
+            // The route knows how much all its arguments take.
+            pipeline::Body::Coming => Err(Rejection::NeedsBody { limit: MOST_BODY }),
+            pipeline::Body::Here(bytes) => Ok(Cow::Borrowed(bytes)),
+            // Another argument takes it from disk.
+            pipeline::Body::Filed(spool) if spool.length() > MOST_BODY => {
+                Err(Rejection::bad(name, "is in a body of more than a megabyte"))
+            }
+            pipeline::Body::Filed(spool) => {
+                let mut bytes = vec![0; spool.length() as usize];
+                let read = multipart::read_exactly(spool, &mut bytes, 0);
+                read.map_err(|error| {
+                    Rejection::bad(name, format!("could not be read again: {error}"))
+                })?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
 }
 
 impl Needs {

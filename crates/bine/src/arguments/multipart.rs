@@ -1,6 +1,12 @@
 //! Decides where the parts of a `multipart/form-data` body begin and end, and what each is called (RFC 7578).
 
 use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+
+use bine_pipeline::Spool;
+
+use super::Rejection;
 
 /// Parts that a body may have.
 const MOST_PARTS: usize = 100;
@@ -9,22 +15,83 @@ const MOST_HEAD: usize = 4096;
 /// Characters of a boundary (RFC 2046 section 5.1.1).
 const MOST_BOUNDARY: usize = 70;
 
+/// Bytes of a body on disk that are looked at together.
+const WINDOW: usize = 64 * 1024;
+
 /// One part: a field of the form, or a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Part<'b> {
-    pub(super) name: Cow<'b, str>,
+pub(super) struct Part {
+    pub(super) name: String,
     /// Files alone have one; browsers send an empty one for no file.
-    pub(super) file_name: Option<Cow<'b, str>>,
-    pub(super) media_type: Option<&'b str>,
-    pub(super) content: &'b [u8],
+    pub(super) file_name: Option<String>,
+    pub(super) media_type: Option<String>,
+    /// Where its content is in the body.
+    pub(super) content: Range<u64>,
+}
+
+/// A body to look for parts in.
+pub(super) trait Source {
+    /// Bytes from `from` on: at least `wanted` of them, or all that are left.
+    fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]>;
+}
+
+impl Source for &[u8] {
+    fn look(&mut self, from: u64, _wanted: usize) -> io::Result<&[u8]> {
+        Ok(self.get(from as usize..).unwrap_or_default())
+    }
+}
+
+/// A body on disk, a window of it at a time.
+pub(super) struct Filed<'s> {
+    spool: &'s Spool,
+    window: Vec<u8>,
+    begins: u64,
+}
+
+impl<'s> Filed<'s> {
+    pub(super) const fn new(spool: &'s Spool) -> Self {
+        Self { spool, window: Vec::new(), begins: 0 }
+    }
+}
+
+impl Source for Filed<'_> {
+    fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
+        let has =
+            from >= self.begins && from - self.begins + wanted as u64 <= self.window.len() as u64;
+        if !has {
+            let left = self.spool.length().saturating_sub(from);
+            self.window.resize(left.min(WINDOW.max(wanted) as u64) as usize, 0);
+            self.begins = from;
+            read_exactly(self.spool, &mut self.window, from)?;
+        }
+        Ok(&self.window[(from - self.begins) as usize..])
+    }
+}
+
+/// Fills `buffer` from `offset` on.
+pub(super) fn read_exactly(
+    spool: &Spool,
+    mut buffer: &mut [u8],
+    mut offset: u64,
+) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let count = spool.read_at(buffer, offset)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = &mut buffer[count..];
+        offset += count as u64;
+    }
+    Ok(())
 }
 
 /// The parts of a body, up to the first that is wrong.
-pub(super) struct Parts<'b> {
+pub(super) struct Parts<S> {
+    source: S,
     /// Two dashes and the boundary, behind a line's end.
     mark: Vec<u8>,
     /// Behind the last mark seen.
-    rest: &'b [u8],
+    at: u64,
     count: usize,
     is_over: bool,
 }
@@ -39,23 +106,24 @@ pub(super) fn boundary(content_type: &str) -> Option<Cow<'_, str>> {
     (1..=MOST_BOUNDARY).contains(&boundary.len()).then_some(boundary)
 }
 
-impl<'b> Parts<'b> {
-    /// The parts of `body`.
-    pub(super) fn new(boundary: &str, body: &'b [u8]) -> Result<Self, String> {
+impl<S: Source> Parts<S> {
+    /// The parts of `source`.
+    pub(super) fn new(boundary: &str, mut source: S) -> Result<Self, String> {
         let mark = [b"\r\n--", boundary.as_bytes()].concat();
         // The first mark has no line in front of it, unless something stands above it.
-        let rest = match body.strip_prefix(&mark[2..]) {
-            Some(rest) => rest,
-            None => {
-                let place = find(body, &mark).ok_or("has no boundary in its body")?;
-                &body[place + mark.len()..]
-            }
+        let first = source.look(0, mark.len() - 2).map_err(|_| UNREADABLE)?;
+        let at = if first.starts_with(&mark[2..]) {
+            mark.len() as u64 - 2
+        } else {
+            let place = find_in(&mut source, 0, &mark).map_err(|_| UNREADABLE)?;
+            place.ok_or("has no boundary in its body")? + mark.len() as u64
         };
-        Ok(Self { mark, rest, count: 0, is_over: false })
+        Ok(Self { source, mark, at, count: 0, is_over: false })
     }
 
-    fn part(&mut self) -> Result<Option<Part<'b>>, &'static str> {
-        if self.rest.starts_with(b"--") {
+    fn part(&mut self) -> Result<Option<Part>, &'static str> {
+        let rest = self.source.look(self.at, MOST_HEAD).map_err(|_| UNREADABLE)?;
+        if rest.starts_with(b"--") {
             return Ok(None);
         }
         if self.count == MOST_PARTS {
@@ -63,8 +131,8 @@ impl<'b> Parts<'b> {
         }
         self.count += 1;
         // White space may stand behind a boundary (RFC 2046 section 5.1.1).
-        let padding = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let after = &self.rest[padding..];
+        let padding = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let after = &rest[padding..];
         if !after.starts_with(b"\r\n") {
             return Err("has a broken boundary");
         }
@@ -73,24 +141,27 @@ impl<'b> Parts<'b> {
         let head_end = head_end.ok_or("has a part whose fields do not end")?;
         let head = str::from_utf8(&after[..head_end])
             .map_err(|_| "has a part whose fields are no text")?;
-        let body = &after[head_end + 4..];
-        // A part without content ends where its fields do: the line's end is the same.
-        let (content, length) = match after[head_end + 2..].strip_prefix(&self.mark[..]) {
-            Some(_) => (&body[..0], self.mark.len() - 2),
-            None => {
-                let end = find(body, &self.mark).ok_or("has a part that does not end")?;
-                (&body[..end], end + self.mark.len())
-            }
-        };
-        self.rest = &body[length..];
         let (name, file_name) = disposition(head).ok_or("has a part without a name")?;
-        let media_type = field(head, "content-type");
-        Ok(Some(Part { name, file_name, media_type, content }))
+        let (name, file_name) = (name.into_owned(), file_name.map(Cow::into_owned));
+        let media_type = field(head, "content-type").map(str::to_owned);
+        // A part without content ends where its fields do: the line's end is the same.
+        let line = self.at + (padding + head_end) as u64 + 2;
+        let end = find_in(&mut self.source, line, &self.mark).map_err(|_| UNREADABLE)?;
+        let end = end.ok_or("has a part that does not end")?;
+        self.at = end + self.mark.len() as u64;
+        let begin = line + 2;
+        Ok(Some(Part { name, file_name, media_type, content: begin.min(end)..end }))
+    }
+
+    /// The content of a part, which must be one of these.
+    pub(super) fn content(&mut self, part: &Part) -> io::Result<&[u8]> {
+        let length = (part.content.end - part.content.start) as usize;
+        Ok(&self.source.look(part.content.start, length)?[..length])
     }
 }
 
-impl<'b> Iterator for Parts<'b> {
-    type Item = Result<Part<'b>, &'static str>;
+impl<S: Source> Iterator for Parts<S> {
+    type Item = Result<Part, &'static str>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -99,6 +170,51 @@ impl<'b> Iterator for Parts<'b> {
         let part = self.part().transpose();
         self.is_over = !matches!(part, Some(Ok(_)));
         part
+    }
+}
+
+/// The parts of `body`, in which the argument called `name` will be looked for.
+pub(super) fn parts<S: Source>(
+    boundary: &str,
+    body: S,
+    name: &'static str,
+) -> Result<Parts<S>, Rejection> {
+    Parts::new(boundary, body).map_err(|reason| broken(name, &reason))
+}
+
+/// The first part called `name`.
+pub(super) fn find_part<S: Source>(
+    parts: &mut Parts<S>,
+    name: &'static str,
+) -> Result<Option<Part>, Rejection> {
+    for part in parts {
+        let part = part.map_err(|reason| broken(name, reason))?;
+        if part.name == name {
+            return Ok(Some(part));
+        }
+    }
+    Ok(None)
+}
+
+fn broken(name: &'static str, reason: &str) -> Rejection {
+    Rejection::bad(name, format!("is not to be found: the form {reason}"))
+}
+
+/// What is wrong with a body that the disk does not give back.
+const UNREADABLE: &str = "could not be read again";
+
+/// Where `needle`, which begins with a carriage return, is in `source` from `from` on.
+fn find_in(source: &mut impl Source, mut from: u64, needle: &[u8]) -> io::Result<Option<u64>> {
+    loop {
+        let window = source.look(from, needle.len())?;
+        if let Some(place) = find(window, needle) {
+            return Ok(Some(from + place as u64));
+        }
+        if window.len() < needle.len() {
+            return Ok(None);
+        }
+        // The end of this window may be the beginning of the needle.
+        from += (window.len() - (needle.len() - 1)) as u64;
     }
 }
 
@@ -178,22 +294,45 @@ mod tests {
 
     /// The parts as text, one in a line.
     fn read(body: &str) -> String {
-        let parts = match Parts::new("x-y", body.as_bytes()) {
+        let whole = read_from(body, body.as_bytes());
+        // However little of it is seen at a time, it is the same.
+        for window in [0, 1, 7] {
+            assert_eq!(read_from(body, Narrow { bytes: body.as_bytes(), window }), whole);
+        }
+        whole
+    }
+
+    fn read_from(body: &str, source: impl Source) -> String {
+        let parts = match Parts::new("x-y", source) {
             Ok(parts) => parts,
             Err(reason) => return reason,
         };
         let told = parts.map(|part| match part {
             Ok(Part { name, file_name, media_type, content }) => {
-                let content = String::from_utf8_lossy(content);
+                let content = &body[content.start as usize..content.end as usize];
+                let none = || "-".to_owned();
                 format!(
                     "{name}|{}|{}|{content}",
-                    file_name.unwrap_or("-".into()),
-                    media_type.unwrap_or("-")
+                    file_name.unwrap_or_else(none),
+                    media_type.unwrap_or_else(none)
                 )
             }
             Err(reason) => reason.to_owned(),
         });
         told.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Shows what was asked for and `window` bytes more.
+    struct Narrow<'b> {
+        bytes: &'b [u8],
+        window: usize,
+    }
+
+    impl Source for Narrow<'_> {
+        fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
+            let rest = self.bytes.get(from as usize..).unwrap_or_default();
+            Ok(&rest[..rest.len().min(wanted + self.window)])
+        }
     }
 
     const FIELD: &str = "Content-Disposition: form-data; name=\"a\"\r\n\r\n";

@@ -300,6 +300,20 @@ pub(super) static KEYS: &[Key] = &[
         c.settings.unread_body = bytes(v)?;
         Ok(())
     }),
+    Key::server("most-upload", "BYTES", &["100m"], "of a form with files for a page that may block", |c, v| {
+        c.settings.upload = bytes(v)?;
+        Ok(())
+    }),
+    Key::server("spool", "DIR|auto", &["auto"], "keeps such forms while they are used; auto: the system's folder for that", |c, v| {
+        if v != "auto" {
+            c.settings.spool = v.into();
+            if !c.settings.spool.is_dir() {
+                return Err(format!("there is no folder {v}; make it, or leave the key out"));
+            }
+        }
+        Ok(())
+    })
+    .kind(Kind::Path),
     Key::server("chunk-at", "BYTES", &["64k"], "of a page; a longer one leaves while it is written", |c, v| {
         c.settings.chunk_at = bytes(v)?;
         Ok(())

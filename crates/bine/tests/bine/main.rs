@@ -3,10 +3,10 @@
 mod app;
 mod arguments;
 mod conversation;
+mod examples;
 mod faults;
 mod framing;
 mod harness;
-mod hello;
 mod macros;
 mod pages;
 mod scheduling;

@@ -1,5 +1,6 @@
 //! Decides what a program can say about its pages: arguments from everywhere, errors, layout, filters, steps.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,6 +32,10 @@ fn the_program_with_pages_serves() -> Exit {
         .page(form)
         .page(plain_form)
         .page(upload)
+        .page(upload_long)
+        .page(rows)
+        .page(broken_rows)
+        .page(own_source_read)
         .page(double)
         .page(failing)
         .page(failing_plain)
@@ -173,9 +178,45 @@ fn plain_form(author: Form<Text>) -> Response {
 
 #[page(POST "/upload")]
 async fn upload(title: Form<Text>, file: Option<Upload>) -> Response {
-    let told = file
-        .map(|file| format!("{} {} {}", file.file_name(), file.media_type(), file.content().len()));
+    let told =
+        file.map(|file| format!("{} {} {}", file.file_name(), file.media_type(), file.length()));
     Response::text(format!("{title}: {told:?}"))
+}
+
+#[page(POST "/upload/long")]
+fn upload_long(before: Form<Text>, file: Upload, behind: Form<Text>) -> Result<Response, Error> {
+    let mut read = Vec::new();
+    file.reader().read_to_end(&mut read)?;
+    let same = read == *file.content()?;
+    let sum: u64 = read.iter().map(|&byte| u64::from(byte)).sum();
+    Ok(Response::text(format!("{before} {} {sum} {same} {behind}", file.length())))
+}
+
+#[page("/rows")]
+async fn rows(count: Query<u32>) -> Response {
+    let count = count.0;
+    Response::stream("text/html; charset=utf-8", async move |mut out| {
+        out.send("<ul>").await?;
+        for number in 0..count {
+            out.page(html!(<li>{number}</li>)).await?;
+        }
+        out.send("</ul>").await?;
+        Ok(())
+    })
+}
+
+#[page("/rows/broken")]
+fn broken_rows() -> Response {
+    Response::stream("text/plain", async |mut out| {
+        out.send("a").await?;
+        Err(Error::not_found("no more of them"))
+    })
+}
+
+#[page("/read")]
+fn own_source_read() -> Result<Response, Error> {
+    let file = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs"))?;
+    Ok(Response::reader("text/plain", file).with_field("X-Read", "yes"))
 }
 
 #[page(POST "/double")]
@@ -293,6 +334,57 @@ fn a_form_comes_in_either_encoding() {
             assert_eq!((reply.status(), reply.text()), (400, told));
         }
     });
+}
+
+#[test]
+fn a_file_too_long_for_memory_is_uploaded_with_the_fields_around_it() {
+    let field =
+        |name| format!("--x\r\nContent-Disposition: form-data; name={name}\r\n\r\n{name}!\r\n");
+    let head = "--x\r\nContent-Disposition: form-data; name=file; filename=f\r\n\r\n";
+    // In memory, across the windows that are looked at on disk, and longer than an async page takes.
+    for length in [10, 64 * 1024, 300_000, 20_000_000] {
+        on_each_scheduler(|peer| {
+            let content = "a\r\n-".repeat(length / 4);
+            let body =
+                [&field("before"), head, &content, "\r\n", &field("behind"), "--x--"].concat();
+            let kind = "multipart/form-data; boundary=x";
+            let sum = content.bytes().map(u64::from).sum::<u64>();
+            let told = format!("before! {} {sum} true behind!", content.len());
+            assert_eq!(post(peer, "/upload/long", kind, &body).reply().text(), told);
+        });
+    }
+}
+
+#[test]
+fn a_page_may_be_sent_while_it_is_made() {
+    on_each_scheduler(|peer| {
+        let rows: Vec<_> = (0..50_000).map(|number| format!("<li>{number}</li>")).collect();
+        let reply = peer.get("/rows?count=50000");
+        assert_eq!(reply.text(), format!("<ul>{}</ul>", rows.concat()));
+        assert_eq!(reply.field("Content-Type"), Some("text/html; charset=utf-8"));
+        assert_eq!(peer.get("/rows?count=many").status(), 400);
+    });
+}
+
+#[test]
+fn what_a_reader_gives_is_sent_as_it_comes() {
+    on_each_scheduler(|peer| {
+        let reply = peer.get("/read");
+        assert_eq!(reply.text(), include_str!("../../src/lib.rs"));
+        assert_eq!(reply.field("X-Read"), Some("yes"));
+    });
+}
+
+#[test]
+fn a_stream_that_fails_is_cut_and_the_log_says_why() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--scheduler", scheduler]);
+        let mut peer = program.connect();
+        peer.send("GET /rows/broken HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(peer.rest().ends_with(b"1\r\na\r\n"), "{scheduler}");
+        let errors = program.stop().errors;
+        assert!(errors.contains("no more of them"), "{errors}");
+    }
 }
 
 #[test]

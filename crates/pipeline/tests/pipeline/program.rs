@@ -225,7 +225,7 @@ impl Part {
     }
 
     /// What writes a stream: so many bytes, or as a word says.
-    fn writer(&self, what: &str) -> Box<dyn FnOnce(Sender) -> Writing + Send> {
+    fn writer(&self, what: &str) -> Write {
         let (program, what) = (Arc::clone(&self.program), what.to_owned());
         Box::new(move |mut sender| {
             Box::pin(async move {
@@ -302,8 +302,11 @@ impl Work for Errand {
     }
 }
 
+/// Writes a stream.
+type Write = Box<dyn FnOnce(Sender) -> Writing + Send>;
+
 struct StreamErrand {
-    write: Mutex<Option<Box<dyn FnOnce(Sender) -> Writing + Send>>>,
+    write: Mutex<Option<Write>>,
 }
 
 impl Work for StreamErrand {

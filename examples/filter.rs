@@ -1,0 +1,47 @@
+//! Filters: what stands between every request and its page, in the order in which the program names them.
+//!
+//! `cargo run --release --example filter`, then
+//! `curl -i http://127.0.0.1:8080/`, `/welcome.html`, `/drafts/1`, `/drafts/1?key=hops`.
+
+use bine::{App, Filter, Flow, Page, Path, Response, Seen, Text, html, page};
+
+/// The addresses of the site before this one still work.
+struct OldAddresses;
+
+impl Filter for OldAddresses {
+    fn filter(&self, request: &Seen<'_>) -> Flow {
+        match request.path().strip_suffix(".html") {
+            Some("/welcome") => Flow::Rewrite("/".into()),
+            // The address is another one for good: the browser is told.
+            Some(page) => Flow::Answer(Response::moved(page.to_owned())),
+            None => Flow::Pass,
+        }
+    }
+}
+
+/// Drafts are for those who know the word.
+struct Curtain;
+
+impl Filter for Curtain {
+    fn filter(&self, request: &Seen<'_>) -> Flow {
+        let knows = request.query() == Some("key=hops");
+        if knows || !request.path().starts_with("/drafts/") {
+            return Flow::Pass;
+        }
+        Flow::Answer(Response::refusal(bine::Status::NOT_FOUND, "There is no such page."))
+    }
+}
+
+#[page("/")]
+async fn home() -> impl Page {
+    html!(<h1>Welcome</h1>)
+}
+
+#[page("/drafts/{name}")]
+async fn draft(name: Path<Text>) -> impl Page {
+    html!(<h1>Draft {name}</h1>)
+}
+
+fn main() -> bine::Exit {
+    App::new().filter(OldAddresses).filter(Curtain).page(home).page(draft).run()
+}

@@ -1,0 +1,105 @@
+//! A program that replaces the whole step from request to response: what is asked for below `/other/` comes from
+//! another server, the rest from the program's own pages.
+//!
+//! Start that other server, `cargo run --release --example hello`, then this one beside it,
+//! `OTHER=127.0.0.1:8080 cargo run --release --example step -- --listen 127.0.0.1:8081`, and ask for
+//! <http://127.0.0.1:8081/other/hello?name=TLUG>.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bine::step::{
+    Answer, Bench, Clock, Done, Exchange, Handler, Head, Incoming, Outgoing, Reply, Responder,
+    Retained, Who, Work,
+};
+use bine::{App, Page, Status, html, page};
+
+/// The other server must say something at least this often.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The step: the program's own one, and another server.
+struct Split {
+    own: Arc<dyn Handler>,
+    other: Arc<Other>,
+}
+
+/// The same for one thread.
+struct LocalSplit {
+    own: Box<dyn Responder>,
+    other: Arc<Other>,
+}
+
+impl Handler for Split {
+    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+        Box::new(LocalSplit { own: self.own.local(bench), other: Arc::clone(&self.other) })
+    }
+}
+
+impl Responder for LocalSplit {
+    fn admit(&mut self, head: &Head<'_>) -> Who {
+        self.own.admit(head)
+    }
+
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        if request.head.target().starts_with("/other/") && request.head.method().is_safe() {
+            // Asking blocks, so a worker does it.
+            return Answer::Work(Arc::<Other>::clone(&self.other));
+        }
+        self.own.respond(request, out)
+    }
+
+    fn last(&self) -> &'static str {
+        self.own.last()
+    }
+}
+
+/// The other server, by its address.
+struct Other(String);
+
+impl Other {
+    /// Its whole reply, behind which it closes.
+    fn ask(&self, head: &Head<'_>) -> std::io::Result<Vec<u8>> {
+        let mut stream = TcpStream::connect(&self.0)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let (method, target) = (head.method().as_str(), &head.target()["/other".len()..]);
+        let host = &self.0;
+        write!(stream, "{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply)?;
+        Ok(reply)
+    }
+}
+
+impl Work for Other {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+        match self.ask(&request.incoming().head) {
+            Ok(reply) if reply.starts_with(b"HTTP/1.1 ") => out.extend_from_slice(&reply),
+            _ => {
+                let exchange = Exchange::farewell();
+                Reply::begin(out, exchange, Status::BAD_GATEWAY, &clock.date())
+                    .whole(b"The other server does not answer.\n");
+            }
+        }
+        // Both replies say that it is the last one.
+        Done { follow: None, close: true }
+    }
+
+    fn name(&self) -> &'static str {
+        "the other server"
+    }
+}
+
+#[page("/")]
+async fn home() -> impl Page {
+    html!(<p>Ours. <a href="/other/hello?name=you">Theirs.</a></p>)
+}
+
+fn main() -> bine::Exit {
+    let address = std::env::var("OTHER").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
+    let other = Arc::new(Other(address));
+    let step =
+        move |own| -> Arc<dyn Handler> { Arc::new(Split { own, other: Arc::clone(&other) }) };
+    App::new().page(home).step(step).run()
+}
