@@ -225,7 +225,7 @@ impl Part {
     }
 
     /// What writes a stream: so many bytes, or as a word says.
-    fn writer(&self, what: &str) -> Write {
+    fn writer(&self, what: &str) -> Begin {
         let (program, what) = (Arc::clone(&self.program), what.to_owned());
         Box::new(move |mut sender| {
             Box::pin(async move {
@@ -303,10 +303,10 @@ impl Work for Errand {
 }
 
 /// Writes a stream.
-type Write = Box<dyn FnOnce(Sender) -> Writing + Send>;
+type Begin = Box<dyn FnOnce(Sender) -> Writing + Send>;
 
 struct StreamErrand {
-    write: Mutex<Option<Write>>,
+    write: Mutex<Option<Begin>>,
 }
 
 impl Work for StreamErrand {
