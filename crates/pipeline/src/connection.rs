@@ -77,6 +77,10 @@ pub(crate) struct Busy {
     pub(crate) sent: usize,
     /// A file behind `output`.
     pub(crate) file: Option<FilePart>,
+    /// The file is in memory up to here, or was when somebody looked.
+    pub(crate) warm_to: u64,
+    /// Its next part is being brought there.
+    pub(crate) warms_up: bool,
     /// Content behind `output` that is still being written.
     pub(crate) stream: Option<Streaming>,
     /// What the access log will tell of the reply that leaves.
@@ -167,7 +171,10 @@ impl<L> Connection<L> {
     /// Something follows the head that was just written.
     pub(crate) fn follow(&mut self, follow: Follow, context: &mut Context) {
         match follow {
-            Follow::File(part) => self.busy(context).file = Some(part),
+            Follow::File(part) => {
+                let busy = self.busy(context);
+                (busy.file, busy.warm_to) = (Some(part), 0);
+            }
             Follow::Stream(stream) => {
                 self.closing |= stream.pieces().close();
                 // For HEAD nothing is written at all.
@@ -217,6 +224,8 @@ pub(crate) struct Context {
     /// What the response stage could not do itself.
     pub(crate) errand: Option<Errand>,
     pub(crate) slowness: Rc<Slowness>,
+    /// Others can wait for a disk in place of this thread.
+    pub(crate) warms_files: bool,
     /// The server is stopping: each reply is the last of its connection.
     pub(crate) stopping: bool,
     #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
@@ -239,6 +248,8 @@ pub(crate) enum Errand {
     Work(Arc<dyn Work>, Box<Retained>),
     /// Wait for this; the request is kept for the access log only.
     Later(LaterReply, Option<Box<Retained>>),
+    /// Bring this part of the file that is being sent into memory.
+    WarmUp(FilePart),
 }
 
 /// Requests of one connection in one turn; then the others have theirs (DESIGN: slices).
@@ -273,6 +284,7 @@ impl Context {
             current: Current { head: 0..0, index: None, who: Who::Anonymous },
             errand: None,
             slowness: Rc::default(),
+            warms_files: false,
             stopping: false,
             spare: Vec::new(),
             retained: RetainedPool::default(),

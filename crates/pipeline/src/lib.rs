@@ -31,6 +31,7 @@ mod stream;
 mod supervise;
 mod timeout;
 mod user;
+mod warmth;
 mod wheel;
 mod workers;
 

@@ -16,6 +16,8 @@ pub(crate) enum Letter {
     Adopt(OwnedFd, Peer),
     /// A worker's reply.
     Finished(Token, Box<Retained>, Finished),
+    /// The part of a file that its reply waits for is in memory.
+    Warm(Token),
     /// Look at the server's state and settings.
     Look,
 }

@@ -7,27 +7,40 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::handler::{Finished, Retained, Work};
+use crate::handler::{FilePart, Finished, Retained, Work};
 use crate::mailbox::{Letter, Mailbox};
 use crate::slab::Token;
 use crate::stages::run_work;
+use crate::warmth;
 
 /// A worker with nothing to do goes after this long.
 const REST: Duration = Duration::from_secs(30);
 
-/// One handler to run away from its loop.
+/// What is done away from its loop because it may block.
 pub struct Task {
-    pub(crate) work: Arc<dyn Work>,
-    pub(crate) request: Box<Retained>,
-    /// An empty buffer for the reply.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) job: Job,
     pub(crate) ticket: Ticket,
+}
+
+pub(crate) enum Job {
+    /// Run a handler, with an empty buffer for its reply.
+    Answer { work: Arc<dyn Work>, request: Box<Retained>, bytes: Vec<u8> },
+    /// Bring a part of a file into memory.
+    WarmUp(FilePart),
 }
 
 impl Task {
     /// Who waits for it.
     pub const fn ticket(&self) -> &Ticket {
         &self.ticket
+    }
+
+    /// The request that is to be answered, if that is what it is.
+    pub(crate) fn into_request(self) -> Option<Box<Retained>> {
+        match self.job {
+            Job::Answer { request, .. } => Some(request),
+            Job::WarmUp(_) => None,
+        }
     }
 }
 
@@ -147,13 +160,22 @@ impl Shared {
     fn run(&self) {
         let clock = Clock::kernel();
         let mut task = self.first();
-        while let Some(Task { work, request, mut bytes, ticket }) = task {
+        while let Some(Task { job, ticket }) = task {
             clock.turn();
-            let done = run_work(&*work, &request, &clock, &mut bytes);
-            // The last owner of a program may be here, and its values may panic as they go.
-            let _ = catch_unwind(AssertUnwindSafe(move || drop(work)));
-            let finished = Finished { bytes, follow: done.follow, close: done.close };
-            ticket.reply_to.post(Letter::Finished(ticket.token, request, finished));
+            let letter = match job {
+                Job::Answer { work, request, mut bytes } => {
+                    let done = run_work(&*work, &request, &clock, &mut bytes);
+                    // The last owner of a program may be here, and its values may panic as they go.
+                    let _ = catch_unwind(AssertUnwindSafe(move || drop(work)));
+                    let finished = Finished { bytes, follow: done.follow, close: done.close };
+                    Letter::Finished(ticket.token, request, finished)
+                }
+                Job::WarmUp(part) => {
+                    warmth::warm_up(&part);
+                    Letter::Warm(ticket.token)
+                }
+            };
+            ticket.reply_to.post(letter);
             task = self.next();
         }
     }

@@ -3,15 +3,17 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Waker;
 
 use crate::connection::{Errand, Phase};
 use crate::event_loop::{Entry, EventLoop};
-use crate::handler::{Finished, LaterReply, Retained};
+use crate::handler::{FilePart, Finished, LaterReply, Retained};
 use crate::log;
 use crate::slab::Token;
 use crate::stages::{self, Next};
 use crate::stream::guarded;
+use crate::workers::{Job, Task, Ticket};
 
 /// What tasks have brought back, and the loop that sleeps until something is there.
 #[derive(Default)]
@@ -65,6 +67,7 @@ impl EventLoop {
     pub(super) fn start_task(&mut self, token: Token) {
         match self.context.errand.take() {
             Some(Errand::Later(reply, request)) => self.start_later(token, reply, request),
+            Some(Errand::WarmUp(part)) => self.warm_up(token, part),
             Some(Errand::Work(..)) => self.remove(token),
             None => self.await_more(token),
         }
@@ -108,6 +111,28 @@ impl EventLoop {
             self.returns.tell_of_more(token);
         }
         self.settle(token);
+    }
+
+    /// A worker waits for the disk; the connection waits for the worker.
+    fn warm_up(&mut self, token: Token, part: FilePart) {
+        let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
+        let spawned = self.scheduler.spawn(Task { job: Job::WarmUp(part), ticket });
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        if spawned.is_err() {
+            // All are busy and many wait: then this loop waits for the disk itself.
+            connection.busy(&mut self.context).warms_up = false;
+            connection.wants_turn = true;
+        }
+        self.settle(token);
+    }
+
+    /// The part of a file that a connection waits for is in memory.
+    pub(super) fn on_warm(&mut self, token: Token) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        let Some(busy) = &mut connection.busy else { return };
+        if std::mem::take(&mut busy.warms_up) && connection.phase == Phase::Writing {
+            self.drive(token, Next::Reply);
+        }
     }
 
     pub(super) fn take_returns(&mut self) {

@@ -32,7 +32,7 @@ use crate::server::{Server, State, View};
 use crate::slab::{Slab, Token};
 use crate::stages::{self, Kind, Next};
 use crate::wheel::{Hook, Hooks, Wheel};
-use crate::workers::{Task, Ticket};
+use crate::workers::{Job, Task, Ticket};
 
 use accept::Door;
 use alarm::Alarm;
@@ -101,7 +101,8 @@ impl EventLoop {
             .enable_all()
             .max_blocking_threads(view.generation.settings.workers.max(1))
             .build_local(tokio::runtime::LocalOptions::default())?;
-        let context = view.context();
+        let mut context = view.context();
+        context.warms_files = scheduler.stage(Next::Response(Kind::Dynamic)) == Place::Elsewhere;
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         epoll::add(&epoll, &*mailbox, EventData::new_u64(BELL), EventFlags::IN)?;
@@ -188,6 +189,11 @@ impl EventLoop {
             Phase::Streaming => {}
             // Later requests wait until the earlier one is answered; its replies need not.
             Phase::Queued | Phase::Handler => self.push(token),
+            Phase::Writing if connection.busy.as_ref().is_some_and(|busy| busy.warms_up) => {
+                if gone {
+                    self.remove(token);
+                }
+            }
             Phase::Writing => self.drive(token, Next::Reply),
             _ => self.drive(token, Next::Request),
         }
@@ -256,8 +262,9 @@ impl EventLoop {
         self.context.take_up(connection);
         if connection.phase == Phase::Queued {
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
-            if let Some(task) = self.scheduler.withdraw(&ticket) {
-                let next = stages::overloaded(connection, &mut self.context, task.request);
+            let withdrawn = self.scheduler.withdraw(&ticket);
+            if let Some(request) = withdrawn.and_then(Task::into_request) {
+                let next = stages::overloaded(connection, &mut self.context, request);
                 return self.advance(token, next);
             }
             // A worker has it, so it is the handler's own time that runs, and has run since then.
@@ -356,11 +363,12 @@ impl EventLoop {
         connection.busy(context).handler = work.name();
         let bytes = self.buffers.pop().unwrap_or_default();
         let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
-        match self.scheduler.spawn(Task { work, request, bytes, ticket }) {
+        match self.scheduler.spawn(Task { job: Job::Answer { work, request, bytes }, ticket }) {
             Ok(()) => self.settle(token),
             Err(task) => {
+                let Some(request) = task.into_request() else { return self.remove(token) };
                 context.take_up(connection);
-                let next = stages::overloaded(connection, context, task.request);
+                let next = stages::overloaded(connection, context, request);
                 self.advance(token, next);
             }
         }
@@ -377,6 +385,7 @@ impl EventLoop {
                     self.deliver(token, &mut finished, Some(request));
                     self.keep_buffer(finished.bytes);
                 }
+                Letter::Warm(token) => self.on_warm(token),
                 Letter::Look => self.look(),
             }
         }
@@ -415,8 +424,9 @@ impl EventLoop {
         if entry.connection.phase == Phase::Queued {
             // Nobody waits for it any more, so no worker should begin it.
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
-            if let Some(task) = self.scheduler.withdraw(&ticket) {
-                self.context.retained.put(task.request);
+            let withdrawn = self.scheduler.withdraw(&ticket);
+            if let Some(request) = withdrawn.and_then(Task::into_request) {
+                self.context.retained.put(request);
             }
         }
         self.wheel.disarm(&mut self.slab, token.index);

@@ -3,10 +3,12 @@
 
 use std::os::fd::AsFd;
 
-use crate::connection::{Connection, Context, Phase, SLICE};
+use crate::connection::{Connection, Context, Errand, Phase, SLICE};
+use crate::handler::FilePart;
 use crate::link::{Link, Transfer, Way};
 use crate::stages::{FAREWELL, Next, credit, tell_of_leaving};
 use crate::stream::Taken;
+use crate::warmth;
 
 /// Replies to requests that were received together are gathered up to this size.
 const GATHER: usize = 64 * 1024;
@@ -31,6 +33,12 @@ pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Conte
             context.put_down(connection);
             Next::Idle
         }
+        Flushed::Cold(part) => {
+            context.errand = Some(Errand::WarmUp(part));
+            connection.busy(context).warms_up = true;
+            context.put_down(connection);
+            Next::Park
+        }
         Flushed::Silent => {
             await_writer(connection, context);
             Next::Park
@@ -50,8 +58,13 @@ fn await_writer<L: Link>(connection: &mut Connection<L>, context: &mut Context) 
 
 /// The reply is made elsewhere: what is there already leaves, then the connection waits for it.
 pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
-    if !context.output.is_empty() && matches!(flush(connection, context), Flushed::Broken) {
-        return Next::Closed;
+    if !context.output.is_empty() {
+        match flush(connection, context) {
+            Flushed::Broken => return Next::Closed,
+            // No edge of its socket would tell that it can go on.
+            Flushed::SliceOver | Flushed::Cold(_) => connection.wants_turn = true,
+            Flushed::Whole | Flushed::Blocked | Flushed::Silent => {}
+        }
     }
     connection.phase = Phase::Handler;
     connection.deadline = context.clock.now().after(context.settings.timeouts.handler);
@@ -68,7 +81,9 @@ pub(crate) fn send_ahead<L: Link>(connection: &mut Connection<L>, context: &mut 
 pub(crate) fn push<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
     let (phase, deadline) = (connection.phase, connection.deadline);
     // A broken link is noticed when the reply it waits for is sent.
-    connection.wants_turn = matches!(flush_busy(connection, context), Flushed::SliceOver);
+    // A cold file is read in place: a worker's letter would be taken for the later reply's.
+    let flushed = flush_busy(connection, context);
+    connection.wants_turn = matches!(flushed, Flushed::SliceOver | Flushed::Cold(_));
     (connection.phase, connection.deadline) = (phase, deadline);
 }
 
@@ -80,6 +95,8 @@ enum Flushed {
     SliceOver,
     /// The handler must write first.
     Silent,
+    /// This part of the file must be read from its disk first.
+    Cold(FilePart),
     Broken,
 }
 
@@ -141,6 +158,13 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             }
             transfer
         } else if let Some(file) = part {
+            if context.warms_files && file.offset >= busy.warm_to {
+                let length = warmth::STRETCH.min(file.length);
+                busy.warm_to = file.offset + length;
+                if !warmth::is_warm(file.file.as_fd(), file.offset, length) {
+                    return Flushed::Cold(FilePart { length, ..file.clone() });
+                }
+            }
             let count = slice.min(file.length);
             let transfer =
                 connection.link.send_file(file.file.as_fd(), file.offset, count as usize);

@@ -1,6 +1,10 @@
 //! Decides that every kind of answer works with every scheduler, over every kind of socket.
 
+use std::fs::{self, File};
+use std::sync::Arc;
+
 use bine_pipeline::Settings;
+use rustix::fs::{Advice, fadvise};
 
 use crate::house::{House, SCHEDULERS, settings, unix};
 use crate::peer::get;
@@ -52,6 +56,26 @@ fn a_file_arrives_as_it_is() {
         assert_eq!(content.len(), FILE);
         let differs = content.iter().enumerate().find(|(at, byte)| **byte != file_byte(*at));
         assert_eq!(differs, None, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_file_that_the_kernel_has_let_go_arrives_as_it_is() {
+    for scheduler in SCHEDULERS {
+        let path =
+            std::env::temp_dir().join(format!("bine-cold-{}-{scheduler}", std::process::id()));
+        let bytes: Vec<u8> = (0..FILE).map(file_byte).collect();
+        fs::write(&path, &bytes).unwrap();
+        let file = File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let house = House::open(scheduler);
+        house.program.disk.set(Arc::new(file.into())).unwrap();
+        let mut peer = house.connect();
+        peer.send(get("/disk") + &get("/say/behind"));
+        assert!(peer.reply().content == bytes, "{scheduler}");
+        assert_eq!(peer.reply().to_string(), "200 behind", "{scheduler}");
     }
 }
 

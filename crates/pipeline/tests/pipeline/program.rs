@@ -31,6 +31,8 @@ pub(crate) struct Program {
     gates: Mutex<HashMap<String, Arc<Gate>>>,
     /// What `/say` was asked to say, and who has slept, in order.
     said: Mutex<Vec<String>>,
+    /// The file behind `/disk`.
+    pub(crate) disk: OnceLock<Arc<OwnedFd>>,
 }
 
 impl Program {
@@ -162,6 +164,13 @@ impl Responder for Part {
             }
             ("stream-work", what) => {
                 Answer::Work(Arc::new(StreamErrand { write: Mutex::new(Some(self.writer(what))) }))
+            }
+            ("disk", _) => {
+                let file = Arc::clone(self.program.disk.get().unwrap());
+                let length = FILE as u64;
+                let date = self.clock.date();
+                Reply::begin(out.buffer, exchange, Status::OK, &date).length(length);
+                Answer::File(FilePart { file, offset: 0, length })
             }
             ("echo", _) => match request.body {
                 Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
