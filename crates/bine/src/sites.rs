@@ -11,6 +11,8 @@ use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 pub(crate) struct SiteChoices {
     pub(crate) root: Option<PathBuf>,
     pub(crate) index: Vec<String>,
+    pub(crate) listing: bool,
+    pub(crate) precompressed: bool,
     pub(crate) hidden: bool,
     pub(crate) fields: Vec<FieldRule>,
     /// The program's pages are here too.
@@ -19,7 +21,15 @@ pub(crate) struct SiteChoices {
 
 impl Default for SiteChoices {
     fn default() -> Self {
-        Self { root: None, index: Vec::new(), hidden: false, fields: Vec::new(), pages: true }
+        Self {
+            root: None,
+            index: Vec::new(),
+            listing: false,
+            precompressed: true,
+            hidden: false,
+            fields: Vec::new(),
+            pages: true,
+        }
     }
 }
 
@@ -105,6 +115,8 @@ impl Sites {
             let root = path.map(Root::open).transpose().map_err(|error| error.to_string())?;
             let rules = Arc::new(Rules {
                 index: choices.index.clone(),
+                listing: choices.listing,
+                precompressed: choices.precompressed,
                 hidden: choices.hidden,
                 fields: choices.fields.clone(),
             });

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use bine_http::{Date, Reply};
 
+use crate::coding::Coding;
 use crate::conditions::Validators;
 use crate::media;
 use crate::rules::Field;
@@ -22,13 +23,31 @@ pub(crate) struct Description {
     modified_at: u64,
     modified: Date,
     length: u64,
+    variant: Variant,
     fields: Box<[Field]>,
+}
+
+/// Which form of a file it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Variant {
+    /// There is no other.
+    Only,
+    /// As it is, and packed ones lie beside it.
+    Plain,
+    /// Packed.
+    Coded(Coding),
 }
 
 impl Description {
     /// Of the file that a path means, opened in this second since 1970. `name` is the path, or the index's of a
-    /// directory.
-    pub(crate) fn of(name: &str, metadata: &Metadata, second: u64, fields: Box<[Field]>) -> Self {
+    /// directory; of a packed form, that of the file itself.
+    pub(crate) fn of(
+        name: &str,
+        metadata: &Metadata,
+        second: u64,
+        variant: Variant,
+        fields: Box<[Field]>,
+    ) -> Self {
         let modified = u64::try_from(metadata.mtime()).unwrap_or(0);
         // RFC 9110 section 8.8.2.1: never later than the Date beside it.
         let modified_at = modified.min(second);
@@ -38,6 +57,7 @@ impl Description {
             modified_at,
             modified: Date::at(modified_at),
             length: metadata.len(),
+            variant,
             fields,
         }
     }
@@ -65,6 +85,9 @@ impl Description {
     pub(crate) fn write(&self, reply: &mut Reply<'_>) {
         reply.constant(self.content_type);
         reply.constant("Accept-Ranges: bytes\r\n");
+        if let Variant::Coded(coding) = self.variant {
+            reply.constant(coding.line());
+        }
         self.write_validators(reply);
     }
 
@@ -75,6 +98,10 @@ impl Description {
             reply.field(name, value).expect(
                 "names are tokens; a date is letters, digits, spaces, commas and colons, a tag digits and quotes",
             );
+        }
+        // RFC 9110 section 12.5.5: with every form of it, or a cache would give one peer another's.
+        if self.variant != Variant::Only {
+            reply.constant("Vary: Accept-Encoding\r\n");
         }
         for (name, value) in &self.fields {
             reply.field(name, value).expect("a rule of fields holds none that cannot be sent");

@@ -1,5 +1,6 @@
 //! Decides how a request for a file is answered.
 
+use std::fs::Metadata;
 use std::sync::Arc;
 
 use bine_http::{Method, Status};
@@ -7,12 +8,15 @@ use bine_pipeline::{Answer, Clock, Incoming, Outgoing, log};
 
 use crate::answer::Blank;
 use crate::cache::{Bounds, Cache};
+use crate::coding::Coding;
 use crate::description::Description;
+use crate::listing::Listing;
 use crate::location;
-use crate::open::{OpenFile, OpenFiles};
+use crate::media;
+use crate::open::OpenFiles;
+use crate::resource::{Resource, Sibling};
 use crate::root::{Failure, Found, Root};
 use crate::rules::Rules;
-use crate::small::SmallFile;
 
 /// What a file can be asked.
 const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
@@ -30,7 +34,7 @@ const KEPT_OPEN: usize = 64;
 pub struct Files {
     root: Arc<Root>,
     rules: Arc<Rules>,
-    small: Cache<SmallFile>,
+    small: Cache<Resource>,
     large: OpenFiles,
 }
 
@@ -86,33 +90,61 @@ impl Files {
 
     /// Answers with what lies on the disk now, and remembers it.
     fn look(&mut self, path: &str, second: u64, blank: &mut Blank<'_>) -> Result<Answer, Failure> {
-        let (file, mut metadata, index) = match self.root.find(path, &self.rules)? {
+        let (file, metadata, index) = match self.root.find(path, &self.rules)? {
             Found::File(file, metadata, index) => (file, metadata, index),
             Found::Directory => {
                 let location = location::of_directory(path, blank.head.query());
                 return Ok(redirect(blank, &location));
             }
+            Found::Unindexed => {
+                let (root, rules) = (Arc::clone(&self.root), Arc::clone(&self.rules));
+                return Ok(Answer::Work(Arc::new(Listing { root, rules, path: path.to_owned() })));
+            }
         };
+        let index = index.map(|place| &*self.rules.index[place]);
+        let siblings = self.siblings(path, index, &metadata)?;
         if let Some(known) = self.small.find(path)
-            && known.confirm(&metadata, second)
+            && known.confirm(&metadata, &siblings, second)
         {
             return Ok(known.answer(blank));
         }
-        let name = index.map_or(path, |place| &self.rules.index[place]);
-        let rules = &self.rules;
-        let describe =
-            |metadata: &_| Description::of(name, metadata, second, rules.fields_of(path));
-        if let Some(small) = SmallFile::read(&file, &mut metadata, second, describe)? {
-            let answer = small.answer(blank);
-            let length = small.len();
-            self.small.keep(path, small, length);
-            return Ok(answer);
+        let (rules, name) = (&self.rules, index.unwrap_or(path));
+        let resource = Resource::read(file, metadata, siblings, second, |metadata, variant| {
+            Description::of(name, metadata, second, variant, rules.fields_of(path))
+        })?;
+        let answer = resource.answer(blank);
+        match resource.in_memory() {
+            Some(length) => self.small.keep(path, resource, length),
+            None => {
+                self.small.forget(path);
+                self.large.keep(path, resource);
+            }
         }
-        self.small.forget(path);
-        let large = OpenFile::new(file, describe(&metadata));
-        let answer = large.answer(blank);
-        self.large.keep(path, large);
         Ok(answer)
+    }
+
+    /// The packed forms of a file that lie beside it. One that is older than the file is a form of another.
+    fn siblings(
+        &self,
+        path: &str,
+        index: Option<&str>,
+        metadata: &Metadata,
+    ) -> Result<Vec<Sibling>, Failure> {
+        let mut siblings = Vec::new();
+        if !self.rules.precompressed || media::is_packed(index.unwrap_or(path)) {
+            return Ok(siblings);
+        }
+        for coding in Coding::ALL {
+            let name = [path, index.unwrap_or_default(), coding.extension()].concat();
+            match self.root.find(&name, &self.rules) {
+                Ok(Found::File(file, own, _)) if own.modified()? >= metadata.modified()? => {
+                    siblings.push(Sibling { coding, file, metadata: own });
+                }
+                Ok(_) | Err(Failure::Absent) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(siblings)
     }
 }
 

@@ -6,14 +6,17 @@
 
 mod answer;
 mod cache;
+mod coding;
 mod conditions;
 mod description;
 mod files;
+mod listing;
 mod location;
 mod media;
 mod name;
 mod open;
 mod ranges;
+mod resource;
 mod root;
 mod rules;
 mod small;

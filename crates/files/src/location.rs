@@ -15,6 +15,14 @@ pub(crate) fn of_directory(path: &str, query: Option<&str>) -> String {
     location
 }
 
+/// The address of what is called `name`, seen from its folder. Whatever the name, it is no other scheme or host.
+pub(crate) fn of_entry(name: &str) -> String {
+    let mut location = String::from("./");
+    encode(&mut location, name, stands_in_path);
+    // The one letter of a path that means something in HTML as well.
+    location.replace('&', "&amp;")
+}
+
 fn encode(location: &mut String, text: &str, stands: impl Fn(u8) -> bool) {
     for byte in text.bytes() {
         if stands(byte) {

@@ -94,6 +94,30 @@ pub fn media_type(name: &str) -> &'static str {
     &line["Content-Type: ".len()..line.len() - "\r\n".len()]
 }
 
+/// Whether files of this name are as short as they get: nobody packs them again.
+pub(crate) fn is_packed(name: &str) -> bool {
+    let kind = media_type(name);
+    let is_any = |words: &[&str]| words.iter().any(|word| kind.starts_with(word));
+    let unpacked =
+        ["image/svg+xml", "image/x-icon", "image/bmp", "image/tiff", "audio/wav", "audio/midi"];
+    let packed = [
+        "image/",
+        "audio/",
+        "video/",
+        "font/woff",
+        "application/zip",
+        "application/gzip",
+        "application/zstd",
+        "application/x-bzip2",
+        "application/x-xz",
+        "application/x-7z-compressed",
+        "application/epub+zip",
+        "application/vnd.openxmlformats",
+        "application/vnd.oasis",
+    ];
+    is_any(&packed) && !is_any(&unpacked)
+}
+
 /// The Content-Type line for a file of this name. Asked once for each file that is read, so a walk will do.
 pub(crate) fn line(name: &str) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);

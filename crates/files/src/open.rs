@@ -9,6 +9,7 @@ use bine_pipeline::Answer;
 
 use crate::answer::{Blank, Source};
 use crate::description::Description;
+use crate::resource::Resource;
 
 /// A large file, open for reading.
 #[derive(Debug)]
@@ -17,13 +18,13 @@ pub(crate) struct OpenFile {
     file: Arc<OwnedFd>,
 }
 
-/// The large files opened in this second, by path.
+/// The files opened in this second that are not in memory, by path.
 ///
 /// To confirm one would cost as much as to open it, so all are let go together when the second is over, and
 /// past the most that are kept each request opens its own.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
-    by_path: HashMap<Box<str>, OpenFile>,
+    by_path: HashMap<Box<str>, Resource>,
     second: u64,
     most: usize,
 }
@@ -53,11 +54,11 @@ impl OpenFiles {
         }
     }
 
-    pub(crate) fn find(&self, path: &str) -> Option<&OpenFile> {
+    pub(crate) fn find(&self, path: &str) -> Option<&Resource> {
         self.by_path.get(path)
     }
 
-    pub(crate) fn keep(&mut self, path: &str, file: OpenFile) {
+    pub(crate) fn keep(&mut self, path: &str, file: Resource) {
         if self.by_path.len() < self.most {
             self.by_path.insert(path.into(), file);
         }
@@ -70,11 +71,13 @@ mod tests {
 
     use super::*;
 
-    fn some_file() -> io::Result<OpenFile> {
-        let file = File::open("Cargo.toml")?;
+    /// Longer than what is kept in memory.
+    fn some_file() -> io::Result<Resource> {
+        let file = File::open("../../Cargo.lock")?;
         let metadata = file.metadata()?;
-        let description = Description::of("Cargo.toml", &metadata, 0, Box::default());
-        Ok(OpenFile::new(file, description))
+        Resource::read(file, metadata, Vec::new(), 0, |metadata, variant| {
+            Description::of("Cargo.lock", metadata, 0, variant, Box::default())
+        })
     }
 
     #[test]
@@ -92,13 +95,11 @@ mod tests {
     fn a_descriptor_is_closed_when_its_second_is_over() -> io::Result<()> {
         let mut files = OpenFiles::new(2);
         files.turn(7);
-        let file = some_file()?;
-        let watched = Arc::downgrade(&file.file);
-        files.keep("/a", file);
+        files.keep("/a", some_file()?);
         files.turn(7);
-        assert!(watched.upgrade().is_some());
+        assert!(files.find("/a").is_some());
         files.turn(8);
-        assert!(watched.upgrade().is_none());
+        assert!(files.find("/a").is_none());
         Ok(())
     }
 }

@@ -27,8 +27,10 @@ pub struct Root {
 pub(crate) enum Found {
     /// A regular file, open for reading; for a directory's own path its index, of this place among the rules.
     File(File, Metadata, Option<usize>),
-    /// A directory with an index, named without the slash at its end.
+    /// A directory, named without the slash at its end.
     Directory,
+    /// A directory without an index that is to be listed.
+    Unindexed,
 }
 
 /// Why a path means nothing.
@@ -68,10 +70,16 @@ impl Root {
     pub(crate) fn find(&self, path: &str, rules: &Rules) -> Result<Found, Failure> {
         let name = name::beneath_root(path, rules.hidden).ok_or(Failure::Absent)?;
         if name::is_directory(name) {
-            return self.index_of(name, rules);
+            return match self.index_of(name, rules) {
+                Err(Failure::Absent) if rules.listing => {
+                    self.directory(name)?;
+                    Ok(Found::Unindexed)
+                }
+                found => found,
+            };
         }
         let found = self.look(name)?;
-        if matches!(found, Found::Directory) {
+        if matches!(found, Found::Directory) && !rules.listing {
             // Without an index the redirect would lead nowhere.
             self.index_of(&[name, "/"].concat(), rules)?;
         }
@@ -85,14 +93,21 @@ impl Root {
                 Ok(Found::File(file, metadata, _)) => {
                     return Ok(Found::File(file, metadata, Some(place)));
                 }
-                Ok(Found::Directory) | Err(Failure::Absent) => {}
+                Ok(Found::Directory | Found::Unindexed) | Err(Failure::Absent) => {}
                 Err(failure) => return Err(failure),
             }
         }
         Err(Failure::Absent)
     }
 
-    fn look(&self, name: &str) -> Result<Found, Failure> {
+    /// The directory of this name, which is empty or ends with a slash, open to be read.
+    pub(crate) fn directory(&self, name: &str) -> io::Result<File> {
+        let file = self.open_beneath(if name.is_empty() { "." } else { name })?;
+        if file.metadata()?.is_dir() { Ok(file) } else { Err(Errno::NOTDIR.into()) }
+    }
+
+    /// What lies at this name, which is no directory's.
+    pub(crate) fn look(&self, name: &str) -> Result<Found, Failure> {
         let file = self.open_beneath(name)?;
         let metadata = file.metadata()?;
         match metadata.file_type() {

@@ -7,6 +7,10 @@ use std::sync::Arc;
 pub struct Rules {
     /// Files that stand for their folder; the first that is there.
     pub index: Vec<String>,
+    /// A folder without an index shows what is in it.
+    pub listing: bool,
+    /// Packed forms of a file that lie beside it (`.br`, `.zst`, `.gz`) are sent to peers that take them.
+    pub precompressed: bool,
     /// Files whose names begin with a dot are served too.
     pub hidden: bool,
     /// Fields of the replies with some files.
@@ -15,7 +19,13 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { index: vec![String::from("index.html")], hidden: false, fields: Vec::new() }
+        Self {
+            index: vec![String::from("index.html")],
+            listing: false,
+            precompressed: true,
+            hidden: false,
+            fields: Vec::new(),
+        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 
 use bine_pipeline::Answer;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::answer::{Blank, Source};
 use crate::description::{Description, UNSETTLED};
@@ -43,7 +44,7 @@ struct Identity {
 }
 
 impl SmallFile {
-    /// Reads a file. `None`: it is not small, and `metadata` is the latest known of it.
+    /// Reads a file. `None`: it is not small, or must be waited for, and `metadata` is the latest known of it.
     pub(crate) fn read(
         file: &File,
         metadata: &mut Metadata,
@@ -55,7 +56,7 @@ impl SmallFile {
             if metadata.len() > LONGEST {
                 return Ok(None);
             }
-            let bytes = read_whole(file, metadata.len() as usize)?;
+            let Some(bytes) = read_whole(file, metadata.len() as usize)? else { return Ok(None) };
             let before = Identity::of(metadata);
             *metadata = file.metadata()?;
             let identity = Identity::of(metadata);
@@ -117,25 +118,32 @@ impl Identity {
     }
 }
 
-/// The first `length` bytes, or all if there are fewer by now.
-fn read_whole(file: &File, length: usize) -> io::Result<Box<[u8]>> {
+/// The first `length` bytes, or all if there are fewer by now. `None`: the kernel must read them from a disk, which
+/// a loop does not wait for; sending the file will.
+fn read_whole(file: &File, length: usize) -> io::Result<Option<Box<[u8]>>> {
     let mut bytes = vec![0; length];
     let mut filled = 0;
+    let mut flags = ReadWriteFlags::NOWAIT;
     while filled < length {
-        match file.read_at(&mut bytes[filled..], filled as u64) {
+        let mut space = [io::IoSliceMut::new(&mut bytes[filled..])];
+        match preadv2(file, &mut space, filled as u64, flags) {
             Ok(0) => break,
             Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(None),
+            // A file system that never says whether it would wait.
+            Err(Errno::OPNOTSUPP) if !flags.is_empty() => flags = ReadWriteFlags::empty(),
+            Err(error) => return Err(error.into()),
         }
     }
     bytes.truncate(filled);
-    Ok(bytes.into_boxed_slice())
+    Ok(Some(bytes.into_boxed_slice()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::description::Variant;
 
     fn changed_at(second: i64) -> Identity {
         Identity { device: 1, inode: 2, length: 3, written: (4, 0), changed: (second, 0) }
@@ -158,8 +166,8 @@ mod tests {
     fn the_length_is_that_of_the_bytes_read() -> io::Result<()> {
         let file = File::open("Cargo.toml")?;
         let length = file.metadata()?.len() as usize;
-        assert_eq!(read_whole(&file, length + 100)?.len(), length);
-        assert_eq!(read_whole(&file, 10)?.len(), 10);
+        assert_eq!(read_whole(&file, length + 100)?.unwrap().len(), length);
+        assert_eq!(read_whole(&file, 10)?.unwrap().len(), 10);
         Ok(())
     }
 
@@ -195,7 +203,7 @@ mod tests {
         let file = File::open("Cargo.toml")?;
         let mut metadata = file.metadata()?;
         let small = SmallFile::read(&file, &mut metadata, second, |metadata| {
-            Description::of("/Cargo.toml", metadata, second, Box::default())
+            Description::of("/Cargo.toml", metadata, second, Variant::Only, Box::default())
         })?;
         Ok((small.expect("a manifest is small"), metadata))
     }

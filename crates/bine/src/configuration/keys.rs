@@ -152,6 +152,14 @@ pub(super) static KEYS: &[Key] = &[
         Ok(())
     })
     .kind(Kind::Words),
+    Key::site("listing", "on|off", &["off"], "a folder without an index shows what is in it", |s, v| {
+        s.listing = switch(v)?;
+        Ok(())
+    }),
+    Key::site("precompressed", "on|off", &["on"], "send FILE.br, FILE.zst or FILE.gz in place of FILE to peers that take it", |s, v| {
+        s.precompressed = switch(v)?;
+        Ok(())
+    }),
     Key::site("hidden", "on|off", &["off"], "serve files whose names begin with a dot", |s, v| {
         s.hidden = switch(v)?;
         Ok(())

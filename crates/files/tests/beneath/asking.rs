@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use bine_files::Files;
 use bine_http::{Event, Framing, Limits, Machine};
-use bine_pipeline::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Who};
+use bine_pipeline::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Retained, Who};
 
 use crate::place::Place;
 
@@ -87,6 +87,14 @@ impl Asker {
             &self.clock,
             &mut Outgoing { buffer: &mut buffer, drain: &mut drain },
         );
+        let answer = match answer {
+            Some(Answer::Work(work)) => {
+                let done = work.run(&Retained::of(&request), &self.clock, &mut buffer);
+                assert!(done.follow.is_none() && !done.close);
+                Some(Answer::Written { close: false })
+            }
+            answer => answer,
+        };
         let reply = buffer.strip_prefix(b"earlier").expect("what stood in the buffer stays");
         let Some(answer) = answer else {
             assert!(reply.is_empty(), "no answer, and something was written");
