@@ -5,15 +5,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use bine_http::{Date, Exchange, Head, Method, Reply, Status};
-use bine_pipeline::{Answer, FilePart, log};
-use rustix::io::pread;
+use bine_pipeline::{Answer, FilePart, Sender, Stream, blocking};
+use rustix::io::{Errno, pread};
 
 use crate::conditions::{Verdict, judge};
 use crate::description::Description;
 use crate::ranges::Part;
 
-/// Several parts of a file that is not in memory are sent together if they are no more bytes than this.
-const MOST_COPIED: u64 = 256 * 1024;
+/// Of several parts of a file that is not in memory so many bytes are read at once.
+const READ: u64 = 64 * 1024;
 
 /// A reply not yet begun, and the request it answers.
 pub(crate) struct Blank<'a> {
@@ -100,59 +100,75 @@ impl Blank<'_> {
 
     /// `multipart/byteranges` (RFC 9110 section 14.6).
     fn parts(&mut self, file: &Description, source: Source<'_>, parts: &[Part]) -> Answer {
-        let sum: u64 = parts.iter().map(|part| part.len()).sum();
-        if let Source::Disk(open) = source
-            && sum > MOST_COPIED
-        {
-            // RFC 9110 section 14.2: a server may answer with all of it.
-            return self.whole(file, Source::Disk(open));
-        }
         let boundary = boundary(&file.validators().tag.replace(['"', '/'], ""));
-        let mut content = Vec::new();
-        for part in parts {
+        let heads = parts.iter().map(|part| {
             let range = range(*part, file.length());
-            let head = format!(
-                "\r\n--{boundary}\r\n{}Content-Range: {range}\r\n\r\n",
-                file.content_type()
-            );
-            content.extend_from_slice(head.as_bytes());
-            if let Err(error) = source.copy(*part, &mut content) {
-                log::error(format_args!("a part of a file cannot be read: {error}"));
-                self.begin(Status::INTERNAL_SERVER_ERROR).empty();
-                return Answer::Written { close: false };
-            }
-        }
-        content.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+            let kind = file.content_type();
+            (format!("\r\n--{boundary}\r\n{kind}Content-Range: {range}\r\n\r\n"), *part)
+        });
+        let end = format!("\r\n--{boundary}--\r\n");
         let mut reply = self.begin(Status::PARTIAL_CONTENT);
         let kind = format!("multipart/byteranges; boundary={boundary}");
         reply.field("Content-Type", &kind).expect("a boundary is letters, digits, dots and dashes");
+        file.write_coding(&mut reply);
         file.write_validators(&mut reply);
-        reply.whole(&content);
-        Answer::Written { close: false }
+        match source {
+            Source::Memory(bytes) => {
+                let mut content = Vec::new();
+                for (head, part) in heads {
+                    content.extend_from_slice(head.as_bytes());
+                    content.extend_from_slice(&bytes[part.first as usize..=part.last as usize]);
+                }
+                content.extend_from_slice(end.as_bytes());
+                reply.whole(&content);
+                Answer::Written { close: false }
+            }
+            Source::Disk(open) => {
+                let (open, heads) = (Arc::clone(open), heads.collect());
+                Answer::Stream(Stream::new(reply.pieces(), move |out| {
+                    Box::pin(async move {
+                        send_parts(out, open, heads, &end).await.map_err(|error| error.to_string())
+                    })
+                }))
+            }
+        }
     }
 }
 
-impl Source<'_> {
-    fn copy(self, part: Part, content: &mut Vec<u8>) -> io::Result<()> {
-        match self {
-            Self::Memory(bytes) => {
-                content.extend_from_slice(&bytes[part.first as usize..=part.last as usize]);
-            }
-            Self::Disk(file) => {
-                let start = content.len();
-                content.resize(start + part.len() as usize, 0);
-                let mut filled = start;
-                while filled < content.len() {
-                    let place = part.first + (filled - start) as u64;
-                    match pread(file, &mut content[filled..], place)? {
-                        0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                        count => filled += count,
-                    }
+/// Sends parts of a file one after the other, each behind its head. The disk is waited for elsewhere.
+async fn send_parts(
+    mut out: Sender,
+    file: Arc<OwnedFd>,
+    parts: Vec<(String, Part)>,
+    end: &str,
+) -> io::Result<()> {
+    let mut buffer = Vec::new();
+    for (head, part) in parts {
+        out.send(head).await.map_err(io::Error::other)?;
+        let mut next = part.first;
+        while next <= part.last {
+            let most = (part.last - next + 1).min(READ) as usize;
+            let file = Arc::clone(&file);
+            let read;
+            (buffer, read) = blocking(move || {
+                buffer.resize(most, 0);
+                let read = pread(&file, &mut buffer[..], next);
+                (buffer, read)
+            })
+            .await;
+            match read {
+                // It is shorter than it was.
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    out.send(&buffer[..count]).await.map_err(io::Error::other)?;
+                    next += count as u64;
                 }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
     }
+    out.send(end).await.map_err(io::Error::other)
 }
 
 fn range(part: Part, length: u64) -> String {

@@ -85,10 +85,15 @@ impl Description {
     pub(crate) fn write(&self, reply: &mut Reply<'_>) {
         reply.constant(self.content_type);
         reply.constant("Accept-Ranges: bytes\r\n");
+        self.write_coding(reply);
+        self.write_validators(reply);
+    }
+
+    /// Appends what the file is packed by, if it is.
+    pub(crate) fn write_coding(&self, reply: &mut Reply<'_>) {
         if let Variant::Coded(coding) = self.variant {
             reply.constant(coding.line());
         }
-        self.write_validators(reply);
     }
 
     /// Appends what a peer can know the file again by, and what the site's rules say (RFC 9110 section 15.4.5 wants

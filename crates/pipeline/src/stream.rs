@@ -41,6 +41,31 @@ impl Stream {
         Self { pieces, write: Box::new(write) }
     }
 
+    /// The whole content, unframed, for a program that wants to look at what a step answers. Needs the runtime that
+    /// its writer needs.
+    ///
+    /// # Errors
+    ///
+    /// The writer's.
+    pub async fn gather(self) -> Result<Vec<u8>, String> {
+        let flow = Rc::new(Flow::of(Pieces::UntilClose));
+        let mut writing = (self.write)(Sender(Rc::clone(&flow)));
+        let (mut content, mut piece) = (Vec::new(), Vec::new());
+        let written = poll_fn(|task| {
+            loop {
+                let polled = writing.as_mut().poll(task);
+                while flow.take(&mut piece) == Taken::More {
+                    content.append(&mut piece);
+                }
+                let waker = task.waker().clone();
+                if polled.is_ready() || !flow.await_more(move || waker.wake_by_ref()) {
+                    return polled;
+                }
+            }
+        });
+        written.await.map(|()| content)
+    }
+
     pub(crate) const fn pieces(&self) -> Pieces {
         self.pieces
     }

@@ -111,6 +111,12 @@ impl Told {
         let content = reply[end..].to_vec();
         match answer {
             Answer::Written { close: false } => Self { head, content, as_file: false },
+            Answer::Stream(stream) => {
+                assert!(content.is_empty(), "the stream follows the head");
+                let runtime = tokio::runtime::Builder::new_current_thread().build();
+                let content = runtime.expect("a thread is left").block_on(stream.gather());
+                Self { head, content: content.expect("the file has its length"), as_file: true }
+            }
             Answer::File(part) => {
                 assert!(content.is_empty(), "the file follows the head");
                 Self { head, content: read(&part), as_file: true }
