@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use bine_files::Sending;
 use bine_html::{Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
 use bine_pipeline::{Answer, Clock, FilePart, Follow, Incoming, Outgoing, Stream, log};
@@ -68,6 +69,8 @@ pub struct Replying<'r, 'o> {
     out: &'r mut Outgoing<'o>,
     asked: Asked<'r>,
     date: Date,
+    /// The same in seconds since 1970.
+    second: u64,
     /// A page longer than this leaves in chunks.
     chunk_at: usize,
     look: &'r Look,
@@ -89,14 +92,31 @@ enum Taste<'r> {
     Html(bool),
 }
 
+/// Fields by which a peer says that it has a file already, or wants a part of it (RFC 9110 sections 13 and 14).
+const CONDITIONS: [&str; 6] =
+    ["range", "if-none-match", "if-modified-since", "if-range", "if-match", "if-unmodified-since"];
+
 impl<'r> Asked<'r> {
     pub(crate) const fn by(incoming: &Incoming<'r>) -> Self {
         Self { exchange: incoming.exchange, taste: Taste::Unread(incoming.head) }
     }
 
-    /// The same without the request, for an answer that comes later.
-    pub(crate) fn kept(self) -> Asked<'static> {
-        Asked { exchange: self.exchange, taste: Taste::Html(self.reads_html()) }
+    /// The same without the request, for an answer that comes later. `None`: an answer may want to see it.
+    pub(crate) fn kept(self) -> Option<Asked<'static>> {
+        if let Taste::Unread(head) = self.taste
+            && CONDITIONS.iter().any(|name| head.field(name).is_some())
+        {
+            return None;
+        }
+        Some(Asked { exchange: self.exchange, taste: Taste::Html(self.reads_html()) })
+    }
+
+    /// The request's head, unless nothing in it would change how a file is sent.
+    const fn conditions(self) -> Option<Head<'r>> {
+        match self.taste {
+            Taste::Unread(head) => Some(head),
+            Taste::Html(_) => None,
+        }
     }
 
     fn reads_html(self) -> bool {
@@ -118,7 +138,8 @@ impl<'r, 'o> Replying<'r, 'o> {
         chunk_at: usize,
         look: &'r Look,
     ) -> Self {
-        Self { out, asked, date: clock.date(), chunk_at, look, follow: None }
+        let (date, second) = (clock.date(), clock.unix());
+        Self { out, asked, date, second, chunk_at, look, follow: None }
     }
 
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
@@ -151,6 +172,23 @@ impl<'r, 'o> Replying<'r, 'o> {
         // The same address may answer both ways.
         reply.constant("Vary: Accept\r\n");
         reply.whole(&bytes);
+        Finished { close: !self.asked.exchange.keep_alive }
+    }
+
+    /// Sends a file as the request's conditions want it.
+    fn send_file(&mut self, mut file: Sending, top: &Top) -> Finished {
+        // The first is its own type.
+        for (name, value) in &top.fields[1..] {
+            if let Err(misuse) = file.add_field(name, value) {
+                log::error(format_args!("the field `{name}` was left out: {misuse}"));
+            }
+        }
+        let (head, now) = (self.asked.conditions(), (self.second, self.date));
+        self.follow = match file.answer(head, self.asked.exchange, now, self.out.buffer) {
+            Answer::File(part) => Some(Follow::File(part)),
+            Answer::Stream(stream) => Some(Follow::Stream(stream)),
+            _ => None,
+        };
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
@@ -218,6 +256,13 @@ impl Top {
         self
     }
 
+    /// Whether it says nothing that only the whole file may say.
+    fn is_of_a_file(&self) -> bool {
+        let types =
+            self.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        self.status == Status::OK && types.count() == 1
+    }
+
     fn write_fields(&self, reply: &mut Reply<'_>) {
         for (name, value) in &self.fields {
             if let Err(misuse) = reply.field(name, value) {
@@ -237,8 +282,8 @@ pub struct Response {
 
 enum Content {
     Bytes(Cow<'static, [u8]>),
-    File(FilePart),
-    Stream(Box<dyn FnOnce(Pieces) -> Stream>),
+    File(Box<Sending>),
+    Stream(Box<dyn FnOnce(Pieces) -> Stream + Send>),
     /// Words for whoever is refused, on a page if that is what they read.
     Refusal(Cow<'static, str>),
 }
@@ -247,7 +292,7 @@ impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
-            Self::File(part) => part.fmt(f),
+            Self::File(file) => file.fmt(f),
             Self::Stream(_) => f.write_str("a stream"),
             Self::Refusal(words) => write!(f, "{words:?}"),
         }
@@ -278,7 +323,8 @@ impl Response {
         Self { top, content: Content::Bytes(bytes.into()) }
     }
 
-    /// A file from anywhere on the disk; its name tells its media type. Opening blocks: a page that sends a file
+    /// A file from anywhere on the disk; its name tells its media type. A peer that has it already is told so, and
+    /// one that wants a part of it gets that, as with the files of a folder. Opening blocks: a page that sends a file
     /// is a plain `fn`, or calls this in [`blocking`](crate::blocking).
     ///
     /// # Errors
@@ -286,25 +332,25 @@ impl Response {
     /// There is no such file (404 by `?`), it is none, or it cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-        let (metadata, file) = match opened {
-            Ok((metadata, file)) if metadata.is_file() => (metadata, file),
-            Ok(_) => return Err(Error::not_found("this is no file")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Error::not_found("there is no such file"));
-            }
-            Err(error) => return Err(error.into()),
-        };
         let name = path.to_string_lossy();
-        let part = FilePart { file: Arc::new(file.into()), offset: 0, length: metadata.len() };
-        let top = Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
-        Ok(Self { top, content: Content::File(part) })
+        match File::open(path).and_then(|file| Sending::new(file, &name)) {
+            Ok(file) => {
+                let top =
+                    Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
+                Ok(Self { top, content: Content::File(Box::new(file)) })
+            }
+            Err(error) => Err(match error.kind() {
+                io::ErrorKind::NotFound => Error::not_found("there is no such file"),
+                io::ErrorKind::InvalidInput => Error::not_found("this is no file"),
+                _ => error.into(),
+            }),
+        }
     }
 
     /// Content of a media type that is made while it is sent, as [`Response::stream`] tells.
     pub(crate) fn streaming(
         media_type: impl Into<Cow<'static, str>>,
-        stream: impl FnOnce(Pieces) -> Stream + 'static,
+        stream: impl FnOnce(Pieces) -> Stream + Send + 'static,
     ) -> Self {
         let top = Top::of(Status::OK).with_field("Content-Type", media_type);
         Self { top, content: Content::Stream(Box::new(stream)) }
@@ -399,10 +445,16 @@ impl Respond for Response {
         let exchange = to.asked.exchange;
         match self.content {
             Content::Bytes(bytes) => to.begin(&self.top).whole(&bytes),
-            Content::File(part) => {
-                to.begin(&self.top).length(part.length);
+            Content::File(file) => {
+                let is_read = matches!(exchange.method, Method::Get | Method::Head);
+                if is_read && self.top.is_of_a_file() {
+                    return to.send_file(*file, &self.top);
+                }
+                let length = file.length();
+                to.begin(&self.top).length(length);
                 if exchange.method != Method::Head {
-                    to.follow = Some(Follow::File(part));
+                    let file = Arc::clone(file.file());
+                    to.follow = Some(Follow::File(FilePart { file, offset: 0, length }));
                 }
             }
             Content::Stream(stream) => {

@@ -175,7 +175,8 @@ where
             }
             Poll::Pending => {
                 let house = Arc::clone(&self.place.house);
-                Answer::Later(finish_later(place, asked.kept(), self.bench.clone(), house))
+                let asked = asked.kept().ok_or_else(|| Retained::of(incoming));
+                Answer::Later(finish_later(place, asked, self.bench.clone(), house))
             }
         }
     }
@@ -183,13 +184,21 @@ where
 
 fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
     mut place: Pin<Box<Option<F>>>,
-    asked: Asked<'static>,
+    asked: Result<Asked<'static>, Retained>,
     bench: Bench,
     house: Arc<House>,
 ) -> LaterReply {
     Box::pin(async move {
         let value = poll_fn(|task| poll_in(&mut place, task)).await;
         let mut bytes = Vec::new();
+        let incoming;
+        let asked = match &asked {
+            Ok(asked) => *asked,
+            Err(request) => {
+                incoming = request.incoming();
+                Asked::by(&incoming)
+            }
+        };
         let Done { follow, close } =
             reply_into(value, asked, &bench.clock, &house.look, &mut bytes);
         pipeline::Finished { bytes, follow, close }

@@ -19,7 +19,8 @@ const READ: u64 = 64 * 1024;
 pub(crate) struct Blank<'a> {
     pub(crate) buffer: &'a mut Vec<u8>,
     pub(crate) exchange: Exchange,
-    pub(crate) head: Head<'a>,
+    /// `None`: nothing in it bears on how a file is sent.
+    pub(crate) head: Option<Head<'a>>,
     pub(crate) date: Date,
 }
 
@@ -38,9 +39,9 @@ impl Blank<'_> {
     /// Answers with a file as the request's conditions want it.
     #[inline]
     pub(crate) fn answer(&mut self, file: &Description, source: Source<'_>) -> Answer {
-        match judge(&self.head, &file.validators()) {
-            Verdict::Whole => self.whole(file, source),
-            verdict => self.partly(file, source, verdict),
+        match self.head.as_ref().map(|head| judge(head, &file.validators())) {
+            None | Some(Verdict::Whole) => self.whole(file, source),
+            Some(verdict) => self.partly(file, source, verdict),
         }
     }
 

@@ -58,7 +58,7 @@ impl Files {
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
         let (second, method) = (clock.unix(), request.exchange.method);
-        let (exchange, head) = (request.exchange, request.head);
+        let (exchange, head) = (request.exchange, Some(request.head));
         let mut blank = Blank { buffer: out.buffer, exchange, head, date: clock.date() };
         let answered = match method {
             Method::Get | Method::Head => {
@@ -93,7 +93,8 @@ impl Files {
         let (file, metadata, index) = match self.root.find(path, &self.rules)? {
             Found::File(file, metadata, index) => (file, metadata, index),
             Found::Directory => {
-                let location = location::of_directory(path, blank.head.query());
+                let location =
+                    location::of_directory(path, blank.head.and_then(|head| head.query()));
                 return Ok(redirect(blank, &location));
             }
             Found::Unindexed => {

@@ -19,9 +19,11 @@ mod ranges;
 mod resource;
 mod root;
 mod rules;
+mod sending;
 mod small;
 
 pub use files::Files;
 pub use media::media_type;
 pub use root::Root;
 pub use rules::{FieldRule, Rules};
+pub use sending::Sending;

@@ -29,7 +29,7 @@ pub(crate) struct Listing {
 impl Work for Listing {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
         let request = request.incoming();
-        let (exchange, head, date) = (request.exchange, request.head, clock.date());
+        let (exchange, head, date) = (request.exchange, Some(request.head), clock.date());
         let mut blank = Blank { buffer: out, exchange, head, date };
         let folder = name::beneath_root(&self.path, self.rules.hidden)
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))

@@ -60,7 +60,7 @@ impl Resource {
 
     fn choose(&self, blank: &mut Blank<'_>) -> Answer {
         let form = |wanted| self.coded.iter().find(|(coding, _)| *coding == wanted);
-        let fields = blank.head.fields();
+        let fields = blank.head.iter().flat_map(bine_http::Head::fields);
         let accepted = fields
             .filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"))
             .map(|(_, value)| value);

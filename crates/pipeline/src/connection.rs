@@ -224,7 +224,7 @@ pub(crate) struct Context {
     /// What the response stage could not do itself.
     pub(crate) errand: Option<Errand>,
     pub(crate) slowness: Rc<Slowness>,
-    /// Others can wait for a disk in place of this thread.
+    /// This thread has many connections, and must not wait for a disk.
     pub(crate) warms_files: bool,
     /// The server is stopping: each reply is the last of its connection.
     pub(crate) stopping: bool,

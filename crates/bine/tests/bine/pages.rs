@@ -42,6 +42,7 @@ fn the_program_with_pages_serves() -> Exit {
         .page(counted)
         .page(whole)
         .page(own_source)
+        .page(own_source_later)
         .run_with("Usage: pages", options.lines())
 }
 
@@ -252,7 +253,17 @@ async fn whole() -> impl Respond {
 
 #[page("/source")]
 fn own_source() -> Result<Response, Error> {
-    Response::file(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs"))
+    own_file()
+}
+
+#[page("/source/later")]
+async fn own_source_later() -> Result<Response, Error> {
+    bine::blocking(own_file).await
+}
+
+fn own_file() -> Result<Response, Error> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs");
+    Ok(Response::file(path)?.with_field("X-Own", "yes"))
 }
 
 /// Sends a body; the reply is still to be read.
@@ -353,6 +364,27 @@ fn a_file_too_long_for_memory_is_uploaded_with_the_fields_around_it() {
             assert_eq!(post(peer, "/upload/long", kind, &body).reply().text(), told);
         });
     }
+}
+
+#[test]
+fn a_file_of_a_page_is_confirmed_and_sent_in_parts() {
+    let source = include_str!("../../src/lib.rs");
+    on_each_scheduler(|peer| {
+        for path in ["/source", "/source/later"] {
+            let whole = peer.get(path);
+            assert_eq!((whole.status(), whole.text()), (200, source));
+            assert_eq!(whole.field("X-Own"), Some("yes"));
+            let tag = whole.field("ETag").expect("a tag").to_owned();
+            peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: {tag}\r\n\r\n"));
+            assert_eq!(peer.reply_to_head().status(), 304, "{path}");
+            peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nRange: bytes=4-9\r\n\r\n"));
+            let part = peer.reply();
+            assert_eq!((part.status(), part.text()), (206, &source[4..10]), "{path}");
+            peer.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            let head = peer.reply_to_head();
+            assert_eq!(head.field("Content-Length"), Some(&*source.len().to_string()), "{path}");
+        }
+    });
 }
 
 #[test]

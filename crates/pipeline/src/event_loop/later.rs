@@ -10,8 +10,9 @@ use crate::connection::{Errand, Phase};
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{FilePart, Finished, LaterReply, Retained};
 use crate::log;
+use crate::scheduler::Place;
 use crate::slab::Token;
-use crate::stages::{self, Next};
+use crate::stages::{self, Kind, Next};
 use crate::stream::guarded;
 use crate::workers::{Job, Task, Ticket};
 
@@ -116,10 +117,15 @@ impl EventLoop {
     /// A worker waits for the disk; the connection waits for the worker.
     fn warm_up(&mut self, token: Token, part: FilePart) {
         let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
-        let spawned = self.scheduler.spawn(Task { job: Job::WarmUp(part), ticket });
+        let waits = match self.scheduler.stage(Next::Response(Kind::Dynamic)) {
+            Place::Elsewhere => {
+                self.scheduler.spawn(Task { job: Job::WarmUp(part), ticket }).is_ok()
+            }
+            Place::Here => false,
+        };
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        if spawned.is_err() {
-            // All are busy and many wait: then this loop waits for the disk itself.
+        if !waits {
+            // There are no workers, or all are busy and many wait: this loop waits for the disk.
             connection.busy(&mut self.context).warms_up = false;
             connection.wants_turn = true;
         }

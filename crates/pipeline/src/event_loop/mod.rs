@@ -102,7 +102,7 @@ impl EventLoop {
             .max_blocking_threads(view.generation.settings.workers.max(1))
             .build_local(tokio::runtime::LocalOptions::default())?;
         let mut context = view.context();
-        context.warms_files = scheduler.stage(Next::Response(Kind::Dynamic)) == Place::Elsewhere;
+        context.warms_files = true;
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         epoll::add(&epoll, &*mailbox, EventData::new_u64(BELL), EventFlags::IN)?;

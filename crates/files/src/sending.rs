@@ -1,0 +1,74 @@
+//! Decides how a file that a program has opened is answered with, where it does not come from a root.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bine_http::{Date, Exchange, Head};
+use bine_pipeline::Answer;
+
+use crate::answer::{Blank, Source};
+use crate::description::{Description, Variant};
+use crate::rules::{Field, FieldRule};
+
+/// A file that a program sends, open for reading.
+#[derive(Clone, Debug)]
+pub struct Sending {
+    file: Arc<OwnedFd>,
+    metadata: Metadata,
+    name: String,
+    fields: Vec<Field>,
+}
+
+impl Sending {
+    /// `file`, whose name tells its media type.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be looked at, or is no regular file.
+    pub fn new(file: File, name: &str) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no file"));
+        }
+        let (file, name) = (Arc::new(file.into()), name.to_owned());
+        Ok(Self { file, metadata, name, fields: Vec::new() })
+    }
+
+    /// The same with one more field.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be sent, or that the server sets it itself; nothing is added then.
+    pub fn add_field(&mut self, name: &str, value: &str) -> Result<(), String> {
+        FieldRule::new("*", name, value)?;
+        self.fields.push((name.into(), value.into()));
+        Ok(())
+    }
+
+    /// Its length when it was opened, in bytes.
+    pub fn length(&self) -> u64 {
+        self.metadata.len()
+    }
+
+    /// The descriptor.
+    pub const fn file(&self) -> &Arc<OwnedFd> {
+        &self.file
+    }
+
+    /// Answers a GET or HEAD as the conditions and ranges in its head want it (RFC 9110 sections 13 and 14), by
+    /// appending a head to `buffer`. Without the request's head the file is sent whole. `second` is now, in seconds since 1970, and `date` tells the same.
+    pub fn answer(
+        self,
+        head: Option<Head<'_>>,
+        exchange: Exchange,
+        (second, date): (u64, Date),
+        buffer: &mut Vec<u8>,
+    ) -> Answer {
+        let fields = self.fields.into();
+        let description =
+            Description::of(&self.name, &self.metadata, second, Variant::Only, fields);
+        Blank { buffer, exchange, head, date }.answer(&description, Source::Disk(&self.file))
+    }
+}
