@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 
 mod evidence;
 mod fuzz;
+mod media;
 mod places;
 mod process;
 mod report;
@@ -20,6 +21,7 @@ The one door for chores.
     cargo xtask test [--bare]         everything that must hold before a change is handed in
     cargo xtask tidy                  the rules of the repository that no compiler knows
     cargo xtask fuzz [--seconds N]    every fuzz target in turn, 60 seconds each unless told
+    cargo xtask media                 makes the table of media types again; needs npm and the network
     cargo xtask bench [ARGUMENTS]     the measurements, in release; see bench/README.md
 
 `test` installs what it needs: Debian packages when it may, everything else under target/tools.
@@ -53,6 +55,7 @@ fn perform(words: &[&str]) -> Result<()> {
         }
         ["test"] => test::run(test::Extent::Everything),
         ["test", "--bare"] => test::run(test::Extent::Bare),
+        ["media"] => media::run(),
         ["tidy"] => tidy::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", "--seconds", seconds] => match seconds.parse() {

@@ -105,7 +105,12 @@ impl Blank<'_> {
         let heads = parts.iter().map(|part| {
             let range = range(*part, file.length());
             let kind = file.content_type();
-            (format!("\r\n--{boundary}\r\n{kind}Content-Range: {range}\r\n\r\n"), *part)
+            (
+                format!(
+                    "\r\n--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n"
+                ),
+                *part,
+            )
         });
         let end = format!("\r\n--{boundary}--\r\n");
         let mut reply = self.begin(Status::PARTIAL_CONTENT);

@@ -24,23 +24,19 @@ impl Coding {
         }
     }
 
-    /// The field that announces it.
-    pub(crate) const fn line(self) -> &'static str {
+    /// Its name in fields.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Brotli => "Content-Encoding: br\r\n",
-            Self::Zstandard => "Content-Encoding: zstd\r\n",
-            Self::Gzip => "Content-Encoding: gzip\r\n",
+            Self::Brotli => "br",
+            Self::Zstandard => "zstd",
+            Self::Gzip => "gzip",
         }
     }
 
     /// RFC 9110 section 8.4.1: names in any case, and an old one for gzip.
     fn is_named(self, name: &[u8]) -> bool {
-        let names: &[&[u8]] = match self {
-            Self::Brotli => &[b"br"],
-            Self::Zstandard => &[b"zstd"],
-            Self::Gzip => &[b"gzip", b"x-gzip"],
-        };
-        names.iter().any(|own| own.eq_ignore_ascii_case(name))
+        let is = |own: &str| own.as_bytes().eq_ignore_ascii_case(name);
+        is(self.name()) || (self == Self::Gzip && is("x-gzip"))
     }
 }
 
@@ -163,12 +159,7 @@ mod tests {
                 .collect();
             let weight_of = |coding: Coding| {
                 let named = |name: &str| members.iter().find(|(own, _)| own == name).map(|(_, w)| *w);
-                let name = match coding {
-                    Coding::Brotli => "br",
-                    Coding::Zstandard => "zstd",
-                    Coding::Gzip => "gzip",
-                };
-                named(name).or_else(|| named("*")).unwrap_or(0)
+                named(coding.name()).or_else(|| named("*")).unwrap_or(0)
             };
             let sent = chosen(&[&list.join(", ")], &Coding::ALL);
             match sent {

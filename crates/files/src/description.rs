@@ -1,9 +1,10 @@
 //! Decides what a head says about a file, apart from its length.
 
+use std::borrow::Cow;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use bine_http::{Date, Reply};
+use bine_http::{Date, Lines, Reply};
 
 use crate::coding::Coding;
 use crate::conditions::Validators;
@@ -14,17 +15,18 @@ use crate::rules::Field;
 /// the kernel's tick, some with whole seconds, and one clock is not the other.
 pub(crate) const UNSETTLED: i64 = 2;
 
-/// The fields that describe a file, rendered when it is opened.
+/// What describes a file, rendered when it is opened.
 #[derive(Debug)]
 pub(crate) struct Description {
-    /// The whole Content-Type line.
-    content_type: &'static str,
+    /// All fields.
+    whole: Lines,
+    /// Those by which a peer knows the file again, and what the site's rules say.
+    known: Lines,
+    content_type: Cow<'static, str>,
+    variant: Variant,
     tag: Box<str>,
     modified_at: u64,
-    modified: Date,
     length: u64,
-    variant: Variant,
-    fields: Box<[Field]>,
 }
 
 /// Which form of a file it is.
@@ -46,20 +48,31 @@ impl Description {
         metadata: &Metadata,
         second: u64,
         variant: Variant,
-        fields: Box<[Field]>,
+        fields: &[Field],
     ) -> Self {
         let modified = u64::try_from(metadata.mtime()).unwrap_or(0);
         // RFC 9110 section 8.8.2.1: never later than the Date beside it.
         let modified_at = modified.min(second);
-        Self {
-            content_type: media::line(name),
-            tag: tag(metadata, second),
-            modified_at,
-            modified: Date::at(modified_at),
-            length: metadata.len(),
-            variant,
-            fields,
+        let (tag, content_type) = (tag(metadata, second), media::media_type(name));
+        let mut known = Lines::new();
+        add(&mut known, "Last-Modified", Date::at(modified_at).as_str());
+        add(&mut known, "ETag", &tag);
+        // RFC 9110 section 12.5.5: with every form of it, or a cache would give one peer another's.
+        if variant != Variant::Only {
+            add(&mut known, "Vary", "Accept-Encoding");
         }
+        for (name, value) in fields {
+            add(&mut known, name, value);
+        }
+        let mut whole = Lines::new();
+        add(&mut whole, "Content-Type", &content_type);
+        add(&mut whole, "Accept-Ranges", "bytes");
+        if let Variant::Coded(coding) = variant {
+            add(&mut whole, "Content-Encoding", coding.name());
+        }
+        whole.extend(&known);
+        let length = metadata.len();
+        Self { whole, known, content_type, variant, tag, modified_at, length }
     }
 
     /// The same with another length: that of the bytes at hand.
@@ -76,42 +89,35 @@ impl Description {
         self.length
     }
 
-    /// The Content-Type line, CRLF included.
-    pub(crate) const fn content_type(&self) -> &'static str {
-        self.content_type
+    /// The media type, as a field says it.
+    pub(crate) fn content_type(&self) -> &str {
+        &self.content_type
     }
 
     /// Appends all fields.
+    #[inline]
     pub(crate) fn write(&self, reply: &mut Reply<'_>) {
-        reply.constant(self.content_type);
-        reply.constant("Accept-Ranges: bytes\r\n");
-        self.write_coding(reply);
-        self.write_validators(reply);
+        reply.lines(&self.whole);
     }
 
     /// Appends what the file is packed by, if it is.
     pub(crate) fn write_coding(&self, reply: &mut Reply<'_>) {
         if let Variant::Coded(coding) = self.variant {
-            reply.constant(coding.line());
+            reply.field("Content-Encoding", coding.name()).expect("a name of a coding is letters");
         }
     }
 
     /// Appends what a peer can know the file again by, and what the site's rules say (RFC 9110 section 15.4.5 wants
     /// Cache-Control and its like with 304 too).
     pub(crate) fn write_validators(&self, reply: &mut Reply<'_>) {
-        for (name, value) in [("Last-Modified", self.modified.as_str()), ("ETag", &self.tag)] {
-            reply.field(name, value).expect(
-                "names are tokens; a date is letters, digits, spaces, commas and colons, a tag digits and quotes",
-            );
-        }
-        // RFC 9110 section 12.5.5: with every form of it, or a cache would give one peer another's.
-        if self.variant != Variant::Only {
-            reply.constant("Vary: Accept-Encoding\r\n");
-        }
-        for (name, value) in &self.fields {
-            reply.field(name, value).expect("a rule of fields holds none that cannot be sent");
-        }
+        reply.lines(&self.known);
     }
+}
+
+fn add(lines: &mut Lines, name: &str, value: &str) {
+    lines.add(name, value).expect(
+        "names are tokens, rules are checked when they are made, and what is rendered here is visible ASCII",
+    );
 }
 
 /// Strong once the file has rested: the next change is then sure to make another one.

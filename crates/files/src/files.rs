@@ -111,7 +111,7 @@ impl Files {
         }
         let (rules, name) = (&self.rules, index.unwrap_or(path));
         let resource = Resource::read(file, metadata, siblings, second, |metadata, variant| {
-            Description::of(name, metadata, second, variant, rules.fields_of(path))
+            Description::of(name, metadata, second, variant, &rules.fields_of(path))
         })?;
         let answer = resource.answer(blank);
         match resource.in_memory() {

@@ -76,7 +76,7 @@ mod tests {
         let file = File::open("../../Cargo.lock")?;
         let metadata = file.metadata()?;
         Resource::read(file, metadata, Vec::new(), 0, |metadata, variant| {
-            Description::of("Cargo.lock", metadata, 0, variant, Box::default())
+            Description::of("Cargo.lock", metadata, 0, variant, &[])
         })
     }
 

@@ -66,9 +66,8 @@ impl Sending {
         (second, date): (u64, Date),
         buffer: &mut Vec<u8>,
     ) -> Answer {
-        let fields = self.fields.into();
         let description =
-            Description::of(&self.name, &self.metadata, second, Variant::Only, fields);
+            Description::of(&self.name, &self.metadata, second, Variant::Only, &self.fields);
         Blank { buffer, exchange, head, date }.answer(&description, Source::Disk(&self.file))
     }
 }

@@ -203,7 +203,7 @@ mod tests {
         let file = File::open("Cargo.toml")?;
         let mut metadata = file.metadata()?;
         let small = SmallFile::read(&file, &mut metadata, second, |metadata| {
-            Description::of("/Cargo.toml", metadata, second, Variant::Only, Box::default())
+            Description::of("/Cargo.toml", metadata, second, Variant::Only, &[])
         })?;
         Ok((small.expect("a manifest is small"), metadata))
     }

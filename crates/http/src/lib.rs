@@ -37,5 +37,5 @@ pub use limits::Limits;
 pub use machine::{Event, Machine, Phase, Step};
 pub use method::Method;
 pub use pieces::Pieces;
-pub use reply::{Body, Finished, Reply, continue_100};
+pub use reply::{Body, Finished, Lines, Reply, continue_100};
 pub use status::Status;

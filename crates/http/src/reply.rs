@@ -45,6 +45,62 @@ pub struct Reply<'o> {
     kept: Option<usize>,
 }
 
+/// Fields that many replies have in common, put together once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Lines(Vec<u8>);
+
+impl Lines {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a field under the rules of [`Reply::field`].
+    ///
+    /// # Errors
+    ///
+    /// Which rule it breaks; nothing is added then.
+    pub fn add(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
+        append_field(&mut self.0, name, value)
+    }
+
+    /// Adds all fields of `other`.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    /// The bytes they take in a reply.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse> {
+    if !line::is_token(name.as_bytes()) {
+        return Err(Misuse::Name);
+    }
+    let reserved = matches!(
+        Known::of(name.as_bytes()),
+        Some(Known::ContentLength | Known::TransferEncoding | Known::Connection)
+    );
+    if reserved || name.eq_ignore_ascii_case("date") {
+        return Err(Misuse::Reserved);
+    }
+    if value.bytes().any(|byte| line::is_control(byte) && byte != b'\t') {
+        return Err(Misuse::Value);
+    }
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
 /// The content of a response, being appended behind its head.
 ///
 /// Append it to the buffer that the [`Reply`] began in; it borrows nothing, so a page writer may have the buffer
@@ -116,24 +172,14 @@ impl<'o> Reply<'o> {
 
     /// Appends a field, if it can neither split the reply nor contradict what the reply itself writes.
     pub fn field(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
-        if !line::is_token(name.as_bytes()) {
-            return Err(Misuse::Name);
-        }
-        let reserved = matches!(
-            Known::of(name.as_bytes()),
-            Some(Known::ContentLength | Known::TransferEncoding | Known::Connection)
-        );
-        if reserved || name.eq_ignore_ascii_case("date") {
-            return Err(Misuse::Reserved);
-        }
-        if value.bytes().any(|byte| line::is_control(byte) && byte != b'\t') {
-            return Err(Misuse::Value);
-        }
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b": ");
-        self.out.extend_from_slice(value.as_bytes());
-        self.out.extend_from_slice(b"\r\n");
-        Ok(())
+        append_field(self.out, name, value)
+    }
+
+    /// Appends fields that were checked when they were put together.
+    #[inline]
+    pub fn lines(&mut self, lines: &Lines) -> &mut Self {
+        self.out.extend_from_slice(&lines.0);
+        self
     }
 
     /// Ends the head for content of this length that somebody else sends, such as a file.

@@ -173,24 +173,10 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
                 file.length -= moved as u64;
             }
             transfer
-        } else if let Some(stream) = &mut busy.stream {
-            busy.output.clear();
-            busy.sent = 0;
-            match stream.flow.take(&mut busy.output) {
-                Taken::More => {
-                    stream.taken += busy.output.len() as u64;
-                    begin_writing(connection, context);
-                    continue;
-                }
-                Taken::Nothing => return Flushed::Silent,
-                Taken::Cut => return Flushed::Broken,
-                Taken::Whole => {
-                    tell_of_leaving(connection, context);
-                    if let Some(busy) = &mut connection.busy {
-                        busy.stream = None;
-                    }
-                    return Flushed::Whole;
-                }
+        } else if busy.stream.is_some() {
+            match take_written(connection, context) {
+                None => continue,
+                Some(flushed) => return flushed,
             }
         } else {
             tell_of_leaving(connection, context);
@@ -217,6 +203,30 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
                 }
             }
             Transfer::Ended | Transfer::Broken => return Flushed::Broken,
+        }
+    }
+}
+
+/// Everything is sent that a handler had written: takes what it has written since. `None`: there is some.
+fn take_written<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Flushed> {
+    let busy = connection.busy.as_mut()?;
+    let stream = busy.stream.as_mut()?;
+    busy.output.clear();
+    busy.sent = 0;
+    match stream.flow.take(&mut busy.output) {
+        Taken::More => {
+            stream.taken += busy.output.len() as u64;
+            begin_writing(connection, context);
+            None
+        }
+        Taken::Nothing => Some(Flushed::Silent),
+        Taken::Cut => Some(Flushed::Broken),
+        Taken::Whole => {
+            tell_of_leaving(connection, context);
+            if let Some(busy) = &mut connection.busy {
+                busy.stream = None;
+            }
+            Some(Flushed::Whole)
         }
     }
 }
