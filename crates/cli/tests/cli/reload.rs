@@ -168,3 +168,83 @@ fn a_configuration_is_checked_and_shown() {
     site.configure("hybrid", "root = 1.5\n");
     assert_eq!(site.tell("check-config").code, Some(2));
 }
+
+/// A configuration of much that a reload may change, for mutations.
+const FULL: &str = r#"
+index = ["index.html", "start.html"]  # two
+field = ["*.css Cache-Control: max-age=3600"]
+hidden = false
+listing = "on"
+idle-timeout = "50s"
+most-head = "16k"
+access-log-format = "%h %s"
+connections = 1000
+
+[[site]]
+hosts = ["example.org", "*.example.org"]
+root = "two"
+
+[[site]]
+hosts = ["b.org"]
+pages = false
+root = 'one'
+"#;
+
+#[test]
+fn two_hundred_mutated_files_are_taken_or_told_of_and_the_server_goes_on() {
+    let site = Site::new();
+    site.0.write("bine.toml", FULL.as_bytes());
+    // What a flag says no file can change: the address stays, and so does the way to ask for a reload.
+    let mut command = site.bine("serve");
+    command.args(["--listen", "127.0.0.1:0", "--control"]).arg(site.0.join("control"));
+    command.arg("--root").arg(site.0.join("one"));
+    let program = Program::start(&mut command);
+    let mut state = 1_u64;
+    let mut draw = |bound: usize| {
+        // Xorshift (Marsaglia 2003): the same files each time.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % bound as u64) as usize
+    };
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..200 {
+        let mut text = FULL.as_bytes().to_vec();
+        for _ in 0..=draw(2) {
+            let start = draw(text.len());
+            let end = text.len().min(start + draw(2));
+            let instead = [
+                "", "\"", "[", "=", "\n", "'", "#", "x", "9", "\u{e4}", "\0", ".", " ", "a", "1",
+                "0",
+            ];
+            text.splice(start..end, instead[draw(instead.len())].bytes());
+        }
+        site.0.write("bine.toml", &text);
+        let told = Program::run(Command::new(env!("CARGO_BIN_EXE_bine")).args([
+            "reload",
+            "--control",
+            site.0.join("control").to_str().unwrap(),
+        ]));
+        let shown = String::from_utf8_lossy(&text);
+        match told.code {
+            Some(0) => taken += 1,
+            Some(1) => {
+                refused += 1;
+                let line = told.errors.split("bine.toml:").nth(1);
+                let line = line.and_then(|rest| rest.split(':').next()?.parse().ok());
+                let is_there =
+                    line.is_some_and(|line: usize| (1..=shown.lines().count() + 1).contains(&line));
+                // A folder that is not there is told by its own name.
+                let is_named = told.errors.contains("cannot serve files from ");
+                assert!(is_there || is_named, "{}\n{shown}", told.errors);
+            }
+            _ => panic!("{told:?}\n{shown}"),
+        }
+        assert_eq!(program.connect().get("/index.html").text(), "one", "{shown}");
+    }
+    assert!(
+        taken > 20 && refused > 20,
+        "{taken} taken, {refused} refused: the mutations are too weak or too strong"
+    );
+    assert_eq!(program.stop().code, Some(0));
+}

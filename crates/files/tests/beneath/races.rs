@@ -3,14 +3,15 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::asking::Asker;
 use crate::place::Place;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Swaps a link between two targets 2000 times while it is asked for through `target`.
+/// Swaps a link between two targets 2000 times, or for as many seconds as `BINE_SWAP_SECONDS` says, while it is
+/// asked for through `target`.
 ///
 /// A server that looks first and opens then loses this race within a few swaps.
 fn swap(place: &Place, link: &str, targets: [&str; 2], asked: &str) {
@@ -18,7 +19,9 @@ fn swap(place: &Place, link: &str, targets: [&str; 2], asked: &str) {
     place.link(targets[0], link);
     thread::scope(|scope| {
         let swapper = scope.spawn(|| {
-            for turn in 1..=2000 {
+            let begun = Instant::now();
+            // An even number, so that the last one leads inside.
+            for turn in (1..).take_while(|turn| turn % 2 == 0 || goes_on(*turn, begun)) {
                 let fresh = place.at("../fresh-link");
                 symlink(targets[turn % 2], &fresh).expect("the place is writable");
                 fs::rename(fresh, place.at(link)).expect("the place is writable");
@@ -36,6 +39,11 @@ fn swap(place: &Place, link: &str, targets: [&str; 2], asked: &str) {
     });
     let told = asker.hear(&format!("GET {asked}")).expect("the last swap led inside");
     assert_eq!(told.content.first(), Some(&b'i'));
+}
+
+fn goes_on(turn: usize, begun: Instant) -> bool {
+    let seconds = std::env::var("BINE_SWAP_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    seconds.map_or(turn <= 2000, |seconds| begun.elapsed() < Duration::from_secs(seconds))
 }
 
 #[test]
