@@ -38,6 +38,21 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// Its status; 0 where there is none.
+    pub(super) fn status(&self) -> u16 {
+        let digits = self.bytes.get(9..12).and_then(|digits| str::from_utf8(digits).ok());
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
+
+    /// The value of a field.
+    pub(super) fn field(&self, name: &str) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        value.map(str::to_owned)
+    }
+}
+
 impl Display for Answer {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         write!(formatter, "answer {:?}", String::from_utf8_lossy(&self.bytes))

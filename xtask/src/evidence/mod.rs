@@ -19,7 +19,7 @@ mod program;
 pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     let site = site()?;
     let mut serve = Command::new(places::release("bine"));
-    serve.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0"]);
+    serve.arg("serve").arg(&site).args(["--listen", "127.0.0.1:0", "--listing", "on"]);
     let files = Program::start(serve)?;
     let mut hello = Command::new(places::release("examples/hello"));
     hello.args(["--listen", "127.0.0.1:0"]);
@@ -33,6 +33,9 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     lint(tally, "an index", &files, "/");
     lint(tally, "a missing file", &files, "/missing");
     lint(tally, "a missing page", &hello, "/missing");
+    lint_files(tally, &files);
+    lint_as(tally, "a wrong argument", &demo, "POST", "/board/garden", "", 400);
+    lint_as(tally, "a wrong method", &demo, "DELETE", "/board", "", 405);
     lint_head(tally, "the head of a page", &hello, "/hello?name=TLUG");
     lint_head(tally, "the head of a file", &files, "/notes.txt");
 
@@ -61,6 +64,11 @@ fn site() -> Result<PathBuf> {
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<!doctype html><title>Site</title><p>Welcome.\n")?;
     fs::write(site.join("notes.txt"), "A file of one line.\n")?;
+    fs::write(site.join("long.txt"), "A long file.\n".repeat(10_000))?;
+    fs::write(site.join("style.css"), "p { color: green }\n")?;
+    process::run(Command::new("gzip").args(["--keep", "--force"]).arg(site.join("style.css")))?;
+    fs::create_dir_all(site.join("pictures"))?;
+    fs::write(site.join("pictures/one.txt"), "none yet\n")?;
     fs::write(place.join("outside.txt"), "outside\n")?;
     Ok(site)
 }
@@ -73,6 +81,45 @@ fn evidence() -> PathBuf {
 /// The linter must find nothing bad in the whole answer.
 fn lint(tally: &mut Tally, what: &str, program: &Program, target: &str) {
     let linted = program.get(target).and_then(|answer| judge(&answer.bytes));
+    tally.check(&format!("httplint finds nothing bad in {what}"), linted);
+}
+
+/// All that a file can be answered with.
+fn lint_files(tally: &mut Tally, files: &Program) {
+    let tag = files.get("/notes.txt").ok().and_then(|answer| answer.field("ETag"));
+    let same = format!("If-None-Match: {}\r\n", tag.unwrap_or_default());
+    for (what, target, fields, status) in [
+        ("a part of a file", "/notes.txt", "Range: bytes=2-5\r\n", 206),
+        ("parts of a short file", "/notes.txt", "Range: bytes=0-1,4-5\r\n", 206),
+        ("parts of a long file", "/long.txt", "Range: bytes=0-1,4-5\r\n", 206),
+        ("a part behind a file's end", "/notes.txt", "Range: bytes=99-\r\n", 416),
+        ("a file that is the same", "/notes.txt", &same, 304),
+        ("a file that is another", "/notes.txt", "If-Match: \"x\"\r\n", 412),
+        ("a packed file", "/style.css", "Accept-Encoding: gzip\r\n", 200),
+        ("a file that lies packed too", "/style.css", "", 200),
+        ("a listing", "/pictures/", "", 200),
+        ("a folder without its slash", "/pictures", "", 301),
+    ] {
+        lint_as(tally, what, files, "GET", target, fields, status);
+    }
+    lint_as(tally, "what a file can be asked", files, "OPTIONS", "/notes.txt", "", 204);
+    lint_as(tally, "what a file cannot be asked", files, "DELETE", "/notes.txt", "", 405);
+}
+
+/// The linter must find nothing bad in the answer, which must have this status.
+fn lint_as(
+    tally: &mut Tally,
+    what: &str,
+    program: &Program,
+    method: &str,
+    target: &str,
+    fields: &str,
+    status: u16,
+) {
+    let linted = program.ask_with(method, target, fields).and_then(|answer| {
+        ensure!(answer.status() == status, "not {status}: {answer}");
+        judge(&answer.bytes)
+    });
     tally.check(&format!("httplint finds nothing bad in {what}"), linted);
 }
 

@@ -66,8 +66,14 @@ impl Program {
 
     /// The whole answer to one request on a connection of its own.
     pub(super) fn ask(&self, method: &str, target: &str) -> Result<Answer> {
-        let request =
-            format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        self.ask_with(method, target, "")
+    }
+
+    /// The same with more fields, each a line with its end.
+    pub(super) fn ask_with(&self, method: &str, target: &str, fields: &str) -> Result<Answer> {
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{fields}Connection: close\r\n\r\n"
+        );
         Ok(Answer { bytes: exchange(self.address, request.as_bytes())? })
     }
 
