@@ -50,6 +50,10 @@ impl Responder for LocalSplit {
         self.own.respond(request, out)
     }
 
+    fn failed(&mut self, request: &Incoming<'_>, out: &mut Vec<u8>) {
+        self.own.failed(request, out);
+    }
+
     fn last(&self) -> &'static str {
         self.own.last()
     }

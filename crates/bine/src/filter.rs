@@ -107,6 +107,12 @@ impl Work for Rewritten {
         self.work.run(&self.request, clock, out)
     }
 
+    fn failed(&self, _request: &Incoming<'_>, clock: &Clock, out: &mut Vec<u8>) {
+        let mut request = self.request.incoming();
+        request.exchange.keep_alive = false;
+        self.work.failed(&request, clock, out);
+    }
+
     fn name(&self) -> &'static str {
         self.work.name()
     }

@@ -99,7 +99,7 @@ pub use bine_macros as __macros;
 pub mod __private {
     pub use bine_html as html;
 
-    pub use crate::arguments::{Argument, Arguments};
+    pub use crate::arguments::{Argument, Arguments, check_form};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
 }

@@ -125,9 +125,12 @@ impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for ByFunction<F> {
 }
 
 impl Look {
+    /// What the user may know of what only the log tells.
+    pub(crate) const APOLOGY: &str = "Something went wrong here. It has been noted.";
+
     /// What the user may know of an error.
     pub(crate) fn message(error: &Error) -> &str {
-        error.message().unwrap_or("Something went wrong here. It has been noted.")
+        error.message().unwrap_or(Self::APOLOGY)
     }
 
     /// The causes of an error, if they may be shown.

@@ -2,6 +2,7 @@
 //! panics come in a flood, by which way it came there.
 
 use std::backtrace::Backtrace;
+use std::cell::Cell;
 use std::panic::PanicHookInfo;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +21,9 @@ pub(crate) fn log_them() {
 fn tell(panic: &PanicHookInfo<'_>) {
     static RATION: Mutex<Ration> = Mutex::new(Ration::new());
     let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
-    let said = quoted(panic.payload_as_str().unwrap_or("(a value that is no text)"));
+    let words = panic.payload_as_str().unwrap_or("(a value that is no text)");
+    let said = quoted(words);
+    LAST.set(Some(format!("a panic{place}: {words}")));
     let taken = RATION.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
     match taken {
         Ok(()) => {
@@ -31,6 +34,16 @@ fn tell(panic: &PanicHookInfo<'_>) {
             log::error(format_args!("a panic{place}{said}\n  backtraces left out: {left_out}"));
         }
     }
+}
+
+thread_local! {
+    /// What the thread's last panic said.
+    static LAST: Cell<Option<String>> = const { Cell::new(None) };
+}
+
+/// What the panic that this thread has just caught said, for a page in development.
+pub(crate) fn last_words() -> Option<String> {
+    LAST.take()
 }
 
 /// What a panic says may be a peer's words. Each line of it stands behind a mark, without control

@@ -11,7 +11,7 @@ use crate::arguments::Needs;
 use crate::filter::{Filter, Flow, Rewritten, Seen, rewritten};
 use crate::methods::Methods;
 use crate::pattern::Pattern;
-use crate::respond::{Asked, Response};
+use crate::respond::{Asked, Response, apologize};
 use crate::route::{House, LocalCaller, Place, Route};
 use crate::router::Router;
 use crate::sites::{LocalSites, Sites};
@@ -165,6 +165,10 @@ impl Responder for LocalProgram {
         } else {
             self.filter(request, 0, out)
         }
+    }
+
+    fn failed(&mut self, request: &Incoming<'_>, out: &mut Vec<u8>) {
+        apologize(Asked::by(request), &self.bench.clock, &self.house.look, out);
     }
 
     fn last(&self) -> &'static str {

@@ -16,6 +16,7 @@ use crate::arguments::Rejection;
 use crate::error::Error;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
+use crate::panics;
 
 /// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
 #[diagnostic::on_unimplemented(
@@ -64,6 +65,16 @@ impl<R: Respond, E: Into<Error>> Outcome<Fallible> for Result<R, E> {
     }
 }
 
+/// Writes what a peer is told of a handler that panicked; its words are for the log, and for the page in development.
+pub(crate) fn apologize(asked: Asked<'_>, clock: &Clock, look: &Look, out: &mut Vec<u8>) {
+    let mut keep = |_: &mut Vec<u8>| {};
+    let mut out = Outgoing { buffer: out, drain: &mut keep };
+    let said = panics::last_words();
+    let causes = if look.is_in_development { said.as_slice() } else { &[] };
+    let top = Top::of(Status::INTERNAL_SERVER_ERROR);
+    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, Look::APOLOGY, causes);
+}
+
 /// A reply to be written.
 pub struct Replying<'r, 'o> {
     out: &'r mut Outgoing<'o>,
@@ -109,6 +120,12 @@ impl<'r> Asked<'r> {
             return None;
         }
         Some(Asked { exchange: self.exchange, taste: Taste::Html(self.reads_html()) })
+    }
+
+    /// The same for the last reply of its connection.
+    pub(crate) const fn closing(mut self) -> Self {
+        self.exchange.keep_alive = false;
+        self
     }
 
     /// The request's head, unless nothing in it would change how a file is sent.

@@ -2,19 +2,21 @@
 
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bine_pipeline::{
     self as pipeline, Answer, Bench, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work,
+    log,
 };
 
 use crate::arguments::{Arguments, Needs, Rejection, States};
 use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
-use crate::respond::{Asked, Outcome, Replying, Response};
+use crate::respond::{Asked, Outcome, Replying, Response, apologize};
 
 /// What `#[page]` makes of a function: one that makes its route.
 #[diagnostic::on_unimplemented(
@@ -82,7 +84,7 @@ impl Route {
         F: Future<Output: Outcome<K>> + 'static,
         K: 'static,
     {
-        let caller = Arc::new(Async { call: Arc::new(call), kind: PhantomData });
+        let caller = Arc::new(Async { name, call: Arc::new(call), kind: PhantomData });
         Self { methods, path, name, needs: Needs::default(), caller }
     }
 
@@ -113,11 +115,13 @@ impl Route {
 }
 
 struct Async<C, K> {
+    name: &'static str,
     call: Arc<C>,
     kind: PhantomData<fn() -> K>,
 }
 
 struct LocalAsync<C, F, K> {
+    name: &'static str,
     call: Arc<C>,
     /// Where a future lives while it is polled: a future must not move once it has been, and this
     /// box is used again by the next.
@@ -135,6 +139,7 @@ where
 {
     fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
         Box::new(LocalAsync {
+            name: self.name,
             call: Arc::clone(&self.call),
             place_of_future: None,
             bench: bench.clone(),
@@ -176,7 +181,8 @@ where
             Poll::Pending => {
                 let house = Arc::clone(&self.place.house);
                 let asked = asked.kept().ok_or_else(|| Retained::of(incoming));
-                Answer::Later(finish_later(place, asked, self.bench.clone(), house))
+                let name = self.name;
+                Answer::Later(finish_later(place, asked, self.bench.clone(), house, name))
             }
         }
     }
@@ -187,9 +193,14 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
     asked: Result<Asked<'static>, Retained>,
     bench: Bench,
     house: Arc<House>,
+    name: &'static str,
 ) -> LaterReply {
     Box::pin(async move {
-        let value = poll_fn(|task| poll_in(&mut place, task)).await;
+        let polled = poll_fn(|task| {
+            let polled = catch_unwind(AssertUnwindSafe(|| poll_in(&mut place, task)));
+            polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+        });
+        let value = polled.await;
         let mut bytes = Vec::new();
         let incoming;
         let asked = match &asked {
@@ -198,6 +209,11 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
                 incoming = request.incoming();
                 Asked::by(&incoming)
             }
+        };
+        let Some(value) = value else {
+            log::error(format_args!("{name} panicked; its peer got a 500"));
+            apologize(asked.closing(), &bench.clock, &house.look, &mut bytes);
+            return pipeline::Finished { bytes, follow: None, close: true };
         };
         let Done { follow, close } =
             reply_into(value, asked, &bench.clock, &house.look, &mut bytes);
@@ -271,6 +287,10 @@ where
                 reply_into(Response::of_rejection(&rejection), asked, clock, look, out)
             }
         }
+    }
+
+    fn failed(&self, request: &Incoming<'_>, clock: &Clock, out: &mut Vec<u8>) {
+        apologize(Asked::by(request), clock, &self.place.house.look, out);
     }
 
     fn name(&self) -> &'static str {

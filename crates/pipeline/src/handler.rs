@@ -38,6 +38,10 @@ pub trait Responder {
     /// panics, what it appended is dropped and the peer gets a 500.
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer;
 
+    /// Appends the whole reply to a request whose handler panicked in `respond`; the connection closes behind it,
+    /// as `request` says. Where it appends nothing the peer gets a line of text.
+    fn failed(&mut self, _request: &Incoming<'_>, _out: &mut Vec<u8>) {}
+
     /// The handler that `respond` ran last, for the log.
     fn last(&self) -> &'static str;
 }
@@ -159,6 +163,10 @@ impl fmt::Debug for FilePart {
 pub trait Work: Send + Sync {
     /// Answers `request` into `out`, on whatever thread the scheduler chose.
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done;
+
+    /// Appends the whole reply to a request in whose `run` it panicked; the connection closes behind it, as `request`
+    /// says. Where it appends nothing the peer gets a line of text.
+    fn failed(&self, _request: &Incoming<'_>, _clock: &Clock, _out: &mut Vec<u8>) {}
 
     /// Its name, for the log.
     fn name(&self) -> &'static str;

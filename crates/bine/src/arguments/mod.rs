@@ -19,6 +19,7 @@ use crate::request::MOST_BODY;
 pub use form::Form;
 pub use from_text::FromText;
 pub use json::Json;
+pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
 pub use upload::Upload;

@@ -173,6 +173,39 @@ impl<S: Source> Iterator for Parts<S> {
     }
 }
 
+/// What must hold of any body under any boundary, for whoever searches for one of which it does not: however little of
+/// it is seen at a time the same parts are found, in their order, one behind the other.
+#[doc(hidden)]
+pub fn check_form(boundary: &str, body: &[u8]) {
+    let read = |source: Narrow<'_>| -> Vec<Result<Part, String>> {
+        match Parts::new(boundary, source) {
+            Ok(parts) => parts.map(|part| part.map_err(str::to_owned)).collect(),
+            Err(reason) => vec![Err(reason)],
+        }
+    };
+    let whole = read(Narrow { bytes: body, more: usize::MAX });
+    assert_eq!(read(Narrow { bytes: body, more: 0 }), whole);
+    let mut end = 0;
+    for part in whole.iter().flatten() {
+        assert!(end <= part.content.start && part.content.start <= part.content.end);
+        end = part.content.end;
+    }
+    assert!(end <= body.len() as u64);
+}
+
+/// A body of which what was asked for is shown, and so many bytes more.
+struct Narrow<'b> {
+    bytes: &'b [u8],
+    more: usize,
+}
+
+impl Source for Narrow<'_> {
+    fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
+        let rest = self.bytes.get(from as usize..).unwrap_or_default();
+        Ok(&rest[..rest.len().min(wanted.saturating_add(self.more))])
+    }
+}
+
 /// The parts of `body`, in which the argument called `name` will be looked for.
 pub(super) fn parts<S: Source>(
     boundary: &str,
@@ -296,8 +329,8 @@ mod tests {
     fn read(body: &str) -> String {
         let whole = read_from(body, body.as_bytes());
         // However little of it is seen at a time, it is the same.
-        for window in [0, 1, 7] {
-            assert_eq!(read_from(body, Narrow { bytes: body.as_bytes(), window }), whole);
+        for more in [0, 1, 7] {
+            assert_eq!(read_from(body, Narrow { bytes: body.as_bytes(), more }), whole);
         }
         whole
     }
@@ -320,19 +353,6 @@ mod tests {
             Err(reason) => reason.to_owned(),
         });
         told.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Shows what was asked for and `window` bytes more.
-    struct Narrow<'b> {
-        bytes: &'b [u8],
-        window: usize,
-    }
-
-    impl Source for Narrow<'_> {
-        fn look(&mut self, from: u64, wanted: usize) -> io::Result<&[u8]> {
-            let rest = self.bytes.get(from as usize..).unwrap_or_default();
-            Ok(&rest[..rest.len().min(wanted + self.window)])
-        }
     }
 
     const FIELD: &str = "Content-Disposition: form-data; name=\"a\"\r\n\r\n";

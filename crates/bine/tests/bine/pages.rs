@@ -39,6 +39,9 @@ fn the_program_with_pages_serves() -> Exit {
         .page(double)
         .page(failing)
         .page(failing_plain)
+        .page(panicking)
+        .page(panicking_plain)
+        .page(panicking_later)
         .page(counted)
         .page(whole)
         .page(own_source)
@@ -131,6 +134,10 @@ impl Responder for LocalMarking {
         let date = self.bench.clock.date();
         bine::step::Reply::begin(out.buffer, request.exchange, Status::OK, &date).whole(b"stepped");
         Answer::Written { close: false }
+    }
+
+    fn failed(&mut self, request: &Incoming<'_>, out: &mut Vec<u8>) {
+        self.own.failed(request, out);
     }
 
     fn last(&self) -> &'static str {
@@ -238,6 +245,22 @@ async fn failing(number: Query<Text>) -> Result<impl Page, Error> {
 fn failing_plain(number: Query<Text>) -> Result<impl Page, std::num::ParseIntError> {
     let number: u8 = number.parse()?;
     Ok(html!({ number }))
+}
+
+#[page("/panic")]
+async fn panicking() -> Response {
+    panic!("on purpose")
+}
+
+#[page("/panic/plain")]
+fn panicking_plain() -> Response {
+    panic!("on purpose")
+}
+
+#[page("/panic/later")]
+async fn panicking_later() -> Response {
+    bine::blocking(|| ()).await;
+    panic!("on purpose")
 }
 
 #[page("/counted")]
@@ -416,6 +439,30 @@ fn a_stream_that_fails_is_cut_and_the_log_says_why() {
         assert!(peer.rest().ends_with(b"1\r\na\r\n"), "{scheduler}");
         let errors = program.stop().errors;
         assert!(errors.contains("no more of them"), "{errors}");
+    }
+}
+
+#[test]
+fn a_panic_has_the_programs_own_page_and_its_words_in_development() {
+    for scheduler in SCHEDULERS {
+        // As `the_program_with_pages_serves` has it: users of seven workers are shown less.
+        for (workers, is_told) in [("7", true), ("6", false)] {
+            let program = start(&["--scheduler", scheduler, "--workers", workers]);
+            for path in ["/panic", "/panic/plain", "/panic/later"] {
+                let mut peer = program.connect();
+                let accept = "Accept: text/html\r\n";
+                peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{accept}\r\n"));
+                let reply = peer.reply();
+                assert_eq!(
+                    (reply.status(), reply.field("Connection")),
+                    (500, Some("close")),
+                    "{path}"
+                );
+                assert!(reply.text().contains("<h1>500</h1>"), "{}", reply.text());
+                assert_eq!(reply.text().contains("on purpose"), is_told, "{}", reply.text());
+                peer.expect_closed();
+            }
+        }
     }
 }
 

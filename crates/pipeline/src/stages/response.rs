@@ -138,9 +138,21 @@ pub(crate) fn run_work(
     ran.unwrap_or_else(|_| {
         log::error(format_args!("{} panicked; its peer got a 500", work.name()));
         out.truncate(mark);
-        error_reply(out, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+        let mut incoming = request.incoming();
+        incoming.exchange.keep_alive = false;
+        apologize(out, clock, |out| work.failed(&incoming, clock, out));
         Done { follow: None, close: true }
     })
+}
+
+/// Lets the program tell that it failed in its own words, unless it fails at that too.
+fn apologize(out: &mut Vec<u8>, clock: &Clock, tell: impl FnOnce(&mut Vec<u8>)) {
+    let mark = out.len();
+    let told = catch_unwind(AssertUnwindSafe(|| tell(out)));
+    if told.is_err() || out.len() == mark {
+        out.truncate(mark);
+        error_reply(out, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+    }
 }
 
 /// A reply that was made elsewhere is back.
@@ -378,7 +390,8 @@ fn ask<L: Link>(
             if sink.sent > 0 {
                 Outcome::Broken
             } else {
-                error_reply(output, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+                incoming.exchange.keep_alive = false;
+                apologize(output, clock, |out| responder.failed(&incoming, out));
                 Outcome::Panicked
             }
         }
