@@ -64,7 +64,6 @@ fn site() -> Result<PathBuf> {
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<!doctype html><title>Site</title><p>Welcome.\n")?;
     fs::write(site.join("notes.txt"), "A file of one line.\n")?;
-    fs::write(site.join("long.txt"), "A long file.\n".repeat(10_000))?;
     fs::write(site.join("style.css"), "p { color: green }\n")?;
     process::run(Command::new("gzip").args(["--keep", "--force"]).arg(site.join("style.css")))?;
     fs::create_dir_all(site.join("pictures"))?;
@@ -84,14 +83,13 @@ fn lint(tally: &mut Tally, what: &str, program: &Program, target: &str) {
     tally.check(&format!("httplint finds nothing bad in {what}"), linted);
 }
 
-/// All that a file can be answered with.
+/// All that a file can be answered with, but several parts of it: the linter wants a Content-Range with them, which RFC
+/// 9110 section 15.3.7.2 forbids.
 fn lint_files(tally: &mut Tally, files: &Program) {
     let tag = files.get("/notes.txt").ok().and_then(|answer| answer.field("ETag"));
     let same = format!("If-None-Match: {}\r\n", tag.unwrap_or_default());
     for (what, target, fields, status) in [
         ("a part of a file", "/notes.txt", "Range: bytes=2-5\r\n", 206),
-        ("parts of a short file", "/notes.txt", "Range: bytes=0-1,4-5\r\n", 206),
-        ("parts of a long file", "/long.txt", "Range: bytes=0-1,4-5\r\n", 206),
         ("a part behind a file's end", "/notes.txt", "Range: bytes=99-\r\n", 416),
         ("a file that is the same", "/notes.txt", &same, 304),
         ("a file that is another", "/notes.txt", "If-Match: \"x\"\r\n", 412),
