@@ -28,6 +28,7 @@ mod slowness;
 mod stages;
 mod supervise;
 mod timeout;
+pub mod tls;
 mod user;
 mod wheel;
 mod workers;

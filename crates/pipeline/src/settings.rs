@@ -1,11 +1,13 @@
 //! Decides what a server allows when nobody said otherwise: every wait and every buffer has a
 //! bound here, and every bound can be set.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bine_http::Limits;
 
 use crate::address::Address;
+use crate::tls::Tls;
 
 /// Everything the pipeline can be told. The defaults are safe to ship.
 #[derive(Clone, Debug)]
@@ -35,6 +37,11 @@ pub struct Settings {
     /// A request's body that no handler asked for is read and dropped up to this size, so that
     /// the connection can be kept; a longer one closes it.
     pub unread_body: u64,
+    /// What is spoken at addresses where TLS is wished for.
+    pub tls: Option<Arc<Tls>>,
+    /// TLS handshakes that one loop has under way at one time. More are refused: each has memory, and
+    /// computes for about as long as a hundred requests.
+    pub handshakes: usize,
 }
 
 impl Default for Settings {
@@ -53,6 +60,8 @@ impl Default for Settings {
             chunk_at: 64 * 1024,
             unsent: 64 << 20,
             unread_body: 64 * 1024,
+            tls: None,
+            handshakes: 512,
         }
     }
 }
@@ -68,12 +77,14 @@ pub struct Listen {
     pub nodelay: bool,
     /// Bytes of the kernel's send buffer; `None` leaves its own choice.
     pub send_buffer: Option<usize>,
+    /// TLS is spoken here, and nothing else.
+    pub tls: bool,
 }
 
 impl Listen {
     /// `address` with the default options.
     pub const fn on(address: Address) -> Self {
-        Self { address, backlog: 128, nodelay: true, send_buffer: None }
+        Self { address, backlog: 128, nodelay: true, send_buffer: None, tls: false }
     }
 }
 
@@ -86,6 +97,8 @@ impl Listen {
 pub struct Timeouts {
     /// From accept to the first byte.
     pub first_byte: Duration,
+    /// From accept to the end of the TLS handshake; the time to the first byte begins then.
+    pub handshake: Duration,
     /// From a head's first byte to its last.
     pub head: Duration,
     /// A body may pause this long, and must on the whole keep up [`rate`](Self::rate).
@@ -111,6 +124,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             first_byte: Duration::from_secs(10),
+            handshake: Duration::from_secs(5),
             head: Duration::from_secs(10),
             body: Duration::from_secs(10),
             handler: Duration::from_secs(30),

@@ -16,7 +16,9 @@ mod peer;
 mod program;
 mod regressions;
 mod reload;
+mod secrecy;
 mod timeouts;
+mod tls;
 
 use std::time::Duration;
 
