@@ -74,11 +74,12 @@ pub struct Peer {
     octets: [u8; 16],
     port: u16,
     is_unix: bool,
+    is_secure: bool,
 }
 
 impl Peer {
     /// A peer on this machine that came through a Unix socket.
-    pub const UNIX: Self = Self { octets: [0; 16], port: 0, is_unix: true };
+    pub const UNIX: Self = Self { octets: [0; 16], port: 0, is_unix: true, is_secure: false };
 
     /// A peer that came from `address`.
     pub fn tcp(address: SocketAddr) -> Self {
@@ -86,7 +87,7 @@ impl Peer {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
             IpAddr::V6(ip) => ip.octets(),
         };
-        Self { octets, port: address.port(), is_unix: false }
+        Self { octets, port: address.port(), is_unix: false, is_secure: false }
     }
 
     pub(crate) fn from_kernel(address: Option<SocketAddrAny>) -> Self {
@@ -94,6 +95,17 @@ impl Peer {
             Some(address) => Self::tcp(address),
             None => Self::UNIX,
         }
+    }
+
+    /// The same, through an address where TLS is spoken.
+    #[must_use]
+    pub const fn secured(self) -> Self {
+        Self { is_secure: true, ..self }
+    }
+
+    /// Whether it came through an address where TLS is spoken.
+    pub const fn is_secure(&self) -> bool {
+        self.is_secure
     }
 
     /// Its IP address, `None` for a Unix socket. IPv4 through an IPv6 socket shows as IPv4.

@@ -15,10 +15,12 @@ use crate::address::Peer;
 use crate::clock::{Clock, Tick};
 use crate::generation::{Era, Eras};
 use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
+use crate::link::Link;
 use crate::settings::Settings;
 use crate::slowness::Slowness;
 use crate::stages::RetainedPool;
 use crate::stream::Streaming;
+use crate::tls::{Desk, Session};
 
 /// One connection, driven by the four [stages](crate::stages).
 pub(crate) struct Connection<L> {
@@ -47,6 +49,8 @@ pub(crate) struct Connection<L> {
 /// What a connection is waiting for, which decides how it ends when that does not come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
+    /// Accepted, and not yet agreed how to be secret.
+    Handshake,
     /// Accepted, and silent so far.
     First,
     /// Between two requests.
@@ -135,19 +139,30 @@ impl Busy {
     }
 }
 
-impl<L> Connection<L> {
+impl<L: Link> Connection<L> {
     /// A connection under the newest settings. Whoever drops it has its era
-    /// [left](Context::leave).
-    pub(crate) fn new(link: L, peer: Peer, context: &mut Context) -> Self {
+    /// [left](Context::leave). `link` makes the link of the session that an address for TLS asks for.
+    pub(crate) fn new(
+        link: impl FnOnce(Option<Box<Session>>) -> L,
+        peer: Peer,
+        context: &mut Context,
+    ) -> Self {
         let era = context.enter();
+        let link = link(context.session(peer));
+        let timeouts = &context.settings.timeouts;
+        let (phase, wait) = if link.is_shaking_hands() {
+            (Phase::Handshake, timeouts.handshake)
+        } else {
+            (Phase::First, timeouts.first_byte)
+        };
         Self {
             link,
             machine: Machine::new(),
             peer,
-            deadline: context.clock.now().after(context.settings.timeouts.first_byte),
+            deadline: context.clock.now().after(wait),
             patience: 0,
             era,
-            phase: Phase::First,
+            phase,
             closing: false,
             lingers: false,
             hung_up: false,
@@ -163,9 +178,10 @@ impl<L> Connection<L> {
 
     /// A reply is not whole in the socket, written or not.
     pub(crate) fn has_unsent(&self) -> bool {
-        self.busy.as_ref().is_some_and(|busy| {
+        let is_unsent = |busy: &Busy| {
             busy.sent < busy.output.len() || busy.file.is_some() || busy.stream.is_some()
-        })
+        };
+        self.busy.as_deref().is_some_and(is_unsent) || self.link.holds_back()
     }
 
     /// Something follows the head that was just written.
@@ -231,6 +247,7 @@ pub(crate) struct Context {
     #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
     spare: Vec<Box<Busy>>,
     pub(crate) retained: RetainedPool,
+    desk: Rc<Desk>,
     /// What connections have that came under other settings.
     pub(crate) eras: Eras,
 }
@@ -288,10 +305,22 @@ impl Context {
             stopping: false,
             spare: Vec::new(),
             retained: RetainedPool::default(),
+            desk: Rc::default(),
             eras: Eras::new(),
         };
         own.make_scratch_for(&Arc::clone(&own.settings));
         own
+    }
+
+    /// What keeps `peer` secret, if it came where TLS is spoken.
+    fn session(&self, peer: Peer) -> Option<Box<Session>> {
+        if !peer.is_secure() {
+            return None;
+        }
+        let tls = self.settings.tls.as_ref()?;
+        let session =
+            Session::new(Arc::clone(tls), Rc::clone(&self.desk), self.settings.handshakes);
+        Some(Box::new(session))
     }
 
     /// Room for the largest head that `settings` allow. It never becomes less: connections under
@@ -325,7 +354,7 @@ impl Context {
     }
 
     /// Leaves with `connection` what it has received and not yet used.
-    pub(crate) fn put_down<L>(&mut self, connection: &mut Connection<L>) {
+    pub(crate) fn put_down<L: Link>(&mut self, connection: &mut Connection<L>) {
         if !self.input.is_empty() {
             let kept = self.input.clone();
             let mut input = std::mem::take(&mut connection.busy(self).input);

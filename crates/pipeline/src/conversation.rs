@@ -16,7 +16,7 @@ use crate::census::{Full, TOO_MANY};
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::generation::Generation;
 use crate::handler::{Finished, LaterReply};
-use crate::link::{Blocking, Link, is_exhaustion};
+use crate::link::{Blocking, Link as _, is_exhaustion, transmit_now};
 use crate::listener::Listener;
 use crate::log;
 use crate::scheduler::Scheduler;
@@ -129,18 +129,18 @@ impl<'s> Conversations<'s> {
             // Or a connection that failed on its way.
             Err(_) => return Admitted::Nobody,
         };
-        let mut link = Blocking::new(socket);
         match self.server.census.enter(peer) {
             Ok(()) => {
                 self.context.clock.turn();
                 // Looked at behind the accept: whoever comes after a change is served under it.
                 self.keep_up();
+                let link = |session| Blocking::new(socket, session);
                 Admitted::In(Connection::new(link, peer, &mut self.context))
             }
             Err(full) => {
-                if full == Full::ForAddress {
+                if full == Full::ForAddress && !peer.is_secure() {
                     // A new socket has room for it; whether or not it is read, the socket closes.
-                    let _ = link.send(TOO_MANY, false);
+                    transmit_now(&socket, TOO_MANY);
                 }
                 Admitted::Nobody
             }
@@ -153,7 +153,12 @@ impl<'s> Conversations<'s> {
         // A fault of ours costs this connection and no other.
         let ended = catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection)));
         stages::tell_of_leaving(&mut connection, &mut self.context);
-        drop(connection);
+        if connection.link.departs() {
+            connection.link.depart(peer);
+        } else {
+            connection.link.farewell();
+            drop(connection);
+        }
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
             self.context = self.view.context();
@@ -195,14 +200,14 @@ impl<'s> Conversations<'s> {
                     self.context.take_up(connection);
                     if connection.has_unsent() { Next::Reply } else { Next::Request }
                 }
-                Next::Closed => return,
+                Next::Depart | Next::Closed => return,
             };
         }
     }
 
     fn await_request(&mut self, connection: &mut Connection<Blocking>) -> Next {
         let between = self.context.input.is_empty()
-            && matches!(connection.phase, Phase::First | Phase::Idle)
+            && matches!(connection.phase, Phase::Handshake | Phase::First | Phase::Idle)
             && connection.machine.phase() == bine_http::Phase::Head;
         if between && !self.await_peer(connection) {
             return Next::Closed;
@@ -215,7 +220,7 @@ impl<'s> Conversations<'s> {
     fn await_peer(&mut self, connection: &mut Connection<Blocking>) -> bool {
         self.context.access.flush();
         let mut now = self.context.clock.turn();
-        let kept = if connection.phase == Phase::First {
+        let kept = if matches!(connection.phase, Phase::Handshake | Phase::First) {
             KEPT_SILENT
         } else {
             connection.deadline = now.after(self.context.settings.timeouts.idle);

@@ -30,6 +30,7 @@ mod stages;
 mod stream;
 mod supervise;
 mod timeout;
+pub mod tls;
 mod user;
 mod warmth;
 mod wheel;

@@ -8,6 +8,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 
+use crate::address::Peer;
+use crate::tls::Session;
+
 /// What came of moving bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transfer {
@@ -15,7 +18,7 @@ pub enum Transfer {
     Moved(usize),
     /// Nothing can move now; a link that never blocks says when to come again.
     Again,
-    /// A link that blocks waited until its deadline.
+    /// A link that blocks waited until its deadline, or received what is not enough to be understood.
     TimedOut,
     /// The peer will send nothing more (receiving only).
     Ended,
@@ -53,42 +56,185 @@ pub trait Link {
     /// How long the calls of one way that follow may wait; a link that does not block has nothing
     /// to set.
     fn wait_at_most(&mut self, _way: Way, _duration: Duration) {}
+
+    /// Whether the last receive, which brought `count` bytes into this much room, left nothing behind.
+    fn has_emptied(&self, count: usize, room: usize) -> bool {
+        count < room
+    }
+
+    /// Some of what was sent is still here.
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    /// Sends what is held back.
+    fn flush(&mut self) -> Transfer {
+        Transfer::Ended
+    }
+
+    /// Nothing can be said before both ends have agreed how.
+    fn is_shaking_hands(&self) -> bool {
+        false
+    }
+
+    /// The peer speaks a protocol that somebody else understands.
+    fn departs(&self) -> bool {
+        false
+    }
+
+    /// Tells the peer that the connection ends, without a wait.
+    fn farewell(&mut self) {}
+}
+
+/// A socket, and what keeps it secret.
+struct Socket {
+    descriptor: OwnedFd,
+    session: Option<Box<Session>>,
+}
+
+impl Socket {
+    fn receive(&mut self, space: &mut [u8]) -> Transfer {
+        match &mut self.session {
+            None => receive(&self.descriptor, space),
+            Some(session) => session.receive(&self.descriptor, space),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
+        match &mut self.session {
+            None => transmit(&self.descriptor, bytes, more),
+            Some(session) => session.send(&self.descriptor, bytes, more),
+        }
+    }
+
+    fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
+        match &mut self.session {
+            None => transmit_file(&self.descriptor, file, offset, count),
+            Some(session) => session.send_file(&self.descriptor, file, offset, count),
+        }
+    }
+
+    fn finish(&mut self) {
+        self.farewell();
+        // A connection that is gone already has nothing to be told.
+        let _ = shutdown(&self.descriptor, Shutdown::Write);
+    }
+
+    fn has_emptied(&self, count: usize, room: usize) -> bool {
+        self.session.as_ref().map_or(count < room, |session| session.has_emptied())
+    }
+
+    fn holds_back(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.holds_back())
+    }
+
+    fn flush(&mut self) -> Transfer {
+        match &mut self.session {
+            None => Transfer::Ended,
+            Some(session) => session.flush(&self.descriptor),
+        }
+    }
+
+    fn is_shaking_hands(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_shaking_hands())
+    }
+
+    fn departs(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.departs())
+    }
+
+    fn depart(self, peer: Peer) {
+        if let Some(session) = self.session
+            && rustix::io::ioctl_fionbio(&self.descriptor, true).is_ok()
+        {
+            session.depart(self.descriptor, peer);
+        }
+    }
+
+    fn farewell(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.farewell(&self.descriptor);
+        }
+    }
 }
 
 /// A socket that never waits: the event loop's.
-pub(crate) struct Nonblocking(pub(crate) OwnedFd);
+pub(crate) struct Nonblocking(Socket);
+
+impl Nonblocking {
+    /// Secret if there is a `session`.
+    pub(crate) const fn new(descriptor: OwnedFd, session: Option<Box<Session>>) -> Self {
+        Self(Socket { descriptor, session })
+    }
+
+    /// Gives it to whoever understands its peer.
+    pub(crate) fn depart(self, peer: Peer) {
+        self.0.depart(peer);
+    }
+}
 
 impl Link for Nonblocking {
     const BLOCKS: bool = false;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        receive(&self.0, space)
+        self.0.receive(space)
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
-        transmit(&self.0, bytes, more)
+        self.0.send(bytes, more)
     }
 
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
-        transmit_file(&self.0, file, offset, count)
+        self.0.send_file(file, offset, count)
     }
 
     fn finish(&mut self) {
-        finish(&self.0);
+        self.0.finish();
+    }
+
+    fn has_emptied(&self, count: usize, room: usize) -> bool {
+        self.0.has_emptied(count, room)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.0.holds_back()
+    }
+
+    fn flush(&mut self) -> Transfer {
+        self.0.flush()
+    }
+
+    fn is_shaking_hands(&self) -> bool {
+        self.0.is_shaking_hands()
+    }
+
+    fn departs(&self) -> bool {
+        self.0.departs()
+    }
+
+    fn farewell(&mut self) {
+        self.0.farewell();
     }
 }
 
 /// A socket whose calls wait: a thread's own.
 pub(crate) struct Blocking {
-    descriptor: OwnedFd,
+    socket: Socket,
     /// What the kernel was last told, so that an unchanged wait costs no system call.
     wait_in: Duration,
     wait_out: Duration,
 }
 
 impl Blocking {
-    pub(crate) fn new(descriptor: OwnedFd) -> Self {
-        Self { descriptor, wait_in: Duration::MAX, wait_out: Duration::MAX }
+    /// Secret if there is a `session`.
+    pub(crate) const fn new(descriptor: OwnedFd, session: Option<Box<Session>>) -> Self {
+        let socket = Socket { descriptor, session };
+        Self { socket, wait_in: Duration::MAX, wait_out: Duration::MAX }
+    }
+
+    /// Gives it to whoever understands its peer.
+    pub(crate) fn depart(self, peer: Peer) {
+        self.socket.depart(peer);
     }
 }
 
@@ -96,19 +242,19 @@ impl Link for Blocking {
     const BLOCKS: bool = true;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        timed(receive(&self.descriptor, space))
+        timed(self.socket.receive(space))
     }
 
     fn send(&mut self, bytes: &[u8], more: bool) -> Transfer {
-        timed(transmit(&self.descriptor, bytes, more))
+        timed(self.socket.send(bytes, more))
     }
 
     fn send_file(&mut self, file: BorrowedFd<'_>, offset: u64, count: usize) -> Transfer {
-        timed(transmit_file(&self.descriptor, file, offset, count))
+        timed(self.socket.send_file(file, offset, count))
     }
 
     fn finish(&mut self) {
-        finish(&self.descriptor);
+        self.socket.finish();
     }
 
     fn wait_at_most(&mut self, way: Way, duration: Duration) {
@@ -125,22 +271,47 @@ impl Link for Blocking {
             return;
         }
         *told = duration;
-        if sockopt::set_socket_timeout(&self.descriptor, direction, Some(duration)).is_err() {
+        if sockopt::set_socket_timeout(&self.socket.descriptor, direction, Some(duration)).is_err()
+        {
             // A socket that takes no timeout is of no use here; the next call says it is gone.
-            let _ = shutdown(&self.descriptor, Shutdown::Both);
+            let _ = shutdown(&self.socket.descriptor, Shutdown::Both);
         }
+    }
+
+    fn has_emptied(&self, count: usize, room: usize) -> bool {
+        self.socket.has_emptied(count, room)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.socket.holds_back()
+    }
+
+    fn flush(&mut self) -> Transfer {
+        timed(self.socket.flush())
+    }
+
+    fn is_shaking_hands(&self) -> bool {
+        self.socket.is_shaking_hands()
+    }
+
+    fn departs(&self) -> bool {
+        self.socket.departs()
+    }
+
+    fn farewell(&mut self) {
+        self.socket.farewell();
     }
 }
 
 impl AsFd for Nonblocking {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.descriptor.as_fd()
     }
 }
 
 impl AsFd for Blocking {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+        self.socket.descriptor.as_fd()
     }
 }
 
@@ -152,7 +323,7 @@ fn timed(transfer: Transfer) -> Transfer {
     }
 }
 
-fn receive(socket: &OwnedFd, space: &mut [u8]) -> Transfer {
+pub(crate) fn receive(socket: &OwnedFd, space: &mut [u8]) -> Transfer {
     loop {
         return match recv(socket, &mut *space, RecvFlags::empty()) {
             Ok((0, _)) => Transfer::Ended,
@@ -164,8 +335,21 @@ fn receive(socket: &OwnedFd, space: &mut [u8]) -> Transfer {
     }
 }
 
-fn transmit(socket: &OwnedFd, bytes: &[u8], more: bool) -> Transfer {
+/// Sends what there is room for without a wait, be that nothing.
+pub(crate) fn transmit_now(socket: &OwnedFd, bytes: &[u8]) -> usize {
+    match transmit_with(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        Transfer::Moved(count) => count,
+        // What is wrong, if anything, shows again at the next call.
+        _ => 0,
+    }
+}
+
+pub(crate) fn transmit(socket: &OwnedFd, bytes: &[u8], more: bool) -> Transfer {
     let flags = if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+    transmit_with(socket, bytes, flags)
+}
+
+fn transmit_with(socket: &OwnedFd, bytes: &[u8], flags: SendFlags) -> Transfer {
     loop {
         return match send(socket, bytes, flags) {
             Ok(count) => Transfer::Moved(count),
@@ -189,11 +373,6 @@ fn transmit_file(socket: &OwnedFd, file: BorrowedFd<'_>, offset: u64, count: usi
             Err(_) => Transfer::Broken,
         };
     }
-}
-
-fn finish(socket: &OwnedFd) {
-    // A connection that is gone already has nothing to be told.
-    let _ = shutdown(socket, Shutdown::Write);
 }
 
 /// The system's refusal to open one more descriptor, as opposed to a failed connection.

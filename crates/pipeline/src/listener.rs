@@ -31,6 +31,8 @@ pub(crate) struct Listener {
     /// What each accepted socket must be told, because it does not have it from this one.
     nodelay: Option<bool>,
     send_buffer: Option<usize>,
+    /// TLS is spoken here.
+    is_secure: bool,
 }
 
 /// The file of a Unix socket that was bound here. It goes with this value.
@@ -76,7 +78,8 @@ impl Listener {
         if let Some(bytes) = self.send_buffer {
             sockopt::set_socket_send_buffer_size(&descriptor, bytes)?;
         }
-        Ok((descriptor, Peer::from_kernel(peer)))
+        let peer = Peer::from_kernel(peer);
+        Ok((descriptor, if self.is_secure { peer.secured() } else { peer }))
     }
 
     /// Has the kernel refuse newcomers, who would otherwise connect and wait for nobody. A socket
@@ -181,6 +184,7 @@ fn open_tcp(address: SocketAddr, wish: &Listen) -> io::Result<Listener> {
         is_own: true,
         nodelay: None,
         send_buffer: None,
+        is_secure: wish.tls,
     })
 }
 
@@ -198,6 +202,7 @@ fn open_unix(path: &Path, wish: &Listen) -> io::Result<Listener> {
         is_own: true,
         nodelay: None,
         send_buffer: wish.send_buffer,
+        is_secure: wish.tls,
     })
 }
 
@@ -245,6 +250,7 @@ fn inherit(number: i32, wish: &Listen) -> io::Result<Listener> {
         is_own: false,
         nodelay,
         send_buffer: wish.send_buffer,
+        is_secure: wish.tls,
     })
 }
 

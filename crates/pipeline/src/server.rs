@@ -264,6 +264,9 @@ fn check(settings: &Settings) -> io::Result<()> {
     if settings.listeners.is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"));
     }
+    if settings.tls.is_none() && settings.listeners.iter().any(|listen| listen.tls) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS without a certificate"));
+    }
     scheduler::check(&settings.scheduler)
 }
 

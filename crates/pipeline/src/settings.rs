@@ -2,11 +2,13 @@
 //! bound here, and every bound can be set.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bine_http::Limits;
 
 use crate::address::Address;
+use crate::tls::Tls;
 
 /// Everything the pipeline can be told. The defaults are safe to ship.
 #[derive(Clone, Debug)]
@@ -40,6 +42,11 @@ pub struct Settings {
     pub upload: u64,
     /// The folder where such bodies are kept, in files without a name.
     pub spool: PathBuf,
+    /// What is spoken at addresses where TLS is wished for.
+    pub tls: Option<Arc<Tls>>,
+    /// TLS handshakes that one loop has under way at one time. More are refused: each has memory, and
+    /// computes for about as long as a hundred requests.
+    pub handshakes: usize,
 }
 
 impl Default for Settings {
@@ -60,6 +67,8 @@ impl Default for Settings {
             unread_body: 64 * 1024,
             upload: 100 << 20,
             spool: std::env::temp_dir(),
+            tls: None,
+            handshakes: 512,
         }
     }
 }
@@ -75,12 +84,14 @@ pub struct Listen {
     pub nodelay: bool,
     /// Bytes of the kernel's send buffer; `None` leaves its own choice.
     pub send_buffer: Option<usize>,
+    /// TLS is spoken here, and nothing else.
+    pub tls: bool,
 }
 
 impl Listen {
     /// `address` with the default options.
     pub const fn on(address: Address) -> Self {
-        Self { address, backlog: 128, nodelay: true, send_buffer: None }
+        Self { address, backlog: 128, nodelay: true, send_buffer: None, tls: false }
     }
 }
 
@@ -93,6 +104,8 @@ impl Listen {
 pub struct Timeouts {
     /// From accept to the first byte.
     pub first_byte: Duration,
+    /// From accept to the end of the TLS handshake; the time to the first byte begins then.
+    pub handshake: Duration,
     /// From a head's first byte to its last.
     pub head: Duration,
     /// A body may pause this long, and must on the whole keep up [`rate`](Self::rate).
@@ -118,6 +131,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             first_byte: Duration::from_secs(10),
+            handshake: Duration::from_secs(5),
             head: Duration::from_secs(10),
             body: Duration::from_secs(10),
             handler: Duration::from_secs(30),

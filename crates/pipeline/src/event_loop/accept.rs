@@ -14,7 +14,7 @@ use crate::census::{Full, TOO_MANY};
 use crate::clock::Tick;
 use crate::connection::Connection;
 use crate::event_loop::{Entry, EventLoop, LISTENER, WATCHED};
-use crate::link::{Link, Nonblocking, is_exhaustion};
+use crate::link::{Nonblocking, is_exhaustion, transmit_now};
 use crate::listener::Listener;
 use crate::log;
 use crate::mailbox::Letter;
@@ -174,8 +174,10 @@ impl EventLoop {
         match self.server.census.enter(peer) {
             Ok(()) => {}
             Err(Full::ForAddress) => {
-                // Best effort: whether or not it is read, the connection closes.
-                let _ = Nonblocking(socket).send(TOO_MANY, false);
+                // Whether or not it is read, the connection closes; in secret it would need a handshake.
+                if !peer.is_secure() {
+                    transmit_now(&socket, TOO_MANY);
+                }
                 return;
             }
             Err(Full::Everywhere) => return,
@@ -195,7 +197,8 @@ impl EventLoop {
     pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
         // Looked at behind the accept: whoever comes after a change is served under it.
         self.keep_up();
-        let mut connection = Connection::new(Nonblocking(socket), peer, &mut self.context);
+        let link = |session| Nonblocking::new(socket, session);
+        let mut connection = Connection::new(link, peer, &mut self.context);
         if self.context.stopping {
             let grace = self.context.clock.now().after(stages::GRACE);
             connection.deadline = connection.deadline.earlier(grace);

@@ -24,7 +24,7 @@ use rustix::time::Timespec;
 use crate::clock::Tick;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::handler::{Finished, Retained};
-use crate::link::Nonblocking;
+use crate::link::{Link as _, Nonblocking};
 use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{Place, Scheduler};
@@ -320,6 +320,7 @@ impl EventLoop {
                 Next::Reply => stages::reply(connection, context),
                 Next::Idle => return self.settle(token),
                 Next::Park => return self.start_task(token),
+                Next::Depart => return self.depart(token),
                 Next::Closed => return self.remove(token),
             };
         }
@@ -419,8 +420,26 @@ impl EventLoop {
         }
     }
 
+    /// The connection goes to somebody else, who may watch its socket (rule 5).
+    fn depart(&mut self, token: Token) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        // It was added when it came; there is nothing to go wrong.
+        let _ = epoll::delete(&self.epoll, &connection.link);
+        if let Some(connection) = self.take_out(token) {
+            connection.link.depart(connection.peer);
+        }
+    }
+
     fn remove(&mut self, token: Token) {
-        let Some(entry) = self.slab.get(token) else { return };
+        if let Some(mut connection) = self.take_out(token) {
+            // Closing the only descriptor takes the socket out of epoll as well.
+            connection.link.farewell();
+        }
+    }
+
+    /// Forgets a connection.
+    fn take_out(&mut self, token: Token) -> Option<Connection<Nonblocking>> {
+        let entry = self.slab.get(token)?;
         if entry.connection.phase == Phase::Queued {
             // Nobody waits for it any more, so no worker should begin it.
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
@@ -430,9 +449,8 @@ impl EventLoop {
             }
         }
         self.wheel.disarm(&mut self.slab, token.index);
-        let Some(mut entry) = self.slab.remove(token) else { return };
+        let mut entry = self.slab.remove(token)?;
         stages::tell_of_leaving(&mut entry.connection, &mut self.context);
-        // Closing the only descriptor takes the socket out of epoll as well.
         self.context.output.clear();
         self.context.input = 0..0;
         if let Some(mut busy) = entry.connection.busy.take() {
@@ -444,6 +462,7 @@ impl EventLoop {
         self.context.leave(entry.connection.era);
         self.server.census.leave(entry.connection.peer);
         self.server.loops[self.index].connections.store(self.slab.len(), Ordering::Relaxed);
+        Some(entry.connection)
     }
 
     /// The server's state may have changed.
@@ -461,7 +480,7 @@ impl EventLoop {
         let grace = now.after(stages::GRACE);
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            let rests = matches!(connection.phase, Phase::First | Phase::Idle);
+            let rests = matches!(connection.phase, Phase::Handshake | Phase::First | Phase::Idle);
             if rests && !connection.wants_turn {
                 connection.deadline = connection.deadline.earlier(grace);
                 self.settle(token);

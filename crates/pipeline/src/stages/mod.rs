@@ -43,6 +43,8 @@ pub enum Next {
     Idle,
     /// Nothing to do until a reply that is made elsewhere comes back.
     Park,
+    /// It goes to somebody who speaks its peer's protocol.
+    Depart,
     /// It is over.
     Closed,
 }
@@ -67,7 +69,9 @@ const FAREWELL: u32 = 256 * 1024;
 /// the answer to its next request.
 pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     match connection.phase {
-        Phase::First | Phase::Idle | Phase::Writing | Phase::Lingering => Next::Closed,
+        Phase::Handshake | Phase::First | Phase::Idle | Phase::Writing | Phase::Lingering => {
+            Next::Closed
+        }
         Phase::Streaming => response::silent(connection, context),
         Phase::Head | Phase::Body => {
             if let Some(busy) = &mut connection.busy {

@@ -108,7 +108,9 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
         }
         begin_writing(connection, context);
         match connection.link.send(&context.output, false) {
-            Transfer::Moved(count) if count == context.output.len() => {
+            Transfer::Moved(count)
+                if count == context.output.len() && !connection.link.holds_back() =>
+            {
                 context.output.clear();
                 return Flushed::Whole;
             }
@@ -147,7 +149,9 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         let Some(busy) = &mut connection.busy else { return Flushed::Whole };
         let unsent = &busy.output[busy.sent..];
         let part = busy.file.as_mut().filter(|file| file.length > 0);
-        let transfer = if slice == 0 && (!unsent.is_empty() || part.is_some()) {
+        let transfer = if connection.link.holds_back() {
+            connection.link.flush()
+        } else if slice == 0 && (!unsent.is_empty() || part.is_some()) {
             return Flushed::SliceOver;
         } else if !unsent.is_empty() {
             let count = unsent.len().min(slice as usize);
@@ -190,7 +194,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         match transfer {
             Transfer::Moved(count) => {
                 if !L::BLOCKS {
-                    slice -= count as u64;
+                    slice = slice.saturating_sub(count as u64);
                     context.allowance = context.allowance.saturating_sub(count as u64);
                 }
                 credit(connection, context, count as u64);

@@ -143,7 +143,11 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
             return Some(expire(connection, context));
         }
         context.access.flush();
-        connection.link.wait_at_most(Way::In, connection.deadline.since(context.clock.now()));
+        let left = connection.deadline.since(context.clock.now());
+        connection.link.wait_at_most(Way::In, left);
+        if connection.link.holds_back() {
+            connection.link.wait_at_most(Way::Out, left);
+        }
     }
     make_room(context);
     let space = &mut context.scratch[context.input.end..];
@@ -157,7 +161,7 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
     }
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
-            context.drained = count < room && !connection.hung_up;
+            context.drained = connection.link.has_emptied(count, room) && !connection.hung_up;
             let left = connection.patience.checked_sub(count as u32);
             connection.patience = left.unwrap_or(0);
             left.is_none().then_some(Next::Closed)
@@ -165,14 +169,18 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         Transfer::Moved(count) => {
             context.input.end += count;
             // With the end of the stream behind these bytes no other event would tell of it.
-            context.drained = count < room && !connection.hung_up;
+            context.drained = connection.link.has_emptied(count, room) && !connection.hung_up;
             context.fresh = true;
             None
         }
         Transfer::Again => Some(settle(connection, context)),
-        Transfer::TimedOut => {
-            connection.deadline.has_come(context.clock.now()).then(|| expire(connection, context))
+        Transfer::TimedOut if connection.deadline.has_come(context.clock.now()) => {
+            Some(expire(connection, context))
         }
+        // Its thread may be needed elsewhere.
+        Transfer::TimedOut if connection.phase == Phase::Handshake => Some(Next::Request),
+        Transfer::TimedOut => None,
+        Transfer::Ended if connection.link.departs() => Some(Next::Depart),
         Transfer::Ended | Transfer::Broken => Some(Next::Closed),
     }
 }
@@ -197,7 +205,7 @@ fn settle<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Nex
 
 /// Sets phase and deadline for the bytes to come. A deadline that runs already runs on: a head or
 /// a body that trickles in gets no more time than one that does not.
-fn await_input<L>(connection: &mut Connection<L>, context: &Context) {
+fn await_input<L: Link>(connection: &mut Connection<L>, context: &Context) {
     let timeouts = &context.settings.timeouts;
     let (phase, wait) = if connection.phase == Phase::Lingering {
         return;
@@ -205,7 +213,9 @@ fn await_input<L>(connection: &mut Connection<L>, context: &Context) {
         (Phase::Body, timeouts.body)
     } else if !context.input.is_empty() {
         (Phase::Head, timeouts.head)
-    } else if connection.phase == Phase::First {
+    } else if connection.phase == Phase::Handshake && !connection.link.is_shaking_hands() {
+        (Phase::First, if context.stopping { GRACE } else { timeouts.first_byte })
+    } else if matches!(connection.phase, Phase::Handshake | Phase::First) {
         return;
     } else {
         connection.phase = Phase::Idle;

@@ -12,6 +12,7 @@ use bine_pipeline::{AccessSettings, Address, Listen, Server, Settings};
 use crate::PATIENCE;
 use crate::peer::Peer;
 use crate::program::{Parts, Program};
+use crate::secrecy::Trust;
 
 /// Every scheduler there is.
 pub(crate) const SCHEDULERS: [&str; 3] = ["hybrid", "event", "pool"];
@@ -79,6 +80,17 @@ impl House {
 
     pub(crate) fn connect(&self) -> Peer {
         Peer::connect(&self.address()).unwrap()
+    }
+
+    /// In secret, trusting the usual certificate.
+    pub(crate) fn connect_secure(&self) -> Peer {
+        Peer::connect_secure(&self.address(), &Trust::usual(), "localhost").unwrap()
+    }
+
+    /// The same program under other settings.
+    pub(crate) fn replace(&self, settings: Settings) {
+        let parts = Arc::new(Parts(Arc::clone(&self.program)));
+        self.server.replace(settings, parts, None).unwrap();
     }
 
     pub(crate) fn stop(&self) {

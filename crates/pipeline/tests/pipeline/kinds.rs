@@ -9,14 +9,17 @@ use rustix::fs::{Advice, fadvise};
 use crate::house::{House, SCHEDULERS, settings, unix};
 use crate::peer::get;
 use crate::program::{FILE, file_byte};
+use crate::secrecy::{secret, tls};
 
 /// Asks for each path alone, then for all of them at once.
 #[track_caller]
 fn check(asked: &[(&str, &str)]) {
     for scheduler in SCHEDULERS {
-        for listeners in [settings("event").listeners, vec![unix()]] {
-            let house = House::with(Settings { listeners, ..settings(scheduler) });
-            let mut peer = house.connect();
+        let on_unix = Settings { listeners: vec![unix()], ..settings(scheduler) };
+        for settings in [settings(scheduler), on_unix, secret(scheduler, tls())] {
+            let is_secret = settings.tls.is_some();
+            let house = House::with(settings);
+            let mut peer = if is_secret { house.connect_secure() } else { house.connect() };
             for (path, expected) in asked {
                 assert_eq!(peer.ask(path), *expected, "{path}, {scheduler}");
             }

@@ -16,9 +16,11 @@ mod peer;
 mod program;
 mod regressions;
 mod reload;
+mod secrecy;
 mod spool;
 mod streams;
 mod timeouts;
+mod tls;
 
 use std::time::Duration;
 

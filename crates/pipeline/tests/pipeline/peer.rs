@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use bine_pipeline::Address;
 
 use crate::PATIENCE;
+use crate::secrecy::{Secure, Trust};
 
 /// One connection to the server under test.
 pub(crate) struct Peer {
@@ -20,6 +21,7 @@ pub(crate) struct Peer {
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Secure(Box<Secure>),
 }
 
 /// A whole reply.
@@ -44,6 +46,27 @@ impl Peer {
         Ok(Self { stream, received: Vec::new() })
     }
 
+    /// A peer that speaks in secret, and asks for `host`.
+    pub(crate) fn connect_secure(address: &Address, trust: &Trust, host: &str) -> io::Result<Self> {
+        let plain = Self::connect(address)?;
+        Ok(plain.secured(trust, host))
+    }
+
+    /// The same peer, in secret from here on.
+    pub(crate) fn secured(self, trust: &Trust, host: &str) -> Self {
+        let Stream::Tcp(stream) = self.stream else { panic!("only TCP has TLS here") };
+        let stream = Stream::Secure(Box::new(trust.over(stream, host)));
+        Self { stream, received: Vec::new() }
+    }
+
+    #[track_caller]
+    pub(crate) fn secure(&mut self) -> &mut Secure {
+        match &mut self.stream {
+            Stream::Secure(secure) => secure,
+            _ => panic!("this peer speaks plainly"),
+        }
+    }
+
     /// A peer that takes little at once.
     pub(crate) fn connect_narrow(address: &Address) -> io::Result<Self> {
         let Address::Tcp(address) = address else { return Err(io::ErrorKind::Unsupported.into()) };
@@ -66,6 +89,7 @@ impl Peer {
         match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(bytes.as_ref()).unwrap(),
             Stream::Unix(stream) => stream.write_all(bytes.as_ref()).unwrap(),
+            Stream::Secure(secure) => secure.0.write_all(bytes.as_ref()).unwrap(),
         }
     }
 
@@ -74,6 +98,7 @@ impl Peer {
         match &mut self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write).unwrap(),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write).unwrap(),
+            Stream::Secure(secure) => secure.finish(),
         }
     }
 
@@ -172,6 +197,7 @@ impl Peer {
         let received = match &mut self.stream {
             Stream::Tcp(stream) => stream.read(&mut space),
             Stream::Unix(stream) => stream.read(&mut space),
+            Stream::Secure(secure) => secure.0.read(&mut space),
         };
         match received {
             Ok(0) => false,

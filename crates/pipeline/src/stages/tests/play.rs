@@ -57,7 +57,7 @@ pub(super) fn play<const BLOCKS: bool>(script: &[Step], place: Place) -> Fake<BL
         AccessLog::new(None),
     );
     let link = Fake::new(script, &clock);
-    let connection = Connection::new(link, Peer::UNIX, &mut context);
+    let connection = Connection::new(|_| link, Peer::UNIX, &mut context);
     let mut stage = Stage { connection, context, gate, place, elsewhere: None };
     stage.play();
     stage.connection.link
@@ -94,7 +94,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                     if connection.has_unsent() { Next::Reply } else { Next::Request }
                 }
                 Next::Idle => self.wait(),
-                Next::Closed => {
+                Next::Depart | Next::Closed => {
                     connection.link.told.say("closed");
                     return;
                 }

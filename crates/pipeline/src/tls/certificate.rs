@@ -1,0 +1,114 @@
+//! Decides what counts as a certificate with its key, and what is said of files that are none.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ring::digest;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+
+use super::provider;
+
+/// A certificate with those that vouch for it, and its key.
+#[derive(Clone, Debug)]
+pub struct Certificate(Arc<CertifiedKey>);
+
+/// What is wrong with a certificate or its key, and what would be right.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadCertificate(String);
+
+impl Certificate {
+    /// Reads a chain of certificates, the server's own first, and the key that belongs to it; both as PEM
+    /// (RFC 7468). A key may be of RSA, ECDSA or Ed25519.
+    ///
+    /// # Errors
+    ///
+    /// What is missing or does not fit.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, BadCertificate> {
+        let bad = |reason: String| BadCertificate(reason);
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<_, _>>()
+            .map_err(|error| bad(format!("the certificate is no PEM: {error}")))?;
+        if chain.is_empty() {
+            return Err(bad("there is no BEGIN CERTIFICATE in the certificate's file".to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            pem::Error::NoItemsFound => {
+                bad("there is no BEGIN PRIVATE KEY in the key's file".to_owned())
+            }
+            other => bad(format!("the key is no PEM: {other}")),
+        })?;
+        let pair =
+            CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
+                Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                    bad("the key is not that of the certificate".to_owned())
+                }
+                other => bad(format!("certificate or key cannot be used: {other}")),
+            })?;
+        Ok(Self(Arc::new(pair)))
+    }
+
+    /// The SHA-256 of the server's own certificate, by which a person can tell it from others.
+    pub fn fingerprint(&self) -> String {
+        let own = self.0.cert.first().map_or(&[][..], |own| own.as_ref());
+        let digest = digest::digest(&digest::SHA256, own);
+        let pairs: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        pairs.join(":")
+    }
+
+    pub(super) fn into_key(self) -> Arc<CertifiedKey> {
+        self.0
+    }
+}
+
+impl fmt::Display for BadCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadCertificate {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made() -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    fn check(chain: &str, key: &str, expected: &str) {
+        match Certificate::from_pem(chain.as_bytes(), key.as_bytes()) {
+            Ok(_) => assert_eq!(expected, "fits"),
+            Err(error) => assert!(error.to_string().contains(expected), "{error}: {expected}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_told_by_what_is_missing() {
+        let (chain, key) = made();
+        let other = made().1;
+        check(&chain, &key, "fits");
+        check("", &key, "no BEGIN CERTIFICATE");
+        check(&key, &key, "no BEGIN CERTIFICATE");
+        check(&chain, "", "no BEGIN PRIVATE KEY");
+        check(&chain, &chain, "no BEGIN PRIVATE KEY");
+        check(&chain, &other, "not that of the certificate");
+        check(&chain.replace("MII", "M!!"), &key, "no PEM");
+        check(&chain[..chain.len() / 2], &key, "no PEM");
+    }
+
+    #[test]
+    fn a_fingerprint_is_of_the_first_certificate() {
+        let ((one, key), (other, _)) = (made(), made());
+        let told = |chain: &str| {
+            Certificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap().fingerprint()
+        };
+        let alone = told(&one);
+        assert_eq!((alone.len(), alone.matches(':').count()), (95, 31));
+        assert_eq!(told(&format!("{one}{other}")), alone);
+    }
+}

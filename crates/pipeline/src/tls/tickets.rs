@@ -1,0 +1,302 @@
+//! Decides how long a peer may resume what it has agreed on before, and that a restart does not end that:
+//! the keys of its tickets rotate, and can be kept in a file (RFC 8446 section 4.6.1, RFC 5077).
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use rustls::server::ProducesTickets;
+
+use crate::log;
+
+/// Seconds for which a key makes tickets. Whoever steals one can read what was resumed with it, so that
+/// none is used for long.
+const TURN: u64 = 6 * 60 * 60;
+/// Seconds for which a ticket is good.
+const LIFETIME: u64 = 12 * 60 * 60;
+/// Keys whose tickets may still be good.
+const MOST_KEYS: usize = (LIFETIME.div_ceil(TURN) + 1) as usize;
+/// The first line of a file of keys.
+const TITLE: &str = "bine ticket keys 1";
+/// A file of keys is not longer.
+const LONGEST: u64 = 4096;
+
+/// The keys that tickets are made with.
+pub struct Tickets {
+    /// The newest first, at least one.
+    keys: RwLock<Vec<Key>>,
+    file: Option<PathBuf>,
+}
+
+/// One of them.
+struct Key {
+    name: [u8; NAME],
+    secret: [u8; SECRET],
+    /// When it was made, in seconds since 1970.
+    born: u64,
+}
+
+const NAME: usize = 16;
+const SECRET: usize = 32;
+const NONCE: usize = 12;
+
+impl Tickets {
+    /// Keys that end with this value.
+    pub fn passing() -> Self {
+        Self { keys: RwLock::new(vec![Key::new(now())]), file: None }
+    }
+
+    /// The keys that an earlier server has left at `path`, if they are young enough, and those to come are
+    /// left there in turn. Nobody but their user may read them.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or written.
+    pub fn kept(path: &Path) -> io::Result<Self> {
+        let now = now();
+        let mut keys = read(path)?;
+        keys.retain(|key| key.is_good(now));
+        let own = Self { keys: RwLock::new(keys), file: Some(path.to_owned()) };
+        own.turn(now)?;
+        Ok(own)
+    }
+
+    /// Makes a new key if the newest has had its turn.
+    fn turn(&self, now: u64) -> io::Result<()> {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if keys.first().is_some_and(|newest| newest.has_turn(now)) {
+            return Ok(());
+        }
+        keys.insert(0, Key::new(now));
+        keys.truncate(MOST_KEYS);
+        match &self.file {
+            Some(file) => write(file, &keys),
+            None => Ok(()),
+        }
+    }
+
+    fn encrypt_at(&self, now: u64, plain: &[u8]) -> Option<Vec<u8>> {
+        let has_turn = |key: &Key| key.has_turn(now);
+        if !self.keys.read().unwrap_or_else(PoisonError::into_inner).first().is_some_and(has_turn)
+            && let Err(error) = self.turn(now)
+        {
+            log::warn(format_args!("the ticket keys will not outlast a restart: {error}"));
+        }
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let key = keys.first()?;
+        let nonce: [u8; NONCE] = random()?;
+        let mut sealed = plain.to_vec();
+        let aead = key.aead()?;
+        let nonce_once = Nonce::assume_unique_for_key(nonce);
+        aead.seal_in_place_append_tag(nonce_once, Aad::from(key.name), &mut sealed).ok()?;
+        Some([&key.name[..], &nonce, &sealed].concat())
+    }
+
+    fn decrypt_at(&self, now: u64, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_first_chunk::<NAME>()?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE>()?;
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let key = keys.iter().find(|key| key.name == *name && key.is_good(now))?;
+        let mut sealed = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let plain = key.aead()?.open_in_place(nonce, Aad::from(key.name), &mut sealed).ok()?.len();
+        sealed.truncate(plain);
+        Some(sealed)
+    }
+}
+
+impl Key {
+    fn new(now: u64) -> Self {
+        // Without randomness from the system nothing here could be kept secret.
+        let name = random().expect("the system has random bytes");
+        let secret = random().expect("the system has random bytes");
+        Self { name, secret, born: now }
+    }
+
+    /// Whether tickets are made with it. A key from the future comes from a clock that was wrong.
+    fn has_turn(&self, now: u64) -> bool {
+        now.checked_sub(self.born).is_some_and(|age| age < TURN)
+    }
+
+    /// Whether its tickets are accepted.
+    fn is_good(&self, now: u64) -> bool {
+        now.checked_sub(self.born).is_some_and(|age| age < TURN + LIFETIME)
+    }
+
+    fn aead(&self) -> Option<LessSafeKey> {
+        UnboundKey::new(&AES_256_GCM, &self.secret).ok().map(LessSafeKey::new)
+    }
+
+    fn line(&self) -> String {
+        format!("{} {} {}\n", self.born, hex(&self.name), hex(&self.secret))
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let (born, name, secret) = (words.next()?, words.next()?, words.next()?);
+        Some(Self { born: born.parse().ok()?, name: unhex(name)?, secret: unhex(secret)? })
+    }
+}
+
+impl ProducesTickets for Tickets {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        LIFETIME as u32
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.encrypt_at(now(), plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        self.decrypt_at(now(), cipher)
+    }
+}
+
+/// Without the keys.
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tickets").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// The keys in a file; none if it is not there, not ours alone, or no such file.
+fn read(path: &Path) -> io::Result<Vec<Key>> {
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    if found.mode() & 0o077 != 0 || found.len() > LONGEST {
+        let path = path.display();
+        log::warn(format_args!("{path}: others may know these ticket keys; there are new ones"));
+        return Ok(Vec::new());
+    }
+    let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
+    let mut lines = text.lines();
+    if lines.next() != Some(TITLE) {
+        log::warn(format_args!("{}: no ticket keys; there are new ones", path.display()));
+        return Ok(Vec::new());
+    }
+    Ok(lines.filter_map(Key::parse).take(MOST_KEYS).collect())
+}
+
+/// Puts a file in the place of the one before, so that none is ever half written.
+fn write(path: &Path, keys: &[Key]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    // One that a crash has left may have another mode.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let lines: String = keys.iter().map(Key::line).collect();
+    file.write_all(format!("{TITLE}\n{lines}").as_bytes())?;
+    fs::rename(&beside, path)
+}
+
+fn random<const N: usize>() -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != 2 * N || !text.is_ascii() {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::log::tests::Folder;
+
+    #[test]
+    fn a_ticket_is_good_for_twelve_hours_whichever_key_made_it() {
+        let tickets = Tickets::passing();
+        let start = now();
+        for age in [0, TURN - 1, TURN, 2 * TURN] {
+            let ticket = tickets.encrypt_at(start + age, b"agreed").unwrap();
+            let opened = |later| tickets.decrypt_at(start + age + later, &ticket);
+            assert_eq!(opened(0).as_deref(), Some(&b"agreed"[..]));
+            assert_eq!(opened(LIFETIME).as_deref(), Some(&b"agreed"[..]));
+            assert_eq!(opened(LIFETIME + TURN), None);
+        }
+    }
+
+    #[test]
+    fn keys_outlast_a_restart_and_nobody_else_may_read_them() {
+        let folder = Folder::new();
+        let path = folder.path("tickets");
+        let ticket = Tickets::kept(&path).unwrap().encrypt(b"agreed").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let again = Tickets::kept(&path).unwrap();
+        assert_eq!(again.decrypt(&ticket).as_deref(), Some(&b"agreed"[..]));
+        // What others could read is not used any more.
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        assert_eq!(Tickets::kept(&path).unwrap().decrypt(&ticket), None);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_holds_no_keys_is_replaced() {
+        let folder = Folder::new();
+        let path = folder.path("tickets");
+        for text in ["", "something else", "bine ticket keys 1\n1 2 3\nx", TITLE] {
+            fs::remove_file(&path).ok();
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .unwrap();
+            assert!(Tickets::kept(&path).unwrap().encrypt(b"agreed").is_some(), "{text:?}");
+            assert_eq!(read(&path).unwrap().len(), 1, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_made_in_the_future_is_not_used() {
+        let tickets = Tickets::passing();
+        let ticket = tickets.encrypt_at(now() + 10 * TURN, b"agreed").unwrap();
+        assert_eq!(tickets.decrypt_at(now(), &ticket), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_no_ticket_opens_nothing(ticket: Vec<u8>, place: usize, flip in 1u8..) {
+            let tickets = Tickets::passing();
+            prop_assert_eq!(tickets.decrypt(&ticket), None);
+            let mut changed = tickets.encrypt(&ticket).unwrap();
+            let place = place % changed.len();
+            changed[place] ^= flip;
+            prop_assert_eq!(tickets.decrypt(&changed), None);
+        }
+    }
+}
