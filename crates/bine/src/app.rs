@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{
-    Handler, Server, end_with_parent, log, notify, reopen_logs_on_signal, stop_on_signals,
-    supervise,
+    Handler, Server, Settings, end_with_parent, log, notify, reopen_logs_on_signal,
+    stop_on_signals, supervise,
 };
 
 use crate::arguments::States;
@@ -25,6 +25,7 @@ use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
+use crate::secrecy::Secrets;
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -226,7 +227,8 @@ impl App {
         }
         let house = House { states: self.states, look: self.look };
         let pages = Arc::new(Pages::new(self.routes, self.filters, house)?);
-        let blueprint = Blueprint { pages, folder: self.files, step: self.step };
+        let secrets = Secrets::default();
+        let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
         Ok((blueprint, self.scheduler, self.at_start))
     }
 
@@ -237,7 +239,8 @@ impl App {
         let (blueprint, scheduler, at_start) = self.blueprint()?;
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
-        let server = Server::open(configuration.settings.clone(), parts.handler, parts.access)
+        let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
+        let server = Server::open(settings, parts.handler, parts.access)
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
         if let Some(user) = &configuration.user {
@@ -298,7 +301,7 @@ fn supervised(configuration: &Configuration) -> Exit {
 /// may connect.
 fn announce(server: &Server) {
     let mut out = std::io::stdout().lock();
-    for address in server.addresses() {
+    for address in server.urls() {
         // Whoever closed our standard output does not want to know.
         let _ = writeln!(out, "listening on {address}");
     }

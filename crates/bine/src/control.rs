@@ -61,7 +61,7 @@ fn answer(word: &str, reloader: &Reloader) -> Result<String, String> {
         }
         "status" => {
             let mut text = format!("process {}\n", std::process::id());
-            for address in server()?.addresses() {
+            for address in server()?.urls() {
                 // Writing into a String cannot fail.
                 let _ = writeln!(text, "listening on {address}");
             }

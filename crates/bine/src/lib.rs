@@ -32,6 +32,7 @@ mod request;
 mod respond;
 mod route;
 mod router;
+mod secrecy;
 mod sites;
 pub mod step;
 mod stream;

@@ -14,12 +14,14 @@ use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
 use crate::route::{House, LocalCaller, Place, Route};
 use crate::router::Router;
-use crate::sites::{LocalSites, Sites};
+use crate::sites::{LocalSites, Sites, without_port};
 
 /// Everything a program serves under one configuration, as the pipeline sees it.
 pub(crate) struct Program {
     pages: Arc<Pages>,
     sites: Sites,
+    /// Who comes without TLS is sent to this port.
+    https: Option<u16>,
 }
 
 /// What a program serves whatever its configuration.
@@ -38,8 +40,8 @@ struct Resource {
 }
 
 impl Program {
-    pub(crate) const fn new(pages: Arc<Pages>, sites: Sites) -> Self {
-        Self { pages, sites }
+    pub(crate) const fn new(pages: Arc<Pages>, sites: Sites, https: Option<u16>) -> Self {
+        Self { pages, sites, https }
     }
 }
 
@@ -131,6 +133,7 @@ impl Handler for Program {
             resources: resources.collect(),
             filters: Arc::clone(filters),
             sites: self.sites.local(),
+            https: self.https,
             house: Arc::clone(house),
             bench,
             last: "",
@@ -143,6 +146,7 @@ struct LocalProgram {
     resources: Box<[Box<[LocalRoute]>]>,
     filters: Arc<[Box<dyn Filter>]>,
     sites: LocalSites,
+    https: Option<u16>,
     house: Arc<House>,
     bench: Bench,
     last: &'static str,
@@ -160,7 +164,12 @@ impl Responder for LocalProgram {
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        if self.filters.is_empty() {
+        if let Some(port) = self.https
+            && let Some(location) = in_secret(request, port)
+        {
+            self.last = "https-redirect";
+            self.answer(request, Response::moved(location), out)
+        } else if self.filters.is_empty() {
             self.route(request, out)
         } else {
             self.filter(request, 0, out)
@@ -174,6 +183,26 @@ impl Responder for LocalProgram {
     fn last(&self) -> &'static str {
         self.last
     }
+}
+
+/// Where a request that came without TLS should go. Who comes through the file system, or says no host, is answered
+/// here, and so is a proof that this host is ours (RFC 8555 section 8.3).
+fn in_secret(request: &Incoming<'_>, port: u16) -> Option<String> {
+    let (head, peer) = (&request.head, request.peer);
+    if peer.is_secure() || peer.ip().is_none() {
+        return None;
+    }
+    let target = head.target();
+    let path = if target.starts_with('/') { target } else { "/" };
+    if path.starts_with("/.well-known/acme-challenge/") {
+        return None;
+    }
+    let host = without_port(head.authority()?);
+    Some(if port == 443 {
+        format!("https://{host}{path}")
+    } else {
+        format!("https://{host}:{port}{path}")
+    })
 }
 
 impl LocalProgram {

@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bine_pipeline::log::{self, Format, LogSettings, WhenFull, Writer};
-use bine_pipeline::{AccessSettings, Handler, Server, is_supervised, notify, notify_reloading};
+use bine_pipeline::tls::Tls;
+use bine_pipeline::{
+    AccessSettings, Address, Handler, Server, is_supervised, notify, notify_reloading,
+};
 
 use crate::configuration::{Configuration, Logs, Sources};
 use crate::program::{Pages, Program};
+use crate::secrecy::Secrets;
 use crate::sites::Sites;
 
 /// What a program is, whatever its configuration.
@@ -16,6 +20,8 @@ pub(crate) struct Blueprint {
     pub(crate) pages: Arc<Pages>,
     /// The files of a site that has no folder of its own.
     pub(crate) folder: Option<PathBuf>,
+    /// What it needs to speak TLS.
+    pub(crate) secrets: Secrets,
     /// What the program has put in place of its step from request to response.
     pub(crate) step: Option<Step>,
 }
@@ -27,6 +33,7 @@ pub(crate) type Step = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send +
 pub(crate) struct Parts {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) access: Option<AccessSettings>,
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 impl Parts {
@@ -46,13 +53,26 @@ impl Parts {
             return Err("nothing to serve: name a folder, or set `root`".to_owned());
         }
         let access = access(&configuration.logs, older)?;
-        let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites));
+        let tls = blueprint.secrets.of(configuration)?;
+        let https = https(configuration);
+        let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites, https));
         let handler = match &blueprint.step {
             Some(step) => step(own),
             None => own,
         };
-        Ok(Self { handler, access })
+        Ok(Self { handler, access, tls })
     }
+}
+
+/// The port where who comes without TLS is sent, if that is wished.
+fn https(configuration: &Configuration) -> Option<u16> {
+    let secure = configuration.settings.listeners.iter().filter(|listen| listen.tls);
+    let mut ports = secure.filter_map(|listen| match listen.address {
+        Address::Tcp(address) => Some(address.port()),
+        Address::Unix(_) | Address::Inherited(_) => None,
+    });
+    // One that was passed to us is behind somebody who knows the usual port.
+    configuration.redirects_to_https.then(|| ports.next().unwrap_or(443))
 }
 
 /// The access log. One that `older` has open already, with the same rule, is the same.
@@ -152,6 +172,7 @@ impl Reloader {
         let parts = Parts::of(&next, &self.blueprint, Some(&current))?;
         let mut fixed = self.started.needs_restart(&next);
         let mut settings = next.settings;
+        settings.tls = parts.tls;
         if is_supervised() && settings.listeners != self.started.settings.listeners {
             // The parent has the sockets.
             settings.listeners.clone_from(&self.started.settings.listeners);

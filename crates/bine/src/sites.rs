@@ -10,6 +10,8 @@ use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SiteChoices {
     pub(crate) root: Option<PathBuf>,
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) certificate_key: Option<PathBuf>,
     pub(crate) index: Vec<String>,
     pub(crate) listing: bool,
     pub(crate) precompressed: bool,
@@ -23,6 +25,8 @@ impl Default for SiteChoices {
     fn default() -> Self {
         Self {
             root: None,
+            certificate: None,
+            certificate_key: None,
             index: Vec::new(),
             listing: false,
             precompressed: true,
@@ -180,14 +184,14 @@ impl LocalSite {
     }
 }
 
-fn place(hosts: &[(HostPattern, usize)], authority: Option<&str>) -> usize {
+pub(crate) fn place(hosts: &[(HostPattern, usize)], authority: Option<&str>) -> usize {
     let Some(host) = authority.map(without_port) else { return 0 };
     let fits = hosts.iter().filter_map(|(pattern, site)| Some((pattern.fit(host)?, *site)));
     fits.max_by_key(|(fit, _)| *fit).map_or(0, |(_, site)| site)
 }
 
 /// `[::1]:80` is `[::1]`, and `example.org.` is `example.org`.
-fn without_port(authority: &str) -> &str {
+pub(crate) fn without_port(authority: &str) -> &str {
     let end = match authority.rfind(':') {
         Some(colon) if !authority[colon..].contains(']') => colon,
         _ => authority.len(),

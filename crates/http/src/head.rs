@@ -76,12 +76,14 @@ pub struct Exchange {
     pub version: Version,
     /// Whether the connection lives on.
     pub keep_alive: bool,
+    /// For how many seconds the peer shall come in secret alone (RFC 6797); 0 says nothing of it.
+    pub hsts: u32,
 }
 
 impl Exchange {
     /// For an answer to a request that was not understood: content may be sent, then the connection closes.
     pub const fn farewell() -> Self {
-        Self { method: Method::Get, version: Version::Http11, keep_alive: false }
+        Self { method: Method::Get, version: Version::Http11, keep_alive: false, hsts: 0 }
     }
 }
 
@@ -252,6 +254,7 @@ impl<'b> Head<'b> {
             method: self.index.method,
             version: self.index.version,
             keep_alive: self.keep_alive(),
+            hsts: 0,
         }
     }
 

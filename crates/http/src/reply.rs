@@ -160,6 +160,11 @@ impl<'o> Reply<'o> {
             }
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         }
+        if exchange.hsts > 0 {
+            out.extend_from_slice(b"Strict-Transport-Security: max-age=");
+            out.extend_from_slice(Decimal::of(u64::from(exchange.hsts)).digits());
+            out.extend_from_slice(b"\r\n");
+        }
         Self { out, exchange, status, kept }
     }
 

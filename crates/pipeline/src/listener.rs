@@ -96,6 +96,11 @@ impl Listener {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Whether TLS is spoken here.
+    pub(crate) const fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
     /// Where it listens, with the port that the kernel chose.
     pub(crate) fn address(&self) -> &Address {
         &self.address

@@ -92,6 +92,17 @@ impl Server {
         addresses.into_iter()
     }
 
+    /// The same as people write them: `https://127.0.0.1:8443/` where TLS is spoken.
+    pub fn urls(&self) -> impl Iterator<Item = String> {
+        let generation = self.generation();
+        let urls = generation.listeners.iter().map(|listener| match listener.address() {
+            Address::Tcp(address) if listener.is_secure() => format!("https://{address}/"),
+            address if listener.is_secure() => format!("{address} (TLS)"),
+            address => address.to_string(),
+        });
+        urls.collect::<Vec<_>>().into_iter()
+    }
+
     /// Serves newcomers under other settings, by another handler, with another access log; who is
     /// connected keeps the old ones to the end.
     ///

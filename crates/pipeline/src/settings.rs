@@ -47,6 +47,9 @@ pub struct Settings {
     /// TLS handshakes that one loop has under way at one time. More are refused: each has memory, and
     /// computes for about as long as a hundred requests.
     pub handshakes: usize,
+    /// For how many seconds a peer that has come in secret shall come so alone (RFC 6797); 0 says nothing
+    /// of it.
+    pub hsts: u32,
 }
 
 impl Default for Settings {
@@ -69,6 +72,7 @@ impl Default for Settings {
             spool: std::env::temp_dir(),
             tls: None,
             handshakes: 512,
+            hsts: 0,
         }
     }
 }

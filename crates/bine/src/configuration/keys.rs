@@ -6,7 +6,7 @@ use std::path::Path;
 use bine_pipeline::scheduler;
 use bine_pipeline::{Settings, User};
 
-use super::values::{bytes, listen, number, set_time, switch, word};
+use super::values::{bytes, listen, number, seconds, set_time, switch, word};
 use super::{Configuration, Control};
 use crate::sites::{SiteChoices, field_rule};
 
@@ -109,9 +109,11 @@ pub(super) static KEYS: &[Key] = &[
         "listen",
         "ADDRESS",
         &["127.0.0.1:8080"],
-        "HOST:PORT or unix:PATH to listen on, repeatable; options follow it after commas: backlog=128, nodelay=on, send-buffer=BYTES",
+        "HOST:PORT or unix:PATH to listen on, repeatable; options follow it after commas: tls=on, backlog=128, nodelay=on, send-buffer=BYTES",
         |c, v| {
-            c.settings.listeners.push(listen(v)?);
+            let (listen, says_tls) = listen(v)?;
+            c.settings.listeners.push(listen);
+            c.says_tls.push(says_tls);
             Ok(())
         },
     )
@@ -139,6 +141,32 @@ pub(super) static KEYS: &[Key] = &[
         },
     )
     .fixed(),
+    Key::server("tls", "on|off|self-signed", &["off"], "speak TLS at each address that says nothing of it; self-signed: with a certificate made here, for development", |c, v| {
+        c.tls = word(v, &["on", "off", "self-signed"])?;
+        Ok(())
+    }),
+    Key::site("certificate", "FILE", &[], "a site's certificate and those behind it, PEM", |s, v| {
+        s.certificate = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path),
+    Key::site("certificate-key", "FILE", &[], "its private key, PEM", |s, v| {
+        s.certificate_key = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path),
+    Key::server("https-redirect", "on|off", &["off"], "send who comes without TLS to the first address with it", |c, v| {
+        c.redirects_to_https = switch(v)?;
+        Ok(())
+    }),
+    Key::server("hsts", "TIME|off", &["off"], "for how long a browser shall come by TLS alone, like 365d", |c, v| {
+        c.settings.hsts = seconds(v)?;
+        Ok(())
+    }),
+    Key::server("handshakes", "N", &["512"], "of TLS that a thread has under way at one time", |c, v| {
+        c.settings.handshakes = number(v, 1)?;
+        Ok(())
+    }),
     Key::site("root", "DIR", &[], "serve the files below this folder", |s, v| {
         s.root = Some(v.into());
         Ok(())
@@ -230,7 +258,7 @@ pub(super) static KEYS: &[Key] = &[
     )
     .kind(Kind::Path)
     .fixed(),
-    Key::server("data", "DIR", &[], "the folder for what is kept; nothing is yet", |c, v| {
+    Key::server("data", "DIR", &[], "the folder for what is kept: keys of TLS tickets, a certificate made here", |c, v| {
         c.data = Some(v.into());
         Ok(())
     })
@@ -271,6 +299,9 @@ pub(super) static KEYS: &[Key] = &[
     }),
     Key::server("first-byte-timeout", "TIME", &["10s"], "from connection to first byte", |c, v| {
         set_time(&mut c.settings.timeouts.first_byte, v)
+    }),
+    Key::server("handshake-timeout", "TIME", &["5s"], "from connection to the end of a TLS handshake", |c, v| {
+        set_time(&mut c.settings.timeouts.handshake, v)
     }),
     Key::server("head-timeout", "TIME", &["10s"], "from a head's first byte to its last", |c, v| {
         set_time(&mut c.settings.timeouts.head, v)

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use bine_pipeline::{Listen, Settings, User, inherited};
+use bine_pipeline::{Address, Listen, Settings, User, inherited};
 
 use crate::sites::{HostPattern, SiteChoices};
 
@@ -24,7 +24,13 @@ pub(crate) struct Configuration {
     pub(crate) settings: Settings,
     /// What goes into which log.
     pub(crate) logs: Logs,
-    /// Where tables and channels are kept, once there are any.
+    /// `on`, `off` or `self-signed`.
+    pub(crate) tls: String,
+    /// Who comes without TLS is sent to where it is spoken.
+    pub(crate) redirects_to_https: bool,
+    /// For each address: it says itself whether TLS is spoken there.
+    says_tls: Vec<bool>,
+    /// Where keys of TLS are kept, and once there are any, tables and channels.
     pub(crate) data: Option<PathBuf>,
     /// Whom to become when the addresses are open.
     pub(crate) user: Option<User>,
@@ -275,6 +281,17 @@ impl Configuration {
         let passed: Vec<Listen> = inherited().into_iter().map(Listen::on).collect();
         if listens_by_default && !passed.is_empty() {
             self.settings.listeners = passed;
+            self.says_tls.clear();
+        }
+        if self.tls != "off" {
+            let said = self.says_tls.iter().copied().chain(std::iter::repeat(false));
+            for (listen, says_tls) in self.settings.listeners.iter_mut().zip(said) {
+                // Who comes through the file system is on this machine already.
+                listen.tls |= !says_tls && !matches!(listen.address, Address::Unix(_));
+            }
+        }
+        if self.redirects_to_https && !self.settings.listeners.iter().any(|listen| listen.tls) {
+            return Err("https-redirect: no address speaks TLS; see `tls`".to_owned());
         }
         for table in tables {
             let mut own = given.clone();
@@ -382,6 +399,9 @@ impl Default for Configuration {
         Self {
             settings: Settings::default(),
             logs: Logs::default(),
+            tls: String::new(),
+            redirects_to_https: false,
+            says_tls: Vec::new(),
             data: None,
             user: None,
             control: Control::Usual,

@@ -6,24 +6,26 @@ use std::time::Duration;
 
 use bine_pipeline::Listen;
 
-/// `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES]`.
-pub(super) fn listen(text: &str) -> Result<Listen, String> {
+/// `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. The second says whether something was said of TLS.
+pub(super) fn listen(text: &str) -> Result<(Listen, bool), String> {
     let mut parts = text.split(',');
     let address = parts.next().unwrap_or_default().parse();
     let mut listen = Listen::on(address.map_err(|error| format!("{error}"))?);
+    let mut says_tls = false;
     for part in parts {
         match part.split_once('=') {
             Some(("backlog", value)) => listen.backlog = number(value, 1)?,
             Some(("nodelay", "on")) => listen.nodelay = true,
             Some(("nodelay", "off")) => listen.nodelay = false,
             Some(("send-buffer", value)) => listen.send_buffer = Some(bytes(value)?),
+            Some(("tls", value @ ("on" | "off"))) => (listen.tls, says_tls) = (value == "on", true),
             _ => {
-                let options = "backlog=N, nodelay=on|off, send-buffer=BYTES";
+                let options = "backlog=N, nodelay=on|off, send-buffer=BYTES, tls=on|off";
                 return Err(format!("`{part}` is none of {options}"));
             }
         }
     }
-    Ok(listen)
+    Ok((listen, says_tls))
 }
 
 pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
@@ -63,6 +65,24 @@ pub(super) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
     let milliseconds = milliseconds.filter(|time| (1..=86_400_000).contains(time));
     *time = Duration::from_millis(milliseconds.ok_or_else(wrong)?);
     Ok(())
+}
+
+/// A time of whole seconds, or `off`, which is 0.
+pub(super) fn seconds(text: &str) -> Result<u32, String> {
+    let wrong = || "must be off, or a time like 300s, 12h or 365d".to_owned();
+    if text == "off" {
+        return Ok(0);
+    }
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let number: u32 = digits.parse().map_err(|_| wrong())?;
+    let unit = match &text[digits.len()..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86400,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).filter(|seconds| *seconds > 0).ok_or_else(wrong)
 }
 
 pub(super) fn switch(text: &str) -> Result<bool, String> {

@@ -30,6 +30,7 @@ chapters! {
     "markup": "Markup",
     "files": "Files",
     "configuration": "Configuration",
+    "tls": "TLS",
     "logs": "Logs",
 }
 

@@ -12,6 +12,7 @@ mod options;
 mod reload;
 mod serve;
 mod supervise;
+mod tls;
 mod unit;
 
 use std::process::Command;

@@ -4,7 +4,8 @@ use bine_http::{Date, Exchange, Method, Misuse, Reply, Status, Version, continue
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
 
-const KEPT: Exchange = Exchange { method: Method::Get, version: Version::Http11, keep_alive: true };
+const KEPT: Exchange =
+    Exchange { method: Method::Get, version: Version::Http11, keep_alive: true, hsts: 0 };
 const HEAD: Exchange = Exchange { method: Method::Head, ..KEPT };
 const OLD: Exchange = Exchange { version: Version::Http10, keep_alive: false, ..KEPT };
 const OLD_KEPT: Exchange = Exchange { keep_alive: true, ..OLD };
@@ -55,6 +56,15 @@ fn check_stream(exchange: Exchange, pieces: &[&str], expected: &str) {
         let told = rest.replace("\r\n", "|") + if close { " closes" } else { "" };
         assert_eq!(told, expected);
     }
+}
+
+#[test]
+fn a_peer_is_told_to_come_in_secret_where_that_is_wished() {
+    let mut out = Vec::new();
+    let exchange = Exchange { hsts: 31_536_000, ..KEPT };
+    Reply::begin(&mut out, exchange, Status::OK, &Date::at(0)).empty();
+    let head = String::from_utf8(out).unwrap();
+    assert!(head.contains("\r\nStrict-Transport-Security: max-age=31536000\r\n"), "{head}");
 }
 
 #[test]

@@ -333,6 +333,18 @@ enum Outcome {
 }
 
 impl Outcome {
+    /// Whether the request must be kept for what follows, besides the copy that it was `collected` in.
+    const fn needs_request(&self, collected: bool, is_logged: bool) -> bool {
+        match self {
+            Self::Answered(Answer::Later(_)) => is_logged,
+            _ if collected => false,
+            Self::Answered(Answer::Collect { .. } | Answer::Work(_)) => true,
+            // Told when it has left.
+            Self::Answered(Answer::File(_) | Answer::Stream(_)) => is_logged,
+            Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken => false,
+        }
+    }
+
     /// What the access log tells of a reply that stands in `output`; `None` when it does not.
     fn replied<'r, L: Link>(&self, sink: &'r Sink<'_, L>, output: &'r [u8]) -> Option<Replied<'r>> {
         match self {
@@ -365,6 +377,9 @@ fn ask<L: Link>(
             }
         }
     };
+    if connection.peer.is_secure() {
+        incoming.exchange.hsts = settings.hsts;
+    }
     let framing = incoming.head.framing();
     let expects = incoming.head.expects_continue();
     if matches!(incoming.body, Body::Coming) {
@@ -401,26 +416,13 @@ fn ask<L: Link>(
     {
         access.record(&incoming, began, clock, replied);
     }
-    let kept = match &answer {
-        Outcome::Answered(Answer::Collect { .. }) if collected.is_none() => {
-            // The body will be read to its end, so it is no reason to close any more.
-            incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
-            Some(retained.take(&incoming, began))
-        }
-        Outcome::Answered(Answer::Work(_)) if collected.is_none() => {
-            Some(retained.take(&incoming, began))
-        }
-        Outcome::Answered(Answer::Later(_)) if access.is_on() => {
-            Some(retained.take(&incoming, began))
-        }
-        // Told when it has left.
-        Outcome::Answered(Answer::File(_) | Answer::Stream(_))
-            if access.is_on() && collected.is_none() =>
-        {
-            Some(retained.take(&incoming, began))
-        }
-        _ => None,
-    };
+    if matches!(answer, Outcome::Answered(Answer::Collect { .. })) && collected.is_none() {
+        // The body will be read to its end, so it is no reason to close any more.
+        incoming.exchange.keep_alive = incoming.head.exchange().keep_alive;
+    }
+    let kept = answer
+        .needs_request(collected.is_some(), access.is_on())
+        .then(|| retained.take(&incoming, began));
     Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept, mark })
 }
 

@@ -211,7 +211,11 @@ fn random<const N: usize>() -> Option<[u8; N]> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
+}
+
+fn digit(half: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(half)])
 }
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {

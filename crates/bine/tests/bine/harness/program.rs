@@ -98,7 +98,7 @@ impl Program {
         let mut tcp = self
             .addresses
             .iter()
-            .filter_map(|address| address.strip_prefix("http://")?.strip_suffix('/')?.parse().ok());
+            .filter_map(|address| address.split_once("://")?.1.strip_suffix('/')?.parse().ok());
         tcp.next().unwrap()
     }
 

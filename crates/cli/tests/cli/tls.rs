@@ -1,0 +1,142 @@
+//! Claims about a program that speaks TLS, as curl sees them.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use crate::bine;
+use crate::harness::{Folder, Program, SCHEDULERS};
+
+/// Writes a certificate for `host`, and its key, as `NAME.pem`.
+fn certify(folder: &Folder, name: &str, host: &str) {
+    let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    let pem = made.cert.pem() + &made.signing_key.serialize_pem();
+    folder.write(&format!("{name}.pem"), pem.as_bytes());
+}
+
+/// What curl says of `https://HOST/`, whose certificate it trusts by `NAME.pem` alone; `None` if it does not.
+fn ask(folder: &Folder, address: SocketAddr, host: &str, name: &str) -> Option<String> {
+    let port = address.port();
+    let output = Command::new("curl")
+        .args(["--silent", "--fail", "--max-time", "20", "--cacert"])
+        .arg(folder.join(&format!("{name}.pem")))
+        .args(["--resolve", &format!("{host}:{port}:{}", address.ip())])
+        .arg(format!("https://{host}:{port}/"))
+        .output()
+        .unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn each_site_shows_its_own_certificate() {
+    let folder = Folder::new();
+    for (name, host) in [("top", "localhost"), ("one", "one.example"), ("below", "a.two.example")] {
+        certify(&folder, name, host);
+        folder.write(&format!("{name}/index.html"), name.as_bytes());
+    }
+    let site = |name: &str, hosts: &str| {
+        format!(
+            "\n[[site]]\nhosts = [\"{hosts}\"]\nroot = \"{name}\"\ncertificate = \"{name}.pem\"\ncertificate-key = \"{name}.pem\"\n"
+        )
+    };
+    let top = "listen = \"127.0.0.1:0\"\ntls = \"on\"\nroot = \"top\"\ncertificate = \"top.pem\"\ncertificate-key = \"top.pem\"\n";
+    let text = top.to_owned() + &site("one", "one.example") + &site("below", "*.two.example");
+    let config = folder.write("bine.toml", text.as_bytes());
+    for scheduler in SCHEDULERS {
+        let options = ["serve", "--config", config.to_str().unwrap(), "--scheduler", scheduler];
+        let program = Program::start(&mut bine(&options));
+        assert!(program.addresses()[0].starts_with("https://127.0.0.1:"));
+        let told = |host, name| ask(&folder, program.address(), host, name);
+        assert_eq!(told("localhost", "top").as_deref(), Some("top"), "{scheduler}");
+        assert_eq!(told("one.example", "one").as_deref(), Some("one"), "{scheduler}");
+        assert_eq!(told("a.two.example", "below").as_deref(), Some("below"), "{scheduler}");
+        assert_eq!(told("one.example", "top"), None, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
+    let folder = Folder::new();
+    for name in ["old", "new"] {
+        certify(&folder, name, "localhost");
+    }
+    folder.write("www/index.html", b"here");
+    let configure = |name: &str| {
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\ncontrol = \"control\"\nroot = \"www\"\ntls = \"on\"\ncertificate = \"{name}.pem\"\ncertificate-key = \"{name}.pem\"\n"
+        );
+        folder.write("bine.toml", text.as_bytes())
+    };
+    let config = configure("old");
+    let tell = |word| Program::run(&mut bine(&[word, "--config", config.to_str().unwrap()]));
+    let program = Program::start(&mut bine(&["serve", "--config", config.to_str().unwrap()]));
+    assert_eq!(ask(&folder, program.address(), "localhost", "old").as_deref(), Some("here"));
+    configure("new");
+    assert_eq!(tell("reload").code, Some(0));
+    assert_eq!(ask(&folder, program.address(), "localhost", "old"), None);
+    assert_eq!(ask(&folder, program.address(), "localhost", "new").as_deref(), Some("here"));
+    folder.write("wrong.pem", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    for (name, reason) in [("wrong", "wrong.pem: "), ("absent", "absent.pem: No such file")] {
+        configure(name);
+        let told = tell("reload");
+        assert_eq!(told.code, Some(1));
+        assert!(told.errors.contains(reason), "{}", told.errors);
+        assert_eq!(ask(&folder, program.address(), "localhost", "new").as_deref(), Some("here"));
+    }
+}
+
+#[test]
+fn who_comes_without_tls_is_sent_to_where_it_is_spoken() {
+    let folder = Folder::new();
+    folder.write("www/.well-known/acme-challenge/token", b"proof");
+    folder.write("www/index.html", b"here");
+    let (www, data) = (folder.join("www"), folder.join("data"));
+    let mut program = Program::start(&mut bine(&[
+        "serve",
+        www.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+        "--listen",
+        "127.0.0.1:0,tls=off",
+        "--tls",
+        "self-signed",
+        "--https-redirect",
+        "on",
+        "--hsts",
+        "2d",
+        "--data",
+        data.to_str().unwrap(),
+    ]));
+    let plain = program.await_address();
+    let curl = |options: &[&str], url: &str| {
+        let output = Command::new("curl")
+            .args(["--silent", "--max-time", "20"])
+            .args(options)
+            .arg(url)
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let head = curl(&["--include"], &format!("{plain}a?b=c"));
+    assert!(head.starts_with("HTTP/1.1 308 "), "{head}");
+    // The port is the one that was asked for, since the other cannot be known before.
+    assert!(head.contains("\r\nLocation: https://127.0.0.1:0/a?b=c\r\n"), "{head}");
+    assert!(!head.contains("Strict-Transport-Security"), "{head}");
+    assert_eq!(curl(&[], &format!("{plain}.well-known/acme-challenge/token")), "proof");
+    let trusted = data.join("self-signed.pem");
+    let head = curl(&["--include", "--cacert", trusted.to_str().unwrap()], &program.addresses()[0]);
+    assert!(head.contains("\r\nStrict-Transport-Security: max-age=172800\r\n"), "{head}");
+}
+
+#[test]
+fn what_tls_lacks_is_told_before_anything_is_served() {
+    for (options, reason) in [
+        (&["--tls", "on"][..], "TLS needs a certificate: set `certificate`"),
+        (&["--https-redirect", "on"], "https-redirect: no address speaks TLS"),
+        (&["--tls", "perhaps"], "must be one of on, off, self-signed"),
+        (&["--tls", "on", "--certificate", "a.pem"], "`certificate-key` must say where its key is"),
+    ] {
+        let mut command = bine(&["serve", ".", "--listen", "127.0.0.1:0"]);
+        let ended = Program::run(command.args(options));
+        assert!(matches!(ended.code, Some(1 | 2)), "{ended:?}");
+        assert!(ended.errors.contains(reason), "{}", ended.errors);
+    }
+}
