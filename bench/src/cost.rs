@@ -31,6 +31,8 @@ enum Load {
     Pipelined(u32),
     /// Closed by the peer after so many requests.
     Closing(u32),
+    /// Closed by the server after one request, with another in its place.
+    New,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,7 @@ enum Loops {
 
 /// The rate of new connections leaves the server's core idle for a part of each second: what is
 /// measured is a connection's price, not a queue.
-const SCENARIOS: [Scenario; 12] = [
+const SCENARIOS: [Scenario; 15] = [
     page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
     page("kept-4", "4 kept connections", 4, Load::Kept, Loops::OneOnItsCore),
     page("kept-512", "512 kept connections", 512, Load::Kept, Loops::OneOnItsCore),
@@ -71,6 +73,16 @@ const SCENARIOS: [Scenario; 12] = [
     kept("page-984", "984-byte page, 64 kept connections", Content::LongPage, 64),
     kept("file-64k", "64 KiB file, 64 kept connections", Content::File(64 << 10), 64),
     kept("file-10m", "10 MB file, 8 kept connections", Content::File(10_000_000), 8),
+    kept("tls-984", "984-byte file over TLS, 64 kept", Content::SecureFile(984), 64),
+    kept("tls-64k", "64 KiB file over TLS, 64 kept", Content::SecureFile(64 << 10), 64),
+    Scenario {
+        name: "tls-new",
+        title: "984-byte file over TLS, a handshake each, 64 at once",
+        content: Content::SecureFile(984),
+        connections: 64,
+        load: Load::New,
+        loops: Loops::OneOnItsCore,
+    },
     page("loops-1", "one loop, both cores, 512 kept", 512, Load::Kept, Loops::OneOnBothCores),
     page("loops-2", "two loops, both cores, 512 kept", 512, Load::Kept, Loops::TwoOnBothCores),
 ];
@@ -173,7 +185,7 @@ fn prepare(
     let mut built = HashSet::new();
     let mut cells = Vec::new();
     for &scenario in scenarios {
-        if let Content::File(size) = scenario.content {
+        if let Content::File(size) | Content::SecureFile(size) = scenario.content {
             shop.make_file(size)?;
         }
         let serving: Vec<Server> = servers
@@ -226,7 +238,11 @@ fn canned_answer(
 impl Cell {
     fn measure(&self, shop: &Workshop, seconds: u64) -> Result<Sample> {
         let scenario = self.scenario;
-        let url = format!("http://127.0.0.1:{}{}", self.port, scenario.content.path());
+        let scheme = match scenario.content {
+            Content::SecureFile(_) => "https",
+            _ => "http",
+        };
+        let url = format!("{scheme}://127.0.0.1:{}{}", self.port, scenario.content.path());
         let mut command = Command::new(shop.root.join("bench/cost.sh"));
         command.args([self.server.name(), &url]);
         command.args([scenario.connections.to_string(), seconds.to_string()]);
@@ -234,6 +250,7 @@ impl Cell {
             Load::Kept => {}
             Load::Pipelined(depth) => drop(command.args(["-p", &depth.to_string()])),
             Load::Closing(calls) => drop(command.args(["-c", &calls.to_string()])),
+            Load::New => drop(command.arg("-n")),
         }
         if scenario.loops != Loops::OneOnItsCore {
             command.arg("-b");

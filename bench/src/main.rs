@@ -33,7 +33,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a sample (5)
               --only NAME,..      of limit, bine, nginx, hyper, axum, lighttpd, php (all)
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
-                                  file-984, page-984, file-64k, file-10m, loops-1, loops-2 (all)
+                                  file-984, page-984, file-64k, file-10m, tls-984, tls-64k,
+                                  tls-new, loops-1, loops-2 (all)
   memory    bytes per idle connection, memory at rest, time from exec to the first answer
               --connections N     kept open at once (15000)
               --starts N          starts timed (20)
@@ -57,7 +58,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --only NAME,..      (bine)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
-Needs the Debian packages gcc, curl, procps, util-linux, wrk, httperf and, for the
+Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf and, for the
 peers, nginx, lighttpd and php-fpm.
 ";
 

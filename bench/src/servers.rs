@@ -40,6 +40,8 @@ pub(crate) enum Content {
     LongPage,
     /// A file of so many bytes.
     File(usize),
+    /// The same over TLS.
+    SecureFile(usize),
 }
 
 /// How a server is to serve.
@@ -118,6 +120,9 @@ impl Server {
     }
 
     pub(crate) fn serves(self, content: Content) -> bool {
+        if matches!(content, Content::SecureFile(_)) {
+            return matches!(self, Self::Bine | Self::Nginx);
+        }
         match self {
             // What it sends stands in its memory: no yardstick for what comes from a disk.
             Self::Limit => content.len() <= LARGEST_CANNED,
@@ -146,6 +151,10 @@ impl Server {
                 shop.cargo_build(&words(&["-p", "bine", "--example", "hello"]))
             }
             (Self::Bine, Content::File(_)) => shop.cargo_build(&words(&["-p", "bine-cli"])),
+            (Self::Bine, Content::SecureFile(_)) => {
+                shop.make_certificate()?;
+                shop.cargo_build(&words(&["-p", "bine-cli"]))
+            }
             (Self::Nginx, _) => require("nginx", "nginx"),
             (Self::Php, _) => {
                 require("nginx", "nginx")?;
@@ -184,7 +193,20 @@ impl Server {
             (Self::Bine, Content::File(_)) => {
                 command(built("release/bine"), &["serve", &files, "--listen", &listen])
             }
-            (Self::Nginx, _) => nginx(shop, &port, &loops, HELLO_CANNED)?,
+            (Self::Bine, Content::SecureFile(_)) => {
+                let pem = shop.certificate().display().to_string();
+                let tls = ["--tls", "on", "--certificate", &pem, "--certificate-key", &pem];
+                let mut words = command(
+                    built("release/bine"),
+                    &["serve", &files, "--listen", &listen, "--loops", &loops],
+                );
+                words.extend(tls.map(str::to_owned));
+                words
+            }
+            (Self::Nginx, content) => {
+                let tls = matches!(content, Content::SecureFile(_));
+                nginx(shop, &port, &loops, HELLO_CANNED, tls)?
+            }
             (Self::Php, _) => {
                 let workers = (setting.loops * PHP_WORKERS).to_string();
                 let pool = filled(shop, "php-fpm.conf", &[("@WORKERS@", &workers)])?;
@@ -192,7 +214,7 @@ impl Server {
                 // Both in one group, so that both are counted and both are stopped.
                 let script = r#""$0" --allow-to-run-as-root --nodaemonize --fpm-config "$1" & shift; exec "$@""#;
                 let mut words = command(String::from("sh"), &["-c", script, PHP, &pool]);
-                words.extend(nginx(shop, &port, &loops, HELLO_PHP)?);
+                words.extend(nginx(shop, &port, &loops, HELLO_PHP, false)?);
                 words
             }
             (Self::Lighttpd, _) => {
@@ -225,7 +247,7 @@ impl Content {
             Self::LongPage => {
                 format!("/hello?name={}", "a".repeat(LONG_PAGE - "<h1>Hello </h1>".len()))
             }
-            Self::File(size) => format!("/{size}.html"),
+            Self::File(size) | Self::SecureFile(size) => format!("/{size}.html"),
         }
     }
 
@@ -234,12 +256,12 @@ impl Content {
         match self {
             Self::Page => "<h1>Hello TLUG</h1>".len(),
             Self::LongPage => LONG_PAGE,
-            Self::File(size) => size,
+            Self::File(size) | Self::SecureFile(size) => size,
         }
     }
 
     pub(crate) fn is_page(self) -> bool {
-        !matches!(self, Self::File(_))
+        !matches!(self, Self::File(_) | Self::SecureFile(_))
     }
 }
 
@@ -364,8 +386,20 @@ pub(crate) fn free_port() -> Result<u16> {
 }
 
 /// The words of a command that runs nginx.
-fn nginx(shop: &Workshop, port: &str, loops: &str, hello: &str) -> Result<Vec<String>> {
-    let values = [("@PORT@", port), ("@LOOPS@", loops), ("@HELLO@", hello)];
+fn nginx(shop: &Workshop, port: &str, loops: &str, hello: &str, tls: bool) -> Result<Vec<String>> {
+    let pem = shop.certificate().display().to_string();
+    let (ssl, certificate) = if tls {
+        (" ssl", format!("ssl_certificate {pem}; ssl_certificate_key {pem};"))
+    } else {
+        ("", String::new())
+    };
+    let values = [
+        ("@PORT@", port),
+        ("@LOOPS@", loops),
+        ("@HELLO@", hello),
+        ("@SSL@", ssl),
+        ("@CERTIFICATE@", &certificate),
+    ];
     let configuration = filled(shop, "nginx.conf", &values)?;
     let work = shop.work.display().to_string();
     let mut words =

@@ -37,6 +37,23 @@ impl Workshop {
         self.work.join("files")
     }
 
+    /// A certificate and its key.
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.work.join("certificate.pem")
+    }
+
+    /// Makes a certificate of the kind that most sites have (ECDSA on P-256), signed by itself.
+    pub(crate) fn make_certificate(&self) -> Result<()> {
+        require("openssl", "openssl")?;
+        let (key, own) = (self.work.join("key.pem"), self.work.join("own.pem"));
+        let mut command = Command::new("openssl");
+        command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+        command.args(["-nodes", "-days", "30", "-subj", "/CN=localhost", "-keyout"]).arg(&key);
+        output(command.arg("-out").arg(&own))?;
+        let pem = fs::read_to_string(own)? + &fs::read_to_string(key)?;
+        Ok(fs::write(self.certificate(), pem)?)
+    }
+
     /// Makes the file `SIZE.html` with that many bytes.
     pub(crate) fn make_file(&self, size: usize) -> Result<()> {
         Ok(fs::write(self.files().join(format!("{size}.html")), vec![b'x'; size])?)
