@@ -22,6 +22,9 @@ pub enum Transfer {
     TimedOut,
     /// The peer will send nothing more (receiving only).
     Ended,
+    /// The peer broke the link's own rules and was told so; what it still sends can be received and dropped, so
+    /// that closing does not take that away from it (receiving only).
+    Fault,
     /// The connection is gone.
     Broken,
 }

@@ -134,6 +134,20 @@ fn part<L>(connection: &mut Connection<L>) {
     }
 }
 
+/// Nothing more will be said; what the peer still sends is read and dropped until it notices.
+fn linger<L: Link>(connection: &mut Connection<L>, context: &mut Context) {
+    connection.link.finish();
+    connection.machine.end();
+    connection.phase = Phase::Lingering;
+    connection.patience = FAREWELL;
+    connection.deadline = context.clock.now().after(context.settings.timeouts.linger);
+    context.input = 0..0;
+    context.fresh = false;
+    if let Some(busy) = &mut connection.busy {
+        busy.request = None;
+    }
+}
+
 /// A slow peer's bytes buy it time at the least rate allowed, never more than one pause.
 fn credit<L>(connection: &mut Connection<L>, context: &Context, bytes: u64) {
     let timeouts = &context.settings.timeouts;

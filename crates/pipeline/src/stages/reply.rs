@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use crate::connection::{Connection, Context, Errand, Phase, SLICE};
 use crate::handler::FilePart;
 use crate::link::{Link, Transfer, Way};
-use crate::stages::{FAREWELL, Next, credit, tell_of_leaving};
+use crate::stages::{Next, credit, linger, tell_of_leaving};
 use crate::stream::Taken;
 use crate::warmth;
 
@@ -119,7 +119,9 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
                 credit(connection, context, count as u64);
             }
             Transfer::Again => {}
-            Transfer::TimedOut | Transfer::Ended | Transfer::Broken => return Flushed::Broken,
+            Transfer::TimedOut | Transfer::Ended | Transfer::Fault | Transfer::Broken => {
+                return Flushed::Broken;
+            }
         }
     }
     let output = std::mem::take(&mut context.output);
@@ -206,7 +208,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
                     return Flushed::Broken;
                 }
             }
-            Transfer::Ended | Transfer::Broken => return Flushed::Broken,
+            Transfer::Ended | Transfer::Fault | Transfer::Broken => return Flushed::Broken,
         }
     }
 }
@@ -255,13 +257,7 @@ fn after<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next
         if !unread && connection.machine.phase() != bine_http::Phase::Body {
             return Next::Closed;
         }
-        connection.link.finish();
-        connection.machine.end();
-        connection.phase = Phase::Lingering;
-        connection.patience = FAREWELL;
-        connection.deadline = context.clock.now().after(context.settings.timeouts.linger);
-        context.input = 0..0;
-        context.fresh = false;
+        linger(connection, context);
         return Next::Request;
     }
     // The next wait, whatever it is for, sets its own deadline.

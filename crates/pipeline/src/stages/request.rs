@@ -8,7 +8,7 @@ use crate::connection::{Connection, Context, Errand, Phase, Storing};
 use crate::link::{Link, Transfer, Way};
 use crate::settings::Settings;
 use crate::spool::{self, Spool};
-use crate::stages::{GRACE, Kind, Next, credit, expire, part, refuse};
+use crate::stages::{GRACE, Kind, Next, credit, expire, linger, part, refuse};
 
 /// The request stage.
 pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
@@ -180,6 +180,10 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         // Its thread may be needed elsewhere.
         Transfer::TimedOut if connection.phase == Phase::Handshake => Some(Next::Request),
         Transfer::TimedOut => None,
+        Transfer::Fault => {
+            linger(connection, context);
+            None
+        }
         Transfer::Ended if connection.link.departs() => Some(Next::Depart),
         Transfer::Ended | Transfer::Broken => Some(Next::Closed),
     }

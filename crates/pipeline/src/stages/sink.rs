@@ -62,7 +62,9 @@ impl<'l, L: Link> Sink<'l, L> {
             match self.link.send(&buffer[from..], self.more) {
                 Transfer::Moved(count) => from += count,
                 Transfer::Again => break,
-                Transfer::TimedOut | Transfer::Ended | Transfer::Broken => self.broken = true,
+                Transfer::TimedOut | Transfer::Ended | Transfer::Fault | Transfer::Broken => {
+                    self.broken = true;
+                }
             }
         }
         self.sent += from;

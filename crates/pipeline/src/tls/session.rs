@@ -27,6 +27,8 @@ pub(crate) struct Session {
     has_emptied: bool,
     /// The peer has said that nothing more will come.
     has_ended: bool,
+    /// Whoever holds the connection knows that it is over.
+    fault_is_told: bool,
     /// It has its place among the handshakes until it is done.
     handshake: Option<Handshake>,
 }
@@ -76,6 +78,7 @@ impl Session {
             sent: 0,
             has_emptied: false,
             has_ended: false,
+            fault_is_told: false,
             handshake: None,
         }
     }
@@ -85,8 +88,21 @@ impl Session {
         if let Err(held_up) = self.flush_all(socket) {
             return held_up;
         }
-        if self.has_ended || matches!(self.stage, Stage::Departing(_) | Stage::Over) {
-            return Transfer::Ended;
+        match self.stage {
+            Stage::Over if !self.fault_is_told => {
+                self.fault_is_told = true;
+                return Transfer::Fault;
+            }
+            // Nobody looks at it.
+            Stage::Over => {
+                let transfer = link::receive(socket, space);
+                self.has_emptied =
+                    matches!(transfer, Transfer::Moved(count) if count < space.len());
+                return transfer;
+            }
+            Stage::Departing(_) => return Transfer::Ended,
+            Stage::Hello { .. } | Stage::Open(_) if self.has_ended => return Transfer::Ended,
+            Stage::Hello { .. } | Stage::Open(_) => {}
         }
         let desk = Rc::clone(&self.desk);
         let mut buffers = desk.buffers();
@@ -122,7 +138,10 @@ impl Session {
                 self.has_emptied = false;
             }
             match understood.content {
-                0 if understood.fault.is_some() => return Transfer::Broken,
+                0 if understood.fault.is_some() => {
+                    self.fault_is_told = true;
+                    return Transfer::Fault;
+                }
                 0 if understood.ended => return Transfer::Ended,
                 0 if self.has_emptied => return Transfer::Again,
                 0 => {}
@@ -243,7 +262,8 @@ impl Session {
             if received[0].is_ascii_uppercase() {
                 link::transmit_now(socket, NOT_PLAIN);
             }
-            return Some(Transfer::Ended);
+            self.fault_is_told = true;
+            return Some(Transfer::Fault);
         }
         let is_whole = received.get(3..RECORD_HEAD).is_some_and(|length| {
             received.len() >= RECORD_HEAD + usize::from(u16::from_be_bytes([length[0], length[1]]))
@@ -303,14 +323,21 @@ impl Session {
                         // No flight of a handshake is that long.
                         Err(_) => (known.ended, waits) = (true, true),
                     }
+                    // That was the alert, and it is the last: what is wrong would be found wrong again.
+                    waits |= known.fault.is_some();
                 }
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::TransmitTlsData(data)) => {
+                    data.done();
+                    // It is offered when nothing whole is left. Looking again would try again to decrypt what a peer
+                    // sends before it may (0-RTT, which is refused), and of that only so much is put up with.
+                    waits = connection.is_handshaking();
+                }
                 Ok(ConnectionState::PeerClosed) => known.ended = true,
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => {
                     waits = true;
                 }
                 Ok(_) => (known.ended, waits) = (true, true),
-                // Asked again after a fault, it has the alert that tells the peer of it.
+                // Asked again after a fault, it has the alert that tells the peer of it, or none.
                 Err(error) => {
                     waits = known.fault.replace(error).is_some();
                     known.ended = true;
