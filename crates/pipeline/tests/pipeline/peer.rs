@@ -194,10 +194,16 @@ impl Peer {
     #[track_caller]
     fn receive(&mut self) -> bool {
         let mut space = [0; 16 * 1024];
-        let received = match &mut self.stream {
-            Stream::Tcp(stream) => stream.read(&mut space),
-            Stream::Unix(stream) => stream.read(&mut space),
-            Stream::Secure(secure) => secure.0.read(&mut space),
+        let received = loop {
+            let received = match &mut self.stream {
+                Stream::Tcp(stream) => stream.read(&mut space),
+                Stream::Unix(stream) => stream.read(&mut space),
+                Stream::Secure(secure) => secure.0.read(&mut space),
+            };
+            // Another test sends this very process a signal.
+            if !matches!(&received, Err(error) if error.kind() == io::ErrorKind::Interrupted) {
+                break received;
+            }
         };
         match received {
             Ok(0) => false,
