@@ -46,7 +46,7 @@ pub struct App {
 impl App {
     /// A program that serves nothing yet.
     pub fn new() -> Self {
-        let look = Look { is_in_development: cfg!(debug_assertions), ..Look::default() };
+        let look = Look { develops: cfg!(debug_assertions), ..Look::default() };
         Self { look, ..Self::default() }
     }
 
@@ -112,9 +112,9 @@ impl App {
         self
     }
 
-    /// Shows errors with their causes. On in a debug build unless it is said here.
+    /// Shows errors with their causes. On in a debug build unless it is said here; the key `development` says it last.
     pub fn development(mut self, on: bool) -> Self {
-        self.look.is_in_development = on;
+        self.look.develops = on;
         self
     }
 

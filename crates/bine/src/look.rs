@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bine_html::{FillPage, Page, Writer};
 use bine_http::Status;
@@ -14,8 +15,10 @@ use crate::error::Error;
 pub(crate) struct Look {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
-    /// Errors are shown with their causes.
-    pub(crate) is_in_development: bool,
+    /// Errors are shown with their causes, if the configuration does not say.
+    pub(crate) develops: bool,
+    /// They are.
+    pub(crate) is_in_development: Arc<AtomicBool>,
 }
 
 /// The content of a page, for the layout that stands around it: `{content}` shows it.
@@ -135,7 +138,16 @@ impl Look {
 
     /// The causes of an error, if they may be shown.
     pub(crate) fn causes(&self, error: &Error) -> Vec<String> {
-        if self.is_in_development { error.chain().collect() } else { Vec::new() }
+        if self.shows_causes() { error.chain().collect() } else { Vec::new() }
+    }
+
+    pub(crate) fn shows_causes(&self) -> bool {
+        self.is_in_development.load(Ordering::Relaxed)
+    }
+
+    /// Follows the configuration's word, or the program's where that has none.
+    pub(crate) fn develop(&self, word: Option<bool>) {
+        self.is_in_development.store(word.unwrap_or(self.develops), Ordering::Relaxed);
     }
 
     /// Writes a page, in its layout if there is one.

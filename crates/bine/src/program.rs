@@ -84,6 +84,11 @@ impl Pages {
         })
     }
 
+    /// Shows errors with their causes, or does not, as the configuration says.
+    pub(crate) fn develop(&self, word: Option<bool>) {
+        self.house.look.develop(word);
+    }
+
     /// Whether there is no page at all.
     pub(crate) fn are_none(&self) -> bool {
         self.resources.is_empty()

@@ -55,6 +55,7 @@ impl Parts {
         let access = access(&configuration.logs, older)?;
         let tls = blueprint.secrets.of(configuration)?;
         let https = https(configuration);
+        blueprint.pages.develop(configuration.development);
         let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites, https));
         let handler = match &blueprint.step {
             Some(step) => step(own),

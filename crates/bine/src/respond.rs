@@ -70,7 +70,7 @@ pub(crate) fn apologize(asked: Asked<'_>, clock: &Clock, look: &Look, out: &mut 
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: out, drain: &mut keep };
     let said = panics::last_words();
-    let causes = if look.is_in_development { said.as_slice() } else { &[] };
+    let causes = if look.shows_causes() { said.as_slice() } else { &[] };
     let top = Top::of(Status::INTERNAL_SERVER_ERROR);
     Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, Look::APOLOGY, causes);
 }

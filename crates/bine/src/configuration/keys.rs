@@ -207,6 +207,10 @@ pub(super) static KEYS: &[Key] = &[
         s.pages = switch(v)?;
         Ok(())
     }),
+    Key::server("development", "on|off|auto", &["auto"], "show users the causes of errors; auto: as the program says, which in a debug build is on", |c, v| {
+        c.development = if v == "auto" { None } else { Some(switch(v)?) };
+        Ok(())
+    }),
     Key::server("access-log", "FILE|off", &["off"], "log each request", |c, v| {
         c.logs.access = (v != "off").then(|| v.into());
         Ok(())

@@ -26,6 +26,8 @@ pub(crate) struct Configuration {
     pub(crate) logs: Logs,
     /// `on`, `off` or `self-signed`.
     pub(crate) tls: String,
+    /// Errors are shown with their causes; `None`: as the program says.
+    pub(crate) development: Option<bool>,
     /// Who comes without TLS is sent to where it is spoken.
     pub(crate) redirects_to_https: bool,
     /// For each address: it says itself whether TLS is spoken there.
@@ -400,6 +402,7 @@ impl Default for Configuration {
             settings: Settings::default(),
             logs: Logs::default(),
             tls: String::new(),
+            development: None,
             redirects_to_https: false,
             says_tls: Vec::new(),
             data: None,

@@ -445,9 +445,12 @@ fn a_stream_that_fails_is_cut_and_the_log_says_why() {
 #[test]
 fn a_panic_has_the_programs_own_page_and_its_words_in_development() {
     for scheduler in SCHEDULERS {
-        // As `the_program_with_pages_serves` has it: users of seven workers are shown less.
-        for (workers, is_told) in [("7", true), ("6", false)] {
-            let program = start(&["--scheduler", scheduler, "--workers", workers]);
+        // As `the_program_with_pages_serves` has it, users of seven workers are shown more, unless the key says it.
+        for (workers, word, is_told) in
+            [("7", "auto", true), ("6", "auto", false), ("7", "off", false), ("6", "on", true)]
+        {
+            let options = ["--scheduler", scheduler, "--workers", workers, "--development", word];
+            let program = start(&options);
             for path in ["/panic", "/panic/plain", "/panic/later"] {
                 let mut peer = program.connect();
                 let accept = "Accept: text/html\r\n";

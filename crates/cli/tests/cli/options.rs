@@ -109,6 +109,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "hidden",
         "field",
         "pages",
+        "development",
         "access-log",
         "access-log-format",
         "access-log-when-full",
