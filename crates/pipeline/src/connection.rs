@@ -113,8 +113,9 @@ pub(crate) enum Storing {
 }
 
 impl Busy {
-    /// Buffers above this size are given back to the system rather than kept.
-    const KEPT: usize = 16 * 1024;
+    /// Buffers above this size are given back to the system rather than kept. A pool of them is as large as the
+    /// worst moment was: with 16 KiB each, an hour of mixed use with such moments made it 300 KiB larger.
+    const KEPT: usize = 4 * 1024;
 
     pub(crate) fn is_spent(&self) -> bool {
         self.input.is_empty()
