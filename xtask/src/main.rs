@@ -14,6 +14,7 @@ mod report;
 mod test;
 mod tidy;
 mod tools;
+mod vocabulary;
 
 const HELP: &str = "\
 The one door for chores.
@@ -22,6 +23,7 @@ The one door for chores.
     cargo xtask tidy                  the rules of the repository that no compiler knows
     cargo xtask fuzz [--seconds N]    every fuzz target in turn, 60 seconds each unless told
     cargo xtask media                 makes the table of media types again; needs npm and the network
+    cargo xtask vocabulary            makes the table of what HTML and CSS allow again; needs npm, node and the network
     cargo xtask bench [ARGUMENTS]     the measurements, in release; see bench/README.md
 
 `test` installs what it needs: Debian packages when it may, everything else under target/tools.
@@ -56,6 +58,7 @@ fn perform(words: &[&str]) -> Result<()> {
         ["test"] => test::run(test::Extent::Everything),
         ["test", "--bare"] => test::run(test::Extent::Bare),
         ["media"] => media::run(),
+        ["vocabulary"] => vocabulary::run(),
         ["tidy"] => tidy::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", "--seconds", seconds] => match seconds.parse() {

@@ -1,0 +1,152 @@
+//! Decides what an element of HTML is, and which there are.
+
+use crate::attribute::{self, Attribute};
+use crate::content::{Content, Excluded};
+use crate::table::ELEMENTS;
+use crate::{Categories, Words};
+
+/// An element of HTML.
+#[derive(Clone, Copy, Debug)]
+pub struct Element {
+    /// Its name, in small letters.
+    pub name: &'static str,
+    /// Whether it has neither content nor an end tag.
+    pub void: bool,
+    /// Where it counts to whatever its attributes are.
+    pub categories: Categories,
+    /// Where it counts to besides, with certain attributes.
+    pub sometimes: Option<Sometimes>,
+    /// What may stand directly in it.
+    pub content: Content,
+    /// What may not stand below it, at any depth.
+    pub excluded: Excluded,
+    /// The elements that it has to stand directly in; none: wherever its categories are admitted.
+    pub parents: Words,
+    /// The elements of which one has to stand around it, at any distance; none: no such rule.
+    pub within: Words,
+    /// The attributes that have to be there; `href|imagesrcset`: one of the two.
+    pub required: Words,
+    /// That the standard has done away with it, and what to write instead.
+    pub deprecated: Option<&'static str>,
+    /// The attributes that it has beyond those of every element, in the order of their names.
+    pub attributes: &'static [Attribute],
+}
+
+impl Element {
+    /// An attribute that may stand on this element: its own, or one of every element's.
+    pub fn attribute(&self, name: &str) -> Option<&'static Attribute> {
+        attribute::find(self.attributes, name).or_else(|| attribute::global(name))
+    }
+
+    /// The names of its own attributes and of every element's, for the nearest one; what is deprecated is not
+    /// among them.
+    pub fn attribute_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let everywhere = [attribute::global_attributes(), attribute::event_handlers()];
+        let lists = [self.attributes, everywhere[0], everywhere[1], crate::states()];
+        let known = lists.into_iter().flatten().filter(|attribute| attribute.deprecated.is_none());
+        known.map(|attribute| attribute.name)
+    }
+}
+
+/// Categories that an element has only with certain attributes: `a` is interactive if it has `href`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sometimes {
+    /// What it then counts to, beside what it always does.
+    pub categories: Categories,
+    /// When it does: if any of these holds.
+    pub given: &'static [Given],
+}
+
+impl Sometimes {
+    /// Whether the condition holds, with the attributes that `value_of` tells; nothing if that hangs on a value
+    /// which is not known yet.
+    pub fn holds<'a>(&self, value_of: impl Fn(&str) -> Value<'a>) -> Option<bool> {
+        let mut outcome = Some(false);
+        for given in self.given {
+            match given.holds(&value_of) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => outcome = None,
+            }
+        }
+        outcome
+    }
+}
+
+/// A condition on one attribute.
+#[derive(Clone, Copy, Debug)]
+pub enum Given {
+    /// It is there.
+    Present(&'static str),
+    /// It is there and has one of these words, others beside it or not.
+    Among(&'static str, Words),
+    /// It is not there or has another value than this.
+    Except(&'static str, &'static str),
+}
+
+impl Given {
+    fn holds<'a>(&self, value_of: impl Fn(&str) -> Value<'a>) -> Option<bool> {
+        match *self {
+            Self::Present(name) => Some(!matches!(value_of(name), Value::Absent)),
+            Self::Among(name, words) => match value_of(name) {
+                Value::Absent => Some(false),
+                Value::Unknown => None,
+                Value::Is(text) => {
+                    Some(text.split_ascii_whitespace().any(|word| words.contains(word)))
+                }
+            },
+            Self::Except(name, value) => match value_of(name) {
+                Value::Absent => Some(true),
+                Value::Unknown => None,
+                Value::Is(text) => Some(!text.eq_ignore_ascii_case(value)),
+            },
+        }
+    }
+}
+
+/// What is known of an attribute's value while a page is compiled.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'a> {
+    /// The attribute is not there.
+    Absent,
+    /// It is there; its value comes while the program runs.
+    Unknown,
+    /// It is there with this value.
+    Is(&'a str),
+}
+
+/// The element of a name.
+pub fn element(name: &str) -> Option<&'static Element> {
+    let place = ELEMENTS.binary_search_by(|element| element.name.cmp(name)).ok()?;
+    ELEMENTS.get(place)
+}
+
+/// Every element of HTML, deprecated ones too, in the order of their names.
+pub fn elements() -> &'static [Element] {
+    &ELEMENTS
+}
+
+/// Whether a name is one that a page may give to an element of its own (HTML 4.13.3): small letters and a dash.
+pub fn is_custom(name: &str) -> bool {
+    /// Names with a dash that SVG and MathML had first.
+    const TAKEN: [&str; 8] = [
+        "annotation-xml",
+        "color-profile",
+        "font-face",
+        "font-face-format",
+        "font-face-name",
+        "font-face-src",
+        "font-face-uri",
+        "missing-glyph",
+    ];
+    let is_plain = |char: char| {
+        char.is_ascii_lowercase()
+            || char.is_ascii_digit()
+            || "-._".contains(char)
+            || !char.is_ascii()
+    };
+    name.starts_with(|char: char| char.is_ascii_lowercase())
+        && name.contains('-')
+        && name.chars().all(is_plain)
+        && !TAKEN.contains(&name)
+}

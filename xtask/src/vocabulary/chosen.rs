@@ -1,0 +1,313 @@
+//! Decides what the sources leave out or see otherwise than the standard: written by hand, with the standard beside.
+
+/// What to write instead of an element that the standard has done away with (HTML 16.2).
+pub(super) const ELEMENTS: &[(&str, &str)] = &[
+    ("acronym", "use `abbr`"),
+    ("applet", "use `embed` or `object`"),
+    ("basefont", "use CSS `font`"),
+    ("bgsound", "use `audio`"),
+    ("big", "use CSS `font-size`"),
+    ("blink", "use CSS `animation`"),
+    ("center", "use CSS `text-align` or `margin`"),
+    ("dir", "use `ul`"),
+    ("font", "use CSS `font` and `color`"),
+    ("frame", "use `iframe`"),
+    ("frameset", "use `iframe` or CSS"),
+    ("isindex", "use `form` and `input`"),
+    ("keygen", "use the Web Cryptography API"),
+    ("listing", "use `pre` and `code`"),
+    ("marquee", "use CSS `animation`"),
+    ("menuitem", "answer the event `contextmenu` with a script"),
+    ("multicol", "use CSS `columns`"),
+    ("nextid", "use `id`"),
+    ("nobr", "use CSS `white-space`"),
+    ("noembed", "use `object`, with what stands in for it inside"),
+    ("noframes", "use `iframe`"),
+    ("param", "use the attribute `data` of `object`"),
+    ("plaintext", "use `pre`"),
+    ("rb", "put its text into `ruby` directly"),
+    ("rtc", "put one `ruby` into another"),
+    ("spacer", "use CSS `margin` or `padding`"),
+    ("strike", "use `del` or `s`"),
+    ("tt", "use `code`, `kbd`, `samp` or `var`"),
+    ("xmp", "use `pre` and `code`"),
+];
+
+/// What to write instead of an attribute that the standard has done away with (HTML 16.2); no element: of any.
+pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
+    ("", "abbr", "use `th`"),
+    ("", "accept", "put it on the `input`"),
+    ("", "align", "use CSS `text-align`, `float` or `margin`"),
+    ("", "alink", "use CSS `color` with `:active`"),
+    ("", "allowtransparency", "leave it out"),
+    ("", "archive", "use `data` and `type`"),
+    ("", "axis", "use `scope` on the `th`"),
+    ("", "background", "use CSS `background-image`"),
+    ("", "bgcolor", "use CSS `background-color`"),
+    ("", "border", "use CSS `border`"),
+    ("", "bordercolor", "use CSS `border-color`"),
+    ("", "cellpadding", "use CSS `padding` of `td` and `th`"),
+    ("", "cellspacing", "use CSS `border-spacing`"),
+    ("", "char", "leave it out"),
+    ("", "charoff", "leave it out"),
+    ("", "charset", "leave it out; the other resource says it in its own head"),
+    ("", "classid", "use `data` and `type`"),
+    ("", "clear", "use CSS `clear`"),
+    ("", "code", "use `data` and `type`"),
+    ("", "codebase", "use `data` and `type`"),
+    ("", "codetype", "use `data` and `type`"),
+    ("", "color", "use CSS `color`"),
+    ("", "compact", "use CSS `margin`"),
+    ("", "contextmenu", "answer the event `contextmenu` with a script"),
+    ("", "coords", "use `area`"),
+    ("", "datafld", "leave it out"),
+    ("", "dataformatas", "leave it out"),
+    ("", "datapagesize", "leave it out"),
+    ("", "datasrc", "leave it out"),
+    ("", "declare", "repeat the `object`"),
+    ("", "event", "use `addEventListener` in the script"),
+    ("", "for", "use `addEventListener` in the script"),
+    ("", "frame", "use CSS `border`"),
+    ("", "frameborder", "use CSS `border`"),
+    ("", "height", "use CSS `height`"),
+    ("", "hspace", "use CSS `margin`"),
+    ("", "ismap", "leave it out"),
+    ("", "language", "leave it out; `type` says it, if need be"),
+    ("", "link", "use CSS `color` with `:link`"),
+    ("", "longdesc", "link to the description with `a`"),
+    ("", "lowsrc", "use a progressive image in `src`"),
+    ("", "marginbottom", "use CSS `margin`"),
+    ("", "marginheight", "use CSS `margin`"),
+    ("", "marginleft", "use CSS `margin`"),
+    ("", "marginright", "use CSS `margin`"),
+    ("", "margintop", "use CSS `margin`"),
+    ("", "marginwidth", "use CSS `margin`"),
+    ("", "methods", "leave it out"),
+    ("", "name", "use `id`"),
+    ("", "nohref", "leave `href` out"),
+    ("", "noshade", "use CSS `border`"),
+    ("", "nowrap", "use CSS `white-space`"),
+    ("", "profile", "leave it out"),
+    ("", "rev", "use `rel` with the opposite word"),
+    ("", "rules", "use CSS `border`"),
+    ("", "scheme", "make it part of `content`"),
+    ("", "scope", "use `th`"),
+    ("", "scrolling", "use CSS `overflow`"),
+    ("", "shape", "use `area`"),
+    ("", "size", "use CSS `height`"),
+    ("", "standby", "leave it out"),
+    ("", "summary", "use `caption`"),
+    ("", "target", "leave it out"),
+    ("", "text", "use CSS `color`"),
+    ("style", "type", "leave it out"),
+    ("", "type", "use CSS `list-style-type`"),
+    ("", "urn", "use `href`"),
+    ("", "usemap", "use `img`"),
+    ("", "valign", "use CSS `vertical-align`"),
+    ("", "version", "leave it out"),
+    ("", "vlink", "use CSS `color` with `:visited`"),
+    ("", "vspace", "use CSS `margin`"),
+    ("", "width", "use CSS `width`"),
+];
+
+/// Kinds of attributes that the sources lack, or take for more or less than they are; `*`: of every element.
+pub(super) const KINDS: &[(&str, &str, &str, &str)] = &[
+    ("*", "role", "Roles", ""),
+    ("*", "style", "Style", ""),
+    ("*", "virtualkeyboardpolicy", "Words", "auto manual"),
+    // XHTML's half of polyglot markup says the language twice.
+    ("*", "xml:lang", "Text", ""),
+    ("audio", "loading", "Words", "eager lazy"),
+    ("base", "target", "WordsOrText", "_blank _parent _self _top"),
+    ("button", "formenctype", "Words", ENCTYPES),
+    ("iframe", "loading", "Words", "eager lazy"),
+    ("iframe", "sandbox", "WordList", SANDBOX),
+    ("iframe", "srcdoc", "Text", ""),
+    ("input", "formenctype", "Words", ENCTYPES),
+    ("input", "formmethod", "Words", "dialog get post"),
+    ("marquee", "loop", "Integer", ""),
+    ("meta", "http-equiv", "Words", HTTP_EQUIV),
+    // Of RDFa, not of HTML, but what other sites read when they show a link to this one (Open Graph).
+    ("meta", "property", "Text", ""),
+    ("meter", "value", "Number", ""),
+    // It may be negative, which html-validate denies.
+    ("ol", "start", "Integer", ""),
+    ("script", "type", "WordsOrText", "importmap module speculationrules"),
+    ("style", "blocking", "WordList", "render"),
+    ("video", "loading", "Words", "eager lazy"),
+];
+
+const ENCTYPES: &str = "application/x-www-form-urlencoded multipart/form-data text/plain";
+const SANDBOX: &str = "allow-downloads allow-forms allow-modals allow-orientation-lock allow-pointer-lock allow-popups \
+    allow-popups-to-escape-sandbox allow-presentation allow-same-origin allow-scripts allow-top-navigation \
+    allow-top-navigation-by-user-activation allow-top-navigation-to-custom-protocols";
+const HTTP_EQUIV: &str =
+    "content-security-policy content-type default-style refresh x-ua-compatible";
+
+/// Members of interfaces that are no attributes, though an element may be changed through them.
+pub(super) const MEMBERS: &[&str] = &[
+    "caption",
+    "defaultvalue",
+    "encoding",
+    "hash",
+    "host",
+    "hostname",
+    "innertext",
+    "length",
+    "outertext",
+    "password",
+    "pathname",
+    "port",
+    "protocol",
+    "search",
+    "selected",
+    "selectedindex",
+    "text",
+    "tfoot",
+    "thead",
+    "username",
+    "value",
+];
+
+/// Attributes that must be there (HTML 4, "must be present" or "must be specified"); one of those joined by `|`.
+pub(super) const REQUIRED: &[(&str, &str)] = &[
+    ("base", "href|target"),
+    ("bdo", "dir"),
+    ("data", "value"),
+    // The standard has exceptions; a page that needs one says `alt=""`.
+    ("img", "alt"),
+    ("link", "href|imagesrcset"),
+    ("link", "itemprop|rel"),
+    ("meta", "charset|http-equiv|itemprop|name|property"),
+    ("meter", "value"),
+    ("object", "data"),
+];
+
+/// Attributes that html-validate wants to be there and the standard only recommends.
+pub(super) const NOT_REQUIRED: &[(&str, &str)] =
+    &[("embed", "src"), ("embed", "title"), ("html", "lang"), ("iframe", "title")];
+
+/// Categories that html-validate gives to elements which do not have them (HTML 3.2.5.2).
+pub(super) const NOT_IN: &[(&str, &str)] =
+    &[("blockquote", "sectioning"), ("details", "sectioning"), ("td", "flow"), ("th", "flow")];
+
+/// What may stand in elements of which html-validate says nothing or too little.
+pub(super) const CONTENT: &[(&str, &[&str])] = &[
+    ("details", &["summary?"]),
+    // Where a select may have them: see `WITHIN`.
+    ("div", &["optgroup", "option"]),
+    ("hgroup", &["@script"]),
+    ("main", &["@flow"]),
+    // A select whose look the page decides has more in it than options (HTML 4.10.7).
+    ("optgroup", &["div", "legend", "noscript"]),
+    ("picture", &["img?"]),
+    ("search", &["@flow"]),
+    ("select", &["div", "noscript"]),
+];
+
+/// Elements of which one has to stand around another, where the parent alone does not say it.
+pub(super) const WITHIN: &[(&str, &str)] =
+    &[("optgroup", "select template"), ("option", "datalist optgroup select template")];
+
+/// Elements that hold text and nothing else.
+pub(super) const TEXT: &[&str] = &["script", "style", "textarea", "title"];
+
+/// Elements in which anything may stand: what a template is for is not known, and SVG and MathML have rules of
+/// their own.
+pub(super) const ANYTHING: &[&str] = &["math", "svg", "template"];
+
+/// Attributes that html-validate's list of what may stand in `select` names among the elements.
+pub(super) const NO_ELEMENTS: &[&str] = &["datafld", "dataformatas", "datasrc"];
+
+/// The words in `rel` with which a `link` may stand in a body (HTML 4.6.8, "body-ok").
+pub(super) const BODY_OK: &str =
+    "dns-prefetch modulepreload pingback preconnect prefetch preload stylesheet";
+
+/// The states that ARIA 1.1 has done away with.
+pub(super) const STATES: &[(&str, &str)] =
+    &[("aria-dropeffect", "say it in the text"), ("aria-grabbed", "say it in the text")];
+
+/// The attributes of SVG 2's own elements, of filters, masks and animation: no package has them.
+pub(super) const SVG: &str = "\
+    accumulate additive amplitude attributeName autofocus azimuth baseFrequency begin bias by calcMode class \
+    clipPathUnits crossorigin cx cy d diffuseConstant divisor download dur dx dy edgeMode elevation end exponent \
+    fetchpriority filterUnits fr from fx fy gradientTransform gradientUnits height href hreflang id in in2 intercept k1 \
+    k2 k3 k4 kernelMatrix kernelUnitLength keyPoints keySplines keyTimes lang lengthAdjust limitingConeAngle \
+    markerHeight markerUnits markerWidth maskContentUnits maskUnits max media method min mode nonce numOctaves offset \
+    operator order orient origin path pathLength patternContentUnits patternTransform patternUnits ping points \
+    pointsAtX pointsAtY pointsAtZ preserveAlpha preserveAspectRatio primitiveUnits r radius refX refY referrerpolicy \
+    rel repeatCount repeatDur requiredExtensions restart result role rotate rx ry scale seed side slope spacing \
+    specularConstant specularExponent spreadMethod startOffset stdDeviation stitchTiles style surfaceScale \
+    systemLanguage tabindex tableValues target targetX targetY textLength title to transform type values viewBox width \
+    x x1 x2 xChannelSelector xlink:href xlink:title xml:lang xml:space xmlns xmlns:xlink y y1 y2 yChannelSelector z";
+
+/// The properties that SVG 2 lets a page write as attributes (SVG 2, 6.6), and the former ones that browsers read.
+pub(super) const PRESENTATION: &str = "\
+    alignment-baseline baseline-shift clip clip-path clip-rule color color-interpolation \
+    color-interpolation-filters cursor direction display dominant-baseline fill fill-opacity fill-rule filter \
+    flood-color flood-opacity font-family font-size font-size-adjust font-stretch font-style font-variant font-weight \
+    glyph-orientation-horizontal glyph-orientation-vertical image-rendering letter-spacing lighting-color marker-end \
+    marker-mid marker-start mask mask-type opacity overflow paint-order pointer-events shape-rendering stop-color \
+    stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap stroke-linejoin stroke-miterlimit \
+    stroke-opacity stroke-width text-anchor text-decoration text-overflow text-rendering transform-origin unicode-bidi \
+    vector-effect visibility white-space word-spacing writing-mode";
+
+/// The attributes of MathML Core's elements: no package has them.
+pub(super) const MATHML: &str = "\
+    accent accentunder alttext arg autofocus class columnspan depth dir display displaystyle encoding fence form height \
+    href id intent lang largeop linethickness lspace mathbackground mathcolor mathsize mathvariant maxsize minsize \
+    movablelimits nonce role rowspan rspace scriptlevel separator stretchy style symmetric tabindex voffset width xml:lang \
+    xmlns";
+
+/// The types of CSS that are written in prose: no words in them, but something else that is not a name.
+pub(super) const WITHOUT_WORDS: &[&str] = &[
+    "age",
+    "angle",
+    "any-value",
+    "declaration-value",
+    "decibel",
+    "dimension",
+    "dimension-token",
+    "flex",
+    "font-feature-value-type",
+    "frequency",
+    "hash-token",
+    "hex-color",
+    "id",
+    "integer",
+    "length",
+    "level",
+    "number",
+    "number-token",
+    "percentage",
+    "percentage-token",
+    "quirky-color",
+    "quirky-length",
+    "resolution",
+    "semitones",
+    "string",
+    "string-token",
+    "time",
+    "unicode-range-token",
+    "uri",
+    "url",
+    "url-set",
+    "url-modifier",
+    "zero",
+];
+
+/// Grammar that the source has in prose alone.
+pub(super) const GRAMMAR: &[(&str, &str)] = &[
+    ("border-style", "<line-style>"),
+    ("border-width", "<line-width>"),
+    ("gender", "male | female | neutral"),
+    ("margin-width", "<length> | <percentage> | auto"),
+    ("padding-width", "<length> | <percentage>"),
+    (
+        "timeline-range-name",
+        "contain | cover | entry | entry-crossing | exit | exit-crossing | scroll",
+    ),
+];
+
+/// The words that every property takes (CSS Cascade 5, 7.3).
+pub(super) const WIDE: &str = "inherit initial revert revert-layer unset";
