@@ -1,5 +1,6 @@
 //! Decides how markup becomes Rust: calls on a writer, with all that is constant merged between two holes.
 
+use crate::check::check;
 use crate::context::Context;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
@@ -15,6 +16,7 @@ pub(crate) fn html(tokens: &[Token]) -> Expansion {
     };
     let mut faults = Vec::new();
     let nodes = parse(markup, &mut faults);
+    check(&nodes, &mut faults);
     if faults.is_empty() { page(krate, &nodes) } else { faulty_page(krate, faults) }
 }
 
@@ -58,7 +60,7 @@ impl Emitter {
     fn node(&mut self, node: &Node) {
         match node {
             Node::Doctype => self.constant.push_str("<!DOCTYPE html>"),
-            Node::Text(text) => escape_into(&mut self.constant, text),
+            Node::Text(text, _) => escape_into(&mut self.constant, text),
             Node::RawText(text) => self.constant.push_str(text),
             Node::Element(element) => self.element(element),
             Node::Hole(expression) => {

@@ -15,6 +15,11 @@ impl Fault {
     pub(crate) const WHOLE: usize = usize::MAX;
 
     pub(crate) fn new(token: &Token, message: impl Into<String>) -> Self {
-        Self { origin: token.origin, message: message.into() }
+        Self::at(token.origin, message)
+    }
+
+    /// The same by the token's [origin](Token::origin) alone.
+    pub(crate) fn at(origin: usize, message: impl Into<String>) -> Self {
+        Self { origin, message: message.into() }
     }
 }

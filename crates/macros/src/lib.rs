@@ -9,6 +9,7 @@
 use proc_macro::TokenStream;
 
 mod bridge;
+mod check;
 mod context;
 mod control;
 mod emit;

@@ -78,7 +78,7 @@ impl<'t> Scope<'t, '_> {
             } else {
                 self.at += 1;
                 self.space(token, Previous::Word);
-                self.text(&token.text);
+                self.text(&token.text, token);
             }
         }
         while let Some(open) = self.open.pop() {
@@ -98,7 +98,7 @@ impl<'t> Scope<'t, '_> {
                 {
                     self.fault(token, "this text would end or hide the element it stands in");
                 }
-                self.text(&value);
+                self.text(&value, token);
             }
             Err(fault) => self.faults.push(fault),
         }
@@ -153,7 +153,12 @@ impl<'t> Scope<'t, '_> {
         self.space(angle, Previous::Other);
         self.at += 1;
         let (name_token, name) = self.name();
-        let mut element = Element { name, attributes: Vec::new(), children: Vec::new() };
+        let mut element = Element {
+            name,
+            origin: name_token.origin,
+            attributes: Vec::new(),
+            children: Vec::new(),
+        };
         let closed = self.attributes(name_token, &mut element);
         if closed || is_void(&element.name) {
             self.push(Node::Element(element));
@@ -202,15 +207,20 @@ impl<'t> Scope<'t, '_> {
     }
 
     fn attribute(&mut self, token: &Token) -> Attribute {
-        let name = match literal::string(token) {
+        let quoted = literal::string(token);
+        let is_quoted = quoted.is_some();
+        let name = match quoted {
             None => self.name().1,
             Some(quoted) => {
                 self.at += 1;
                 self.quoted_name(token, quoted)
             }
         };
+        let origin = token.origin;
+        let given =
+            |name, value, value_origin| Attribute { name, is_quoted, value, origin, value_origin };
         if !self.peek(0).is_some_and(|next| next.is("=")) {
-            return Attribute { name, value: Value::Bare };
+            return given(name, Value::Bare, origin);
         }
         self.at += 1;
         let value = self.peek(0);
@@ -221,7 +231,7 @@ impl<'t> Scope<'t, '_> {
                 self.fault(mistaken, "an empty hole: put an expression between the braces");
             }
             control::refuse_suspension(hole, self.faults);
-            return Attribute { name, value: Value::Hole(hole.to_vec()) };
+            return given(name, Value::Hole(hole.to_vec()), mistaken.origin);
         }
         let text = match value.and_then(literal::string) {
             Some(Ok(text)) => {
@@ -242,7 +252,7 @@ impl<'t> Scope<'t, '_> {
                 String::new()
             }
         };
-        Attribute { name, value: Value::Text(text) }
+        given(name, Value::Text(text), mistaken.origin)
     }
 
     /// A name in quotes is not looked up anywhere, but it must not end the tag either.
@@ -374,16 +384,16 @@ impl<'t> Scope<'t, '_> {
         };
         self.previous = kind;
         if seen {
-            self.text(" ");
+            self.text(" ", token);
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn text(&mut self, text: &str, token: &Token) {
         let raw = self.is_raw();
         match self.children().last_mut() {
-            Some(Node::Text(before) | Node::RawText(before)) => before.push_str(text),
+            Some(Node::Text(before, _) | Node::RawText(before)) => before.push_str(text),
             _ if raw => self.push(Node::RawText(text.to_owned())),
-            _ => self.push(Node::Text(text.to_owned())),
+            _ => self.push(Node::Text(text.to_owned(), token.origin)),
         }
     }
 

@@ -1,13 +1,15 @@
 //! Decides what markup consists of once it is read: the syntax between the parser and the writers.
 
+use bine_vocabulary as vocabulary;
+
 use crate::token::Token;
 
 /// One thing among the children of an element, or among the roots.
 #[derive(Debug)]
 pub(crate) enum Node {
     Doctype,
-    /// Text as the reader of the page sees it.
-    Text(String),
+    /// Text as the reader of the page sees it, and where it begins.
+    Text(String, usize),
     /// Text inside `<script>` or `<style>`, which is never escaped.
     RawText(String),
     Element(Element),
@@ -40,6 +42,8 @@ pub(crate) struct Branch {
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) name: String,
+    /// The [origin](Token::origin) of its name.
+    pub(crate) origin: usize,
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) children: Vec<Node>,
 }
@@ -48,7 +52,12 @@ pub(crate) struct Element {
 #[derive(Debug)]
 pub(crate) struct Attribute {
     pub(crate) name: String,
+    /// It stands in quotes, which says that it is not to be looked up.
+    pub(crate) is_quoted: bool,
     pub(crate) value: Value,
+    /// The [origins](Token::origin) of its name and its value.
+    pub(crate) origin: usize,
+    pub(crate) value_origin: usize,
 }
 
 /// What an attribute is given.
@@ -60,15 +69,11 @@ pub(crate) enum Value {
     Hole(Vec<Token>),
 }
 
-/// The elements that cannot have children (HTML, section 13.1.2, "Void elements").
-const VOID: [&str; 13] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
-    "wbr",
-];
-
 /// Whether an element of that name, in any case, cannot have children.
 pub(crate) fn is_void(name: &str) -> bool {
-    VOID.iter().any(|void| void.eq_ignore_ascii_case(name))
+    let known =
+        vocabulary::element(name).or_else(|| vocabulary::element(&name.to_ascii_lowercase()));
+    known.is_some_and(|element| element.void)
 }
 
 /// Whether a browser reads the content of such an element, in any case, without undoing escapes.

@@ -27,7 +27,7 @@ fn addresses(text: &str) -> impl Page {
         <iframe src={format_args!("{text}")}></iframe>
         <form action={text}><button formaction={text}>b</button></form>
         <object data={text}></object>
-        <img src={text}>
+        <img src={text} alt="">
         <svg><a xlink:href={text}>c</a></svg>
     }
 }

@@ -1,0 +1,11 @@
+//! Misuse: attribute done away with.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<table border="1"><tbody></tbody></table>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: attribute of another element.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<p href="/">"text"</p>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: boolean with a value.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<input disabled="true">)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: cell in a table.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<table><td>"text"</td></table>)
+}
+
+fn main() {
+    drop(page());
+}

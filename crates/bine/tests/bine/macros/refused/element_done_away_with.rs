@@ -1,0 +1,11 @@
+//! Misuse: element done away with.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<center>"text"</center>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: font done away with.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<font color="red">"text"</font>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: input in a button.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<button><input name="a"></button>)
+}
+
+fn main() {
+    drop(page());
+}

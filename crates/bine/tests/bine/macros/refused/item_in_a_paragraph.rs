@@ -1,0 +1,11 @@
+//! Misuse: item in a paragraph.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<p><li>"text"</li></p>)
+}
+
+fn main() {
+    drop(page());
+}

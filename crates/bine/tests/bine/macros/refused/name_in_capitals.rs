@@ -1,0 +1,11 @@
+//! Misuse: name in capitals.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<P>"text"</P>)
+}
+
+fn main() {
+    drop(page());
+}

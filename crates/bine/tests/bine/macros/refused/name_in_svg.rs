@@ -1,0 +1,11 @@
+//! Misuse: name in svg.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<svg><rekt width="1" height="1" /></svg>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: name of a handler.
+
+use bine::{Page, html, raw};
+
+fn page() -> impl Page {
+    html!(<button onclik={raw("go()")}>"text"</button>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: name of a role.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<div role="buton">"text"</div>)
+}
+
+fn main() {
+    drop(page());
+}

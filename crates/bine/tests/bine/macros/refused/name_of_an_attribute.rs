@@ -1,0 +1,11 @@
+//! Misuse: name of an attribute.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<a herf="/">"text"</a>)
+}
+
+fn main() {
+    drop(page());
+}

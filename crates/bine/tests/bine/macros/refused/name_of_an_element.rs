@@ -1,0 +1,11 @@
+//! Misuse: name of an element.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<secton><p>"text"</p></secton>)
+}
+
+fn main() {
+    drop(page());
+}

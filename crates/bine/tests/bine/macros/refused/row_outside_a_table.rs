@@ -1,0 +1,11 @@
+//! Misuse: row outside a table.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<div><tr><td>"text"</td></tr></div>)
+}
+
+fn main() {
+    drop(page());
+}

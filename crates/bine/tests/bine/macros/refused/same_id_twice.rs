@@ -1,0 +1,11 @@
+//! Misuse: same id twice.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<b id="one">"a"</b><i id="one">"b"</i>)
+}
+
+fn main() {
+    drop(page());
+}

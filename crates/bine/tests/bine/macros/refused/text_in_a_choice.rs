@@ -1,0 +1,11 @@
+//! Misuse: text in a choice.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<select>"text"<option>"o"</option></select>)
+}
+
+fn main() {
+    drop(page());
+}

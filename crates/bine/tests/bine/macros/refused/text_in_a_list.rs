@@ -1,0 +1,11 @@
+//! Misuse: text in a list.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<ol>"text"<li>"text"</li></ol>)
+}
+
+fn main() {
+    drop(page());
+}

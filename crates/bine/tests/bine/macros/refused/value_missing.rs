@@ -1,0 +1,11 @@
+//! Misuse: value missing.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<input type>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: word of a direction.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<p dir="right">"text"</p>)
+}
+
+fn main() {
+    drop(page());
+}

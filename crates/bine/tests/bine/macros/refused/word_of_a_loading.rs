@@ -1,0 +1,11 @@
+//! Misuse: word of a loading.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<img src="a.png" alt="" loading="later">)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: word of a method.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<form method="psot"></form>)
+}
+
+fn main() {
+    drop(page());
+}

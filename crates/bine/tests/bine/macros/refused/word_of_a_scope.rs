@@ -1,0 +1,11 @@
+//! Misuse: word of a scope.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<table><tbody><tr><th scope="colum">"h"</th></tr></tbody></table>)
+}
+
+fn main() {
+    drop(page());
+}

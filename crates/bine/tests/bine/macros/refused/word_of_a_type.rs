@@ -1,0 +1,11 @@
+//! Misuse: word of a type.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<input type="txet">)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,131 @@
+//! Decides what must be said about markup that HTML does not know.
+
+use crate::parse::parse;
+use crate::sample::Sample;
+
+/// `expected` has a line for each fault: the token, and what is said about it.
+#[track_caller]
+fn check(source: &str, expected: &str) {
+    let sample = Sample::new(source);
+    let mut faults = Vec::new();
+    let nodes = parse(&sample.tokens, &mut faults);
+    super::check(&nodes, &mut faults);
+    let expected: Vec<&str> =
+        expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(sample.tell(&faults), expected.join("\n"), "{source}");
+}
+
+#[test]
+fn what_is_right_is_not_complained_of() {
+    for source in [
+        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>T</title></head><body><p>t</p></body></html>",
+        "<ul><li>one</li>{for item in items { <li>{item}</li> }}</ul>",
+        "<table><caption>c</caption><thead><tr><th scope=\"col\">h</th></tr></thead><tbody><tr><td>d</td></tr></tbody></table>",
+        "<a href=\"/\"><h1>big</h1></a>",
+        "<p>{if a { <b id=\"x\">1</b> } else { <i id=\"x\">2</i> }}</p>",
+        "<form method=\"post\"><label>n <input name=\"n\" required disabled={off}></label><button>go</button></form>",
+        "<svg viewBox=\"0 0 1 1\"><path d=\"M0 0\" /><foreignObject><p>t</p></foreignObject></svg>",
+        "<my-element what=\"ever\"><p>t</p></my-element>",
+        "<p data-x=\"1\" \"@click\"=\"2\" aria-label=\"l\" onclick={raw_code}>t</p>",
+        "<li>a component's root</li><td>too</td>",
+        "<dl><div><dt>t</dt><dd>d</dd></div></dl>",
+        "<select><optgroup label=\"l\"><option selected>o</option></optgroup></select>",
+        "<img src={source} alt=\"\">",
+        "<video controls><source src=\"a\"><p>none</p></video>",
+        "<details><summary>s</summary><p>p</p></details>",
+    ] {
+        check(source, "");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_told_with_the_nearest() {
+    check(
+        "<secton></secton>",
+        "secton: HTML has no element `<secton>`; did you mean `<section>`?; one of your own has a dash in its name",
+    );
+    check(
+        "<a herf=\"/\">t</a>",
+        "herf: `<a>` has no attribute `herf`; did you mean `href`?; one of your own is `data-herf`, and one in quotes is not looked up",
+    );
+    check("<svg><pth /></svg>", "pth: `<svg>` has no element `<pth>`; did you mean `<path>`?");
+}
+
+#[test]
+fn a_value_that_is_none_of_an_attributes_is_told_with_what_it_takes() {
+    check(
+        "<input type=\"txet\">",
+        "\"txet\": `type` takes one of `button`, `checkbox`, `color`, `date`, `datetime-local`, `email`, `file`, `hidden`, `image`, `month`, `number`, `password`, `radio`, `range`, `reset`, `search`, `submit`, `tel`, `text`, `time`, `url`, `week`, not `txet`; did you mean `text`?",
+    );
+    check(
+        "<td colspan=\"two\"></td>",
+        "\"two\": `colspan` takes a whole number that is not negative, not `two`",
+    );
+    check(
+        "<input disabled=\"yes\">",
+        "\"yes\": `disabled` has no value: being there says it. Write `disabled`, or `disabled={condition}`",
+    );
+}
+
+#[test]
+fn what_may_not_stand_somewhere_is_told_with_what_may() {
+    check(
+        "<p><li>t</li></p>",
+        "li: `<li>` may not stand in `<p>`: `<li>` stands in `<menu>`, `<ol>`, `<template>`, `<ul>`",
+    );
+    check(
+        "<span><div>t</div></span>",
+        "div: `<div>` may not stand in `<span>`: it takes phrasing content",
+    );
+    check("<a href=\"/\"><b><a href=\"/\">t</a></b></a>", "a: `<a>` may not stand within `<a>`");
+    check(
+        "<ul>text</ul>",
+        "text: no text may stand in `<ul>`: it takes script-supporting content and `<li>`",
+    );
+}
+
+#[test]
+fn what_is_missing_or_there_twice_is_told() {
+    check(
+        "<img src=\"a\">",
+        "img: `<img>` needs `alt`, what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing",
+    );
+    check("<b id=\"x\">1</b><i id=\"x\">2</i>", "\"x\": the id `x` is on another element already");
+    check(
+        "<p>{for a in b { <b id=\"x\">1</b> }}</p>",
+        "\"x\": each turn of the loop would have the id `x`",
+    );
+}
+
+#[test]
+fn what_html_has_done_away_with_is_told_with_what_to_write() {
+    let sample = Sample::new("<center>t</center>");
+    let mut faults = Vec::new();
+    let nodes = parse(&sample.tokens, &mut faults);
+    super::check(&nodes, &mut faults);
+    assert!(sample.tell(&faults).starts_with("center: `<center>` is no longer part of HTML: "));
+}
+
+#[test]
+fn names_are_written_in_small_letters() {
+    check("<BR>", "BR: `<BR>` is written in small letters: `<br>`");
+    check("<p Class=\"a\">t</p>", "Class: `Class` is written in small letters: `class`");
+}
+
+#[test]
+fn several_mistakes_are_told_at_once_and_each_where_it_is() {
+    check(
+        "<ul><p clas=\"a\">t</p><li>u<dvi></dvi></li></ul>",
+        "clas: `<p>` has no attribute `clas`; did you mean `class`?; one of your own is `data-clas`, and one in quotes is not looked up
+         p: `<p>` may not stand in `<ul>`: it takes script-supporting content and `<li>`
+         dvi: HTML has no element `<dvi>`; did you mean `<div>`?; one of your own has a dash in its name",
+    );
+}
+
+#[test]
+fn what_may_come_but_once_comes_once() {
+    check(
+        "<table><caption>a</caption><caption>b</caption><tbody></tbody></table>",
+        "caption: `<caption>` stands in `<table>` but once",
+    );
+}
