@@ -78,7 +78,9 @@ impl Checker<'_> {
     }
 
     fn branches(&mut self, branches: &[Branch], place: &Place<'_>, once: &[&'static str]) {
-        branches.iter().for_each(|branch| self.branch(&branch.body, place, once));
+        for branch in branches {
+            self.branch(&branch.body, place, once);
+        }
     }
 
     /// One of several ways: what the others have does not count.
