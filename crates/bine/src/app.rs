@@ -247,6 +247,7 @@ impl App {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
         }
         end_with_parent();
+        blueprint.secrets.acme.pursue(parts.plan)?;
         for run in at_start {
             run();
         }
