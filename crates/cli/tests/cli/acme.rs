@@ -3,7 +3,8 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -68,16 +69,28 @@ fn start_pebble(program: &OsString, folder: &Folder, places: &Places, http: u16)
 
 /// Serves every name as this machine's, to whoever asks here.
 fn names() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap().to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
-        let mut question = [0; 512];
-        // It ends with the tests.
-        while let Ok((length, peer)) = socket.recv_from(&mut question) {
-            let _ = socket.send_to(&answered(&question[..length]), peer);
+        // It ends with the tests; who leaves in the middle of a question has no answer.
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || answer_names(stream));
         }
     });
     address
+}
+
+/// Answers questions until the peer leaves. Each message stands behind its length (RFC 1035 section 4.2.2).
+fn answer_names(mut stream: TcpStream) -> io::Result<()> {
+    loop {
+        let mut length = [0; 2];
+        stream.read_exact(&mut length)?;
+        let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
+        stream.read_exact(&mut question)?;
+        let answer = answered(&question);
+        let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
+        stream.write_all(&[&length[..], &answer].concat())?;
+    }
 }
 
 /// A question of DNS with its answer: 127.0.0.1 for a type A, else nothing (RFC 1035 section 4.1).
@@ -123,7 +136,7 @@ fn port(address: &str) -> u16 {
 /// A certificate that nobody vouches for, and its key; `last_year` is the last in which it is good.
 fn certify(host: &str, last_year: i32) -> String {
     let mut parameters = rcgen::CertificateParams::new([host.to_owned()]).unwrap();
-    parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    parameters.not_before = rcgen::date_time_ymd(1990, 1, 1);
     parameters.not_after = rcgen::date_time_ymd(last_year + 1, 1, 1);
     let key = rcgen::KeyPair::generate().unwrap();
     parameters.self_signed(&key).unwrap().pem() + &key.serialize_pem()
@@ -148,7 +161,7 @@ fn certificates_come_from_an_authority_and_newcomers_are_shown_them() {
     let places = places();
     let directory = format!("https://127.0.0.1:{}/dir", places.directory);
     // Less than a third of its time is left.
-    let old = certify("old.example", 2030);
+    let old = certify("old.example", 2039);
     let kept = format!("From: {directory}\nFor: old.example\n\n{old}");
     let old = folder.write("data/acme/old.example.pem", kept.as_bytes());
     let old_root = folder.write("old.pem", &fs::read(&old).unwrap());
