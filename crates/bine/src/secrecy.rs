@@ -57,8 +57,12 @@ impl Secrets {
             return Ok(Shown::default());
         }
         let data = configuration.data.as_deref();
-        if let Some(folder) = data {
+        if let Some(folder) = data.filter(|folder| !folder.is_dir()) {
             make_folder(folder)?;
+            if let Some(user) = &configuration.user {
+                // Who may not do this may not become that user either, which is told when it is tried.
+                let _ = user.give(folder);
+            }
         }
         let sites = [&configuration.site]
             .into_iter()
