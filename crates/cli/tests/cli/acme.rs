@@ -197,11 +197,10 @@ fn certificates_come_from_an_authority_and_newcomers_are_shown_them() {
     let roots = ask(&folder.join("pebble.pem"), &roots, &[]).unwrap();
     let roots = folder.write("roots.pem", roots.as_bytes());
     for host in ["top.example", "one.example", "www.one.example", "old.example"] {
-        let told = ask_host(&roots, host, secure, &[]);
-        if told.is_none() {
+        let Some(told) = ask_host(&roots, host, secure, &[]) else {
             panic!("{host}: {}", program.stop().errors);
-        }
-        assert_eq!(told.as_deref(), Some("here"), "{host}");
+        };
+        assert_eq!(told, "here", "{host}");
     }
     assert_eq!(ask_host(&roots, "other.one.example", secure, &ONCE), None);
     let kept = fs::read_dir(folder.join("data/acme")).unwrap().map(Result::unwrap);
