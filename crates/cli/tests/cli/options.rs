@@ -85,7 +85,7 @@ fn a_configuration_says_what_options_say_and_later_ones_win() {
     assert_eq!(program.connect().get(&long).status(), 404);
 }
 
-/// long because every option stands here
+/// Long because every option stands here.
 #[test]
 fn help_lists_every_option_and_every_scheduler() {
     let ended = run(&["--help"]);
