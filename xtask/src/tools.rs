@@ -9,13 +9,14 @@ use anyhow::{Context, Result, bail};
 use crate::{places, process};
 
 /// Programs from Debian: a question only a working one answers, and the package it comes in.
-const PROGRAMS: [(&str, &[&str], &str); 5] = [
+const PROGRAMS: [(&str, &[&str], &str); 6] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
     ("python3", &["-c", "import ensurepip"], "python3-venv"),
     ("chromium", &["--version"], "chromium"),
     ("chromedriver", &["--version"], "chromium-driver"),
+    ("go", &["version"], "golang-go"),
 ];
 
 /// The linter of HTTP messages; a newer one may judge differently, so the version is fixed.
@@ -23,6 +24,8 @@ const HTTPLINT: &str = "2026.10.4";
 /// What drives the browser.
 const SELENIUM: &str = "4.51.0";
 const CARGO_FUZZ: &str = "0.13.2";
+/// The authority that Let's Encrypt makes for tests of ACME.
+const PEBBLE: &str = "2.10.1";
 
 /// Sees to it that everything is there. Needs the network only for what is missing.
 pub(crate) fn install() -> Result<()> {
@@ -34,7 +37,7 @@ pub(crate) fn install() -> Result<()> {
         }
     }
     for (name, version) in [("httplint", HTTPLINT), ("selenium", SELENIUM)] {
-        let place = python(name, version);
+        let place = versioned(name, version);
         // Written last, so that a place is not taken for whole when its making broke off.
         let whole = place.join("whole");
         if !whole.exists() {
@@ -47,17 +50,31 @@ pub(crate) fn install() -> Result<()> {
         println!("{name}: {}", place.display());
     }
     println!("cargo-fuzz: {}", cargo_fuzz()?.display());
+    let pebble = pebble();
+    if !pebble.exists() {
+        let mut go = Command::new("go");
+        go.arg("install")
+            .arg(format!("github.com/letsencrypt/pebble/v2/cmd/pebble@v{PEBBLE}"))
+            .env("GOBIN", pebble.parent().expect("the program lies in a folder of its own"));
+        process::run(&mut go)?;
+    }
+    println!("pebble: {}", pebble.display());
     Ok(())
+}
+
+/// The authority's program, whether installed or not.
+pub(crate) fn pebble() -> PathBuf {
+    versioned("pebble", PEBBLE).join("pebble")
 }
 
 /// The linter's program, whether installed or not.
 pub(crate) fn httplint() -> PathBuf {
-    python("httplint", HTTPLINT).join("bin/httplint")
+    versioned("httplint", HTTPLINT).join("bin/httplint")
 }
 
 /// A Python that can drive the browser, whether installed or not.
 pub(crate) fn selenium() -> PathBuf {
-    python("selenium", SELENIUM).join("bin/python3")
+    versioned("selenium", SELENIUM).join("bin/python3")
 }
 
 /// The fuzzer's program: the one on the path, else our own, built at first need.
@@ -99,6 +116,6 @@ fn is_root() -> Result<bool> {
 }
 
 /// The version is in the path, so that a new one is fetched and an old one not mistaken for it.
-fn python(name: &str, version: &str) -> PathBuf {
+fn versioned(name: &str, version: &str) -> PathBuf {
     places::tools().join(format!("{name}-{version}"))
 }

@@ -253,12 +253,15 @@ impl App {
         stop_on_signals(&server).map_err(|error| format!("cannot watch for signals: {error}"))?;
         let control = configuration.control.clone();
         let data = configuration.data.clone();
+        let acme = Arc::clone(&blueprint.secrets.acme);
         let reloader = Arc::new(Reloader::new(sources, blueprint, &server, configuration, access));
         let on_hangup = Arc::clone(&reloader);
         bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
             .map_err(|error| format!("cannot watch for signals: {error}"))?;
         let _control = control::serve(&control, data.as_deref(), reloader)?;
         reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
+        // Last: an authority is not asked for a server that does not start.
+        acme.pursue(parts.plan)?;
         announce(&server);
         notify("READY=1");
         let outcome = match scheduler {

@@ -14,6 +14,11 @@
 //! }
 //! ```
 
+#[cfg(feature = "acme")]
+mod acme;
+#[cfg(not(feature = "acme"))]
+#[path = "acme/absent.rs"]
+mod acme;
 mod app;
 mod arguments;
 mod asset;

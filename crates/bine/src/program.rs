@@ -7,6 +7,7 @@ use bine_pipeline::{
     Answer, Bench, Clock, Handler, Incoming, Outgoing, Responder, Retained, Who, log,
 };
 
+use crate::acme::Acme;
 use crate::arguments::Needs;
 use crate::filter::{Filter, Flow, Rewritten, Seen, rewritten};
 use crate::methods::Methods;
@@ -22,6 +23,8 @@ pub(crate) struct Program {
     sites: Sites,
     /// Who comes without TLS is sent to this port.
     https: Option<u16>,
+    /// Proves to an authority whose hosts these are; `None`: none is asked.
+    proofs: Option<Arc<Acme>>,
 }
 
 /// What a program serves whatever its configuration.
@@ -40,8 +43,13 @@ struct Resource {
 }
 
 impl Program {
-    pub(crate) const fn new(pages: Arc<Pages>, sites: Sites, https: Option<u16>) -> Self {
-        Self { pages, sites, https }
+    pub(crate) const fn new(
+        pages: Arc<Pages>,
+        sites: Sites,
+        https: Option<u16>,
+        proofs: Option<Arc<Acme>>,
+    ) -> Self {
+        Self { pages, sites, https, proofs }
     }
 }
 
@@ -139,6 +147,7 @@ impl Handler for Program {
             filters: Arc::clone(filters),
             sites: self.sites.local(),
             https: self.https,
+            proofs: self.proofs.clone(),
             house: Arc::clone(house),
             bench,
             last: "",
@@ -152,6 +161,7 @@ struct LocalProgram {
     filters: Arc<[Box<dyn Filter>]>,
     sites: LocalSites,
     https: Option<u16>,
+    proofs: Option<Arc<Acme>>,
     house: Arc<House>,
     bench: Bench,
     last: &'static str,
@@ -169,7 +179,12 @@ impl Responder for LocalProgram {
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        if let Some(port) = self.https
+        if let Some(proofs) = &self.proofs
+            && let Some(proof) = proofs.proof(request.head.target())
+        {
+            self.last = "acme";
+            self.answer(request, Response::text(proof), out)
+        } else if let Some(port) = self.https
             && let Some(location) = in_secret(request, port)
         {
             self.last = "https-redirect";

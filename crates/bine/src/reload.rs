@@ -10,9 +10,10 @@ use bine_pipeline::{
     AccessSettings, Address, Handler, Server, is_supervised, notify, notify_reloading,
 };
 
+use crate::acme::Plan;
 use crate::configuration::{Configuration, Logs, Sources};
 use crate::program::{Pages, Program};
-use crate::secrecy::Secrets;
+use crate::secrecy::{Secrets, Shown};
 use crate::sites::Sites;
 
 /// What a program is, whatever its configuration.
@@ -34,6 +35,8 @@ pub(crate) struct Parts {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) access: Option<AccessSettings>,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Certificates to be had from an authority once the server has all this.
+    pub(crate) plan: Option<Plan>,
 }
 
 impl Parts {
@@ -53,15 +56,16 @@ impl Parts {
             return Err("nothing to serve: name a folder, or set `root`".to_owned());
         }
         let access = access(&configuration.logs, older)?;
-        let tls = blueprint.secrets.of(configuration)?;
+        let Shown { tls, plan } = blueprint.secrets.of(configuration)?;
         let https = https(configuration);
         blueprint.pages.develop(configuration.development);
-        let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites, https));
+        let proofs = plan.is_some().then(|| Arc::clone(&blueprint.secrets.acme));
+        let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites, https, proofs));
         let handler = match &blueprint.step {
             Some(step) => step(own),
             None => own,
         };
-        Ok(Self { handler, access, tls })
+        Ok(Self { handler, access, tls, plan })
     }
 }
 
@@ -185,6 +189,7 @@ impl Reloader {
         server
             .replace(settings, parts.handler, parts.access.clone())
             .map_err(|error| error.to_string())?;
+        self.blueprint.secrets.acme.pursue(parts.plan)?;
         *current = Current { logs: next.logs, access: parts.access };
         let fixed = fixed.into_iter().map(|name| format!("{name} needs a restart\n"));
         let doubts = next.doubts.into_iter().map(|doubt| doubt + "\n");

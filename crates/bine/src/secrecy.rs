@@ -10,6 +10,7 @@ use bine_http::Date;
 use bine_pipeline::log;
 use bine_pipeline::tls::{Certificate, Tickets, Tls};
 
+use crate::acme::{Acme, Plan, Slot};
 use crate::configuration::Configuration;
 use crate::sites::{SiteChoices, place};
 
@@ -18,6 +19,26 @@ use crate::sites::{SiteChoices, place};
 pub(crate) struct Secrets {
     tickets: OnceLock<Arc<Tickets>>,
     self_signed: OnceLock<Certificate>,
+    /// What comes from an authority by itself.
+    pub(crate) acme: Arc<Acme>,
+}
+
+/// What a server shows under one configuration, and what must be done for it.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// `None`: it speaks TLS nowhere.
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// Certificates to be had from an authority.
+    pub(crate) plan: Option<Plan>,
+}
+
+/// What is shown for a site.
+enum Face {
+    /// Nothing, and who asks for it is refused.
+    None,
+    Fixed(Certificate),
+    /// Whatever the authority has given last.
+    Changing(Arc<Slot>),
 }
 
 /// Keys of tickets, in the data folder.
@@ -26,29 +47,34 @@ const TICKETS: &str = "tls-tickets";
 const SELF_SIGNED: &str = "self-signed.pem";
 
 impl Secrets {
-    /// What a server shows under `configuration`; `None` if it speaks TLS nowhere.
+    /// What a server shows under `configuration`.
     ///
     /// # Errors
     ///
     /// What is missing or wrong, by the name of its file.
-    pub(crate) fn of(&self, configuration: &Configuration) -> Result<Option<Arc<Tls>>, String> {
+    pub(crate) fn of(&self, configuration: &Configuration) -> Result<Shown, String> {
         if !configuration.settings.listeners.iter().any(|listen| listen.tls) {
-            return Ok(None);
+            return Ok(Shown::default());
         }
         let data = configuration.data.as_deref();
-        if let Some(folder) = data {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| {
-                format!("cannot make the data folder {}: {error}", folder.display())
-            })?;
+        if let Some(folder) = data.filter(|folder| !folder.is_dir()) {
+            make_folder(folder)?;
+            if let Some(user) = &configuration.user {
+                // Who may not do this may not become that user either, which is told when it is tried.
+                let _ = user.give(folder);
+            }
         }
         let sites = [&configuration.site]
             .into_iter()
             .chain(configuration.sites.iter().map(|(_, site)| site));
-        let certificates: Vec<Option<Certificate>> =
-            sites.map(|site| self.certificate(site, configuration)).collect::<Result<_, _>>()?;
-        if certificates.iter().all(Option::is_none) {
-            return Err("TLS needs a certificate: set `certificate` and `certificate-key`, or `tls = \"self-signed\"` for development".to_owned());
+        let mut faces: Vec<Face> =
+            sites.map(|site| self.face(site, configuration)).collect::<Result<_, _>>()?;
+        let plan = match &*configuration.tls {
+            "acme" => self.plan(configuration, &mut faces)?,
+            _ => None,
+        };
+        if faces.iter().all(|face| matches!(face, Face::None)) {
+            return Err("TLS needs a certificate: set `certificate` and `certificate-key`, or `tls = \"acme\"` to have one from an authority, or `tls = \"self-signed\"` for development".to_owned());
         }
         let hosts = configuration.sites.iter().enumerate();
         let hosts: Vec<_> = hosts
@@ -56,17 +82,17 @@ impl Secrets {
                 hosts.iter().map(move |host| (host.clone(), number + 1))
             })
             .collect();
-        let choice =
-            move |host: Option<&str>| certificates.get(place(&hosts, host)).cloned().flatten();
-        Ok(Some(Arc::new(Tls::new(Box::new(choice), self.tickets(data)?))))
+        let choice = move |host: Option<&str>| match &faces[place(&hosts, host)] {
+            Face::None => None,
+            Face::Fixed(certificate) => Some(certificate.clone()),
+            Face::Changing(slot) => Some(slot.certificate()),
+        };
+        let tls = Tls::new(Box::new(choice), self.tickets(data)?);
+        Ok(Shown { tls: Some(Arc::new(tls)), plan })
     }
 
-    /// What a site shows. `None`: it has nothing, and who asks for it is refused.
-    fn certificate(
-        &self,
-        site: &SiteChoices,
-        configuration: &Configuration,
-    ) -> Result<Option<Certificate>, String> {
+    /// What is shown for a site by its own choice.
+    fn face(&self, site: &SiteChoices, configuration: &Configuration) -> Result<Face, String> {
         let (chain, key) = match (&site.certificate, &site.certificate_key) {
             (Some(chain), Some(key)) => (chain, key),
             (Some(chain), None) => {
@@ -82,16 +108,57 @@ impl Secrets {
                 ));
             }
             (None, None) if configuration.tls == "self-signed" => {
-                return self.self_signed(configuration).map(Some);
+                return self.self_signed(configuration).map(Face::Fixed);
             }
-            (None, None) => return Ok(None),
+            (None, None) => return Ok(Face::None),
         };
         let read = |path: &Path| {
             fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
         };
         Certificate::from_pem(&read(chain)?, &read(key)?)
-            .map(Some)
+            .map(Face::Fixed)
             .map_err(|error| format!("{}: {error}", chain.display()))
+    }
+
+    /// Gives every site that has no certificate of its own one from an authority.
+    fn plan(
+        &self,
+        configuration: &Configuration,
+        faces: &mut [Face],
+    ) -> Result<Option<Plan>, String> {
+        let data = configuration.data.as_deref().ok_or(
+            "tls = \"acme\" keeps its certificates in a data folder: set `data`, like data = \"data\"",
+        )?;
+        if configuration.settings.listeners.iter().all(|listen| listen.tls) {
+            return Err("tls = \"acme\": an authority asks without TLS, at port 80 of each host, and no address is without: add one like \"0.0.0.0:80,tls=off\" to `listen`".to_owned());
+        }
+        let top = &configuration.acme.hosts;
+        let all = [top.iter().collect::<Vec<_>>()]
+            .into_iter()
+            .chain(configuration.sites.iter().map(|(hosts, _)| hosts.iter().collect()));
+        let (mut places, mut wanted) = (Vec::new(), Vec::new());
+        for (place, (face, hosts)) in faces.iter().zip(all).enumerate() {
+            if !matches!(face, Face::None) || hosts.is_empty() {
+                continue;
+            }
+            let exact: Vec<String> = hosts.iter().filter_map(|host| host.exact()).collect();
+            if exact.is_empty() {
+                return Err(format!(
+                    "tls = \"acme\": no host of the site for {} can be proved, only a name like example.org can; give the site a `certificate`",
+                    hosts[0]
+                ));
+            }
+            places.push(place);
+            wanted.push(exact);
+        }
+        if wanted.is_empty() {
+            return Err("tls = \"acme\": for which hosts? Set `acme-host`, or the hosts of a [[site]] without a `certificate`".to_owned());
+        }
+        let (plan, slots) = self.acme.plan(&configuration.acme, data, wanted)?;
+        for (place, slot) in places.into_iter().zip(slots) {
+            faces[place] = Face::Changing(slot);
+        }
+        Ok(Some(plan))
     }
 
     /// A certificate that nobody vouches for. One that was made before is shown again.
@@ -105,8 +172,7 @@ impl Secrets {
         let certificate = match known {
             Some(certificate) => certificate,
             None => {
-                let pem =
-                    made_up().map_err(|error| format!("cannot make a certificate: {error}"))?;
+                let pem = made_up(&own_names())?;
                 if let Some(path) = &kept {
                     keep(path, pem.as_bytes())
                         .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -136,26 +202,39 @@ impl Secrets {
     }
 }
 
-/// A certificate for this machine, good from the beginning of this year to the end of the next, and its key.
-fn made_up() -> Result<String, rcgen::Error> {
+/// The names of this machine, as far as it knows them.
+fn own_names() -> Vec<String> {
     let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     // Where the system does not say its name, it is not asked for by it.
     let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     names.extend(Some(own.trim().to_owned()).filter(|name| !name.is_empty() && name.is_ascii()));
-    let mut parameters = rcgen::CertificateParams::new(names)?;
+    names
+}
+
+/// A certificate that nobody vouches for, good from the beginning of this year to the end of the next, and its key.
+pub(crate) fn made_up(names: &[String]) -> Result<String, String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let date = Date::at(now.map_or(0, |since| since.as_secs()));
     let year: i32 = date.as_str().get(12..16).and_then(|year| year.parse().ok()).unwrap_or(1970);
-    parameters.not_before = rcgen::date_time_ymd(year, 1, 1);
-    parameters.not_after = rcgen::date_time_ymd(year + 2, 1, 1);
-    parameters.distinguished_name.push(rcgen::DnType::CommonName, "Bine, self-signed");
-    let key = rcgen::KeyPair::generate()?;
-    let certificate = parameters.self_signed(&key)?;
-    Ok(certificate.pem() + &key.serialize_pem())
+    let made = || {
+        let mut parameters = rcgen::CertificateParams::new(names)?;
+        parameters.not_before = rcgen::date_time_ymd(year, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(year + 2, 1, 1);
+        parameters.distinguished_name.push(rcgen::DnType::CommonName, "Bine, self-signed");
+        let key = rcgen::KeyPair::generate()?;
+        Ok(parameters.self_signed(&key)?.pem() + &key.serialize_pem())
+    };
+    made().map_err(|error: rcgen::Error| format!("cannot make a certificate: {error}"))
+}
+
+/// A folder for what nobody else may read.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), String> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))
 }
 
 /// Writes a file that nobody else may read, wholly or not at all.
-fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -163,5 +242,7 @@ fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(bytes)?;
+    // Or the name could outlast a loss of power, and the content not.
+    file.sync_all()?;
     fs::rename(&beside, path)
 }

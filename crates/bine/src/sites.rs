@@ -1,5 +1,7 @@
 //! Decides which site a request is for, and which files that site has.
 
+use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +47,15 @@ pub(crate) fn field_rule(text: &str) -> Result<FieldRule, String> {
     FieldRule::new(pattern, name.trim(), value.trim())
 }
 
+/// Reads a name that one host has.
+pub(crate) fn exact_host(text: &str) -> Result<HostPattern, String> {
+    let host = HostPattern::parse(text)?;
+    match host.exact() {
+        Some(_) => Ok(host),
+        None => Err(format!("`{text}` is no name of one host: write example.org")),
+    }
+}
+
 /// Hosts that a site is for: one by name, or all below a domain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum HostPattern {
@@ -73,6 +84,16 @@ impl HostPattern {
         })
     }
 
+    /// The name, if it is for one host that has a name.
+    pub(crate) fn exact(&self) -> Option<String> {
+        match self {
+            Self::Exact(name) if name.parse::<Ipv4Addr>().is_err() && !name.starts_with('[') => {
+                Some(name.to_string())
+            }
+            _ => None,
+        }
+    }
+
     /// How well it fits `host`, which has no port: the longer the better, and a name better than a
     /// domain. `None`: it does not.
     fn fit(&self, host: &str) -> Option<usize> {
@@ -84,6 +105,15 @@ impl HostPattern {
                 let end = &host.as_bytes()[start..];
                 (start > 0 && end.eq_ignore_ascii_case(domain.as_bytes())).then_some(domain.len())
             }
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(name) => f.write_str(name),
+            Self::Below(domain) => write!(f, "*{domain}"),
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::chown;
+use std::path::Path;
 
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -65,6 +67,15 @@ impl User {
         set_thread_res_gid(gid, gid, gid)?;
         set_thread_res_uid(uid, uid, uid)?;
         Ok(())
+    }
+
+    /// Makes a file or folder this user's. Call it before [`become_it`](Self::become_it).
+    ///
+    /// # Errors
+    ///
+    /// The system's, when this process may not.
+    pub fn give(&self, path: &Path) -> io::Result<()> {
+        chown(path, Some(self.uid), Some(self.gid))
     }
 }
 

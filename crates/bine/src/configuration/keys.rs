@@ -8,7 +8,7 @@ use bine_pipeline::{Settings, User};
 
 use super::values::{bytes, listen, number, seconds, set_time, switch, word};
 use super::{Configuration, Control};
-use crate::sites::{SiteChoices, field_rule};
+use crate::sites::{SiteChoices, exact_host, field_rule};
 
 /// One thing that can be chosen.
 #[derive(Debug)]
@@ -141,8 +141,8 @@ pub(super) static KEYS: &[Key] = &[
         },
     )
     .fixed(),
-    Key::server("tls", "on|off|self-signed", &["off"], "speak TLS at each address that says nothing of it; self-signed: with a certificate made here, for development", |c, v| {
-        c.tls = word(v, &["on", "off", "self-signed"])?;
+    Key::server("tls", "on|off|acme|self-signed", &["off"], "speak TLS at each address that says nothing of it; acme: with certificates from an authority, whose terms you agree to; self-signed: with one made here, for development", |c, v| {
+        c.tls = word(v, &["on", "off", "acme", "self-signed"])?;
         Ok(())
     }),
     Key::site("certificate", "FILE", &[], "a site's certificate and those behind it, PEM", |s, v| {
@@ -152,6 +152,30 @@ pub(super) static KEYS: &[Key] = &[
     .kind(Kind::Path),
     Key::site("certificate-key", "FILE", &[], "its private key, PEM", |s, v| {
         s.certificate_key = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path),
+    Key::server("acme-host", "HOST", &[], "with tls=acme, a name of this server that no site is for, repeatable; sites have theirs in `hosts`", |c, v| {
+        c.acme.hosts.push(exact_host(v)?);
+        Ok(())
+    })
+    .kind(Kind::Words),
+    Key::server("acme-email", "ADDRESS", &[], "whom the authority may write to", |c, v| {
+        if !v.contains('@') || v.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
+            return Err("must be an address like me@example.org".to_owned());
+        }
+        c.acme.email = Some(v.to_owned());
+        Ok(())
+    }),
+    Key::server("acme-directory", "URL", &["https://acme-v02.api.letsencrypt.org/directory"], "the authority that gives certificates (RFC 8555)", |c, v| {
+        if !v.starts_with("https://") {
+            return Err("must begin with https://".to_owned());
+        }
+        v.clone_into(&mut c.acme.directory);
+        Ok(())
+    }),
+    Key::server("acme-roots", "FILE|auto", &["auto"], "certificates by which to trust the authority itself, PEM; auto: those of the system", |c, v| {
+        c.acme.roots = (v != "auto").then(|| v.into());
         Ok(())
     })
     .kind(Kind::Path),
@@ -262,7 +286,7 @@ pub(super) static KEYS: &[Key] = &[
     )
     .kind(Kind::Path)
     .fixed(),
-    Key::server("data", "DIR", &[], "the folder for what is kept: keys of TLS tickets, a certificate made here", |c, v| {
+    Key::server("data", "DIR", &[], "the folder for what is kept: keys of TLS tickets, certificates", |c, v| {
         c.data = Some(v.into());
         Ok(())
     })

@@ -24,10 +24,12 @@ pub(crate) struct Configuration {
     pub(crate) settings: Settings,
     /// What goes into which log.
     pub(crate) logs: Logs,
-    /// `on`, `off` or `self-signed`.
+    /// `on`, `off`, `acme` or `self-signed`.
     pub(crate) tls: String,
     /// Errors are shown with their causes; `None`: as the program says.
     pub(crate) development: Option<bool>,
+    /// Whom to ask for certificates.
+    pub(crate) acme: AcmeChoices,
     /// Who comes without TLS is sent to where it is spoken.
     pub(crate) redirects_to_https: bool,
     /// For each address: it says itself whether TLS is spoken there.
@@ -65,6 +67,19 @@ pub(crate) struct Logs {
     pub(crate) error: Option<PathBuf>,
     /// The least of what it tells.
     pub(crate) level: String,
+}
+
+/// How certificates are had from an authority.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct AcmeChoices {
+    /// The address of the authority.
+    pub(crate) directory: String,
+    /// Whom it may write to.
+    pub(crate) email: Option<String>,
+    /// Whom to trust when speaking to it; `None`: whom the system trusts.
+    pub(crate) roots: Option<PathBuf>,
+    /// Of the server itself, beside those of its sites.
+    pub(crate) hosts: Vec<HostPattern>,
 }
 
 /// Where a server can be told to reload.
@@ -403,6 +418,7 @@ impl Default for Configuration {
             logs: Logs::default(),
             tls: String::new(),
             development: None,
+            acme: AcmeChoices::default(),
             redirects_to_https: false,
             says_tls: Vec::new(),
             data: None,

@@ -1,6 +1,7 @@
 //! Decides that the `bine` program does on the command line, and on the wire, what it says it does.
 
 mod access;
+mod acme;
 mod addresses;
 mod crash;
 mod demo;

@@ -85,6 +85,7 @@ fn a_configuration_says_what_options_say_and_later_ones_win() {
     assert_eq!(program.connect().get(&long).status(), 404);
 }
 
+/// Long because every option stands here.
 #[test]
 fn help_lists_every_option_and_every_scheduler() {
     let ended = run(&["--help"]);
@@ -99,6 +100,10 @@ fn help_lists_every_option_and_every_scheduler() {
         "tls",
         "certificate",
         "certificate-key",
+        "acme-host",
+        "acme-email",
+        "acme-directory",
+        "acme-roots",
         "https-redirect",
         "hsts",
         "handshakes",

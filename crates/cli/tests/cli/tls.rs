@@ -131,7 +131,7 @@ fn what_tls_lacks_is_told_before_anything_is_served() {
     for (options, reason) in [
         (&["--tls", "on"][..], "TLS needs a certificate: set `certificate`"),
         (&["--https-redirect", "on"], "https-redirect: no address speaks TLS"),
-        (&["--tls", "perhaps"], "must be one of on, off, self-signed"),
+        (&["--tls", "perhaps"], "must be one of on, off, acme, self-signed"),
         (&["--tls", "on", "--certificate", "a.pem"], "`certificate-key` must say where its key is"),
     ] {
         let mut command = bine(&["serve", ".", "--listen", "127.0.0.1:0"]);

@@ -1,0 +1,47 @@
+//! Decides what a program built without the feature `acme` says of certificates from an authority.
+#![allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same calls as with it")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bine_pipeline::tls::Certificate;
+
+use crate::configuration::AcmeChoices;
+
+/// Gets no certificates.
+#[derive(Default)]
+pub(crate) struct Acme;
+
+/// There is none.
+pub(crate) enum Slot {}
+
+/// There is none.
+pub(crate) enum Plan {}
+
+impl Acme {
+    pub(crate) fn plan(
+        &self,
+        _choices: &AcmeChoices,
+        _data: &Path,
+        _hosts: Vec<Vec<String>>,
+    ) -> Result<(Plan, Vec<Arc<Slot>>), String> {
+        Err("tls = \"acme\": this program was built without it; build it with the feature `acme` of the crate `bine`".to_owned())
+    }
+
+    pub(crate) fn pursue(&self, plan: Option<Plan>) -> Result<(), String> {
+        match plan {
+            None => Ok(()),
+            Some(never) => match never {},
+        }
+    }
+
+    pub(crate) const fn proof(&self, _target: &str) -> Option<String> {
+        None
+    }
+}
+
+impl Slot {
+    pub(crate) fn certificate(&self) -> Certificate {
+        match *self {}
+    }
+}

@@ -1,0 +1,169 @@
+//! Decides from when until when a certificate is good (RFC 5280 section 4.1.2.5).
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+/// Seconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Validity {
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+const SEQUENCE: u8 = 0x30;
+/// The version of a certificate, whose tag is its place.
+const VERSION: u8 = 0xa0;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+
+impl Validity {
+    /// Of the first certificate in `pem`. `None`: there is none, or it is none.
+    pub(super) fn of_pem(pem: &[u8]) -> Option<Self> {
+        Self::of_der(&CertificateDer::from_pem_slice(pem).ok()?)
+    }
+
+    /// Only as far into a certificate as its validity stands; what is wrong behind it is for others to find.
+    fn of_der(der: &[u8]) -> Option<Self> {
+        let mut certificate = Elements(Elements(der).content(SEQUENCE)?);
+        let mut signed = Elements(certificate.content(SEQUENCE)?);
+        if signed.0.first() == Some(&VERSION) {
+            signed.next()?;
+        }
+        let [_serial, _algorithm, _issuer] = [signed.next()?, signed.next()?, signed.next()?];
+        let mut validity = Elements(signed.content(SEQUENCE)?);
+        Some(Self { from: validity.time()?, until: validity.time()? })
+    }
+}
+
+/// What is left of a row of DER elements.
+struct Elements<'b>(&'b [u8]);
+
+impl<'b> Elements<'b> {
+    /// The content of the next element, which must be of this kind.
+    fn content(&mut self, kind: u8) -> Option<&'b [u8]> {
+        self.next().filter(|(found, _)| *found == kind).map(|(_, content)| content)
+    }
+
+    fn time(&mut self) -> Option<u64> {
+        let (kind, content) = self.next()?;
+        let text = std::str::from_utf8(content).ok()?;
+        match kind {
+            // Two digits of a year are one between 1950 and 2049.
+            UTC_TIME if text.get(..2)? < "50" => seconds(&format!("20{text}")),
+            UTC_TIME => seconds(&format!("19{text}")),
+            GENERALIZED_TIME => seconds(text),
+            _ => None,
+        }
+    }
+}
+
+impl<'b> Iterator for Elements<'b> {
+    type Item = (u8, &'b [u8]);
+
+    /// The kind and the content of the next element. Lengths of up to three bytes are understood.
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&kind, rest) = self.0.split_first()?;
+        let (&short, rest) = rest.split_first()?;
+        let (length, rest) = match short {
+            0..=0x7f => (usize::from(short), rest),
+            0x81..=0x83 => {
+                let (bytes, rest) = rest.split_at_checked(usize::from(short & 3))?;
+                (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+            }
+            _ => return None,
+        };
+        let (content, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        Some((kind, content))
+    }
+}
+
+/// Of `YYYYMMDDHHMMSSZ`. A time before 1970 is 1970.
+fn seconds(text: &str) -> Option<u64> {
+    let digits = text.strip_suffix('Z').filter(|digits| digits.len() == 14)?;
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number = |from: usize, to: usize| digits[from..to].parse::<i64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
+    let (hour, minute, second) = (number(8, 10)?, number(10, 12)?, number(12, 14)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // A year that begins in March has its leap day at the end.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days = year * 365 + leaps + (month * 153 + 2) / 5 + day - 1 - 719_468;
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    Some(u64::try_from(seconds).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use bine_http::Date;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_in_both_its_forms() {
+        for (text, expected) in [
+            ("19700101000000Z", Some("Thu, 01 Jan 1970 00:00:00 GMT")),
+            ("19941106084937Z", Some("Sun, 06 Nov 1994 08:49:37 GMT")),
+            ("20240229235959Z", Some("Thu, 29 Feb 2024 23:59:59 GMT")),
+            ("20240301000000Z", Some("Fri, 01 Mar 2024 00:00:00 GMT")),
+            ("21000301000000Z", Some("Mon, 01 Mar 2100 00:00:00 GMT")),
+            ("20241301000000Z", None),
+            ("2024030100000Z", None),
+            ("20240301000000", None),
+            ("2024030100000\u{e9}Z", None),
+        ] {
+            assert_eq!(seconds(text), expected.and_then(Date::read), "{text}");
+        }
+        let utc = |text: &str| {
+            let der = [&[UTC_TIME, text.len() as u8], text.as_bytes()].concat();
+            Elements(&der).time()
+        };
+        assert_eq!(utc("491231235959Z"), seconds("20491231235959Z"));
+        assert_eq!(utc("700101000001Z"), Some(1));
+        assert_eq!(utc("500101000001Z"), Some(0));
+    }
+
+    fn certificate(first_year: i32, last_year: i32) -> String {
+        let mut parameters = rcgen::CertificateParams::new(["a.example".to_owned()]).unwrap();
+        parameters.not_before = rcgen::date_time_ymd(first_year, 2, 3);
+        parameters.not_after = rcgen::date_time_ymd(last_year, 4, 5);
+        parameters.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+    }
+
+    #[test]
+    fn a_certificate_says_from_when_until_when_it_is_good() {
+        let found = Validity::of_pem(certificate(2026, 2060).as_bytes()).unwrap();
+        assert_eq!(Some(found.from), seconds("20260203000000Z"));
+        assert_eq!(Some(found.until), seconds("20600405000000Z"));
+        assert_eq!(Validity::of_pem(b""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_no_certificate_is_read_without_a_panic(der: Vec<u8>) {
+            let _ = Validity::of_der(&der);
+        }
+
+        #[test]
+        fn a_certificate_that_breaks_off_early_has_no_validity(length in 0usize..60) {
+            let pem = certificate(2026, 2027);
+            let whole = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+            prop_assert_eq!(Validity::of_der(&whole[..length]), None);
+        }
+
+        #[test]
+        fn a_changed_certificate_is_read_without_a_panic(place: usize, byte: u8) {
+            let pem = certificate(2026, 2027);
+            let mut der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap().to_vec();
+            let place = place % der.len();
+            der[place] = byte;
+            let _ = Validity::of_der(&der);
+        }
+    }
+}
