@@ -58,8 +58,12 @@ impl Kind {
     /// the page's only the page knows.
     pub fn accepts(self, value: &str) -> bool {
         match self {
-            Self::Text | Self::TextOrNone | Self::WordsOrText(_) => true,
-            Self::Url | Self::Style | Self::Script => true,
+            Self::Text
+            | Self::TextOrNone
+            | Self::WordsOrText(_)
+            | Self::Url
+            | Self::Style
+            | Self::Script => true,
             // As XHTML spells it.
             Self::Boolean => value.is_empty(),
             Self::Whole => is_whole(value),
@@ -173,7 +177,9 @@ fn is_number(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::string::ToString as _;
+    use std::string::{String, ToString as _};
+
+    use proptest::prelude::*;
 
     use super::{Kind, global};
     use crate::Words;
@@ -215,5 +221,26 @@ mod tests {
         assert_eq!(kind("aria-busy").as_deref(), Some("one of `false`, `true`"));
         assert_eq!(kind("tabindex").as_deref(), Some("a whole number"));
         assert_eq!(kind("data-").or(kind("onclic")).or(kind("aria-bussy")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_is_what_rust_reads_as_one_and_the_standard_too(
+            value in "-?[0-9]{0,2}[.]?[0-9]{0,2}([eE][+-]?[0-9]{0,2})?",
+        ) {
+            // Rust also reads a point at the end.
+            let ends_well = !value.contains(".e") && !value.contains(".E") && !value.ends_with('.');
+            prop_assert_eq!(Kind::Number.accepts(&value), value.parse::<f64>().is_ok() && ends_well);
+        }
+
+        #[test]
+        fn any_text_is_judged(value in any::<String>()) {
+            if Kind::Whole.accepts(&value) {
+                prop_assert!(Kind::Integer.accepts(&value) && Kind::Id.accepts(&value));
+            }
+            if Kind::Integer.accepts(&value) {
+                prop_assert!(Kind::Number.accepts(&value));
+            }
+        }
     }
 }

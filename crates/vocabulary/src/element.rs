@@ -20,7 +20,8 @@ pub struct Element {
     pub content: Content,
     /// What may not stand below it, at any depth.
     pub excluded: Excluded,
-    /// The elements that it has to stand directly in; none: wherever its categories are admitted.
+    /// The elements that it has to stand directly in, where what is transparent counts as what is around it; none:
+    /// wherever its categories are admitted.
     pub parents: Words,
     /// The elements of which one has to stand around it, at any distance; none: no such rule.
     pub within: Words,

@@ -20,9 +20,9 @@ pub fn nearest<'a>(word: &str, among: impl IntoIterator<Item = &'a str>) -> Opti
     best
 }
 
-/// How many letters of a word may be wrong.
+/// How many letters of a word may be wrong; never all of them.
 fn cutoff(word: &str) -> usize {
-    (word.len() / 3).max(1)
+    (word.len() / 3).max(1).min(word.len().saturating_sub(1))
 }
 
 /// How many letters differ, unless it is more than the cut-off. (Optimal string alignment, the rows of its matrix
@@ -100,6 +100,8 @@ mod tests {
     fn of_a_short_word_one_letter_may_be_wrong_and_of_none_nothing() {
         check("ab", ["b"], Some("b"));
         check("ab", ["cd"], None);
+        check("a", ["b", "ab"], None);
+        check("a", ["b", "A"], Some("A"));
         check("", ["a", ""], None);
     }
 

@@ -135,7 +135,7 @@ impl<'a> Grammar<'a> {
                 }
                 // Of a multiplier, not of a word: `{1,4}`.
                 '0'..='9' => {
-                    rest = rest.trim_start_matches(|char: char| char.is_ascii_alphanumeric())
+                    rest = rest.trim_start_matches(|char: char| char.is_ascii_alphanumeric());
                 }
                 _ => rest = &rest[char.len_utf8()..],
             }

@@ -399,12 +399,9 @@ impl Element {
             field("deprecated", format!("Some({})", quoted(instead)));
         }
         if !self.attributes.is_empty() {
-            let lines: String = self
-                .attributes
-                .iter()
-                .map(|(name, attribute)| format!("        {},\n", attribute.rust(name)))
-                .collect();
-            field("attributes", format!("&[\n{lines}    ]"));
+            let records: Vec<String> =
+                self.attributes.iter().map(|(name, attribute)| attribute.rust(name)).collect();
+            field("attributes", format!("&[\n        {},\n    ]", records.join(",\n        ")));
         }
         text + ", ..ELEMENT }"
     }

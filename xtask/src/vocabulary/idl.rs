@@ -93,7 +93,7 @@ impl Interfaces {
                 is_partial = bare.is_some();
                 let head = head.strip_prefix("mixin ").unwrap_or(head);
                 let (name, parent) = head.split_once(':').unwrap_or((head, ""));
-                open = name.trim_end_matches(['{', ' ']).to_owned();
+                name.trim_end_matches(['{', ' ']).clone_into(&mut open);
                 if !parent.is_empty() {
                     let parent = parent.trim_matches(['{', ' ']).to_owned();
                     self.parts.entry(open.clone()).or_default().push(parent);

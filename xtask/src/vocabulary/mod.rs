@@ -59,7 +59,7 @@ pub(crate) fn run() -> Result<()> {
     };
     let css: Value = serde_json::from_str(&read("@webref/css/package/css.json")?)?;
 
-    let interfaces = idl::Interfaces::read(&idl)?;
+    let interfaces = idl::Interfaces::read(idl)?;
     let mut table = table::Table::new(&PACKAGES);
     html::write(&mut table, &facts["html"], &elements("html")?, &interfaces)?;
     aria::write(&mut table, &facts)?;

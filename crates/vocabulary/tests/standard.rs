@@ -1,0 +1,314 @@
+//! Decides that the table says what the standards say: known facts, and the order that look-ups rely on.
+
+use bine_vocabulary::{
+    Attribute, Categories, Content, Element, Given, Kind, MATHML, SVG, Value, at_rule, at_rules,
+    colors, element, elements, event_handlers, functions, global_attributes, is_custom, is_wide,
+    properties, property, pseudo_classes, pseudo_elements, role, roles, state, states,
+};
+
+#[track_caller]
+fn known(name: &str) -> &'static Element {
+    element(name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[track_caller]
+fn attribute(element: &str, name: &str) -> &'static Attribute {
+    known(element).attribute(name).unwrap_or_else(|| panic!("{element} has no {name}"))
+}
+
+/// Whether a child may stand directly in a parent.
+#[track_caller]
+fn admits(parent: &str, child: &str) -> bool {
+    let child = known(child);
+    known(parent).content.admits(child, child.categories)
+}
+
+#[test]
+fn every_list_is_in_the_order_that_a_search_by_halves_needs() {
+    let names_of = |list: &'static [Attribute]| list.iter().map(|one| one.name).collect();
+    let lists: Vec<Vec<&str>> = vec![
+        elements().iter().map(|one| one.name).collect(),
+        names_of(global_attributes()),
+        names_of(event_handlers()),
+        names_of(states()),
+        roles().iter().map(|one| one.name).collect(),
+        properties().iter().map(|one| one.name).collect(),
+        at_rules().iter().map(|one| one.name).collect(),
+        pseudo_classes().to_vec(),
+        pseudo_elements().to_vec(),
+        functions().to_vec(),
+        SVG.elements.to_vec(),
+        SVG.attributes.to_vec(),
+        MATHML.elements.to_vec(),
+        MATHML.attributes.to_vec(),
+    ];
+    let own = elements().iter().map(|element| names_of(element.attributes));
+    for list in own.chain(lists) {
+        assert!(list.windows(2).all(|pair| pair[0] < pair[1]), "{list:?}");
+    }
+}
+
+#[test]
+fn everything_listed_is_found_by_its_name() {
+    assert!(elements().iter().all(|one| element(one.name).is_some()));
+    assert!(roles().iter().all(|one| role(one.name).is_some()));
+    assert!(states().iter().all(|one| state(one.name).is_some()));
+    assert!(properties().iter().all(|one| property(one.name).is_some()));
+    assert!(at_rules().iter().all(|one| at_rule(one.name).is_some()));
+    assert!(element("blog").is_none() && element("A").is_none() && element("").is_none());
+}
+
+#[test]
+fn every_name_that_a_rule_speaks_of_exists() {
+    for one in elements() {
+        let Content { elements, once, .. } = one.content;
+        let names = [elements, once, one.excluded.elements, one.parents, one.within];
+        for name in names.into_iter().flatten() {
+            assert!(element(name).is_some(), "{} speaks of {name}", one.name);
+        }
+        for name in one.required.iter().flat_map(|names| names.split('|')) {
+            assert!(one.attribute(name).is_some_and(|found| found.deprecated.is_none()), "{name}");
+        }
+        // Nothing is misplaced wherever it stands.
+        for parent in one.parents {
+            let name = one.name;
+            assert!(known(parent).content.admits(one, one.categories), "{name} in {parent}");
+        }
+    }
+    for role in roles() {
+        for name in role.states.iter().chain(role.required).chain(role.prohibited) {
+            assert!(state(name).is_some(), "{} speaks of {name}", role.name);
+        }
+    }
+}
+
+#[test]
+fn void_elements_are_those_of_the_standard() {
+    // HTML 13.1.2.
+    let current = elements().iter().filter(|one| one.void && one.deprecated.is_none());
+    let names: Vec<&str> = current.map(|one| one.name).collect();
+    let told = "area base br col embed hr img input link meta source track wbr";
+    assert_eq!(names.join(" "), told);
+    assert!(elements().iter().filter(|one| one.void).all(|one| !one.content.text));
+}
+
+#[test]
+fn parts_stand_in_what_they_are_part_of_and_nowhere_else() {
+    assert_eq!(known("li").parents.to_string(), "`menu`, `ol`, `template`, `ul`");
+    assert_eq!(known("tr").parents.to_string(), "`table`, `tbody`, `template`, `tfoot`, `thead`");
+    for (parent, child) in [
+        ("ul", "li"),
+        ("tr", "td"),
+        ("tr", "th"),
+        ("dl", "dt"),
+        ("select", "option"),
+        ("template", "td"),
+        ("fieldset", "legend"),
+        ("ul", "script"),
+        ("head", "title"),
+        ("picture", "source"),
+        ("ruby", "rt"),
+    ] {
+        assert!(admits(parent, child), "{child} in {parent}");
+    }
+    for (parent, child) in [
+        ("p", "li"),
+        ("div", "li"),
+        ("div", "tr"),
+        ("div", "td"),
+        ("div", "th"),
+        ("p", "legend"),
+        ("ul", "div"),
+        ("body", "title"),
+        ("body", "style"),
+        ("head", "p"),
+    ] {
+        assert!(!admits(parent, child), "{child} in {parent}");
+    }
+}
+
+#[test]
+fn what_runs_in_a_line_holds_no_block() {
+    for (parent, child) in [("p", "div"), ("span", "div"), ("p", "p"), ("h1", "h2"), ("b", "ul")] {
+        assert!(!admits(parent, child), "{child} in {parent}");
+    }
+    for (parent, child) in [("p", "em"), ("div", "p"), ("li", "div"), ("label", "input")] {
+        assert!(admits(parent, child), "{child} in {parent}");
+    }
+}
+
+#[test]
+fn what_is_excluded_is_so_at_any_depth() {
+    let excludes = |outer: &str, inner: &str| {
+        let inner = known(inner);
+        known(outer).excluded.names(inner, inner.categories)
+    };
+    assert!(excludes("a", "a") && excludes("a", "button") && excludes("button", "select"));
+    assert!(excludes("form", "form") && excludes("label", "label") && excludes("header", "footer"));
+    assert!(excludes("address", "h1") && excludes("address", "nav") && excludes("article", "main"));
+    assert!(!excludes("a", "em") && !excludes("address", "blockquote") && !excludes("th", "p"));
+}
+
+#[test]
+fn some_categories_hang_on_an_attribute() {
+    let sometimes = |name| known(name).sometimes.expect("a condition");
+    let has = |wanted: &'static str, value| {
+        move |name: &str| if name == wanted { value } else { Value::Absent }
+    };
+    let a = sometimes("a");
+    assert_eq!(a.categories, Categories::INTERACTIVE);
+    assert_eq!(a.holds(has("href", Value::Unknown)), Some(true));
+    assert_eq!(a.holds(has("class", Value::Is("x"))), Some(false));
+
+    let input = sometimes("input");
+    assert!(matches!(input.given, [Given::Except("type", "hidden")]));
+    assert_eq!(input.holds(has("type", Value::Is("hidden"))), Some(false));
+    assert_eq!(input.holds(has("type", Value::Is("text"))), Some(true));
+    assert_eq!(input.holds(has("type", Value::Unknown)), None);
+    assert_eq!(input.holds(has("type", Value::Absent)), Some(true));
+
+    let link = sometimes("link");
+    assert_eq!(link.categories, Categories::FLOW.or(Categories::PHRASING));
+    assert_eq!(link.holds(has("rel", Value::Is("preload stylesheet"))), Some(true));
+    assert_eq!(link.holds(has("rel", Value::Is("icon"))), Some(false));
+    assert_eq!(link.holds(has("rel", Value::Unknown)), None);
+    assert_eq!(link.holds(has("itemprop", Value::Unknown)), Some(true));
+}
+
+#[test]
+fn attributes_that_must_be_there_are_told() {
+    let required = |name| known(name).required.to_string();
+    assert_eq!(required("img"), "`alt`, `src`");
+    assert_eq!(required("link"), "`href|imagesrcset`, `itemprop|rel`");
+    assert_eq!(required("map"), "`name`");
+    assert_eq!(required("iframe"), "");
+}
+
+#[test]
+fn attributes_take_what_the_standard_lets_them_take() {
+    assert_eq!(attribute("a", "href").kind, Kind::Url);
+    assert_eq!(attribute("form", "action").kind, Kind::Url);
+    assert_eq!(attribute("input", "checked").kind, Kind::Boolean);
+    assert_eq!(attribute("input", "maxlength").kind, Kind::Whole);
+    assert_eq!(attribute("ol", "start").kind, Kind::Integer);
+    assert_eq!(attribute("meter", "low").kind, Kind::Number);
+    assert_eq!(attribute("label", "for").kind, Kind::Id);
+    assert_eq!(attribute("td", "headers").kind, Kind::Ids);
+    assert_eq!(attribute("p", "class").kind, Kind::Text);
+    assert_eq!(attribute("p", "style").kind, Kind::Style);
+    assert_eq!(attribute("p", "onclick").kind, Kind::Script);
+    assert_eq!(attribute("body", "onhashchange").kind, Kind::Script);
+    assert_eq!(attribute("a", "download").kind, Kind::TextOrNone);
+    assert_eq!(attribute("p", "data-place").name, "data-*");
+    assert!(
+        known("p").attribute("href").is_none() && known("p").attribute("onhashchange").is_none()
+    );
+
+    let kind = attribute("input", "type").kind;
+    assert!(kind.accepts("datetime-local") && !kind.accepts("datetime") && !kind.accepts(""));
+    assert_eq!(kind.words().iter().count(), 22);
+    let kind = attribute("img", "loading").kind;
+    assert!(kind.accepts("lazy") && kind.may_be_bare() && !kind.accepts("later"));
+    assert!(attribute("a", "target").kind.accepts("chat"));
+    assert!(attribute("p", "hidden").kind.may_be_bare());
+    assert!(attribute("iframe", "sandbox").kind.accepts("allow-forms allow-scripts"));
+}
+
+#[test]
+fn what_is_deprecated_says_what_to_write_instead() {
+    assert_eq!(known("center").deprecated, Some("use CSS `text-align` or `margin`"));
+    assert_eq!(known("strike").deprecated, Some("use `del` or `s`"));
+    assert_eq!(attribute("body", "bgcolor").deprecated, Some("use CSS `background-color`"));
+    assert_eq!(attribute("td", "scope").deprecated, Some("use `th`"));
+    assert!(attribute("th", "scope").deprecated.is_none() && known("b").deprecated.is_none());
+    let attributes = elements().iter().flat_map(|one| one.attributes);
+    let advice = attributes.filter_map(|one| one.deprecated);
+    assert!(
+        elements().iter().filter_map(|one| one.deprecated).chain(advice).all(|one| !one.is_empty())
+    );
+}
+
+#[test]
+fn a_custom_element_has_a_dash_and_no_name_of_another_language() {
+    assert!(is_custom("my-clock") && is_custom("x-1.a"));
+    for name in ["clock", "My-clock", "-a", "font-face", "annotation-xml", "a-B", "1-a", ""] {
+        assert!(!is_custom(name), "{name}");
+    }
+}
+
+#[test]
+fn svg_and_mathml_have_their_own_names_told_apart_by_case() {
+    assert!(SVG.has_element("linearGradient") && !SVG.has_element("lineargradient"));
+    assert!(SVG.has_element("feDropShadow") && SVG.has_element("animate") && SVG.has_element("a"));
+    assert!(SVG.has_attribute("viewBox") && !SVG.has_attribute("viewbox"));
+    assert!(SVG.has_attribute("stroke-width") && SVG.has_attribute("aria-label"));
+    assert!(SVG.has_attribute("onclick") && SVG.has_attribute("data-x"));
+    assert!(MATHML.has_element("mfrac") && MATHML.has_attribute("displaystyle"));
+    assert!(!MATHML.has_element("frac") && !SVG.has_attribute("tabidx"));
+}
+
+#[test]
+fn roles_have_states_and_some_must_have_them() {
+    let checkbox = role("checkbox").expect("a role");
+    assert_eq!(checkbox.required.to_string(), "`aria-checked`");
+    assert!(checkbox.states.contains("aria-readonly") && !checkbox.states.contains("aria-label"));
+    assert!(role("generic").expect("a role").prohibited.contains("aria-label"));
+    for name in ["button", "none", "presentation", "doc-toc", "graphics-symbol", "searchbox"] {
+        assert!(role(name).is_some(), "{name}");
+    }
+    // Abstract.
+    assert!(role("widget").is_none() && role("roletype").is_none());
+    let checked = state("aria-checked").expect("a state").kind;
+    assert!(checked.accepts("mixed") && !checked.accepts("yes") && !checked.accepts(""));
+    assert!(state("aria-grabbed").is_some_and(|state| state.deprecated.is_some()));
+}
+
+#[test]
+fn properties_take_the_words_of_their_grammar() {
+    #[track_caller]
+    fn check(name: &str, right: &str, wrong: &str) {
+        let property = property(name).unwrap_or_else(|| panic!("no {name}"));
+        assert!(right.split_ascii_whitespace().all(|word| property.accepts(word)), "{right}");
+        assert!(!wrong.split_ascii_whitespace().any(|word| property.accepts(word)), "{wrong}");
+    }
+    check(
+        "display",
+        "flex inline-block none grid contents Flex inherit -webkit-box",
+        "flexbox red",
+    );
+    check("color", "red currentColor transparent CanvasText unset", "rad auto");
+    check("border", "solid thin red", "sold both");
+    check("position", "absolute sticky", "middle");
+    check("text-align", "center start", "middle centre");
+    check("margin-left", "auto", "none");
+    check("font-weight", "bold lighter", "heavy");
+    check("z-index", "auto", "top");
+    // Names of the page's own.
+    check("animation-name", "none wobble", "");
+    check("font-family", "serif Verdana", "");
+    assert_eq!(property("word-wrap").and_then(|one| one.alias_of), Some("overflow-wrap"));
+    assert!(
+        property("colour").is_none()
+            && is_wide("revert-layer")
+            && colors().contains("rebeccapurple")
+    );
+}
+
+#[test]
+fn rules_selectors_and_functions_of_css_are_known() {
+    assert!(at_rule("font-face").is_some_and(|rule| rule.descriptors.contains("font-display")));
+    assert!(at_rule("media").is_some_and(|rule| rule.descriptors.contains("prefers-color-scheme")));
+    assert!(at_rule("container").is_some() && at_rule("layer").is_some());
+    assert!(at_rule("keyframe").is_none());
+    for class in ["hover", "focus-visible", "has()", "nth-child()", "not()", "root"] {
+        assert!(pseudo_classes().binary_search(&class).is_ok(), "{class}");
+    }
+    for part in ["before", "placeholder", "part()"] {
+        assert!(pseudo_elements().binary_search(&part).is_ok(), "{part}");
+    }
+    for function in
+        ["calc", "clamp", "color-mix", "linear-gradient", "rgb", "translateX", "url", "var"]
+    {
+        assert!(functions().binary_search(&function).is_ok(), "{function}");
+    }
+}
