@@ -4,6 +4,8 @@
 //! outside goes through [`Render`] in text and [`AttributeValue`] in attributes, and both escape. Where a browser
 //! follows a value, [`AddressValue`] refuses what would run; where it runs one, [`CodeValue`] takes nothing from
 //! outside at all. The one way around them is spelled [`raw`].
+//!
+//! A [`Tree`] is a page that can also be looked into, changed and written in other ways: see [`tree`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,6 +19,7 @@ mod hole;
 mod page;
 mod raw;
 mod render;
+pub mod tree;
 mod writer;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
@@ -25,4 +28,5 @@ pub use hole::{FillPage, FillText, RawText};
 pub use page::{Markup, Page, page};
 pub use raw::{Raw, raw};
 pub use render::Render;
+pub use tree::Tree;
 pub use writer::Writer;

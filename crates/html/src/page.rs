@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::Writer;
+use crate::tree::Builder;
 
 /// A page, or a part of one: a value that is consumed by writing it.
 ///
@@ -20,6 +21,15 @@ pub trait Page: Unboxed {
     fn write(self, writer: &mut Writer<'_>)
     where
         Self: Sized;
+
+    /// Puts the page into a tree: its nodes if it has any, else what it writes.
+    #[doc(hidden)]
+    fn graft(self, builder: &mut Builder)
+    where
+        Self: Sized,
+    {
+        builder.written(|writer| self.write(writer));
+    }
 }
 
 /// Lets a boxed page of unknown type be written, which takes the value out of its box.
@@ -45,6 +55,12 @@ impl<P: Page> Page for Vec<P> {
     fn write(self, writer: &mut Writer<'_>) {
         for page in self {
             page.write(writer);
+        }
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        for page in self {
+            page.graft(builder);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Decides how markup becomes Rust: calls on a writer, with all that is constant merged between two holes.
 
+use bine_vocabulary::is_void;
+
 use crate::check::check;
-use crate::context::Context;
+use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
 use crate::token::{Delimiter, Token};
-use crate::tree::{Attribute, Branch, Element, Node, Value, is_void};
+use crate::tree::{Attribute, Branch, Element, Node, Value};
 
 /// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is markup.
 pub(crate) fn html(tokens: &[Token]) -> Expansion {
@@ -127,7 +129,7 @@ impl Emitter {
             }
             Value::Hole(expression) => {
                 self.flush();
-                let method = Context::of(element, &attribute.name).method();
+                let method = method(element, &attribute.name);
                 self.call_with(method, &format!("{opening:?}, "), expression);
                 return;
             }

@@ -1,0 +1,173 @@
+//! Decides what a page is that a program builds, looks into, changes, keeps and writes in more than one way.
+//!
+//! A [`Tree`] is what `tree!` makes: [nodes](Node) in a row. It is a page like any other, so it is written once or
+//! often, alone or in a hole.
+
+use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{Page, Writer};
+
+mod build;
+mod element;
+mod name;
+mod node;
+mod polyglot;
+mod value;
+mod walk;
+mod write;
+
+#[doc(hidden)]
+pub use build::{Builder, GraftPage, GraftText};
+pub use element::Element;
+pub use name::Refused;
+pub use node::{Expand, Node};
+pub use polyglot::Polyglot;
+pub use walk::Walk;
+pub use write::{Below, TreeWriter};
+
+/// A page, or a part of one, as a value: any number of nodes in a row.
+///
+/// A clone shares all nodes with its original until one of the two is changed.
+#[derive(Clone, Default)]
+pub struct Tree {
+    roots: Arc<Vec<Node>>,
+}
+
+impl Tree {
+    /// An empty tree.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node behind all others.
+    pub fn push(&mut self, node: impl Into<Node>) {
+        self.roots_mut().push(node.into());
+    }
+
+    /// The nodes that stand in no other, to be changed.
+    pub fn roots_mut(&mut self) -> &mut Vec<Node> {
+        Arc::make_mut(&mut self.roots)
+    }
+
+    /// The nodes that stand in no other.
+    pub fn roots(&self) -> &[Node] {
+        &self.roots
+    }
+
+    /// All nodes, each before what is below it.
+    pub fn walk(&self) -> Walk<'_> {
+        Walk::new(self.roots())
+    }
+
+    /// All text, as a reader sees it.
+    pub fn text(&self) -> String {
+        walk::text(self.roots())
+    }
+
+    /// Writes the tree in another way.
+    pub fn write_by(&self, mut by: impl TreeWriter, to: &mut Writer<'_>) {
+        write::write(self.roots(), &mut by, to);
+    }
+
+    /// The same into text of its own.
+    pub fn to_string_by(&self, by: impl TreeWriter) -> String {
+        value::written(|writer| self.write_by(by, writer))
+    }
+
+    /// The tree as a page that is written in another way.
+    pub fn written_by<W: TreeWriter>(self, by: W) -> impl Page + use<W> {
+        crate::page(move |writer: &mut Writer<'_>| self.write_by(by, writer))
+    }
+}
+
+impl Page for Tree {
+    fn write(self, writer: &mut Writer<'_>) {
+        self.write_by(Polyglot, writer);
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        (&self).graft(builder);
+    }
+}
+
+/// A tree that is kept, to be written again.
+impl Page for &Tree {
+    fn write(self, writer: &mut Writer<'_>) {
+        self.write_by(Polyglot, writer);
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        self.roots().iter().for_each(|node| builder.push(node.clone()));
+    }
+}
+
+impl Page for Node {
+    fn write(self, writer: &mut Writer<'_>) {
+        write::write(&[self], &mut Polyglot, writer);
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        builder.push(self);
+    }
+}
+
+impl Page for Element {
+    fn write(self, writer: &mut Writer<'_>) {
+        Node::from(self).write(writer);
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        builder.push(self.into());
+    }
+}
+
+impl<N: Into<Node>> From<N> for Tree {
+    fn from(node: N) -> Self {
+        Self::from(Vec::from([node.into()]))
+    }
+}
+
+impl From<Vec<Node>> for Tree {
+    fn from(roots: Vec<Node>) -> Self {
+        Self { roots: Arc::new(roots) }
+    }
+}
+
+impl<N: Into<Node>> FromIterator<N> for Tree {
+    fn from_iter<I: IntoIterator<Item = N>>(nodes: I) -> Self {
+        Self::from(nodes.into_iter().map(Into::into).collect::<Vec<Node>>())
+    }
+}
+
+impl<N: Into<Node>> Extend<N> for Tree {
+    fn extend<I: IntoIterator<Item = N>>(&mut self, nodes: I) {
+        self.roots_mut().extend(nodes.into_iter().map(Into::into));
+    }
+}
+
+/// As markup.
+impl fmt::Display for Tree {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.to_string_by(Polyglot))
+    }
+}
+
+/// As it is written.
+impl fmt::Debug for Tree {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Tree({})", self.to_string())
+    }
+}
+
+/// Equal are trees that are written alike, own nodes if they are the same.
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        walk::are_alike(self.roots(), other.roots())
+    }
+}
+
+#[cfg(test)]
+mod tests;
