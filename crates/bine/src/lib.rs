@@ -49,7 +49,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, CodeValue, Page, Raw, Render, Tree, Writer, raw, tree,
+    AddressValue, Attribute, AttributeValue, CodeValue, Frozen, Page, Raw, Render, Tree, Writer,
+    raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;

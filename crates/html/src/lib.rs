@@ -15,6 +15,7 @@ mod address;
 mod attribute;
 mod decimal;
 mod escape;
+mod frozen;
 mod hole;
 mod page;
 mod raw;
@@ -23,6 +24,7 @@ pub mod tree;
 mod writer;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+pub use frozen::Frozen;
 #[doc(hidden)]
 pub use hole::{FillPage, FillText, RawText};
 pub use page::{Markup, Page, page};

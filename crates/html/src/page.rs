@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::Writer;
 use crate::tree::Builder;
+use crate::{Frozen, Writer};
 
 /// A page, or a part of one: a value that is consumed by writing it.
 ///
@@ -21,6 +21,20 @@ pub trait Page: Unboxed {
     fn write(self, writer: &mut Writer<'_>)
     where
         Self: Sized;
+
+    /// Writes the page once, to be kept and sent again and again.
+    fn freeze(self) -> Frozen
+    where
+        Self: Sized,
+    {
+        Frozen::of(self)
+    }
+
+    /// The page as it was frozen, if it was.
+    #[doc(hidden)]
+    fn frozen(&self) -> Option<&Frozen> {
+        None
+    }
 
     /// Puts the page into a tree: its nodes if it has any, else what it writes.
     #[doc(hidden)]
@@ -48,6 +62,10 @@ impl<P: Page> Unboxed for P {
 impl<P: Page + ?Sized> Page for Box<P> {
     fn write(self, writer: &mut Writer<'_>) {
         self.write_unboxed(writer);
+    }
+
+    fn frozen(&self) -> Option<&Frozen> {
+        (**self).frozen()
     }
 }
 

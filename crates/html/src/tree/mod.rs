@@ -11,20 +11,26 @@ use core::fmt;
 use crate::{Page, Writer};
 
 mod build;
+mod edit;
 mod element;
 mod name;
 mod node;
 mod polyglot;
+mod search;
+mod selector;
 mod value;
 mod walk;
 mod write;
 
 #[doc(hidden)]
 pub use build::{Builder, GraftPage, GraftText};
+pub use edit::Place;
 pub use element::Element;
 pub use name::Refused;
 pub use node::{Expand, Node};
 pub use polyglot::Polyglot;
+pub use search::Found;
+pub use selector::{AsSelector, Selector, SelectorError};
 pub use walk::Walk;
 pub use write::{Below, TreeWriter};
 
