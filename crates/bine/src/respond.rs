@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bine_files::Sending;
-use bine_html::{Page, Writer};
+use bine_html::{Frozen, Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
 use bine_pipeline::{Answer, Clock, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
@@ -209,6 +209,43 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
+    /// Sends a page that was written before, unless the peer has it.
+    fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
+        let Exchange { method, keep_alive, .. } = self.asked.exchange;
+        let judged = match self.asked.conditions() {
+            Some(head)
+                if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
+            {
+                bine_files::judge_tag(&head, frozen.tag())
+            }
+            _ => None,
+        };
+        let status = judged.unwrap_or(top.status);
+        let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, status, &self.date);
+        top.write_fields(&mut reply);
+        if status != Status::PRECONDITION_FAILED {
+            reply.field("ETag", frozen.tag()).expect("quotes and digits");
+        }
+        if judged.is_some() {
+            reply.empty();
+            return Finished { close: !keep_alive };
+        }
+        reply.constant(HTML);
+        if frozen.bytes().len() <= self.chunk_at || status != Status::OK {
+            reply.whole(frozen.bytes());
+            return Finished { close: !keep_alive };
+        }
+        reply.length(frozen.bytes().len() as u64);
+        if method != Method::Head {
+            // So that no more of it lies in the buffer than the peer has still to take.
+            for piece in frozen.bytes().chunks(self.chunk_at.max(1)) {
+                self.out.buffer.extend_from_slice(piece);
+                (self.out.drain)(self.out.buffer);
+            }
+        }
+        Finished { close: !keep_alive }
+    }
+
     fn begin(&mut self, top: &Top) -> Reply<'_> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
@@ -227,6 +264,12 @@ impl<P: Page> Respond for P {
 }
 
 fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
+    // In a layout it is a part of a page that is written anew.
+    if let Some(frozen) = page.frozen()
+        && (above.is_bare || to.look.layout.is_none())
+    {
+        return to.send_frozen(frozen, top);
+    }
     let (look, chunk_at) = (to.look, to.chunk_at);
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);

@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use core::fmt::{self, Write as _};
 
 use crate::decimal;
+use crate::tree::Builder;
 use crate::writer::Writer;
 
 /// What may stand in a text hole `{expression}`.
@@ -23,6 +24,12 @@ use crate::writer::Writer;
 pub trait Render {
     /// Writes the value to a text position of the page, escaped.
     fn render(&self, writer: &mut Writer<'_>);
+
+    /// Puts the value into a tree: its nodes if it has any, else what it writes.
+    #[doc(hidden)]
+    fn graft(&self, builder: &mut Builder) {
+        builder.written(|writer| self.render(writer));
+    }
 }
 
 impl Render for str {
@@ -68,6 +75,10 @@ macro_rules! render_by_reference {
             fn render(&self, writer: &mut Writer<'_>) {
                 (**self).render(writer);
             }
+
+            fn graft(&self, builder: &mut Builder) {
+                (**self).graft(builder);
+            }
         }
     )*};
 }
@@ -79,6 +90,12 @@ impl<T: Render> Render for Option<T> {
     fn render(&self, writer: &mut Writer<'_>) {
         if let Some(value) = self {
             value.render(writer);
+        }
+    }
+
+    fn graft(&self, builder: &mut Builder) {
+        if let Some(value) = self {
+            value.graft(builder);
         }
     }
 }

@@ -19,9 +19,9 @@ pub(crate) fn tree(tokens: &[Token]) -> Expansion {
     check(&nodes, &mut faults);
     let mut grower = Grower { expansion: Expansion::default(), once: true };
     if faults.is_empty() {
-        grower.tree(krate, &nodes)
+        grower.tree(krate, &nodes);
     } else {
-        grower.faulty_tree(krate, faults)
+        grower.faulty_tree(krate, faults);
     }
     grower.expansion
 }

@@ -130,6 +130,6 @@ impl<T: ?Sized> GraftText for T {
     where
         T: Render,
     {
-        builder.written(|writer| self.render(writer));
+        self.graft(builder);
     }
 }

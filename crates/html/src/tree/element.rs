@@ -61,6 +61,10 @@ impl Element {
     /// # Errors
     ///
     /// [`Refused::AttributeName`], or [`Refused::Code`] for what a browser runs.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "`&true` and `&7` would be noise where it is called"
+    )]
     pub fn set_attribute(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -82,6 +86,7 @@ impl Element {
     /// # Errors
     ///
     /// [`Refused::AttributeName`].
+    #[allow(clippy::needless_pass_by_value, reason = "as with `set_attribute`")]
     pub fn set_code(
         &mut self,
         name: impl Into<Cow<'static, str>>,

@@ -3,36 +3,45 @@
 //! A [`Tree`] is what `tree!` makes: [nodes](Node) in a row. It is a page like any other, so it is written once or
 //! often, alone or in a hole.
 
-use alloc::string::{String, ToString as _};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, slice};
 
-use crate::{Page, Writer};
+use crate::{Page, Render, Writer};
 
 mod build;
+mod contents;
 mod edit;
 mod element;
+mod feed;
 mod name;
 mod node;
+mod plain;
 mod polyglot;
 mod search;
 mod selector;
+mod time;
 mod value;
 mod walk;
 mod write;
+mod xhtml;
 
 #[doc(hidden)]
 pub use build::{Builder, GraftPage, GraftText};
+pub use contents::Contents;
 pub use edit::Place;
 pub use element::Element;
+pub use feed::{Feed, FeedWriter};
 pub use name::Refused;
 pub use node::{Expand, Node};
+pub use plain::PlainText;
 pub use polyglot::Polyglot;
 pub use search::Found;
 pub use selector::{AsSelector, Selector, SelectorError};
 pub use walk::Walk;
 pub use write::{Below, TreeWriter};
+pub use xhtml::Xhtml;
 
 /// A page, or a part of one, as a value: any number of nodes in a row.
 ///
@@ -91,28 +100,28 @@ impl Tree {
 
 impl Page for Tree {
     fn write(self, writer: &mut Writer<'_>) {
-        self.write_by(Polyglot, writer);
+        self.render(writer);
     }
 
     fn graft(self, builder: &mut Builder) {
-        (&self).graft(builder);
+        Render::graft(&self, builder);
     }
 }
 
-/// A tree that is kept, to be written again.
-impl Page for &Tree {
-    fn write(self, writer: &mut Writer<'_>) {
+/// A tree that is kept stands in a hole too, to be written again.
+impl Render for Tree {
+    fn render(&self, writer: &mut Writer<'_>) {
         self.write_by(Polyglot, writer);
     }
 
-    fn graft(self, builder: &mut Builder) {
+    fn graft(&self, builder: &mut Builder) {
         self.roots().iter().for_each(|node| builder.push(node.clone()));
     }
 }
 
 impl Page for Node {
     fn write(self, writer: &mut Writer<'_>) {
-        write::write(&[self], &mut Polyglot, writer);
+        self.render(writer);
     }
 
     fn graft(self, builder: &mut Builder) {
@@ -120,13 +129,33 @@ impl Page for Node {
     }
 }
 
+impl Render for Node {
+    fn render(&self, writer: &mut Writer<'_>) {
+        write::write(slice::from_ref(self), &mut Polyglot, writer);
+    }
+
+    fn graft(&self, builder: &mut Builder) {
+        builder.push(self.clone());
+    }
+}
+
 impl Page for Element {
     fn write(self, writer: &mut Writer<'_>) {
-        Node::from(self).write(writer);
+        self.render(writer);
     }
 
     fn graft(self, builder: &mut Builder) {
         builder.push(self.into());
+    }
+}
+
+impl Render for Element {
+    fn render(&self, writer: &mut Writer<'_>) {
+        Node::from(self.clone()).render(writer);
+    }
+
+    fn graft(&self, builder: &mut Builder) {
+        builder.push(self.clone().into());
     }
 }
 
@@ -164,7 +193,7 @@ impl fmt::Display for Tree {
 /// As it is written.
 impl fmt::Debug for Tree {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "Tree({})", self.to_string())
+        write!(to, "Tree({self})")
     }
 }
 

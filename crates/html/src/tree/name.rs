@@ -66,12 +66,27 @@ pub(super) fn is_xml(name: &str) -> bool {
 /// The characters of a name in XML (section 2.3), of which those of HTML's own names are a part.
 fn is_of_a_name(char: char) -> bool {
     match char {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | ':' | '\u{b7}' => true,
-        // The multiplication and division signs are in the middle of letters; the Greek question mark too.
+        // These lie among the letters: the multiplication and division signs, and the Greek question mark.
         '\u{d7}' | '\u{f7}' | '\u{37e}' => false,
-        '\u{c0}'..='\u{1fff}' | '\u{200c}' | '\u{200d}' | '\u{203f}' | '\u{2040}' => true,
-        '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}' | '\u{3001}'..='\u{d7ff}' => true,
-        '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}' | '\u{10000}'..='\u{effff}' => true,
+        'a'..='z'
+        | 'A'..='Z'
+        | '0'..='9'
+        | '-'
+        | '_'
+        | '.'
+        | ':'
+        | '\u{b7}'
+        | '\u{c0}'..='\u{1fff}'
+        | '\u{200c}'
+        | '\u{200d}'
+        | '\u{203f}'
+        | '\u{2040}'
+        | '\u{2070}'..='\u{218f}'
+        | '\u{2c00}'..='\u{2fef}'
+        | '\u{3001}'..='\u{d7ff}'
+        | '\u{f900}'..='\u{fdcf}'
+        | '\u{fdf0}'..='\u{fffd}'
+        | '\u{10000}'..='\u{effff}' => true,
         _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Decides what must hold of trees however they were made.
 
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 
 use super::*;

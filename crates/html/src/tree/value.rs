@@ -52,6 +52,10 @@ fn captured(write: impl FnOnce(&mut Writer<'_>)) -> Option<String> {
     Some(text(value).map_or_else(|| value.into(), Cow::into_owned))
 }
 
+/// What escaping writes, and for what.
+const REFERENCES: [(&str, char); 5] =
+    [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&#39;", '\'')];
+
 /// What a reader sees of something written, if it is text alone: exactly what escaping makes of that text.
 fn text(markup: &str) -> Option<Cow<'_, str>> {
     if markup.contains(['<', '>', '"', '\'']) {
@@ -60,8 +64,6 @@ fn text(markup: &str) -> Option<Cow<'_, str>> {
     if !markup.contains('&') {
         return Some(Cow::Borrowed(markup));
     }
-    const REFERENCES: [(&str, char); 5] =
-        [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&#39;", '\'')];
     let mut text = String::with_capacity(markup.len());
     let mut rest = markup;
     while let Some(place) = rest.find('&') {

@@ -7,6 +7,17 @@ use alloc::vec::Vec;
 
 use super::{LONGEST, Path, Relation, Selector, SelectorError, Step, Test};
 
+/// What stands between an attribute and its value.
+const RELATIONS: [(&str, Relate); 5] = [
+    ("=", Relation::Equal),
+    ("~=", Relation::Word),
+    ("^=", Relation::Start),
+    ("$=", Relation::End),
+    ("*=", Relation::Part),
+];
+
+type Relate = fn(Box<str>) -> Relation;
+
 /// What ends a name: all that is ASCII and no letter, digit, `-` or `_`.
 fn is_of_a_name(char: char) -> bool {
     !char.is_ascii() || char.is_ascii_alphanumeric() || "-_".contains(char)
@@ -95,14 +106,7 @@ impl<'t> Reader<'t> {
         // `xlink:href` stands as it is; CSS would want the colon escaped.
         let name = self.word(|char| is_of_a_name(char) || char == ':', "an attribute's name")?;
         self.skip_blanks();
-        let relations: [(&str, fn(Box<str>) -> Relation); 5] = [
-            ("=", Relation::Equal),
-            ("~=", Relation::Word),
-            ("^=", Relation::Start),
-            ("$=", Relation::End),
-            ("*=", Relation::Part),
-        ];
-        let relation = relations.into_iter().find(|(sign, _)| self.rest.starts_with(sign));
+        let relation = RELATIONS.iter().find(|(sign, _)| self.rest.starts_with(sign));
         let relation = match relation {
             None => Relation::Present,
             Some((sign, relation)) => {
