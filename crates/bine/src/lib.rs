@@ -57,7 +57,7 @@ pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
 pub use control::tell;
 pub use error::Error;
 pub use exit::Exit;
-pub use filter::{Filter, Flow, Seen};
+pub use filter::{Filter, Seen, Verdict};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
