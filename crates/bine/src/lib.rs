@@ -49,7 +49,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, CodeValue, Page, Raw, Render, Writer, raw,
+    AddressValue, Attribute, AttributeValue, CodeValue, Flow, Html, Page, Parts, Phrasing, Raw,
+    Render, Show, Writer, raw,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
