@@ -201,6 +201,20 @@ impl Checker<'_> {
             let is_there = |name: &str| {
                 element.attributes.iter().any(|attribute| attribute.name.eq_ignore_ascii_case(name))
             };
+            if let Some((wanted, given)) = wanted.split_once('?') {
+                match (is_there(wanted), is_there(given)) {
+                    (false, true) => self.fault(
+                        element.origin,
+                        format!("`<{}>` with `{given}` needs `{wanted}`", known.name),
+                    ),
+                    (true, false) => self.fault(
+                        element.origin,
+                        format!("`<{}>` has `{wanted}` only beside `{given}`", known.name),
+                    ),
+                    _ => {}
+                }
+                continue;
+            }
             if wanted.split('|').any(is_there) {
                 continue;
             }
