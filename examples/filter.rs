@@ -3,7 +3,8 @@
 //! `cargo run --release --example filter`, then
 //! `curl -i http://127.0.0.1:8080/`, `/welcome.html`, `/drafts/1`, `/drafts/1?key=hops`.
 
-use bine::{App, Filter, Page, Path, Response, Seen, Text, Verdict, html, page};
+use bine::prelude::*;
+use bine::{Filter, Seen, Verdict};
 
 /// The addresses of the site before this one still work.
 struct OldAddresses;
@@ -28,7 +29,7 @@ impl Filter for Curtain {
         if knows || !request.path().starts_with("/drafts/") {
             return Verdict::Pass;
         }
-        Verdict::Answer(Response::refusal(bine::Status::NOT_FOUND, "There is no such page."))
+        Verdict::Answer(Response::refusal(Status::NOT_FOUND, "There is no such page."))
     }
 }
 
@@ -42,6 +43,6 @@ async fn draft(name: Path<Text>) -> impl Page {
     html!(<h1>Draft {name}</h1>)
 }
 
-fn main() -> bine::Exit {
+fn main() -> Exit {
     App::new().filter(OldAddresses).filter(Curtain).page(home).page(draft).run()
 }

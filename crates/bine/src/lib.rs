@@ -2,14 +2,14 @@
 //! that a program needs to say what it serves.
 //!
 //! ```no_run
-//! use bine::{App, Page, Query, Text, html, page};
+//! use bine::prelude::*;
 //!
 //! #[page("/hello")]
 //! async fn hello(name: Query<Text>) -> impl Page {
 //!     html!(<h1>Hello {name}</h1>)
 //! }
 //!
-//! fn main() -> bine::Exit {
+//! fn main() -> Exit {
 //!     App::new().page(hello).run()
 //! }
 //! ```
@@ -31,6 +31,7 @@ mod look;
 mod methods;
 mod panics;
 mod pattern;
+pub mod prelude;
 mod program;
 mod reload;
 mod request;

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use bine::{Dress, Flow, Html, Respond, State, html, page};
+use bine::prelude::*;
 
 /// Each file: its name, and its length in bytes.
 const FILES: [(&str, u64); 6] = [

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use bine::{Dress, Error, Html, Path, Phrasing, Respond, Text, html, page, raw};
+use bine::prelude::*;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html::push_html};
 
 /// A chapter: its place in an address, its title, its text in Markdown.
