@@ -1,7 +1,8 @@
 //! Decides nothing itself: it hands the compiler's tokens to the pure half and the result back.
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
-//! `tree`; `emit` writes that as Rust, and asks `context` what a hole in an attribute may hold. `endpoint` does both
+//! `tree`; `emit` writes that as Rust, and asks `place` and `context` what a hole in text and in an
+//! attribute may hold. `endpoint` does both
 //! for `#[page]`. None of them touches `proc_macro`, so all are tested from plain text; `bridge` alone translates,
 //! both ways.
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ mod expansion;
 mod fault;
 mod literal;
 mod parse;
+mod place;
 mod token;
 mod tree;
 
