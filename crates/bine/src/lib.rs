@@ -2,14 +2,14 @@
 //! that a program needs to say what it serves.
 //!
 //! ```no_run
-//! use bine::{App, Page, Query, Text, html, page};
+//! use bine::prelude::*;
 //!
 //! #[page("/hello")]
 //! async fn hello(name: Query<Text>) -> impl Page {
 //!     html!(<h1>Hello {name}</h1>)
 //! }
 //!
-//! fn main() -> bine::Exit {
+//! fn main() -> Exit {
 //!     App::new().page(hello).run()
 //! }
 //! ```
@@ -31,6 +31,7 @@ mod look;
 mod methods;
 mod panics;
 mod pattern;
+pub mod prelude;
 mod program;
 mod reload;
 mod request;
@@ -49,8 +50,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, CodeValue, Frozen, Page, Raw, Render, Tree, Writer,
-    raw, tree,
+    AddressValue, Attribute, AttributeValue, CodeValue, Flow, Frozen, Html, Page, Parts, Phrasing,
+    Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
@@ -58,7 +59,7 @@ pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
 pub use control::tell;
 pub use error::Error;
 pub use exit::Exit;
-pub use filter::{Filter, Flow, Seen};
+pub use filter::{Filter, Seen, Verdict};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};

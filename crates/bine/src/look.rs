@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bine_html::{FillPage, Page, Writer};
+use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
 use bine_http::Status;
 
 use crate::error::Error;
@@ -53,6 +53,11 @@ impl Page for Content<'_> {
         (self.write)(writer);
     }
 }
+
+impl Piece for Content<'_> {}
+impl Stands<Flow> for Content<'_> {}
+#[diagnostic::do_not_recommend]
+impl Html<Flow> for Content<'_> {}
 
 impl fmt::Debug for Content<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,14 +179,15 @@ impl Look {
 
     /// Writes the whole page that tells of a failure.
     pub(crate) fn write_failure(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
-        let content = bine_html::page(|writer: &mut Writer<'_>| match &self.error_page {
-            Some(page) => page.write(failure, writer),
-            None => plain_failure(failure).fill_hole(writer),
-        });
+        let content =
+            bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
+                Some(page) => page.write(failure, writer),
+                None => plain_failure(failure).write(writer),
+            });
         let title = failure.status.reason();
         match &self.layout {
             Some(_) => self.write(content, title, &[], writer),
-            None => document(title, content).fill_hole(writer),
+            None => document(title, content).write(writer),
         }
     }
 }
@@ -199,7 +205,7 @@ fn plain_failure(failure: &Failure<'_>) -> impl Page {
 }
 
 /// A whole page for a program without a layout.
-fn document(title: &str, content: impl Page) -> impl Page {
+fn document(title: &str, content: impl Html<Flow>) -> impl Page {
     crate::html! {
         <!DOCTYPE html>
         <html lang="en">

@@ -82,7 +82,7 @@ fn hash(bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page;
+    use crate::{Flow, page};
 
     #[test]
     fn a_hash_is_that_of_the_published_vectors() {
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn what_is_frozen_is_written_as_it_was() {
-        let frozen = page(|writer| writer.text("a < b")).freeze();
+        let frozen = page::<Flow, _>(|writer| writer.text("a < b")).freeze();
         assert_eq!(frozen.bytes(), b"a &lt; b");
         assert_eq!(frozen.clone().freeze().tag(), frozen.tag());
-        assert_ne!(page(|writer| writer.text("a")).freeze().tag(), frozen.tag());
+        assert_ne!(page::<Flow, _>(|writer| writer.text("a")).freeze().tag(), frozen.tag());
         assert!(frozen.tag().starts_with('"') && frozen.tag().ends_with('"'));
         assert_eq!(frozen.tag().len(), 34);
     }

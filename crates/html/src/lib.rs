@@ -1,6 +1,6 @@
 //! Decides what a page is: a value that writes itself once, and that cannot forget to escape.
 //!
-//! A [`Page`] is a closure over what it shows. Writing it puts markup into a [`Writer`]; whatever comes from
+//! A [`Page`] is a closure over what it shows, and as [`Html`] it says what it contains. Writing it puts markup into a [`Writer`]; whatever comes from
 //! outside goes through [`Render`] in text and [`AttributeValue`] in attributes, and both escape. Where a browser
 //! follows a value, [`AddressValue`] refuses what would run; where it runs one, [`CodeValue`] takes nothing from
 //! outside at all. The one way around them is spelled [`raw`].
@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod address;
 mod attribute;
+mod content;
 mod decimal;
 mod escape;
 mod frozen;
@@ -20,15 +21,20 @@ mod hole;
 mod page;
 mod raw;
 mod render;
+mod show;
 pub mod tree;
 mod writer;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+#[doc(hidden)]
+pub use content::{Anywhere, Model, Piece, Stands, Whole};
+pub use content::{Flow, Html, Parts, Phrasing};
 pub use frozen::Frozen;
 #[doc(hidden)]
-pub use hole::{FillPage, FillText, RawText};
+pub use hole::{FillPage, FillValue, RawText};
 pub use page::{Markup, Page, page};
 pub use raw::{Raw, raw};
 pub use render::Render;
+pub use show::Show;
 pub use tree::Tree;
 pub use writer::Writer;

@@ -11,14 +11,12 @@ use crate::decimal;
 use crate::tree::Builder;
 use crate::writer::Writer;
 
-/// What may stand in a text hole `{expression}`.
+/// What is text in a hole `{expression}`. What is markup has [`Show`](crate::Show) instead.
 ///
 /// `bool` is left out on purpose: in text it is nearly always a forgotten `if`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand in a hole",
-    label = "not text, no number and no page",
-    note = "a hole takes text, numbers, pages, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
-            a `bool` chooses: `{{if flag {{ yes }}}}`",
+    message = "`{Self}` cannot stand here: only text may",
+    label = "not text and no number",
     note = "what can be displayed: `format_args!(\"{{}}\", value)`; or implement `Render` for a type of your own"
 )]
 pub trait Render {

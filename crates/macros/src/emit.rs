@@ -7,6 +7,7 @@ use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
+use crate::place::{Kind, Place};
 use crate::token::{Delimiter, Token};
 use crate::tree::{Attribute, Branch, Element, Node, Value};
 
@@ -27,20 +28,26 @@ fn faulty_page(krate: &[Token], faults: Vec<Fault>) -> Expansion {
     let mut expansion = Expansion { faults, ..Expansion::default() };
     expansion.code("{");
     expansion.run(krate);
-    expansion.code("::__private::html::page(|_| {}) }");
+    expansion.code("::__private::html::page::<");
+    expansion.run(krate);
+    expansion.code("::__private::html::Anywhere, _>(|_| {}) }");
     expansion
 }
 
 fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
+    let kind = Kind::of(nodes);
     let mut emitter = Emitter { expansion: Expansion::default(), constant: String::new() };
     emitter.expansion.run(krate);
-    emitter
-        .code("::__private::html::page(move |writer: &mut __run0 ::__private::html::Writer<'_>| {");
+    emitter.code(&format!(
+        "::__private::html::page::<__run0 ::__private::html::{}, _>(\
+         move |writer: &mut __run0 ::__private::html::Writer<'_>| {{",
+        kind.type_name()
+    ));
     // A page may have holes of one kind alone, or none.
     emitter.code(
-        "#[allow(unused_imports)] use __run0 ::__private::html::{FillPage as _, FillText as _};",
+        "#[allow(unused_imports)] use __run0 ::__private::html::{FillPage as _, FillValue as _};",
     );
-    emitter.nodes(nodes);
+    emitter.nodes(nodes, &Place::root(kind));
     emitter.flush();
     emitter.code("})");
     emitter.expansion
@@ -53,24 +60,24 @@ struct Emitter {
 }
 
 impl Emitter {
-    fn nodes(&mut self, nodes: &[Node]) {
+    fn nodes(&mut self, nodes: &[Node], place: &Place<'_>) {
         for node in nodes {
-            self.node(node);
+            self.node(node, place);
         }
     }
 
-    fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &Node, place: &Place<'_>) {
         match node {
             Node::Doctype => self.constant.push_str("<!DOCTYPE html>"),
             Node::Text(text, _) => escape_into(&mut self.constant, text),
             Node::RawText(text) => self.constant.push_str(text),
-            Node::Element(element) => self.element(element),
+            Node::Element(element) => self.element(element, place),
             Node::Hole(expression) => {
                 self.flush();
                 self.code("(");
                 let run = self.expansion.run(expression);
                 self.code(").");
-                self.expansion.word_at(run, "fill_hole");
+                self.expansion.word_at(run, place.hole().method());
                 self.code("(writer);");
             }
             Node::RawHole(expression) => {
@@ -83,9 +90,9 @@ impl Emitter {
                 self.expansion.run(pattern);
                 self.code("in");
                 self.expansion.run(iterator);
-                self.body(body);
+                self.body(body, place);
             }
-            Node::If { branches, otherwise } => self.conditional(branches, otherwise),
+            Node::If { branches, otherwise } => self.conditional(branches, otherwise, place),
             Node::Match { value, arms } => {
                 self.flush();
                 self.code("match");
@@ -94,7 +101,7 @@ impl Emitter {
                 for arm in arms {
                     self.expansion.run(&arm.head);
                     self.code("=>");
-                    self.body(&arm.body);
+                    self.body(&arm.body, place);
                 }
                 self.code("}");
             }
@@ -102,7 +109,7 @@ impl Emitter {
     }
 
     /// Void elements are closed as XML wants it and everything else as HTML wants it: each reads both.
-    fn element(&mut self, element: &Element) {
+    fn element(&mut self, element: &Element, place: &Place<'_>) {
         self.constant.push('<');
         self.constant.push_str(&element.name);
         for attribute in &element.attributes {
@@ -113,7 +120,7 @@ impl Emitter {
             return;
         }
         self.constant.push('>');
-        self.nodes(&element.children);
+        self.nodes(&element.children, &place.inside(element));
         self.constant.push_str("</");
         self.constant.push_str(&element.name);
         self.constant.push('>');
@@ -148,22 +155,22 @@ impl Emitter {
         self.code(")));");
     }
 
-    fn conditional(&mut self, branches: &[Branch], otherwise: &[Node]) {
+    fn conditional(&mut self, branches: &[Branch], otherwise: &[Node], place: &Place<'_>) {
         self.flush();
         for (index, branch) in branches.iter().enumerate() {
             self.code(if index == 0 { "if" } else { "else if" });
             self.expansion.run(&branch.head);
-            self.body(&branch.body);
+            self.body(&branch.body, place);
         }
         if !otherwise.is_empty() {
             self.code("else ");
-            self.body(otherwise);
+            self.body(otherwise, place);
         }
     }
 
-    fn body(&mut self, nodes: &[Node]) {
+    fn body(&mut self, nodes: &[Node], place: &Place<'_>) {
         self.code("{");
-        self.nodes(nodes);
+        self.nodes(nodes, place);
         self.flush();
         self.code("}");
     }

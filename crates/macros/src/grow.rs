@@ -5,6 +5,7 @@ use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
+use crate::place::{Kind, Place};
 use crate::token::{Delimiter, Token};
 use crate::tree::{Attribute, Branch, Element, Node, Value};
 
@@ -38,11 +39,11 @@ impl Grower {
         self.code("{ #[allow(unused_imports)] use");
         self.expansion.run(krate);
         // A tree may have holes of one kind alone, or none.
-        self.code("::__private::html::tree::{GraftPage as _, GraftText as _};");
+        self.code("::__private::html::{FillPage as _, FillValue as _};");
         self.code(
             "#[allow(unused_mut)] let mut builder = __run0 ::__private::html::tree::Builder::new();",
         );
-        self.nodes(nodes);
+        self.nodes(nodes, &Place::root(Kind::of(nodes)));
         self.code("builder.finish() }");
     }
 
@@ -54,26 +55,29 @@ impl Grower {
         self.code("::__private::html::Tree::new() }");
     }
 
-    fn nodes(&mut self, nodes: &[Node]) {
+    fn nodes(&mut self, nodes: &[Node], place: &Place<'_>) {
         for node in nodes {
-            self.node(node);
+            self.node(node, place);
         }
     }
 
-    fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &Node, place: &Place<'_>) {
         match node {
             Node::Doctype => {
                 self.code("builder.push(__run0 ::__private::html::tree::Node::Doctype);");
             }
             Node::Text(text, _) => self.call("text", &[text]),
             Node::RawText(text) => self.call("code_text", &[text]),
-            Node::Element(element) if self.once && is_worth_keeping(element) => self.kept(element),
-            Node::Element(element) => self.element(element),
+            Node::Element(element) if self.once && is_worth_keeping(element) => {
+                self.kept(element, place)
+            }
+
+            Node::Element(element) => self.element(element, place),
             Node::Hole(expression) => {
                 self.code("(");
                 let run = self.expansion.run(expression);
                 self.code(").");
-                self.expansion.word_at(run, "graft_hole");
+                self.expansion.word_at(run, place.hole().method());
                 self.code("(&mut builder);");
             }
             Node::RawHole(expression) => self.call_with("fill_raw", "", expression),
@@ -82,9 +86,9 @@ impl Grower {
                 self.expansion.run(pattern);
                 self.code("in");
                 self.expansion.run(iterator);
-                self.body(body);
+                self.body(body, place);
             }
-            Node::If { branches, otherwise } => self.conditional(branches, otherwise),
+            Node::If { branches, otherwise } => self.conditional(branches, otherwise, place),
             Node::Match { value, arms } => {
                 self.code("match");
                 self.expansion.run(value);
@@ -92,7 +96,7 @@ impl Grower {
                 for arm in arms {
                     self.expansion.run(&arm.head);
                     self.code("=>");
-                    self.body(&arm.body);
+                    self.body(&arm.body, place);
                 }
                 self.code("}");
             }
@@ -100,24 +104,24 @@ impl Grower {
     }
 
     /// An element that is the same each time: every tree holds the one that the first has built.
-    fn kept(&mut self, element: &Element) {
+    fn kept(&mut self, element: &Element, place: &Place<'_>) {
         self.code(
             "{ static KEPT: __run0 ::__private::Once<__run0 ::__private::html::Tree> = \
              __run0 ::__private::Once::new(|| { \
              let mut builder = __run0 ::__private::html::tree::Builder::new();",
         );
         self.once = false;
-        self.element(element);
+        self.element(element, place);
         self.once = true;
-        self.code("builder.finish() }); (&*KEPT).graft_hole(&mut builder); }");
+        self.code("builder.finish() }); builder.kept(&KEPT); }");
     }
 
-    fn element(&mut self, element: &Element) {
+    fn element(&mut self, element: &Element, place: &Place<'_>) {
         self.call("open", &[&element.name]);
         for attribute in &element.attributes {
             self.attribute(&element.name, attribute);
         }
-        self.nodes(&element.children);
+        self.nodes(&element.children, &place.inside(element));
         self.code("builder.close();");
     }
 
@@ -152,21 +156,21 @@ impl Grower {
         self.code(")));");
     }
 
-    fn conditional(&mut self, branches: &[Branch], otherwise: &[Node]) {
+    fn conditional(&mut self, branches: &[Branch], otherwise: &[Node], place: &Place<'_>) {
         for (index, branch) in branches.iter().enumerate() {
             self.code(if index == 0 { "if" } else { "else if" });
             self.expansion.run(&branch.head);
-            self.body(&branch.body);
+            self.body(&branch.body, place);
         }
         if !otherwise.is_empty() {
             self.code("else ");
-            self.body(otherwise);
+            self.body(otherwise, place);
         }
     }
 
-    fn body(&mut self, nodes: &[Node]) {
+    fn body(&mut self, nodes: &[Node], place: &Place<'_>) {
         self.code("{");
-        self.nodes(nodes);
+        self.nodes(nodes, place);
         self.code("}");
     }
 
@@ -215,7 +219,7 @@ mod tests {
         check(
             "<p class=\"a\" title={t} hidden>\"b \"{c}</p>",
             "builder.open(\"p\",);builder.constant(\"class\",\"a\",);builder.attribute(\"title\", (&( t )));\
-             builder.constant(\"hidden\",\"\",);builder.text(\"b \",);( c ).graft_hole(&mut builder);builder.close();",
+             builder.constant(\"hidden\",\"\",);builder.text(\"b \",);( c ).fill_phrasing(&mut builder);builder.close();",
         );
         check(
             "<a href={h} onclick={c}><img src={s} alt=\"\"></a>",
@@ -225,7 +229,7 @@ mod tests {
         );
         check(
             "{for x in list { {x} }}{if a { b } else { c }}",
-            "for x in list {( x ).graft_hole(&mut builder);}if a {builder.text(\"b\",);}else {builder.text(\"c\",);}",
+            "for x in list {( x ).fill_phrasing(&mut builder);}if a {builder.text(\"b\",);}else {builder.text(\"c\",);}",
         );
     }
 

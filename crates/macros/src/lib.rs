@@ -1,8 +1,9 @@
 //! Decides nothing itself: it hands the compiler's tokens to the pure half and the result back.
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
-//! `tree`; `emit` writes that as a page and `grow` as a tree, and both ask `context` what a hole in an attribute may
-//! hold. `endpoint` does both for `#[page]`. None of them touches `proc_macro`, so all are tested from plain text; `bridge` alone translates,
+//! `tree`; `emit` writes that as a page and `grow` as a tree, and both ask `place` and `context` what a hole in text and
+//! in an attribute may hold. `endpoint` does both for `#[page]`. None of them touches `proc_macro`, so all are tested
+//! from plain text; `bridge` alone translates,
 //! both ways.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod fault;
 mod grow;
 mod literal;
 mod parse;
+mod place;
 mod token;
 mod tree;
 

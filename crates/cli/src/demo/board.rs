@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bine::{Dress, Error, Form, Path, Query, Respond, Response, State, Text, html, page};
+use bine::prelude::*;
 
 use super::moment;
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bine_vocabulary::Context;
 
 use super::{Element, Node, Tree, value};
-use crate::{AddressValue, AttributeValue, CodeValue, Page, Render, Writer};
+use crate::{AddressValue, AttributeValue, CodeValue, Writer};
 
 /// A tree that is being put together; `tree!` writes the calls. Names in them were checked by the compiler.
 #[doc(hidden)]
@@ -39,6 +39,11 @@ impl Builder {
             Some(element) => element.children_mut().push(node),
             None => self.roots.push(node),
         }
+    }
+
+    /// Adds what was built before.
+    pub fn kept(&mut self, tree: &Tree) {
+        tree.roots().iter().for_each(|node| self.push(node.clone()));
     }
 
     pub fn text(&mut self, text: &'static str) {
@@ -94,42 +99,5 @@ impl Builder {
         if let Some(element) = self.open.last_mut() {
             element.put(Cow::Borrowed(name), value);
         }
-    }
-}
-
-/// Fills a hole of a tree with a page, by value: as [`FillPage`](crate::FillPage) does for `html!`.
-#[doc(hidden)]
-pub trait GraftPage: Sized {
-    fn graft_hole(self, builder: &mut Builder);
-}
-
-impl<P: Page> GraftPage for P {
-    fn graft_hole(self, builder: &mut Builder) {
-        self.graft(builder);
-    }
-}
-
-impl<P: Page> GraftPage for Option<P> {
-    fn graft_hole(self, builder: &mut Builder) {
-        if let Some(page) = self {
-            page.graft(builder);
-        }
-    }
-}
-
-/// Fills a hole of a tree with text, by reference: as [`FillText`](crate::FillText) does for `html!`.
-#[doc(hidden)]
-pub trait GraftText {
-    fn graft_hole(&self, builder: &mut Builder)
-    where
-        Self: Render;
-}
-
-impl<T: ?Sized> GraftText for T {
-    fn graft_hole(&self, builder: &mut Builder)
-    where
-        T: Render,
-    {
-        self.graft(builder);
     }
 }

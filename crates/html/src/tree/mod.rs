@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::{fmt, slice};
 
-use crate::{Page, Render, Writer};
+use crate::{Anywhere, Flow, Html, Page, Parts, Phrasing, Render, Writer};
 
 mod build;
 mod contents;
@@ -28,7 +28,7 @@ mod write;
 mod xhtml;
 
 #[doc(hidden)]
-pub use build::{Builder, GraftPage, GraftText};
+pub use build::Builder;
 pub use contents::Contents;
 pub use edit::Place;
 pub use element::Element;
@@ -92,9 +92,12 @@ impl Tree {
         value::written(|writer| self.write_by(by, writer))
     }
 
-    /// The tree as a page that is written in another way.
-    pub fn written_by<W: TreeWriter>(self, by: W) -> impl Page + use<W> {
-        crate::page(move |writer: &mut Writer<'_>| self.write_by(by, writer))
+    /// The tree as a page that is written in another way; it stands in every hole.
+    pub fn written_by<W: TreeWriter>(
+        self,
+        by: W,
+    ) -> impl Html<Flow> + Html<Phrasing> + Html<Parts> + use<W> {
+        crate::page::<Anywhere, _>(move |writer: &mut Writer<'_>| self.write_by(by, writer))
     }
 }
 
@@ -115,7 +118,7 @@ impl Render for Tree {
     }
 
     fn graft(&self, builder: &mut Builder) {
-        self.roots().iter().for_each(|node| builder.push(node.clone()));
+        builder.kept(self);
     }
 }
 
