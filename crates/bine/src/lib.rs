@@ -148,4 +148,6 @@ mod guide {
     struct Pages;
     #[doc = include_str!("../../../docs/guide/markup.md")]
     struct Markup;
+    #[doc = include_str!("../../../docs/guide/trees.md")]
+    struct Trees;
 }

@@ -28,6 +28,7 @@ chapters! {
     "start": "Start",
     "pages": "Pages",
     "markup": "Markup",
+    "trees": "Trees",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",

@@ -5,7 +5,7 @@ use core::{iter, mem};
 
 use super::search::Mark;
 use super::selector::{AsSelector, SelectorError};
-use super::{Element, Node, Tree};
+use super::{Element, Node, Refused, Tree};
 
 /// Where new nodes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,24 +22,33 @@ pub enum Place {
 
 /// By selector, as [`find`](Tree::find). What is changed is copied where it is shared, and so is what is around it.
 impl Tree {
-    /// Changes each element that is meant, those within others first. Says how many there were.
+    /// Changes each element that is meant: the last first, and those within others before these. Says how many there
+    /// were.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the selector, or the first thing that `change` was refused; what is left is not changed then.
+    pub fn change(
+        &mut self,
+        selector: &(impl AsSelector + ?Sized),
+        mut change: impl FnMut(&mut Element) -> Result<(), Refused>,
+    ) -> Result<usize, Refused> {
+        let mut outcome = Ok(());
+        let count = self.edit(selector, |siblings, place| {
+            if let Some(element) = siblings[place].as_element_mut()
+                && outcome.is_ok()
+            {
+                outcome = change(element);
+            }
+        })?;
+        outcome.map(|()| count)
+    }
+
+    /// Puts `nodes` to each element that is meant. Says how many there were.
     ///
     /// # Errors
     ///
     /// What is wrong with the selector, and where; so do the others.
-    pub fn change(
-        &mut self,
-        selector: &(impl AsSelector + ?Sized),
-        mut change: impl FnMut(&mut Element),
-    ) -> Result<usize, SelectorError> {
-        self.edit(selector, |siblings, place| {
-            if let Some(element) = siblings[place].as_element_mut() {
-                change(element);
-            }
-        })
-    }
-
-    /// Puts `nodes` to each element that is meant. Says how many there were.
     pub fn insert(
         &mut self,
         selector: &(impl AsSelector + ?Sized),
@@ -197,10 +206,19 @@ mod tests {
     fn a_change_reaches_each_and_leaves_clones_alone() {
         let mut tree = list();
         let before = tree.clone();
-        let count = tree.change("li", |item| item.push("!")).unwrap();
+        let count = tree.change("li", |item| {
+            item.push("!");
+            Ok(())
+        });
+        let count = count.unwrap();
         assert_eq!((count, &*tree.text(), &*before.text()), (3, "a!b!!", "ab"));
         assert_eq!(tree.find("ul ul li").unwrap().unwrap().text(), "b!");
         assert!(tree.find("p").unwrap().is_none());
+        assert_eq!(tree.change("li", |item| item.set_attribute("id", 7)), Ok(3));
+        let refused = tree.change("li", |item| item.set_attribute("a b", 8));
+        assert_eq!(refused, Err(Refused::AttributeName("a b".into())));
+        assert!(matches!(tree.change("", |_| Ok(())), Err(Refused::Selector(_))));
+        assert_eq!(tree.find_all("[id='7']").unwrap().count(), 3);
     }
 
     /// The story: a way kept for each element that is meant makes a change of a deep tree take its depth squared.

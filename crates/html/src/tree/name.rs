@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use core::error::Error;
 use core::fmt;
 
-/// What cannot be put into a tree, and why.
+use super::SelectorError;
+
+/// What cannot be done to a tree, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// No element can be called so: letters, digits, `-`, `_`, `.` and `:`, a letter of ASCII first.
@@ -15,6 +17,8 @@ pub enum Refused {
     /// A browser runs or draws by what stands in this attribute (`onclick`, `style`, `srcdoc`), where no escape makes
     /// text safe: it takes [`raw`](crate::raw) text alone, by [`set_code`](super::Element::set_code).
     Code(Box<str>),
+    /// Where it was to be changed cannot be told.
+    Selector(SelectorError),
 }
 
 impl fmt::Display for Refused {
@@ -33,11 +37,18 @@ impl fmt::Display for Refused {
                 "text cannot be made safe in `{name}`, which a browser runs: give it to a `data-*` attribute, or use \
                  `set_code` with `raw(..)` if every byte of it is yours"
             ),
+            Self::Selector(error) => error.fmt(to),
         }
     }
 }
 
 impl Error for Refused {}
+
+impl From<SelectorError> for Refused {
+    fn from(error: SelectorError) -> Self {
+        Self::Selector(error)
+    }
+}
 
 /// Checks an element's name.
 pub(super) fn element(name: &str) -> Result<(), Refused> {
