@@ -27,6 +27,7 @@ mod control;
 mod error;
 mod exit;
 mod filter;
+mod findings;
 mod look;
 mod methods;
 mod panics;

@@ -14,6 +14,7 @@ use bine_pipeline::{Answer, Clock, FilePart, Follow, Incoming, Outgoing, Stream,
 
 use crate::arguments::Rejection;
 use crate::error::Error;
+use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
@@ -278,6 +279,9 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
     let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill);
+    if look.shows_causes() {
+        writer.inspect_by(tell_once);
+    }
     if above.is_bare {
         page.write(&mut writer);
     } else {

@@ -6,6 +6,7 @@ use core::fmt;
 use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
 use crate::escape::escape_into;
 use crate::hole::RawText;
+use crate::tree::Finding;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
 ///
@@ -18,7 +19,11 @@ pub struct Writer<'a> {
     spill_at: usize,
     chunk_at: usize,
     spill: Option<Spill<'a>>,
+    inspector: Option<Inspector>,
 }
+
+/// Is told what is wrong with a tree.
+type Inspector = fn(&Finding);
 
 /// Takes what it wants of a full buffer.
 type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
@@ -26,7 +31,7 @@ type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, spill_at: usize::MAX, chunk_at: usize::MAX, spill: None }
+        Self { out, spill_at: usize::MAX, chunk_at: usize::MAX, spill: None, inspector: None }
     }
 
     /// Writes to the end of `out`, and calls `spill` whenever it has grown by `chunk_at` bytes or more, so that a
@@ -37,7 +42,16 @@ impl<'a> Writer<'a> {
     pub fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
         let chunk_at = chunk_at.max(1);
         let spill_at = out.len().saturating_add(chunk_at);
-        Self { out, spill_at, chunk_at, spill: Some(spill) }
+        Self { out, spill_at, chunk_at, spill: Some(spill), inspector: None }
+    }
+
+    /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.
+    pub fn inspect_by(&mut self, tell: fn(&Finding)) {
+        self.inspector = Some(tell);
+    }
+
+    pub(crate) const fn inspector(&self) -> Option<Inspector> {
+        self.inspector
     }
 
     /// Writes what stands in the program's source, as it is.

@@ -11,6 +11,7 @@ use core::{fmt, slice};
 use crate::{Anywhere, Flow, Html, Page, Parts, Phrasing, Render, Writer};
 
 mod build;
+mod check;
 mod contents;
 mod edit;
 mod element;
@@ -29,6 +30,7 @@ mod xhtml;
 
 #[doc(hidden)]
 pub use build::Builder;
+pub use check::Finding;
 pub use contents::Contents;
 pub use edit::Place;
 pub use element::Element;
@@ -82,8 +84,18 @@ impl Tree {
         walk::text(self.roots())
     }
 
+    /// What is wrong with the tree by what HTML says may stand where. What own nodes become is not looked at.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        check::check(self.roots(), &mut |finding| findings.push(finding));
+        findings
+    }
+
     /// Writes the tree in another way.
     pub fn write_by(&self, mut by: impl TreeWriter, to: &mut Writer<'_>) {
+        if let Some(tell) = to.inspector() {
+            check::check(self.roots(), &mut |finding| tell(&finding));
+        }
         write::write(self.roots(), &mut by, to);
     }
 

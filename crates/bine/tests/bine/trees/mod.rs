@@ -9,6 +9,8 @@ use bine::{
     tree,
 };
 
+use bine::tree::Element;
+
 use crate::app::{numbered, options, program};
 use crate::harness::{Peer, Program, SCHEDULERS};
 
@@ -16,7 +18,9 @@ use crate::harness::{Peer, Program, SCHEDULERS};
 #[test]
 fn the_program_with_trees_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
+    // `cargo test` builds for development.
     App::new()
+        .development(options.contains("--workers\n7"))
         .state(menu("state"))
         .page(kept)
         .page(changed)
@@ -25,6 +29,7 @@ fn the_program_with_trees_serves() -> Exit {
         .page(frozen_long)
         .page(frozen_lost)
         .page(around)
+        .page(misplaced)
         .run_with("Usage: trees", options.lines())
 }
 
@@ -77,6 +82,19 @@ async fn frozen_lost() -> impl Respond {
     FROZEN.clone().with_status(Status::NOT_FOUND).with_field("X-Why", "lost")
 }
 
+/// A list with what is no item of one, which no compiler can see.
+#[page("/misplaced")]
+async fn misplaced() -> impl Page {
+    let mut list = tree!(<ul><li>one</li></ul>);
+    let added = list.change("ul", |list| {
+        list.push(Element::new("p")?);
+        Ok(())
+    });
+    added.map(|_| html!(<main>{list}</main>)).expect("a name of HTML")
+}
+
+const LINE_OF_MISPLACED: u32 = line!() - 6;
+
 #[page("/around")]
 async fn around() -> impl Page {
     html!(<main>{&*FROZEN}</main>)
@@ -121,6 +139,22 @@ fn a_frozen_page_has_a_tag_and_is_not_sent_to_who_has_it() {
         }
         assert_eq!(peer.get("/around").text(), format!("<main>{WRITTEN}</main>"));
     });
+}
+
+#[test]
+fn in_development_a_tree_that_is_wrong_is_told_once_with_its_place() {
+    let told = |workers: &str| {
+        let test = "trees::the_program_with_trees_serves";
+        let program = Program::start(&mut program(test, &["--workers", workers]));
+        for _ in 0..3 {
+            let reply = program.connect().get("/misplaced");
+            assert_eq!(reply.text(), "<main><ul><li>one</li><p></p></ul></main>");
+        }
+        program.stop().errors
+    };
+    let place = format!("{}:{LINE_OF_MISPLACED}: `<p>` may not stand in `<ul>`", file!());
+    assert_eq!(told("7").matches(&place).count(), 1);
+    assert_eq!(told("6").matches("may not stand").count(), 0);
 }
 
 #[test]
