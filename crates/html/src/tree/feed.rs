@@ -208,7 +208,7 @@ fn joined(page: &str, address: &str) -> String {
         return address.into();
     }
     let scheme = page.find("//").unwrap_or(0);
-    let host = scheme + 2.min(page.len() - scheme);
+    let host = page.find("//").map_or(0, |scheme| scheme + "//".len());
     let path = host + ends_a_part(&page[host..]);
     let end = |of: &[char]| page[path..].find(of).map_or(page.len(), |end| path + end);
     let base = match address.as_bytes() {
@@ -244,6 +244,7 @@ mod tests {
             ("https://a.example", "x", "https://a.example/x"),
             ("https://a.example", "/x", "https://a.example/x"),
             ("", "x", "/x"),
+            ("\u{e4}", "x", "\u{e4}/x"),
         ] {
             assert_eq!(joined(page, address), expected, "{page} {address}");
         }
