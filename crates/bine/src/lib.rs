@@ -42,6 +42,7 @@ mod secrecy;
 mod sites;
 pub mod step;
 mod stream;
+mod taste;
 mod text;
 
 pub use app::App;

@@ -67,11 +67,15 @@ impl fmt::Debug for Content<'_> {
 
 /// A function that puts a page's content into a whole page.
 pub(crate) trait Layout: Send + Sync {
+    /// Whether it makes whole documents, in XML too.
+    fn is_document(&self) -> bool;
     fn write(&self, content: Content<'_>, writer: &mut Writer<'_>);
 }
 
 /// A plain function from [`Content`] to a page, for any lifetime of the content.
 pub trait LayoutFunction<'a>: Send + Sync {
+    /// Whether the page is a whole document: see [`Page::is_document`].
+    fn is_document(&self) -> bool;
     /// Writes the whole page.
     fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>);
 }
@@ -81,6 +85,10 @@ where
     F: Fn(Content<'a>) -> P + Send + Sync,
     P: Page,
 {
+    fn is_document(&self) -> bool {
+        P::is_document()
+    }
+
     fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>) {
         self(content).write(writer);
     }
@@ -89,6 +97,10 @@ where
 pub(crate) struct ByFunction<F>(pub(crate) F);
 
 impl<F: for<'a> LayoutFunction<'a>> Layout for ByFunction<F> {
+    fn is_document(&self) -> bool {
+        self.0.is_document()
+    }
+
     fn write(&self, content: Content<'_>, writer: &mut Writer<'_>) {
         self.0.write_layout(content, writer);
     }
@@ -175,6 +187,17 @@ impl Look {
             }
         };
         layout.write(Content::new(title, meta, &mut write), writer);
+    }
+
+    /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
+    #[inline]
+    pub(crate) fn is_document<P: Page>(&self) -> bool {
+        self.layout.as_ref().map_or_else(P::is_document, |layout| layout.is_document())
+    }
+
+    /// The same of [`write_failure`](Self::write_failure), which sees to a document itself.
+    pub(crate) fn failure_is_document(&self) -> bool {
+        self.layout.as_ref().is_none_or(|layout| layout.is_document())
     }
 
     /// Writes the whole page that tells of a failure.

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::taste::Taste;
 
 /// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
 #[diagnostic::on_unimplemented(
@@ -93,14 +94,14 @@ pub struct Replying<'r, 'o> {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'r> {
     pub(crate) exchange: Exchange,
-    taste: Taste<'r>,
+    reader: Reader<'r>,
 }
 
-/// How it is found out whether the peer reads HTML: only a failure wants to know.
+/// How it is found out what the peer makes of pages: only failures and whole documents want to know.
 #[derive(Clone, Copy)]
-enum Taste<'r> {
+enum Reader<'r> {
     Unread(Head<'r>),
-    Html(bool),
+    Known(Taste),
 }
 
 /// Fields by which a peer says that it has a file already, or wants a part of it (RFC 9110 sections 13 and 14).
@@ -109,17 +110,17 @@ const CONDITIONS: [&str; 6] =
 
 impl<'r> Asked<'r> {
     pub(crate) const fn by(incoming: &Incoming<'r>) -> Self {
-        Self { exchange: incoming.exchange, taste: Taste::Unread(incoming.head) }
+        Self { exchange: incoming.exchange, reader: Reader::Unread(incoming.head) }
     }
 
     /// The same without the request, for an answer that comes later. `None`: an answer may want to see it.
     pub(crate) fn kept(self) -> Option<Asked<'static>> {
-        if let Taste::Unread(head) = self.taste
+        if let Reader::Unread(head) = self.reader
             && CONDITIONS.iter().any(|name| head.field(name).is_some())
         {
             return None;
         }
-        Some(Asked { exchange: self.exchange, taste: Taste::Html(self.reads_html()) })
+        Some(Asked { exchange: self.exchange, reader: Reader::Known(self.taste()) })
     }
 
     /// The same for the last reply of its connection.
@@ -130,19 +131,16 @@ impl<'r> Asked<'r> {
 
     /// The request's head, unless nothing in it would change how a file is sent.
     const fn conditions(self) -> Option<Head<'r>> {
-        match self.taste {
-            Taste::Unread(head) => Some(head),
-            Taste::Html(_) => None,
+        match self.reader {
+            Reader::Unread(head) => Some(head),
+            Reader::Known(_) => None,
         }
     }
 
-    fn reads_html(self) -> bool {
-        match self.taste {
-            Taste::Html(html) => html,
-            // Whoever names the type reads it; a star alone, as curl sends it, names nothing.
-            Taste::Unread(head) => {
-                head.field_text("accept").is_some_and(|accept| accept.contains("text/html"))
-            }
+    fn taste(self) -> Taste {
+        match self.reader {
+            Reader::Known(taste) => taste,
+            Reader::Unread(head) => Taste::of(head.field_text("accept")),
         }
     }
 }
@@ -171,10 +169,13 @@ impl<'r, 'o> Replying<'r, 'o> {
 
     fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
         let mut bytes = Vec::new();
-        let kind = if self.asked.reads_html() {
+        let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
+        let kind = if reads_pages {
             let failure = Failure { status: top.status, message, causes };
-            self.look.write_failure(&failure, &mut Writer::new(&mut bytes));
-            HTML
+            let is_xml = prefers_xhtml && self.look.failure_is_document();
+            let mut writer = writer_for(is_xml, Writer::new(&mut bytes));
+            self.look.write_failure(&failure, &mut writer);
+            if is_xml { XHTML } else { HTML }
         } else {
             bytes.extend_from_slice(message.as_bytes());
             for cause in causes {
@@ -186,8 +187,8 @@ impl<'r, 'o> Replying<'r, 'o> {
         };
         let mut reply = self.begin(top);
         reply.constant(kind);
-        // The same address may answer both ways.
-        reply.constant("Vary: Accept\r\n");
+        // The same address may answer in several ways.
+        reply.constant(VARY);
         reply.whole(&bytes);
         Finished { close: !self.asked.exchange.keep_alive }
     }
@@ -217,7 +218,13 @@ impl<'r, 'o> Replying<'r, 'o> {
 }
 
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
+const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
+const VARY: &str = "Vary: Accept\r\n";
+
+fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
+    if is_xml { writer.in_xml() } else { writer }
+}
 
 impl<P: Page> Respond for P {
     #[inline]
@@ -228,13 +235,18 @@ impl<P: Page> Respond for P {
 
 fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
     let (look, chunk_at) = (to.look, to.chunk_at);
+    let is_document = if above.is_bare { P::is_document() } else { look.is_document::<P>() };
+    let is_xml = is_document && to.asked.taste().prefers_xhtml;
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);
     top.write_fields(&mut reply);
-    reply.constant(HTML);
+    reply.constant(if is_xml { XHTML } else { HTML });
+    if is_document {
+        reply.constant(VARY);
+    }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill);
+    let mut writer = writer_for(is_xml, Writer::with_spill(buffer, chunk_at, &mut spill));
     if above.is_bare {
         page.write(&mut writer);
     } else {

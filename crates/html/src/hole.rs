@@ -314,9 +314,17 @@ impl<T: AsRef<str>> PiecesValue<AsText> for Raw<T> {}
     label = "wrap this in `raw(..)` if every byte of it is yours",
     note = "what a script needs to know is safe in a `data-*` attribute, where it can read it"
 )]
-pub trait RawText: Render {}
+pub trait RawText {
+    /// The program or the style.
+    fn code(&self) -> &str;
+}
 
-impl<T: AsRef<str>> RawText for Raw<T> {}
+impl<T: AsRef<str>> RawText for Raw<T> {
+    #[inline]
+    fn code(&self) -> &str {
+        self.0.as_ref()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -20,10 +20,11 @@ mod raw;
 mod render;
 mod show;
 mod writer;
+mod xml;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
 #[doc(hidden)]
-pub use content::{Anywhere, Model, Piece, Stands, Whole};
+pub use content::{Anywhere, Document, Model, Outermost, Piece, Stands, Whole};
 pub use content::{Flow, Html, Parts, Phrasing};
 #[doc(hidden)]
 pub use hole::{FillPage, FillValue, RawText};

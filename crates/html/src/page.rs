@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::content::{Anywhere, Flow, Html, Parts, Phrasing, Piece, Stands};
+use crate::content::{Anywhere, Flow, Html, Outermost, Parts, Phrasing, Piece, Stands};
 use crate::writer::Writer;
 
 /// A page: a value that is consumed by writing it. It is what handlers and layouts return.
@@ -22,6 +22,15 @@ pub trait Page: Unboxed {
     fn write(self, writer: &mut Writer<'_>)
     where
         Self: Sized;
+
+    /// Whether all pages of the type are whole documents, `<html>` and all, that readers of XML understand if they are
+    /// [written for them](Writer::in_xml).
+    fn is_document() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
 }
 
 /// Lets a boxed page of unknown type be written, which takes the value out of its box.
@@ -60,10 +69,14 @@ pub fn page<Content, F: FnOnce(&mut Writer<'_>)>(write: F) -> Markup<F, Content>
     Markup(write, PhantomData)
 }
 
-impl<F: FnOnce(&mut Writer<'_>), Content> Page for Markup<F, Content> {
+impl<F: FnOnce(&mut Writer<'_>), Content: Outermost> Page for Markup<F, Content> {
     #[inline]
     fn write(self, writer: &mut Writer<'_>) {
         (self.0)(writer);
+    }
+
+    fn is_document() -> bool {
+        Content::IS_DOCUMENT
     }
 }
 

@@ -20,6 +20,7 @@ mod fault;
 mod literal;
 mod parse;
 mod place;
+mod polyglot;
 mod token;
 mod tree;
 
