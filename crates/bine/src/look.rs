@@ -9,12 +9,14 @@ use bine_html::{FillPage, Page, Writer};
 use bine_http::Status;
 
 use crate::error::Error;
+use crate::style::Style;
 
 /// What all pages of a program share.
 #[derive(Clone, Default)]
 pub(crate) struct Look {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
+    pub(crate) style: Option<Arc<Style>>,
     /// Errors are shown with their causes, if the configuration does not say.
     pub(crate) develops: bool,
     /// They are.
@@ -150,7 +152,12 @@ impl Look {
         self.is_in_development.store(word.unwrap_or(self.develops), Ordering::Relaxed);
     }
 
-    /// Writes a page, in its layout if there is one.
+    /// What belongs into the head of each page.
+    pub(crate) fn head(&self) -> &str {
+        self.style.as_ref().map_or("", |style| style.link())
+    }
+
+    /// Writes a page, in its layout if there is one. A document is whole by itself.
     #[inline]
     pub(crate) fn write<P: Page>(
         &self,
@@ -159,8 +166,15 @@ impl Look {
         meta: &[(Cow<'static, str>, Cow<'static, str>)],
         writer: &mut Writer<'_>,
     ) {
-        let Some(layout) = &self.layout else {
+        if page.is_document() {
             return page.write(writer);
+        }
+        let Some(layout) = &self.layout else {
+            return match self.style {
+                // It needs a head to be named in.
+                Some(_) => document(title, meta, page).fill_hole(writer),
+                None => page.write(writer),
+            };
         };
         let mut page = Some(page);
         let mut write = |writer: &mut Writer<'_>| {
@@ -181,7 +195,7 @@ impl Look {
         let title = failure.status.reason();
         match &self.layout {
             Some(_) => self.write(content, title, &[], writer),
-            None => document(title, content).fill_hole(writer),
+            None => document(title, &[], content).fill_hole(writer),
         }
     }
 }
@@ -199,7 +213,11 @@ fn plain_failure(failure: &Failure<'_>) -> impl Page {
 }
 
 /// A whole page for a program without a layout.
-fn document(title: &str, content: impl Page) -> impl Page {
+fn document(
+    title: &str,
+    meta: &[(Cow<'static, str>, Cow<'static, str>)],
+    content: impl Page,
+) -> impl Page {
     crate::html! {
         <!DOCTYPE html>
         <html lang="en">
@@ -207,6 +225,7 @@ fn document(title: &str, content: impl Page) -> impl Page {
                 <meta charset="utf-8">
                 <meta name="viewport" content="width=device-width, initial-scale=1">
                 <title>{title}</title>
+                {for (name, content) in meta { <meta name={name} content={content}> }}
             </head>
             <body>{content}</body>
         </html>

@@ -173,7 +173,8 @@ impl<'r, 'o> Replying<'r, 'o> {
         let mut bytes = Vec::new();
         let kind = if self.asked.reads_html() {
             let failure = Failure { status: top.status, message, causes };
-            self.look.write_failure(&failure, &mut Writer::new(&mut bytes));
+            let mut writer = Writer::new(&mut bytes).with_head(self.look.head());
+            self.look.write_failure(&failure, &mut writer);
             HTML
         } else {
             bytes.extend_from_slice(message.as_bytes());
@@ -234,7 +235,7 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     reply.constant(HTML);
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill);
+    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
     if above.is_bare {
         page.write(&mut writer);
     } else {

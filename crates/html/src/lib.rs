@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod address;
 mod attribute;
+mod class;
 mod decimal;
 mod escape;
 mod hole;
@@ -20,9 +21,10 @@ mod render;
 mod writer;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+pub use class::Class;
 #[doc(hidden)]
 pub use hole::{FillPage, FillText, RawText};
-pub use page::{Markup, Page, page};
+pub use page::{Markup, Page, document, page};
 pub use raw::{Raw, raw};
 pub use render::Render;
 pub use writer::Writer;

@@ -20,6 +20,11 @@ pub trait Page: Unboxed {
     fn write(self, writer: &mut Writer<'_>)
     where
         Self: Sized;
+
+    /// Whether it is whole by itself, from its doctype on, so that no layout stands around it.
+    fn is_document(&self) -> bool {
+        false
+    }
 }
 
 /// Lets a boxed page of unknown type be written, which takes the value out of its box.
@@ -39,6 +44,10 @@ impl<P: Page + ?Sized> Page for Box<P> {
     fn write(self, writer: &mut Writer<'_>) {
         self.write_unboxed(writer);
     }
+
+    fn is_document(&self) -> bool {
+        (**self).is_document()
+    }
 }
 
 impl<P: Page> Page for Vec<P> {
@@ -51,17 +60,30 @@ impl<P: Page> Page for Vec<P> {
 
 /// The page that `html!` makes: a closure that has taken what it shows.
 #[must_use = "a page does nothing until it is written"]
-pub struct Markup<F>(F);
+pub struct Markup<F> {
+    write: F,
+    is_document: bool,
+}
 
 /// Makes a page of a closure; `html!` expands to a call of this.
 pub fn page<F: FnOnce(&mut Writer<'_>)>(write: F) -> Markup<F> {
-    Markup(write)
+    Markup { write, is_document: false }
+}
+
+/// Makes a page of a closure that writes a whole document; what `html!` expands to if its markup has a doctype.
+pub fn document<F: FnOnce(&mut Writer<'_>)>(write: F) -> Markup<F> {
+    Markup { write, is_document: true }
 }
 
 impl<F: FnOnce(&mut Writer<'_>)> Page for Markup<F> {
     #[inline]
     fn write(self, writer: &mut Writer<'_>) {
-        (self.0)(writer);
+        (self.write)(writer);
+    }
+
+    #[inline]
+    fn is_document(&self) -> bool {
+        self.is_document
     }
 }
 
@@ -103,6 +125,12 @@ mod tests {
     #[test]
     fn a_component_is_a_function_and_takes_other_components() {
         assert_eq!(written(framed(greeting("a & b"))), "<main><b>a &amp; b</b></main>");
+    }
+
+    #[test]
+    fn a_document_is_known_through_its_box() {
+        let boxed: Box<dyn Page> = Box::new(document(|writer| writer.constant("<!DOCTYPE html>")));
+        assert!(boxed.is_document() && !page(|_| {}).is_document());
     }
 
     #[test]

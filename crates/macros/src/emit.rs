@@ -32,8 +32,13 @@ fn faulty_page(krate: &[Token], faults: Vec<Fault>) -> Expansion {
 fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
     let mut emitter = Emitter { expansion: Expansion::default(), constant: String::new() };
     emitter.expansion.run(krate);
-    emitter
-        .code("::__private::html::page(move |writer: &mut __run0 ::__private::html::Writer<'_>| {");
+    let is_document = matches!(nodes.first(), Some(Node::Doctype));
+    emitter.code(if is_document {
+        "::__private::html::document("
+    } else {
+        "::__private::html::page("
+    });
+    emitter.code("move |writer: &mut __run0 ::__private::html::Writer<'_>| {");
     // A page may have holes of one kind alone, or none.
     emitter.code(
         "#[allow(unused_imports)] use __run0 ::__private::html::{FillPage as _, FillText as _};",
@@ -112,6 +117,10 @@ impl Emitter {
         }
         self.constant.push('>');
         self.nodes(&element.children);
+        if element.name == "head" {
+            self.flush();
+            self.code("writer.end_head();");
+        }
         self.constant.push_str("</");
         self.constant.push_str(&element.name);
         self.constant.push('>');

@@ -1,6 +1,8 @@
 //! Decides what `css!` and `css_file!` become: a style sheet for the linker to collect, and a name in Rust for each
 //! class.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::literal;
@@ -207,12 +209,8 @@ const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// What tells the names of a sheet from those of all others: six letters of its place and content, 30 bits.
 fn ending(of: &[&str]) -> String {
-    // FNV-1a; the standard library promises nothing about its own.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in of.iter().flat_map(|part| part.bytes().chain([0])) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    // The lower bits of the product know of all bytes, the upper ones are better mixed.
-    hash ^= hash >> 32;
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    let hash = hasher.finish();
     (0..6).map(|place| char::from(LETTERS[(hash >> (5 * place)) as usize % 32])).collect()
 }

@@ -30,8 +30,10 @@ struct Part {
 enum Told {
     /// The token says it all.
     Token,
-    /// The text stands in a literal: its line and column there.
+    /// The text stands in a literal of one line.
     Quoted,
+    /// It stands in a literal of several: line and column there.
+    Lines,
     /// It stands in the file of this name.
     File(String),
 }
@@ -47,8 +49,9 @@ impl Text {
 
     /// What a literal holds.
     pub(crate) fn of_literal(value: &str, origin: usize) -> Self {
-        let part = Part { at: 0, origin, kind: Told::Quoted };
-        Self { text: value.to_owned(), parts: vec![part] }
+        let mut text = Self::default();
+        text.add_literal(value, origin);
+        text
     }
 
     /// What the file holds that a literal names.
@@ -68,13 +71,9 @@ impl Text {
         let before = &self.text[part.at..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        let end = self.parts.iter().find(|next| next.at > part.at);
-        let whole = &self.text[part.at..end.map_or(self.text.len(), |next| next.at)];
         let message = match &part.kind {
             Told::File(name) => format!("{name}:{line}:{column}: {message}"),
-            Told::Quoted if whole.contains('\n') => {
-                format!("in line {line} of this text, column {column}: {message}")
-            }
+            Told::Lines => format!("in line {line} of this text, column {column}: {message}"),
             Told::Quoted | Told::Token => message.to_owned(),
         };
         Fault::at(part.origin, message)
@@ -83,6 +82,10 @@ impl Text {
     fn part(&self, at: usize) -> Option<&Part> {
         let next = self.parts.partition_point(|part| part.at <= at);
         self.parts.get(next.saturating_sub(1))
+    }
+
+    fn add_literal(&mut self, value: &str, origin: usize) {
+        self.add(value, origin, if value.contains('\n') { Told::Lines } else { Told::Quoted });
     }
 
     fn add(&mut self, text: &str, origin: usize, kind: Told) {
@@ -118,7 +121,7 @@ impl Joiner<'_, '_> {
             Kind::Mark => self.add(&token.text, token),
             Kind::Literal => match literal::string(token) {
                 Some(Ok(value)) if begins => {
-                    self.text.add(&value, token.origin, Told::Quoted);
+                    self.text.add_literal(&value, token.origin);
                     self.begins = true;
                 }
                 Some(Ok(value)) => self.add(&quoted(&value), token),
