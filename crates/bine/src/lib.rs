@@ -159,4 +159,6 @@ mod guide {
     struct Pages;
     #[doc = include_str!("../../../docs/guide/markup.md")]
     struct Markup;
+    #[doc = include_str!("../../../docs/guide/style.md")]
+    struct Style;
 }
