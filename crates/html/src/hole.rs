@@ -375,9 +375,17 @@ known_when_made!(Tree Element Node Frozen);
     label = "wrap this in `raw(..)` if every byte of it is yours",
     note = "what a script needs to know is safe in a `data-*` attribute, where it can read it"
 )]
-pub trait RawText: Render {}
+pub trait RawText {
+    /// The program or the style.
+    fn code(&self) -> &str;
+}
 
-impl<T: AsRef<str>> RawText for Raw<T> {}
+impl<T: AsRef<str>> RawText for Raw<T> {
+    #[inline]
+    fn code(&self) -> &str {
+        self.0.as_ref()
+    }
+}
 
 #[cfg(test)]
 mod tests {

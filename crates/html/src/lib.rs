@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod address;
 mod attribute;
+mod class;
 mod content;
 mod decimal;
 mod escape;
@@ -24,12 +25,14 @@ mod render;
 mod show;
 pub mod tree;
 mod writer;
+mod xml;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+pub use class::Class;
 #[doc(hidden)]
-pub use content::{Anywhere, Model, Piece, Stands, Whole};
+pub use content::{Anywhere, Document, Model, Outermost, Piece, Stands, Whole};
 pub use content::{Flow, Html, Parts, Phrasing};
-pub use frozen::Frozen;
+pub use frozen::{Frozen, Tag};
 #[doc(hidden)]
 pub use hole::{FillPage, FillValue, RawText};
 pub use page::{Markup, Page, page};

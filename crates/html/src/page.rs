@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::content::{Anywhere, Flow, Html, Parts, Phrasing, Piece, Stands};
+use crate::content::{Anywhere, Flow, Html, Outermost, Parts, Phrasing, Piece, Stands};
 use crate::frozen::Frozen;
 use crate::tree::Builder;
 use crate::writer::Writer;
@@ -24,6 +24,21 @@ pub trait Page: Unboxed {
     fn write(self, writer: &mut Writer<'_>)
     where
         Self: Sized;
+
+    /// Whether all pages of the type are whole documents, `<html>` and all, that readers of XML understand if they are
+    /// [written for them](Writer::in_xml).
+    fn is_document() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
+    /// Whether it is whole by itself, so that no layout stands around it: it has its own `<html>`, or what stands in no
+    /// body.
+    fn is_whole(&self) -> bool {
+        false
+    }
 
     /// Writes the page once, to be kept and sent again and again.
     fn freeze(self) -> Frozen
@@ -67,6 +82,10 @@ impl<P: Page + ?Sized> Page for Box<P> {
         self.write_unboxed(writer);
     }
 
+    fn is_whole(&self) -> bool {
+        (**self).is_whole()
+    }
+
     fn frozen(&self) -> Option<&Frozen> {
         (**self).frozen()
     }
@@ -95,10 +114,19 @@ pub fn page<Content, F: FnOnce(&mut Writer<'_>)>(write: F) -> Markup<F, Content>
     Markup(write, PhantomData)
 }
 
-impl<F: FnOnce(&mut Writer<'_>), Content> Page for Markup<F, Content> {
+impl<F: FnOnce(&mut Writer<'_>), Content: Outermost> Page for Markup<F, Content> {
     #[inline]
     fn write(self, writer: &mut Writer<'_>) {
         (self.0)(writer);
+    }
+
+    #[inline]
+    fn is_whole(&self) -> bool {
+        Content::IS_WHOLE
+    }
+
+    fn is_document() -> bool {
+        Content::IS_DOCUMENT
     }
 }
 
@@ -132,6 +160,7 @@ mod tests {
     use alloc::string::String;
 
     use super::*;
+    use crate::content::Document;
     use crate::{FillPage as _, FillValue as _};
 
     fn greeting(name: &str) -> impl Html<Phrasing> {
@@ -160,6 +189,13 @@ mod tests {
     fn a_component_is_a_function_and_takes_other_components() {
         let inner = page::<Phrasing, _>(|writer| greeting("a & b").fill_phrasing(writer));
         assert_eq!(written(framed(inner)), "<main><b>a &amp; b</b></main>");
+    }
+
+    #[test]
+    fn a_document_is_known_through_its_box() {
+        let whole = page::<Document, _>(|writer| writer.constant("<html></html>"));
+        let boxed: Box<dyn Page> = Box::new(whole);
+        assert!(boxed.is_whole() && !page::<Flow, _>(|_| {}).is_whole());
     }
 
     #[test]

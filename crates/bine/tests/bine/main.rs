@@ -12,3 +12,4 @@ mod pages;
 mod scheduling;
 mod stop;
 mod trees;
+mod xhtml;

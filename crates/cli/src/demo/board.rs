@@ -124,7 +124,7 @@ pub(crate) async fn forum(
         <form method="post" action={format!("/board/{key}")}>
             <label>"Your name" <input name="author" autocomplete="name" maxlength="40" required></label>
             <label>"Your message" <textarea name="body" maxlength="2000" required></textarea></label>
-            <button>"Post"</button>
+            <button type="submit">"Post"</button>
         </form>
     }
     .with_title(title))

@@ -29,6 +29,7 @@ chapters! {
     "pages": "Pages",
     "markup": "Markup",
     "trees": "Trees",
+    "style": "Style sheets",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",

@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::{fmt, slice};
+use core::fmt;
 
 use crate::{Anywhere, Flow, Html, Page, Parts, Phrasing, Render, Writer};
 
@@ -118,6 +118,10 @@ impl Page for Tree {
         self.render(writer);
     }
 
+    fn is_whole(&self) -> bool {
+        self.roots().iter().any(is_whole)
+    }
+
     fn graft(self, builder: &mut Builder) {
         Render::graft(&self, builder);
     }
@@ -126,7 +130,11 @@ impl Page for Tree {
 /// A tree that is kept stands in a hole too, to be written again.
 impl Render for Tree {
     fn render(&self, writer: &mut Writer<'_>) {
-        self.write_by(Polyglot, writer);
+        if writer.is_in_xml() {
+            self.write_by(Xhtml::default(), writer);
+        } else {
+            self.write_by(Polyglot, writer);
+        }
     }
 
     fn graft(&self, builder: &mut Builder) {
@@ -139,6 +147,10 @@ impl Page for Node {
         self.render(writer);
     }
 
+    fn is_whole(&self) -> bool {
+        is_whole(self)
+    }
+
     fn graft(self, builder: &mut Builder) {
         builder.push(self);
     }
@@ -146,7 +158,7 @@ impl Page for Node {
 
 impl Render for Node {
     fn render(&self, writer: &mut Writer<'_>) {
-        write::write(slice::from_ref(self), &mut Polyglot, writer);
+        Tree::from(self.clone()).render(writer);
     }
 
     fn graft(&self, builder: &mut Builder) {
@@ -157,6 +169,10 @@ impl Render for Node {
 impl Page for Element {
     fn write(self, writer: &mut Writer<'_>) {
         self.render(writer);
+    }
+
+    fn is_whole(&self) -> bool {
+        is_whole(&Node::from(self.clone()))
     }
 
     fn graft(self, builder: &mut Builder) {
@@ -171,6 +187,15 @@ impl Render for Element {
 
     fn graft(&self, builder: &mut Builder) {
         builder.push(self.clone().into());
+    }
+}
+
+/// Whether such a node makes a page whole by itself: no layout can stand around it.
+fn is_whole(node: &Node) -> bool {
+    match node {
+        Node::Doctype => true,
+        Node::Element(element) => ["html", "head", "body"].contains(&element.name()),
+        _ => false,
     }
 }
 
