@@ -17,6 +17,7 @@ use crate::writer::Writer;
 pub struct Frozen {
     bytes: Arc<[u8]>,
     hash: u128,
+    tag: Tag,
     /// Where its `<head>` ends, if it has one.
     head_end: Option<usize>,
     is_whole: bool,
@@ -41,7 +42,8 @@ impl Frozen {
         if let Some(place) = head_end {
             bytes.drain(place..place + MARK.len());
         }
-        Self { hash: hash(START, &bytes), bytes: bytes.into(), head_end, is_whole }
+        let hash = hash(START, &bytes);
+        Self { hash, tag: Tag::of(hash), bytes: bytes.into(), head_end, is_whole }
     }
 
     /// What was written.
@@ -51,7 +53,7 @@ impl Frozen {
 
     /// Its entity tag: the same bytes have the same, on every machine and after every start.
     pub fn tag(&self) -> Tag {
-        Tag::of(self.hash)
+        self.tag
     }
 
     /// What is sent where `head` is to stand at the end of its `<head>`, and the tag of all that.
@@ -62,7 +64,7 @@ impl Frozen {
                 let (before, behind) = self.bytes.split_at(end);
                 ([before, head.as_bytes(), behind], Tag::of(hash(self.hash, head.as_bytes())))
             }
-            None => ([&self.bytes, b"", b""], self.tag()),
+            None => ([&self.bytes, b"", b""], self.tag),
         }
     }
 }
