@@ -92,6 +92,9 @@ pub use bine_pipeline::{Peer, Who, scheduler};
 /// `{if c { .. } else { .. }}` and `{match e { p => { .. } }}` hold markup in their braces. What a
 /// page shows moves into it; what must be awaited is bound to a name before.
 ///
+/// What it makes is a [`Page`], and unless it is a whole one also [`Html`] of what stands outermost in it, which says
+/// where it may stand.
+///
 /// In `href`, `src` and their like an address that a browser would run (`javascript:`, `data:`) is replaced by
 /// `about:invalid#refused`. Event handlers, `style`, `srcdoc` and the insides of `<script>` and `<style>` take only
 /// [`raw`] text.

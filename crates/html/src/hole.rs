@@ -6,6 +6,8 @@
 //! variable. Both methods are there for all pages and all types and ask for more themselves, so that the search
 //! ends here and the compiler complains in our words.
 
+use core::marker::PhantomData;
+
 use crate::content::{Flow, Html, Model, Parts, Phrasing, Piece, Stands};
 use crate::page::Page;
 use crate::raw::Raw;
@@ -214,6 +216,10 @@ impl<T: ?Sized> FillValue for T {
 #[derive(Debug)]
 pub enum AsText {}
 
+/// The kind of what is perhaps there, and is then shown.
+#[derive(Debug)]
+pub struct Perhaps<Content>(PhantomData<Content>);
+
 /// A value that is shown in one way or another. `Kind` keeps the ways apart for the compiler, which finds it by itself.
 pub trait Value<Kind> {
     fn write_value(&self, writer: &mut Writer<'_>);
@@ -230,6 +236,15 @@ impl<T: Show<Content> + ?Sized, Content: Model> Value<Content> for T {
     #[inline]
     fn write_value(&self, writer: &mut Writer<'_>) {
         self.show().write(writer);
+    }
+}
+
+impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
+    #[inline]
+    fn write_value(&self, writer: &mut Writer<'_>) {
+        if let Some(value) = self {
+            value.show().write(writer);
+        }
     }
 }
 
@@ -284,6 +299,8 @@ macro_rules! shown {
     ($($place:ident: $($content:ident)*;)*) => {$($(
         #[diagnostic::do_not_recommend]
         impl<T: Show<$content> + ?Sized> $place<$content> for T {}
+        #[diagnostic::do_not_recommend]
+        impl<T: Show<$content>> $place<Perhaps<$content>> for Option<T> {}
     )*)*};
 }
 
@@ -449,8 +466,10 @@ mod tests {
                 (&&message).fill_anything(writer);
                 name.fill_phrasing(writer);
                 name.fill_flow(writer);
+                Some(&message).fill_flow(writer);
+                None::<Message>.fill_anything(writer);
             },
-            "a&lt;a&lt;bb",
+            "a&lt;a&lt;bba&lt;",
         );
     }
 }
