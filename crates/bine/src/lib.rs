@@ -42,6 +42,7 @@ mod secrecy;
 mod sites;
 pub mod step;
 mod stream;
+mod style;
 mod taste;
 mod text;
 
@@ -51,8 +52,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, CodeValue, Flow, Html, Page, Parts, Phrasing, Raw,
-    Render, Show, Writer, raw,
+    AddressValue, Attribute, AttributeValue, Class, CodeValue, Flow, Html, Page, Parts, Phrasing,
+    Raw, Render, Show, Writer, raw,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
@@ -103,6 +104,43 @@ macro_rules! html {
     ($($markup:tt)*) => { $crate::__macros::__html!([$crate] $($markup)*) };
 }
 
+/// Adds to the program's style sheet, checked while compiling.
+///
+/// ```
+/// use bine::{Page, css, html};
+///
+/// css! {
+///     mod style;
+///
+///     .card { padding: 1rem; border-radius: 4px; }
+///     .card:hover { background: whitesmoke; }
+///     .big { font-size: 1.5 em; }
+/// }
+///
+/// fn card(title: &str, is_big: bool) -> impl Page {
+///     html!(<h2 class={[Some(style::card), is_big.then_some(style::big)]}>{title}</h2>)
+/// }
+/// ```
+///
+/// With `mod name;` at its head (or `pub mod name;`) the classes are its own: they get names that no other sheet has,
+/// and are constants of the module. Without, all names are global. `:global(.name)` is a class of somebody else's.
+///
+/// All sheets of a program are one, which is served under an address of its own and named in the head of each page.
+/// What Rust cannot read as words stands in a string: `css!("a { color: #12e }")`, or any statement of a sheet.
+#[macro_export]
+macro_rules! css {
+    ($($sheet:tt)*) => { $crate::__macros::__css! { [$crate] $($sheet)* } };
+}
+
+/// Adds a file to the program's style sheet, checked while compiling: `css_file!("style.css");`.
+///
+/// Its path is relative to that of the source file, as with `include_str!`. Its names are global, unless a module
+/// stands before it: `css_file!(mod style; "card.css");`. See [`css!`].
+#[macro_export]
+macro_rules! css_file {
+    ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
+}
+
 #[doc(hidden)]
 pub use bine_macros as __macros;
 
@@ -110,10 +148,12 @@ pub use bine_macros as __macros;
 #[doc(hidden)]
 pub mod __private {
     pub use bine_html as html;
+    pub use inventory::submit;
 
     pub use crate::arguments::{Argument, Arguments, check_form};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::style::Sheet;
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.
@@ -125,4 +165,6 @@ mod guide {
     struct Pages;
     #[doc = include_str!("../../../docs/guide/markup.md")]
     struct Markup;
+    #[doc = include_str!("../../../docs/guide/style.md")]
+    struct Style;
 }

@@ -9,12 +9,14 @@ use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
 use bine_http::Status;
 
 use crate::error::Error;
+use crate::style::Style;
 
 /// What all pages of a program share.
 #[derive(Clone, Default)]
 pub(crate) struct Look {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
+    pub(crate) style: Option<Arc<Style>>,
     /// Errors are shown with their causes, if the configuration does not say.
     pub(crate) develops: bool,
     /// They are.
@@ -167,7 +169,12 @@ impl Look {
         self.is_in_development.store(word.unwrap_or(self.develops), Ordering::Relaxed);
     }
 
-    /// Writes a page, in its layout if there is one.
+    /// What belongs into the head of each page.
+    pub(crate) fn head(&self) -> &str {
+        self.style.as_ref().map_or("", |style| style.link())
+    }
+
+    /// Writes a page, in its layout if there is one. A document is whole by itself.
     #[inline]
     pub(crate) fn write<P: Page>(
         &self,
@@ -176,9 +183,10 @@ impl Look {
         meta: &[(Cow<'static, str>, Cow<'static, str>)],
         writer: &mut Writer<'_>,
     ) {
-        let Some(layout) = &self.layout else {
+        // A style sheet needs a head to be named in.
+        if page.is_whole() || self.layout.is_none() && self.style.is_none() {
             return page.write(writer);
-        };
+        }
         let mut page = Some(page);
         let mut write = |writer: &mut Writer<'_>| {
             // A layout shows its content once, since it is consumed by being shown.
@@ -186,7 +194,11 @@ impl Look {
                 page.write(writer);
             }
         };
-        layout.write(Content::new(title, meta, &mut write), writer);
+        let content = Content::new(title, meta, &mut write);
+        match &self.layout {
+            Some(layout) => layout.write(content, writer),
+            None => document(title, meta, content).write(writer),
+        }
     }
 
     /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
@@ -210,7 +222,7 @@ impl Look {
         let title = failure.status.reason();
         match &self.layout {
             Some(_) => self.write(content, title, &[], writer),
-            None => document(title, content).write(writer),
+            None => document(title, &[], content).write(writer),
         }
     }
 }
@@ -228,7 +240,11 @@ fn plain_failure(failure: &Failure<'_>) -> impl Page {
 }
 
 /// A whole page for a program without a layout.
-fn document(title: &str, content: impl Html<Flow>) -> impl Page {
+fn document(
+    title: &str,
+    meta: &[(Cow<'static, str>, Cow<'static, str>)],
+    content: impl Html<Flow>,
+) -> impl Page {
     crate::html! {
         <!DOCTYPE html>
         <html lang="en">
@@ -236,6 +252,7 @@ fn document(title: &str, content: impl Html<Flow>) -> impl Page {
                 <meta charset="utf-8">
                 <meta name="viewport" content="width=device-width, initial-scale=1">
                 <title>{title}</title>
+                {for (name, content) in meta { <meta name={name} content={content}> }}
             </head>
             <body>{content}</body>
         </html>

@@ -173,8 +173,8 @@ impl<'r, 'o> Replying<'r, 'o> {
         let kind = if reads_pages {
             let failure = Failure { status: top.status, message, causes };
             let is_xml = prefers_xhtml && self.look.failure_is_document();
-            let mut writer = writer_for(is_xml, Writer::new(&mut bytes));
-            self.look.write_failure(&failure, &mut writer);
+            let writer = Writer::new(&mut bytes).with_head(self.look.head());
+            self.look.write_failure(&failure, &mut writer_for(is_xml, writer));
             if is_xml { XHTML } else { HTML }
         } else {
             bytes.extend_from_slice(message.as_bytes());
@@ -246,7 +246,8 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let mut writer = writer_for(is_xml, Writer::with_spill(buffer, chunk_at, &mut spill));
+    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let mut writer = writer_for(is_xml, writer);
     if above.is_bare {
         page.write(&mut writer);
     } else {

@@ -72,6 +72,29 @@ impl Attribute {
         }
     }
 
+    /// Writes the attribute with several values, a blank between two of them.
+    pub(crate) fn write_list<'v>(
+        self,
+        values: impl Iterator<Item = &'v str>,
+        writer: &mut Writer<'_>,
+    ) {
+        let spaced = values
+            .enumerate()
+            .flat_map(|(place, value)| [if place == 0 { "" } else { " " }, value]);
+        match self.meaning {
+            Meaning::Text => {
+                writer.constant(self.opening);
+                spaced.for_each(|value| value.render(writer));
+                writer.constant("\"");
+            }
+            Meaning::Address { is_image } => {
+                self.write_address(is_image, writer, |screen| {
+                    spaced.for_each(|value| screen.text(value));
+                });
+            }
+        }
+    }
+
     fn write_address(
         self,
         is_image: bool,

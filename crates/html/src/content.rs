@@ -41,16 +41,22 @@ pub enum Document {}
 pub trait Outermost {
     /// Whether it is one element, `<html>`: then readers of XML find a document too.
     const IS_DOCUMENT: bool = false;
+    /// Whether it stands in no body.
+    const IS_WHOLE: bool = false;
 }
 
 impl Outermost for Flow {}
 impl Outermost for Phrasing {}
 impl Outermost for Parts {}
 impl Outermost for Anywhere {}
-impl Outermost for Whole {}
+
+impl Outermost for Whole {
+    const IS_WHOLE: bool = true;
+}
 
 impl Outermost for Document {
     const IS_DOCUMENT: bool = true;
+    const IS_WHOLE: bool = true;
 }
 
 /// Markup of a known kind of content: what a component returns, and takes.

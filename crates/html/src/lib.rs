@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod address;
 mod attribute;
+mod class;
 mod content;
 mod decimal;
 mod escape;
@@ -23,6 +24,7 @@ mod writer;
 mod xml;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+pub use class::Class;
 #[doc(hidden)]
 pub use content::{Anywhere, Document, Model, Outermost, Piece, Stands, Whole};
 pub use content::{Flow, Html, Parts, Phrasing};

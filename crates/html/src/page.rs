@@ -31,6 +31,12 @@ pub trait Page: Unboxed {
     {
         false
     }
+
+    /// Whether it is whole by itself, so that no layout stands around it: it has its own `<html>`, or what stands in no
+    /// body.
+    fn is_whole(&self) -> bool {
+        false
+    }
 }
 
 /// Lets a boxed page of unknown type be written, which takes the value out of its box.
@@ -49,6 +55,10 @@ impl<P: Page> Unboxed for P {
 impl<P: Page + ?Sized> Page for Box<P> {
     fn write(self, writer: &mut Writer<'_>) {
         self.write_unboxed(writer);
+    }
+
+    fn is_whole(&self) -> bool {
+        (**self).is_whole()
     }
 }
 
@@ -73,6 +83,11 @@ impl<F: FnOnce(&mut Writer<'_>), Content: Outermost> Page for Markup<F, Content>
     #[inline]
     fn write(self, writer: &mut Writer<'_>) {
         (self.0)(writer);
+    }
+
+    #[inline]
+    fn is_whole(&self) -> bool {
+        Content::IS_WHOLE
     }
 
     fn is_document() -> bool {
@@ -138,6 +153,13 @@ mod tests {
     fn a_component_is_a_function_and_takes_other_components() {
         let inner = page::<Phrasing, _>(|writer| greeting("a & b").fill_phrasing(writer));
         assert_eq!(written(framed(inner)), "<main><b>a &amp; b</b></main>");
+    }
+
+    #[test]
+    fn a_document_is_known_through_its_box() {
+        let whole = page::<Document, _>(|writer| writer.constant("<html></html>"));
+        let boxed: Box<dyn Page> = Box::new(whole);
+        assert!(boxed.is_whole() && !page::<Flow, _>(|_| {}).is_whole());
     }
 
     #[test]

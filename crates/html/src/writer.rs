@@ -19,6 +19,8 @@ pub struct Writer<'a> {
     spill_at: usize,
     chunk_at: usize,
     spill: Option<Spill<'a>>,
+    /// What is still to stand at the end of the page's `<head>`.
+    head: &'a str,
     /// What is written stands in the value of an attribute.
     in_value: bool,
     xml: Option<Xml>,
@@ -40,7 +42,7 @@ impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         let (spill_at, chunk_at) = (usize::MAX, usize::MAX);
-        Self { out, spill_at, chunk_at, spill: None, in_value: false, xml: None }
+        Self { out, spill_at, chunk_at, spill: None, head: "", in_value: false, xml: None }
     }
 
     /// Writes to the end of `out`, and calls `spill` whenever it has grown by `chunk_at` bytes or more, so that a
@@ -51,7 +53,7 @@ impl<'a> Writer<'a> {
     pub fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
         let chunk_at = chunk_at.max(1);
         let spill_at = out.len().saturating_add(chunk_at);
-        Self { out, spill_at, chunk_at, spill: Some(spill), in_value: false, xml: None }
+        Self { out, spill_at, chunk_at, spill: Some(spill), head: "", in_value: false, xml: None }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.
@@ -69,6 +71,19 @@ impl<'a> Writer<'a> {
     /// Whether it writes for readers of XML.
     pub const fn is_in_xml(&self) -> bool {
         self.xml.is_some()
+    }
+
+    /// The same with markup that is to stand at the end of the page's `<head>`, such as the link to a style sheet.
+    #[must_use]
+    pub fn with_head(self, head: &'a str) -> Self {
+        Self { head, ..self }
+    }
+
+    /// The `<head>` ends here: a call that `html!` writes.
+    #[doc(hidden)]
+    pub fn end_head(&mut self) {
+        let head = core::mem::take(&mut self.head);
+        self.bytes(head.as_bytes());
     }
 
     /// Writes what stands in the program's source, as it is.
@@ -225,6 +240,17 @@ mod tests {
         }
         assert_eq!(pieces, [b"abcd".as_slice(), b"efghij"]);
         assert_eq!(out, b"k");
+    }
+
+    #[test]
+    fn a_page_has_one_head() {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out).with_head("<link />");
+        for _ in 0..2 {
+            writer.end_head();
+            writer.constant("</head>");
+        }
+        assert_eq!(out, b"<link /></head></head>");
     }
 
     #[test]

@@ -127,6 +127,10 @@ impl Emitter {
         }
         self.constant(">");
         self.nodes(&element.children, &place.inside(element));
+        if element.name == "head" {
+            self.flush();
+            self.code("writer.end_head();");
+        }
         self.constant("</");
         self.name(&element.name);
         self.constant(">");

@@ -28,6 +28,7 @@ chapters! {
     "start": "Start",
     "pages": "Pages",
     "markup": "Markup",
+    "style": "Style sheets",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",

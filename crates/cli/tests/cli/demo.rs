@@ -75,7 +75,6 @@ fn the_demo_brings_its_files_with_it() {
     let program = start(&[]);
     let mut peer = program.connect();
     for (target, media_type, content) in [
-        ("/style.css", "text/css; charset=utf-8", include_str!("../../demo/style.css")),
         ("/hop.svg", "image/svg+xml", include_str!("../../demo/hop.svg")),
         ("/robots.txt", "text/plain; charset=utf-8", "User-agent: *\nDisallow:\n"),
     ] {
@@ -83,6 +82,33 @@ fn the_demo_brings_its_files_with_it() {
         assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some(media_type)));
         assert_eq!(reply.text(), content);
     }
+}
+
+#[test]
+fn the_demo_has_one_style_sheet_that_may_be_kept() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let home = peer.get("/").text().to_owned();
+    let (_, address) = home.split_once("<link rel=\"stylesheet\" href=\"").unwrap();
+    let (address, behind) = address.split_once('"').unwrap();
+    assert!(behind.starts_with(" /></head>") && !behind.contains("stylesheet"), "{home}");
+    let reply = peer.get(address);
+    assert_eq!(reply.field("Content-Type"), Some("text/css; charset=utf-8"));
+    assert_eq!(reply.field("Cache-Control"), Some("public, max-age=31536000, immutable"));
+    // The file of the demo comes before what one of its pages says of itself.
+    let text = reply.text();
+    assert!(text.starts_with(":root{color-scheme:light dark;"), "{text}");
+    let (_, own) = text.rsplit_once("}.facts_").unwrap();
+    let (name, rules) = own.split_once('{').unwrap();
+    assert!(rules.starts_with("display:grid;"), "{rules}");
+    assert!(home.contains(&format!("<dl class=\"facts_{name}\">")), "{home}");
+    let tag = reply.field("ETag").unwrap().to_owned();
+    for field in [tag.clone(), format!("\"other\", W/{tag}"), "*".to_owned()] {
+        peer.send(format!("GET {address} HTTP/1.1\r\nHost: a\r\nIf-None-Match: {field}\r\n\r\n"));
+        let reply = peer.reply();
+        assert_eq!((reply.status(), reply.field("ETag")), (304, Some(&*tag)), "{field}");
+    }
+    assert_eq!(peer.get("/nothing-here").text(), "There is nothing at this address.\n");
 }
 
 #[test]

@@ -21,8 +21,11 @@ fn each_mistake_is_told_where_it_is() {
     let mut told = BTreeMap::new();
     for case in fs::read_dir(&cases).unwrap() {
         let path = case.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
+        let is = |wanted| path.extension().is_some_and(|extension| extension == wanted);
+        if is("rs") || is("css") {
             fs::copy(&path, programs.join(path.file_name().unwrap())).unwrap();
+        }
+        if is("rs") {
             told.insert(path.file_stem().unwrap().to_str().unwrap().to_owned(), String::new());
         }
     }
