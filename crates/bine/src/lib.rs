@@ -27,6 +27,7 @@ mod control;
 mod error;
 mod exit;
 mod filter;
+mod findings;
 mod look;
 mod methods;
 mod panics;
@@ -52,8 +53,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, Class, CodeValue, Flow, Html, Page, Parts, Phrasing,
-    Raw, Render, Show, Writer, raw,
+    AddressValue, Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts,
+    Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
@@ -141,12 +142,39 @@ macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
+/// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
+/// changed, kept and written in several ways.
+///
+/// ```
+/// use bine::{Tree, tree};
+///
+/// fn menu(name: &str) -> Tree {
+///     tree!(<nav><a href="/" class="home">Home</a> <a href={format_args!("/users/{name}")}>{name}</a></nav>)
+/// }
+///
+/// let menu = menu("a & b");
+/// assert_eq!(menu.text(), "Home a & b");
+/// assert_eq!(
+///     menu.to_string(),
+///     r#"<nav><a href="/" class="home">Home</a> <a href="/users/a &amp; b">a &amp; b</a></nav>"#
+/// );
+/// ```
+///
+/// It is built at once, and what is constant in it only the first time. What stands in a hole is borrowed, but for
+/// pages: a tree takes its place with all its nodes, any other page is written there as markup.
+#[macro_export]
+macro_rules! tree {
+    ($($markup:tt)*) => { $crate::__macros::__tree!([$crate] $($markup)*) };
+}
+
 #[doc(hidden)]
 pub use bine_macros as __macros;
 
 /// What macros write; no program names it.
 #[doc(hidden)]
 pub mod __private {
+    pub use std::sync::LazyLock as Once;
+
     pub use bine_html as html;
     pub use inventory::submit;
 
@@ -167,4 +195,6 @@ mod guide {
     struct Markup;
     #[doc = include_str!("../../../docs/guide/style.md")]
     struct Style;
+    #[doc = include_str!("../../../docs/guide/trees.md")]
+    struct Trees;
 }

@@ -183,8 +183,7 @@ impl Look {
         meta: &[(Cow<'static, str>, Cow<'static, str>)],
         writer: &mut Writer<'_>,
     ) {
-        // A style sheet needs a head to be named in.
-        if page.is_whole() || self.layout.is_none() && self.style.is_none() {
+        if self.is_left_alone(&page) {
             return page.write(writer);
         }
         let mut page = Some(page);
@@ -199,6 +198,11 @@ impl Look {
             Some(layout) => layout.write(content, writer),
             None => document(title, meta, content).write(writer),
         }
+    }
+
+    /// Whether nothing is put around this page. A style sheet needs a head to be named in.
+    pub(crate) fn is_left_alone(&self, page: &impl Page) -> bool {
+        page.is_whole() || self.layout.is_none() && self.style.is_none()
     }
 
     /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.

@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bine_files::Sending;
-use bine_html::{Page, Writer};
+use bine_html::{Frozen, Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
 use bine_pipeline::{Answer, Clock, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 use crate::arguments::Rejection;
 use crate::error::Error;
+use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
@@ -210,6 +211,43 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
+    /// Sends a page that was written before, unless the peer has it.
+    fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
+        let Exchange { method, keep_alive, .. } = self.asked.exchange;
+        let judged = match self.asked.conditions() {
+            Some(head)
+                if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
+            {
+                bine_files::judge_tag(&head, frozen.tag())
+            }
+            _ => None,
+        };
+        let status = judged.unwrap_or(top.status);
+        let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, status, &self.date);
+        top.write_fields(&mut reply);
+        if status != Status::PRECONDITION_FAILED {
+            reply.field("ETag", frozen.tag()).expect("quotes and digits");
+        }
+        if judged.is_some() {
+            reply.empty();
+            return Finished { close: !keep_alive };
+        }
+        reply.constant(HTML);
+        if frozen.bytes().len() <= self.chunk_at || status != Status::OK {
+            reply.whole(frozen.bytes());
+            return Finished { close: !keep_alive };
+        }
+        reply.length(frozen.bytes().len() as u64);
+        if method != Method::Head {
+            // So that no more of it lies in the buffer than the peer has still to take.
+            for piece in frozen.bytes().chunks(self.chunk_at.max(1)) {
+                self.out.buffer.extend_from_slice(piece);
+                (self.out.drain)(self.out.buffer);
+            }
+        }
+        Finished { close: !keep_alive }
+    }
+
     fn begin(&mut self, top: &Top) -> Reply<'_> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
@@ -234,6 +272,12 @@ impl<P: Page> Respond for P {
 }
 
 fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
+    // In a layout it is a part of a page that is written anew.
+    if let Some(frozen) = page.frozen()
+        && (above.is_bare || to.look.is_left_alone(&page))
+    {
+        return to.send_frozen(frozen, top);
+    }
     let (look, chunk_at) = (to.look, to.chunk_at);
     let is_document = if above.is_bare { P::is_document() } else { look.is_document::<P>() };
     let is_xml = is_document && to.asked.taste().prefers_xhtml;
@@ -246,7 +290,10 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    if look.shows_causes() {
+        writer.inspect_by(tell_once);
+    }
     let mut writer = writer_for(is_xml, writer);
     if above.is_bare {
         page.write(&mut writer);

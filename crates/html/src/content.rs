@@ -7,7 +7,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::frozen::Frozen;
 use crate::page::Page;
+use crate::tree::{Element, Node, Tree};
 
 /// What stands in a body: `<p>`, `<div>`, `<ul>`, and whatever is [`Phrasing`].
 #[derive(Debug)]
@@ -111,3 +113,17 @@ macro_rules! carried {
 }
 
 carried!(Vec[Sized] Box[?Sized]);
+
+/// What of a tree or of what is frozen may stand where is only known when it is made.
+macro_rules! unknown {
+    ($($of:ident)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl Piece for $of {}
+        #[diagnostic::do_not_recommend]
+        impl<Content> Stands<Content> for $of {}
+        #[diagnostic::do_not_recommend]
+        impl<Content: Model> Html<Content> for $of {}
+    )*};
+}
+
+unknown!(Tree Element Node Frozen);

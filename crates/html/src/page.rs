@@ -6,6 +6,8 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use crate::content::{Anywhere, Flow, Html, Outermost, Parts, Phrasing, Piece, Stands};
+use crate::frozen::Frozen;
+use crate::tree::Builder;
 use crate::writer::Writer;
 
 /// A page: a value that is consumed by writing it. It is what handlers and layouts return.
@@ -37,6 +39,29 @@ pub trait Page: Unboxed {
     fn is_whole(&self) -> bool {
         false
     }
+
+    /// Writes the page once, to be kept and sent again and again.
+    fn freeze(self) -> Frozen
+    where
+        Self: Sized,
+    {
+        Frozen::of(self)
+    }
+
+    /// The page as it was frozen, if it was.
+    #[doc(hidden)]
+    fn frozen(&self) -> Option<&Frozen> {
+        None
+    }
+
+    /// Puts the page into a tree: its nodes if it has any, else what it writes.
+    #[doc(hidden)]
+    fn graft(self, builder: &mut Builder)
+    where
+        Self: Sized,
+    {
+        builder.written(|writer| self.write(writer));
+    }
 }
 
 /// Lets a boxed page of unknown type be written, which takes the value out of its box.
@@ -60,12 +85,22 @@ impl<P: Page + ?Sized> Page for Box<P> {
     fn is_whole(&self) -> bool {
         (**self).is_whole()
     }
+
+    fn frozen(&self) -> Option<&Frozen> {
+        (**self).frozen()
+    }
 }
 
 impl<P: Page> Page for Vec<P> {
     fn write(self, writer: &mut Writer<'_>) {
         for page in self {
             page.write(writer);
+        }
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        for page in self {
+            page.graft(builder);
         }
     }
 }
@@ -125,7 +160,7 @@ mod tests {
     use alloc::string::String;
 
     use super::*;
-    use crate::{FillPage as _, FillValue as _};
+    use crate::{Document, FillPage as _, FillValue as _};
 
     fn greeting(name: &str) -> impl Html<Phrasing> {
         page::<Phrasing, _>(move |writer| {

@@ -6,6 +6,7 @@ use core::fmt;
 use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
 use crate::escape::escape_into;
 use crate::hole::RawText;
+use crate::tree::Finding;
 use crate::xml::clean;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
@@ -24,6 +25,7 @@ pub struct Writer<'a> {
     /// What is written stands in the value of an attribute.
     in_value: bool,
     xml: Option<Xml>,
+    inspector: Option<Inspector>,
 }
 
 /// What a page for readers of XML needs besides. To look at all that is written, such a writer seems to spill at
@@ -35,6 +37,9 @@ struct Xml {
     spill_at: usize,
 }
 
+/// Is told what is wrong with a tree.
+type Inspector = fn(&Finding);
+
 /// Takes what it wants of a full buffer.
 type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 
@@ -42,7 +47,16 @@ impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         let (spill_at, chunk_at) = (usize::MAX, usize::MAX);
-        Self { out, spill_at, chunk_at, spill: None, head: "", in_value: false, xml: None }
+        Self {
+            out,
+            spill_at,
+            chunk_at,
+            spill: None,
+            head: "",
+            in_value: false,
+            xml: None,
+            inspector: None,
+        }
     }
 
     /// Writes to the end of `out`, and calls `spill` whenever it has grown by `chunk_at` bytes or more, so that a
@@ -53,7 +67,16 @@ impl<'a> Writer<'a> {
     pub fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
         let chunk_at = chunk_at.max(1);
         let spill_at = out.len().saturating_add(chunk_at);
-        Self { out, spill_at, chunk_at, spill: Some(spill), head: "", in_value: false, xml: None }
+        Self {
+            out,
+            spill_at,
+            chunk_at,
+            spill: Some(spill),
+            head: "",
+            in_value: false,
+            xml: None,
+            inspector: None,
+        }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.
@@ -84,6 +107,15 @@ impl<'a> Writer<'a> {
     pub fn end_head(&mut self) {
         let head = core::mem::take(&mut self.head);
         self.bytes(head.as_bytes());
+    }
+
+    /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.
+    pub fn inspect_by(&mut self, tell: fn(&Finding)) {
+        self.inspector = Some(tell);
+    }
+
+    pub(crate) const fn inspector(&self) -> Option<Inspector> {
+        self.inspector
     }
 
     /// Writes what stands in the program's source, as it is.

@@ -2,15 +2,17 @@
 
 use std::mem::take;
 
+use bine_vocabulary::is_void;
+
 use crate::check::check;
-use crate::context::Context;
+use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
 use crate::place::{Kind, Place};
 use crate::polyglot::{is_attribute_of_xml, namespaces};
 use crate::token::{Delimiter, Token};
-use crate::tree::{Attribute, Branch, Element, Node, Value, is_void};
+use crate::tree::{Attribute, Branch, Element, Node, Value};
 
 /// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is markup.
 pub(crate) fn html(tokens: &[Token]) -> Expansion {
@@ -152,7 +154,7 @@ impl Emitter {
                 if !is_of_xml {
                     self.code("if !writer.is_in_xml() {");
                 }
-                let method = Context::of(element, &attribute.name).method();
+                let method = method(element, &attribute.name);
                 self.call_with(method, &format!("{opening:?}, "), expression);
                 if !is_of_xml {
                     self.code("}");

@@ -29,6 +29,7 @@ chapters! {
     "pages": "Pages",
     "markup": "Markup",
     "style": "Style sheets",
+    "trees": "Trees",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",
