@@ -2,14 +2,14 @@
 //! that a program needs to say what it serves.
 //!
 //! ```no_run
-//! use bine::{App, Page, Query, Text, html, page};
+//! use bine::prelude::*;
 //!
 //! #[page("/hello")]
 //! async fn hello(name: Query<Text>) -> impl Page {
 //!     html!(<h1>Hello {name}</h1>)
 //! }
 //!
-//! fn main() -> bine::Exit {
+//! fn main() -> Exit {
 //!     App::new().page(hello).run()
 //! }
 //! ```
@@ -27,10 +27,12 @@ mod control;
 mod error;
 mod exit;
 mod filter;
+mod findings;
 mod look;
 mod methods;
 mod panics;
 mod pattern;
+pub mod prelude;
 mod program;
 mod reload;
 mod request;
@@ -42,6 +44,7 @@ mod sites;
 pub mod step;
 mod stream;
 mod style;
+mod taste;
 mod text;
 
 pub use app::App;
@@ -50,7 +53,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, Class, CodeValue, Page, Raw, Render, Writer, raw,
+    AddressValue, Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts,
+    Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
@@ -58,7 +62,7 @@ pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
 pub use control::tell;
 pub use error::Error;
 pub use exit::Exit;
-pub use filter::{Filter, Flow, Seen};
+pub use filter::{Filter, Seen, Verdict};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
@@ -135,12 +139,39 @@ macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
+/// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
+/// changed, kept and written in several ways.
+///
+/// ```
+/// use bine::{Tree, tree};
+///
+/// fn menu(name: &str) -> Tree {
+///     tree!(<nav><a href="/" class="home">Home</a> <a href={format_args!("/users/{name}")}>{name}</a></nav>)
+/// }
+///
+/// let menu = menu("a & b");
+/// assert_eq!(menu.text(), "Home a & b");
+/// assert_eq!(
+///     menu.to_string(),
+///     r#"<nav><a href="/" class="home">Home</a> <a href="/users/a &amp; b">a &amp; b</a></nav>"#
+/// );
+/// ```
+///
+/// It is built at once, and what is constant in it only the first time. What stands in a hole is borrowed, but for
+/// pages: a tree takes its place with all its nodes, any other page is written there as markup.
+#[macro_export]
+macro_rules! tree {
+    ($($markup:tt)*) => { $crate::__macros::__tree!([$crate] $($markup)*) };
+}
+
 #[doc(hidden)]
 pub use bine_macros as __macros;
 
 /// What macros write; no program names it.
 #[doc(hidden)]
 pub mod __private {
+    pub use std::sync::LazyLock as Once;
+
     pub use bine_html as html;
     pub use inventory::submit;
 
@@ -161,4 +192,6 @@ mod guide {
     struct Markup;
     #[doc = include_str!("../../../docs/guide/style.md")]
     struct Style;
+    #[doc = include_str!("../../../docs/guide/trees.md")]
+    struct Trees;
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bine_html::{FillPage, Page, Writer};
+use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
 use bine_http::Status;
 
 use crate::error::Error;
@@ -56,6 +56,11 @@ impl Page for Content<'_> {
     }
 }
 
+impl Piece for Content<'_> {}
+impl Stands<Flow> for Content<'_> {}
+#[diagnostic::do_not_recommend]
+impl Html<Flow> for Content<'_> {}
+
 impl fmt::Debug for Content<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Content").field("title", &self.title).finish_non_exhaustive()
@@ -64,11 +69,15 @@ impl fmt::Debug for Content<'_> {
 
 /// A function that puts a page's content into a whole page.
 pub(crate) trait Layout: Send + Sync {
+    /// Whether it makes whole documents, in XML too.
+    fn is_document(&self) -> bool;
     fn write(&self, content: Content<'_>, writer: &mut Writer<'_>);
 }
 
 /// A plain function from [`Content`] to a page, for any lifetime of the content.
 pub trait LayoutFunction<'a>: Send + Sync {
+    /// Whether the page is a whole document: see [`Page::is_document`].
+    fn is_document(&self) -> bool;
     /// Writes the whole page.
     fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>);
 }
@@ -78,6 +87,10 @@ where
     F: Fn(Content<'a>) -> P + Send + Sync,
     P: Page,
 {
+    fn is_document(&self) -> bool {
+        P::is_document()
+    }
+
     fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>) {
         self(content).write(writer);
     }
@@ -86,6 +99,10 @@ where
 pub(crate) struct ByFunction<F>(pub(crate) F);
 
 impl<F: for<'a> LayoutFunction<'a>> Layout for ByFunction<F> {
+    fn is_document(&self) -> bool {
+        self.0.is_document()
+    }
+
     fn write(&self, content: Content<'_>, writer: &mut Writer<'_>) {
         self.0.write_layout(content, writer);
     }
@@ -166,16 +183,9 @@ impl Look {
         meta: &[(Cow<'static, str>, Cow<'static, str>)],
         writer: &mut Writer<'_>,
     ) {
-        if page.is_document() {
+        if self.is_left_alone(&page) {
             return page.write(writer);
         }
-        let Some(layout) = &self.layout else {
-            return match self.style {
-                // It needs a head to be named in.
-                Some(_) => document(title, meta, page).fill_hole(writer),
-                None => page.write(writer),
-            };
-        };
         let mut page = Some(page);
         let mut write = |writer: &mut Writer<'_>| {
             // A layout shows its content once, since it is consumed by being shown.
@@ -183,19 +193,40 @@ impl Look {
                 page.write(writer);
             }
         };
-        layout.write(Content::new(title, meta, &mut write), writer);
+        let content = Content::new(title, meta, &mut write);
+        match &self.layout {
+            Some(layout) => layout.write(content, writer),
+            None => document(title, meta, content).write(writer),
+        }
+    }
+
+    /// Whether nothing is put around this page. A style sheet needs a head to be named in.
+    pub(crate) fn is_left_alone(&self, page: &impl Page) -> bool {
+        page.is_whole() || self.layout.is_none() && self.style.is_none()
+    }
+
+    /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
+    #[inline]
+    pub(crate) fn is_document<P: Page>(&self) -> bool {
+        self.layout.as_ref().map_or_else(P::is_document, |layout| layout.is_document())
+    }
+
+    /// The same of [`write_failure`](Self::write_failure), which sees to a document itself.
+    pub(crate) fn failure_is_document(&self) -> bool {
+        self.layout.as_ref().is_none_or(|layout| layout.is_document())
     }
 
     /// Writes the whole page that tells of a failure.
     pub(crate) fn write_failure(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
-        let content = bine_html::page(|writer: &mut Writer<'_>| match &self.error_page {
-            Some(page) => page.write(failure, writer),
-            None => plain_failure(failure).fill_hole(writer),
-        });
+        let content =
+            bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
+                Some(page) => page.write(failure, writer),
+                None => plain_failure(failure).write(writer),
+            });
         let title = failure.status.reason();
         match &self.layout {
             Some(_) => self.write(content, title, &[], writer),
-            None => document(title, &[], content).fill_hole(writer),
+            None => document(title, &[], content).write(writer),
         }
     }
 }
@@ -216,7 +247,7 @@ fn plain_failure(failure: &Failure<'_>) -> impl Page {
 fn document(
     title: &str,
     meta: &[(Cow<'static, str>, Cow<'static, str>)],
-    content: impl Page,
+    content: impl Html<Flow>,
 ) -> impl Page {
     crate::html! {
         <!DOCTYPE html>

@@ -57,9 +57,9 @@ impl Attribute {
     /// Writes the attribute with a value that is never a harmful address.
     #[inline]
     fn write_harmless(self, value: &(impl Render + ?Sized), writer: &mut Writer<'_>) {
-        writer.constant(self.opening);
+        writer.open_value(self.opening);
         value.render(writer);
-        writer.constant("\"");
+        writer.close_value();
     }
 
     #[inline]
@@ -101,11 +101,11 @@ impl Attribute {
         writer: &mut Writer<'_>,
         fill: impl FnOnce(&mut Screen<'_, '_>),
     ) {
-        writer.constant(self.opening);
+        writer.open_value(self.opening);
         let mut screen = Screen::new(writer, is_image);
         fill(&mut screen);
         screen.end();
-        writer.constant("\"");
+        writer.close_value();
     }
 }
 

@@ -1,8 +1,9 @@
 //! Decides nothing itself: it hands the compiler's tokens to the pure half and the result back.
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
-//! `tree`; `emit` writes that as Rust, and asks `context` what a hole in an attribute may hold. `endpoint` does both
-//! for `#[page]`, `css` for style sheets. None of them touches `proc_macro`, so all are tested from plain text; `bridge` alone translates,
+//! `tree`; `emit` writes that as a page and `grow` as a tree, and both ask `place` and `context` what a hole in text and
+//! in an attribute may hold. `endpoint` does both for `#[page]`, `css` for style sheets. None of them touches
+//! `proc_macro`, so all are tested from plain text; `bridge` alone translates,
 //! both ways.
 #![forbid(unsafe_code)]
 
@@ -17,8 +18,11 @@ mod emit;
 mod endpoint;
 mod expansion;
 mod fault;
+mod grow;
 mod literal;
 mod parse;
+mod place;
+mod polyglot;
 mod token;
 mod tree;
 
@@ -51,6 +55,14 @@ pub fn __css_file(input: TokenStream) -> TokenStream {
     let site =
         css::Site { file: &source.file(), read: &|token, path| source.read_beside(token, path) };
     source.write(&css::css_file(&source.streams[0], &site))
+}
+
+/// The inside of `tree!`: as that of `html!`.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __tree(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    source.write(&grow::tree(&source.streams[0]))
 }
 
 /// Makes a function a page: `#[page("/path")]` above `async fn name(argument: Type, ..) -> Page`.

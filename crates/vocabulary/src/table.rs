@@ -71,7 +71,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("datafld", Text),
         attribute("datasrc", Text),
     ], ..ELEMENT },
-    Element { name: "area", void: true, categories: FLOW.or(PHRASING), within: words("map template"), attributes: &[
+    Element { name: "area", void: true, categories: FLOW.or(PHRASING), within: words("map template"), required: words("alt?href"), attributes: &[
         attribute("alt", Text),
         attribute("coords", Text),
         attribute("download", Text),

@@ -169,8 +169,10 @@ pub(super) const MEMBERS: &[&str] = &[
     "value",
 ];
 
-/// Attributes that must be there (HTML 4, "must be present" or "must be specified"); one of those joined by `|`.
+/// Attributes that must be there (HTML 4, "must be present" or "must be specified"); one of those joined by `|`, and the first of
+/// two joined by `?` exactly if the second is there.
 pub(super) const REQUIRED: &[(&str, &str)] = &[
+    ("area", "alt?href"),
     ("base", "href|target"),
     ("bdo", "dir"),
     ("data", "value"),

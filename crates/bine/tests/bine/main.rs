@@ -11,3 +11,5 @@ mod macros;
 mod pages;
 mod scheduling;
 mod stop;
+mod trees;
+mod xhtml;

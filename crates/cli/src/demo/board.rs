@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bine::{Dress, Error, Form, Path, Query, Respond, Response, State, Text, html, page};
+use bine::prelude::*;
 
 use super::moment;
 
@@ -124,7 +124,7 @@ pub(crate) async fn forum(
         <form method="post" action={format!("/board/{key}")}>
             <label>"Your name" <input name="author" autocomplete="name" maxlength="40" required></label>
             <label>"Your message" <textarea name="body" maxlength="2000" required></textarea></label>
-            <button>"Post"</button>
+            <button type="submit">"Post"</button>
         </form>
     }
     .with_title(title))

@@ -51,7 +51,7 @@ async fn hello(name: Query<Option<Text>>) -> impl Respond {
         <p class="lead">"A page is a function. This one takes one argument from the address."</p>
         <form class="row" action="/hello">
             <label>"Your name" <input name="name" autocomplete="given-name" autofocus></label>
-            <button>"Greet me"</button>
+            <button type="submit">"Greet me"</button>
         </form>
         <pre><code>{EXAMPLE}</code></pre>
     }

@@ -1,6 +1,6 @@
 //! Decides what `bine` shows when it is started alone.
 
-use crate::start;
+use crate::{nodes, start};
 
 #[test]
 fn the_demo_shows_its_page_its_form_and_its_files() {
@@ -19,6 +19,40 @@ fn the_demo_shows_its_page_its_form_and_its_files() {
             assert_eq!(peer.get(target).status(), 200, "{target}");
         }
     }
+}
+
+/// Each page of the demo that another leads to, its forms left alone.
+#[test]
+fn each_page_is_the_same_to_readers_of_html_and_of_xml() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let mut pages = vec!["/".to_owned()];
+    let mut place = 0;
+    while let Some(target) = pages.get(place).cloned() {
+        place += 1;
+        let mut ask = |accept: &str| {
+            peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"));
+            peer.reply()
+        };
+        let xml = ask("application/xhtml+xml");
+        assert_eq!(
+            xml.field("Content-Type"),
+            Some("application/xhtml+xml; charset=utf-8"),
+            "{target}"
+        );
+        let html = ask("text/html");
+        let (as_xml, as_html) = (nodes::of_xml(xml.text()), nodes::of_html(html.text()));
+        let difference = as_xml.iter().zip(&as_html).find(|(xml, html)| xml != html);
+        assert_eq!((difference, as_xml.len()), (None, as_html.len()), "{target}");
+        for link in as_xml.iter().filter_map(|node| node.strip_prefix("@href=")) {
+            let link = link.split('#').next().unwrap_or_default().to_owned();
+            // A file has an extension.
+            if link.starts_with('/') && !link.contains('.') && !pages.contains(&link) {
+                pages.push(link);
+            }
+        }
+    }
+    assert!(pages.iter().any(|page| page == "/guide/markup"), "{pages:?}");
 }
 
 #[test]
