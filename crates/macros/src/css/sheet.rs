@@ -125,7 +125,7 @@ impl<'t> Head<'t> {
             let unused = if file.is_some() { "dead_code," } else { "" };
             expansion.code("#[doc = \"The classes of a style sheet.\"]");
             expansion.code(&format!(
-                "#[allow({unused} non_upper_case_globals, reason = \"named by the style sheet\")]"
+                "#[allow({unused} non_upper_case_globals, unreachable_pub, reason = \"named by the style sheet\")]"
             ));
             expansion.run(self.visibility);
             expansion.code("mod");
