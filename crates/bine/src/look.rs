@@ -207,8 +207,12 @@ impl Look {
 
     /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
     #[inline]
-    pub(crate) fn is_document<P: Page>(&self) -> bool {
-        self.layout.as_ref().map_or_else(P::is_document, |layout| layout.is_document())
+    pub(crate) fn is_document<P: Page>(&self, page: &P) -> bool {
+        match &self.layout {
+            _ if self.is_left_alone(page) => P::is_document(),
+            Some(layout) => layout.is_document(),
+            None => true,
+        }
     }
 
     /// The same of [`write_failure`](Self::write_failure), which sees to a document itself.

@@ -42,6 +42,9 @@ pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
 }
 
 pub(super) fn close(element: &Element, to: &mut Writer<'_>) {
+    if element.name() == "head" {
+        to.end_head();
+    }
     to.constant("</");
     to.unescaped(element.name());
     to.constant(">");
