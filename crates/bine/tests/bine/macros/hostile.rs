@@ -117,7 +117,15 @@ fn by_hand(text: &str) -> Tree {
     }
     link.push(Node::comment(text.to_owned()));
     let nodes = [Node::comment(text.to_owned()), link.into(), style.into(), script.into()];
-    nodes.into_iter().collect()
+    let mut tree: Tree = nodes.into_iter().collect();
+    for name in ["title", "textarea", "iframe", "noscript", "xmp", "svg", "select", "template"] {
+        let mut element = Element::new(name).unwrap();
+        element.push(Node::comment(text.to_owned()));
+        element.push(text.to_owned());
+        element.set_attribute("title", text).unwrap();
+        tree.push(element);
+    }
+    tree
 }
 
 fn written(page: impl Page) -> Vec<u8> {
