@@ -54,7 +54,7 @@ pub use arguments::{
 };
 pub use bine_html::{
     AddressValue, Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts,
-    Phrasing, Raw, Render, Show, Tag, Tree, Writer, raw, tree,
+    Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
@@ -94,37 +94,15 @@ pub use bine_pipeline::{Peer, Who, scheduler};
 /// `{if c { .. } else { .. }}` and `{match e { p => { .. } }}` hold markup in their braces. What a
 /// page shows moves into it; what must be awaited is bound to a name before.
 ///
+/// What it makes is a [`Page`], and unless it is a whole one also [`Html`] of what stands outermost in it, which says
+/// where it may stand.
+///
 /// In `href`, `src` and their like an address that a browser would run (`javascript:`, `data:`) is replaced by
 /// `about:invalid#refused`. Event handlers, `style`, `srcdoc` and the insides of `<script>` and `<style>` take only
 /// [`raw`] text.
 #[macro_export]
 macro_rules! html {
     ($($markup:tt)*) => { $crate::__macros::__html!([$crate] $($markup)*) };
-}
-
-/// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
-/// changed, kept and written in several ways.
-///
-/// ```
-/// use bine::{Tree, tree};
-///
-/// fn menu(name: &str) -> Tree {
-///     tree!(<nav><a href="/" class="home">Home</a> <a href={format_args!("/users/{name}")}>{name}</a></nav>)
-/// }
-///
-/// let menu = menu("a & b");
-/// assert_eq!(menu.text(), "Home a & b");
-/// assert_eq!(
-///     menu.to_string(),
-///     r#"<nav><a href="/" class="home">Home</a> <a href="/users/a &amp; b">a &amp; b</a></nav>"#
-/// );
-/// ```
-///
-/// It is built at once, and what is constant in it only the first time. What stands in a hole is borrowed, but for
-/// pages: a tree takes its place with all its nodes, any other page is written there as markup.
-#[macro_export]
-macro_rules! tree {
-    ($($markup:tt)*) => { $crate::__macros::__tree!([$crate] $($markup)*) };
 }
 
 /// Adds to the program's style sheet, checked while compiling.
@@ -164,6 +142,31 @@ macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
+/// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
+/// changed, kept and written in several ways.
+///
+/// ```
+/// use bine::{Tree, tree};
+///
+/// fn menu(name: &str) -> Tree {
+///     tree!(<nav><a href="/" class="home">Home</a> <a href={format_args!("/users/{name}")}>{name}</a></nav>)
+/// }
+///
+/// let menu = menu("a & b");
+/// assert_eq!(menu.text(), "Home a & b");
+/// assert_eq!(
+///     menu.to_string(),
+///     r#"<nav><a href="/" class="home">Home</a> <a href="/users/a &amp; b">a &amp; b</a></nav>"#
+/// );
+/// ```
+///
+/// It is built at once, and what is constant in it only the first time. What stands in a hole is borrowed, but for
+/// pages: a tree takes its place with all its nodes, any other page is written there as markup.
+#[macro_export]
+macro_rules! tree {
+    ($($markup:tt)*) => { $crate::__macros::__tree!([$crate] $($markup)*) };
+}
+
 #[doc(hidden)]
 pub use bine_macros as __macros;
 
@@ -190,8 +193,8 @@ mod guide {
     struct Pages;
     #[doc = include_str!("../../../docs/guide/markup.md")]
     struct Markup;
-    #[doc = include_str!("../../../docs/guide/trees.md")]
-    struct Trees;
     #[doc = include_str!("../../../docs/guide/style.md")]
     struct Style;
+    #[doc = include_str!("../../../docs/guide/trees.md")]
+    struct Trees;
 }

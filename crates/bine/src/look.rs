@@ -183,7 +183,7 @@ impl Look {
         meta: &[(Cow<'static, str>, Cow<'static, str>)],
         writer: &mut Writer<'_>,
     ) {
-        if self.leaves_alone(&page) {
+        if self.is_left_alone(&page) {
             return page.write(writer);
         }
         let mut page = Some(page);
@@ -200,17 +200,19 @@ impl Look {
         }
     }
 
-    /// Whether nothing stands around such a page.
-    #[inline]
-    pub(crate) fn leaves_alone(&self, page: &impl Page) -> bool {
-        // A style sheet needs a head to be named in.
+    /// Whether nothing is put around this page. A style sheet needs a head to be named in.
+    pub(crate) fn is_left_alone(&self, page: &impl Page) -> bool {
         page.is_whole() || self.layout.is_none() && self.style.is_none()
     }
 
     /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
     #[inline]
-    pub(crate) fn is_document<P: Page>(&self) -> bool {
-        self.layout.as_ref().map_or_else(P::is_document, |layout| layout.is_document())
+    pub(crate) fn is_document<P: Page>(&self, page: &P) -> bool {
+        match &self.layout {
+            _ if self.is_left_alone(page) => P::is_document(),
+            Some(layout) => layout.is_document(),
+            None => true,
+        }
     }
 
     /// The same of [`write_failure`](Self::write_failure), which sees to a document itself.

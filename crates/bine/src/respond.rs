@@ -211,36 +211,48 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Sends a page that was written before, unless the peer has it.
+    /// Sends a page that was written before, unless the peer has it. Where its `<head>` ends stands what it could not
+    /// know of when it was written.
     fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
         let Exchange { method, keep_alive, .. } = self.asked.exchange;
-        let (pieces, tag) = frozen.with_head(self.look.head());
-        let is_read = matches!(method, Method::Get | Method::Head) && top.status == Status::OK;
-        let head = self.asked.conditions().filter(|_| is_read);
-        let judged = head.and_then(|head| bine_files::judge_tag(&head, &tag));
+        let (before, behind) = frozen.around_head_end().unwrap_or((frozen.bytes(), &[]));
+        let style = self.look.style.as_ref().filter(|_| !behind.is_empty());
+        let parts = [before, style.map_or("", |style| style.link()).as_bytes(), behind];
+        let mut place = [0; 64];
+        let tag = style.map_or(frozen.tag(), |style| style.tag_of(frozen.tag(), &mut place));
+        let judged = match self.asked.conditions() {
+            Some(head)
+                if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
+            {
+                bine_files::judge_tag(&head, tag)
+            }
+            _ => None,
+        };
         let status = judged.unwrap_or(top.status);
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, status, &self.date);
         top.write_fields(&mut reply);
         if status != Status::PRECONDITION_FAILED {
-            reply.field("ETag", &tag).expect("quotes and digits");
+            reply.field("ETag", tag).expect("quotes, digits and a dash");
         }
         if judged.is_some() {
             reply.empty();
             return Finished { close: !keep_alive };
         }
         reply.constant(HTML);
-        reply.length(pieces.iter().map(|piece| piece.len() as u64).sum());
-        if method == Method::Head || status.is_bare() {
+        if status != Status::OK {
+            reply.whole(&parts.concat());
             return Finished { close: !keep_alive };
         }
-        let Outgoing { buffer, drain } = &mut *self.out;
-        let chunk_at = self.chunk_at.max(1);
-        for chunk in pieces.iter().flat_map(|piece| piece.chunks(chunk_at)) {
-            // So that no more of a long one lies in the buffer than the peer has still to take.
-            if chunk.len() == chunk_at {
-                drain(buffer);
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        reply.length(length as u64);
+        if method != Method::Head {
+            // So that no more of it lies in the buffer than the peer has still to take.
+            for piece in parts.iter().flat_map(|part| part.chunks(self.chunk_at.max(1))) {
+                self.out.buffer.extend_from_slice(piece);
+                if length > self.chunk_at {
+                    (self.out.drain)(self.out.buffer);
+                }
             }
-            buffer.extend_from_slice(chunk);
         }
         Finished { close: !keep_alive }
     }
@@ -269,13 +281,14 @@ impl<P: Page> Respond for P {
 }
 
 fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
+    // In a layout it is a part of a page that is written anew.
     if let Some(frozen) = page.frozen()
-        && (above.is_bare || to.look.leaves_alone(&page))
+        && (above.is_bare || to.look.is_left_alone(&page))
     {
         return to.send_frozen(frozen, top);
     }
     let (look, chunk_at) = (to.look, to.chunk_at);
-    let is_document = if above.is_bare { P::is_document() } else { look.is_document::<P>() };
+    let is_document = if above.is_bare { P::is_document() } else { look.is_document(&page) };
     let is_xml = is_document && to.asked.taste().prefers_xhtml;
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);
@@ -286,11 +299,11 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
-    let mut writer = writer_for(is_xml, writer);
+    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
     if look.shows_causes() {
         writer.inspect_by(tell_once);
     }
+    let mut writer = writer_for(is_xml, writer);
     if above.is_bare {
         page.write(&mut writer);
     } else {

@@ -6,6 +6,8 @@
 //! variable. Both methods are there for all pages and all types and ask for more themselves, so that the search
 //! ends here and the compiler complains in our words. `tree!` writes the same with its builder in the writer's place.
 
+use core::marker::PhantomData;
+
 use crate::content::{Flow, Html, Model, Parts, Phrasing, Piece, Stands};
 use crate::frozen::Frozen;
 use crate::page::Page;
@@ -255,6 +257,10 @@ impl<T: ?Sized> FillValue for T {
 #[derive(Debug)]
 pub enum AsText {}
 
+/// The kind of what is perhaps there, and is then shown.
+#[derive(Debug)]
+pub struct Perhaps<Content>(PhantomData<Content>);
+
 /// A value that is shown in one way or another. `Kind` keeps the ways apart for the compiler, which finds it by itself.
 pub trait Value<Kind> {
     fn write_value(&self, writer: &mut Writer<'_>);
@@ -280,6 +286,21 @@ impl<T: Show<Content> + ?Sized, Content: Model> Value<Content> for T {
 
     fn graft_value(&self, builder: &mut Builder) {
         Page::graft(self.show(), builder);
+    }
+}
+
+impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
+    #[inline]
+    fn write_value(&self, writer: &mut Writer<'_>) {
+        if let Some(value) = self {
+            value.show().write(writer);
+        }
+    }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        if let Some(value) = self {
+            Page::graft(value.show(), builder);
+        }
     }
 }
 
@@ -334,6 +355,8 @@ macro_rules! shown {
     ($($place:ident: $($content:ident)*;)*) => {$($(
         #[diagnostic::do_not_recommend]
         impl<T: Show<$content> + ?Sized> $place<$content> for T {}
+        #[diagnostic::do_not_recommend]
+        impl<T: Show<$content>> $place<Perhaps<$content>> for Option<T> {}
     )*)*};
 }
 
@@ -510,8 +533,10 @@ mod tests {
                 (&&message).fill_anything(writer);
                 name.fill_phrasing(writer);
                 name.fill_flow(writer);
+                Some(&message).fill_flow(writer);
+                None::<Message>.fill_anything(writer);
             },
-            "a&lt;a&lt;bb",
+            "a&lt;a&lt;bba&lt;",
         );
     }
 }

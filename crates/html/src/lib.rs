@@ -32,7 +32,7 @@ pub use class::Class;
 #[doc(hidden)]
 pub use content::{Anywhere, Document, Model, Outermost, Piece, Stands, Whole};
 pub use content::{Flow, Html, Parts, Phrasing};
-pub use frozen::{Frozen, Tag};
+pub use frozen::Frozen;
 #[doc(hidden)]
 pub use hole::{FillPage, FillValue, RawText};
 pub use page::{Markup, Page, page};

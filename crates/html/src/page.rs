@@ -160,8 +160,7 @@ mod tests {
     use alloc::string::String;
 
     use super::*;
-    use crate::content::Document;
-    use crate::{FillPage as _, FillValue as _};
+    use crate::{Document, FillPage as _, FillValue as _};
 
     fn greeting(name: &str) -> impl Html<Phrasing> {
         page::<Phrasing, _>(move |writer| {

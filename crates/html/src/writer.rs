@@ -20,8 +20,7 @@ pub struct Writer<'a> {
     spill_at: usize,
     chunk_at: usize,
     spill: Option<Spill<'a>>,
-    /// What is still to stand at the end of the page's `<head>`.
-    head: &'a str,
+    head: Head<'a>,
     /// What is written stands in the value of an attribute.
     in_value: bool,
     xml: Option<Xml>,
@@ -37,6 +36,14 @@ struct Xml {
     spill_at: usize,
 }
 
+/// What happens where the page's `<head>` ends.
+enum Head<'a> {
+    /// This is still to be written.
+    Markup(&'a str),
+    /// The place is noted, for what is only known later.
+    Noted(&'a mut Option<usize>),
+}
+
 /// Is told what is wrong with a tree.
 type Inspector = fn(&Finding);
 
@@ -47,8 +54,16 @@ impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         let (spill_at, chunk_at) = (usize::MAX, usize::MAX);
-        let (spill, xml, inspector) = (None, None, None);
-        Self { out, spill_at, chunk_at, spill, head: "", in_value: false, xml, inspector }
+        Self {
+            out,
+            spill_at,
+            chunk_at,
+            spill: None,
+            head: Head::Markup(""),
+            in_value: false,
+            xml: None,
+            inspector: None,
+        }
     }
 
     /// Writes to the end of `out`, and calls `spill` whenever it has grown by `chunk_at` bytes or more, so that a
@@ -59,17 +74,16 @@ impl<'a> Writer<'a> {
     pub fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
         let chunk_at = chunk_at.max(1);
         let spill_at = out.len().saturating_add(chunk_at);
-        let (spill, xml, inspector) = (Some(spill), None, None);
-        Self { out, spill_at, chunk_at, spill, head: "", in_value: false, xml, inspector }
-    }
-
-    /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.
-    pub fn inspect_by(&mut self, tell: fn(&Finding)) {
-        self.inspector = Some(tell);
-    }
-
-    pub(crate) const fn inspector(&self) -> Option<Inspector> {
-        self.inspector
+        Self {
+            out,
+            spill_at,
+            chunk_at,
+            spill: Some(spill),
+            head: Head::Markup(""),
+            in_value: false,
+            xml: None,
+            inspector: None,
+        }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.
@@ -92,14 +106,30 @@ impl<'a> Writer<'a> {
     /// The same with markup that is to stand at the end of the page's `<head>`, such as the link to a style sheet.
     #[must_use]
     pub fn with_head(self, head: &'a str) -> Self {
-        Self { head, ..self }
+        Self { head: Head::Markup(head), ..self }
+    }
+
+    /// The same, and notes in `place` how much was written when the `<head>` ended.
+    pub(crate) fn noting_head(self, place: &'a mut Option<usize>) -> Self {
+        Self { head: Head::Noted(place), ..self }
     }
 
     /// The `<head>` ends here: a call that `html!` writes.
     #[doc(hidden)]
     pub fn end_head(&mut self) {
-        let head = core::mem::take(&mut self.head);
-        self.bytes(head.as_bytes());
+        match core::mem::replace(&mut self.head, Head::Markup("")) {
+            Head::Markup(head) => self.bytes(head.as_bytes()),
+            Head::Noted(place) => *place = Some(self.out.len()),
+        }
+    }
+
+    /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.
+    pub fn inspect_by(&mut self, tell: fn(&Finding)) {
+        self.inspector = Some(tell);
+    }
+
+    pub(crate) const fn inspector(&self) -> Option<Inspector> {
+        self.inspector
     }
 
     /// Writes what stands in the program's source, as it is.

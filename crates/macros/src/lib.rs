@@ -37,14 +37,6 @@ pub fn __html(input: TokenStream) -> TokenStream {
     source.write(&emit::html(&source.streams[0]))
 }
 
-/// The inside of `tree!`: as that of `html!`.
-#[doc(hidden)]
-#[proc_macro]
-pub fn __tree(input: TokenStream) -> TokenStream {
-    let source = bridge::Source::read([input]);
-    source.write(&grow::tree(&source.streams[0]))
-}
-
 /// The inside of `css!`: a bracket with the path of the `bine` crate, then a style sheet.
 #[doc(hidden)]
 #[proc_macro]
@@ -63,6 +55,14 @@ pub fn __css_file(input: TokenStream) -> TokenStream {
     let site =
         css::Site { file: &source.file(), read: &|token, path| source.read_beside(token, path) };
     source.write(&css::css_file(&source.streams[0], &site))
+}
+
+/// The inside of `tree!`: as that of `html!`.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __tree(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    source.write(&grow::tree(&source.streams[0]))
 }
 
 /// Makes a function a page: `#[page("/path")]` above `async fn name(argument: Type, ..) -> Page`.

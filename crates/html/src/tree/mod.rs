@@ -119,7 +119,7 @@ impl Page for Tree {
     }
 
     fn is_whole(&self) -> bool {
-        self.roots().iter().any(is_whole)
+        self.roots().iter().any(Page::is_whole)
     }
 
     fn graft(self, builder: &mut Builder) {
@@ -148,7 +148,11 @@ impl Page for Node {
     }
 
     fn is_whole(&self) -> bool {
-        is_whole(self)
+        match self {
+            Self::Doctype => true,
+            Self::Element(element) => element.is_whole(),
+            _ => false,
+        }
     }
 
     fn graft(self, builder: &mut Builder) {
@@ -172,7 +176,7 @@ impl Page for Element {
     }
 
     fn is_whole(&self) -> bool {
-        is_whole(&Node::from(self.clone()))
+        ["html", "head", "body"].contains(&self.name())
     }
 
     fn graft(self, builder: &mut Builder) {
@@ -187,15 +191,6 @@ impl Render for Element {
 
     fn graft(&self, builder: &mut Builder) {
         builder.push(self.clone().into());
-    }
-}
-
-/// Whether such a node makes a page whole by itself: no layout can stand around it.
-fn is_whole(node: &Node) -> bool {
-    match node {
-        Node::Doctype => true,
-        Node::Element(element) => ["html", "head", "body"].contains(&element.name()),
-        _ => false,
     }
 }
 
