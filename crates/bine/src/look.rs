@@ -207,8 +207,12 @@ impl Look {
 
     /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
     #[inline]
-    pub(crate) fn is_document<P: Page>(&self) -> bool {
-        self.layout.as_ref().map_or_else(P::is_document, |layout| layout.is_document())
+    pub(crate) fn is_document<P: Page>(&self, page: &P) -> bool {
+        match &self.layout {
+            Some(layout) if !page.is_whole() => layout.is_document(),
+            // For the sake of its style sheet a document is put around a fragment.
+            _ => P::is_document() || self.style.is_some() && !page.is_whole(),
+        }
     }
 
     /// The same of [`write_failure`](Self::write_failure), which sees to a document itself.
