@@ -209,9 +209,9 @@ impl Look {
     #[inline]
     pub(crate) fn is_document<P: Page>(&self, page: &P) -> bool {
         match &self.layout {
-            Some(layout) if !page.is_whole() => layout.is_document(),
-            // For the sake of its style sheet a document is put around a fragment.
-            _ => P::is_document() || self.style.is_some() && !page.is_whole(),
+            _ if self.is_left_alone(page) => P::is_document(),
+            Some(layout) => layout.is_document(),
+            None => true,
         }
     }
 

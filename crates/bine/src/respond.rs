@@ -211,14 +211,20 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Sends a page that was written before, unless the peer has it.
+    /// Sends a page that was written before, unless the peer has it. Where its `<head>` ends stands what it could not
+    /// know of when it was written.
     fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
         let Exchange { method, keep_alive, .. } = self.asked.exchange;
+        let (before, behind) = frozen.around_head_end().unwrap_or((frozen.bytes(), &[]));
+        let style = self.look.style.as_ref().filter(|_| !behind.is_empty());
+        let parts = [before, style.map_or("", |style| style.link()).as_bytes(), behind];
+        let mut place = [0; 64];
+        let tag = style.map_or(frozen.tag(), |style| style.tag_of(frozen.tag(), &mut place));
         let judged = match self.asked.conditions() {
             Some(head)
                 if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
             {
-                bine_files::judge_tag(&head, frozen.tag())
+                bine_files::judge_tag(&head, tag)
             }
             _ => None,
         };
@@ -226,23 +232,26 @@ impl<'r, 'o> Replying<'r, 'o> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, status, &self.date);
         top.write_fields(&mut reply);
         if status != Status::PRECONDITION_FAILED {
-            reply.field("ETag", frozen.tag()).expect("quotes and digits");
+            reply.field("ETag", tag).expect("quotes, digits and a dash");
         }
         if judged.is_some() {
             reply.empty();
             return Finished { close: !keep_alive };
         }
         reply.constant(HTML);
-        if frozen.bytes().len() <= self.chunk_at || status != Status::OK {
-            reply.whole(frozen.bytes());
+        if status != Status::OK {
+            reply.whole(&parts.concat());
             return Finished { close: !keep_alive };
         }
-        reply.length(frozen.bytes().len() as u64);
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        reply.length(length as u64);
         if method != Method::Head {
             // So that no more of it lies in the buffer than the peer has still to take.
-            for piece in frozen.bytes().chunks(self.chunk_at.max(1)) {
+            for piece in parts.iter().flat_map(|part| part.chunks(self.chunk_at.max(1))) {
                 self.out.buffer.extend_from_slice(piece);
-                (self.out.drain)(self.out.buffer);
+                if length > self.chunk_at {
+                    (self.out.drain)(self.out.buffer);
+                }
             }
         }
         Finished { close: !keep_alive }

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_http::{Head, Status};
+use bine_http::Head;
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
 use crate::arguments::Needs;
@@ -80,14 +80,22 @@ impl Style {
         Route { methods: Methods::GET, path, name: "style", needs, caller }
     }
 
-    /// The sheet, or that the peer has it (RFC 9110 section 13.1.2).
+    /// The tag of a page that names the sheet and would have this one without it; `place` has room for it.
+    pub(crate) fn tag_of<'p>(&self, page: &str, place: &'p mut [u8; 64]) -> &'p str {
+        let (page, own) = (page.trim_end_matches('"'), self.tag.trim_start_matches('"'));
+        let mut length = 0;
+        for part in [page, "-", own] {
+            place[length..][..part.len()].copy_from_slice(part.as_bytes());
+            length += part.len();
+        }
+        str::from_utf8(&place[..length]).expect("two tags")
+    }
+
+    /// The sheet, or that the peer has it (RFC 9110 section 13).
     fn response(&self, head: &Head<'_>) -> Response {
-        let known = head.field_text("if-none-match").unwrap_or_default();
-        let mut known = known.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
-        let response = if known.any(|tag| tag == self.tag || tag == "*") {
-            Response::status(Status::NOT_MODIFIED)
-        } else {
-            Response::bytes("text/css; charset=utf-8", self.text.as_bytes())
+        let response = match bine_files::judge_tag(head, &self.tag) {
+            Some(status) => Response::status(status),
+            None => Response::bytes("text/css; charset=utf-8", self.text.as_bytes()),
         };
         response
             .with_field("Cache-Control", "public, max-age=31536000, immutable")

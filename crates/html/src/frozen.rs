@@ -15,6 +15,8 @@ pub struct Frozen {
     bytes: Arc<[u8]>,
     tag: [u8; TAG],
     is_whole: bool,
+    /// The length of what stands before the end of the `<head>`, if it has one.
+    head_end: Option<usize>,
 }
 
 /// Two quotes and the digits of 128 bits.
@@ -23,14 +25,19 @@ const TAG: usize = 2 + 32;
 impl Frozen {
     pub(crate) fn of(page: impl Page) -> Self {
         let is_whole = page.is_whole();
-        let mut bytes = Vec::new();
-        page.write(&mut Writer::new(&mut bytes));
-        Self { tag: tag(&bytes), bytes: bytes.into(), is_whole }
+        let (mut bytes, mut head_end) = (Vec::new(), None);
+        page.write(&mut Writer::new(&mut bytes).noting_head(&mut head_end));
+        Self { tag: tag(&bytes), bytes: bytes.into(), is_whole, head_end }
     }
 
     /// What was written.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// What was written, in two: before and behind the end of the `<head>`. `None`: it has none.
+    pub fn around_head_end(&self) -> Option<(&[u8], &[u8])> {
+        Some(self.bytes.split_at(self.head_end?))
     }
 
     /// Its strong entity tag, in quotes (RFC 9110 section 8.8.3): the same bytes have the same tag, on every machine
@@ -42,7 +49,7 @@ impl Frozen {
 
 impl Page for Frozen {
     fn write(self, writer: &mut Writer<'_>) {
-        writer.bytes(&self.bytes);
+        self.render(writer);
     }
 
     fn is_whole(&self) -> bool {
@@ -57,7 +64,12 @@ impl Page for Frozen {
 /// One that is kept stands in a hole too.
 impl Render for Frozen {
     fn render(&self, writer: &mut Writer<'_>) {
-        writer.bytes(&self.bytes);
+        let (before, behind) = self.around_head_end().unwrap_or((&self.bytes, &[]));
+        writer.bytes(before);
+        if self.head_end.is_some() {
+            writer.end_head();
+        }
+        writer.bytes(behind);
     }
 }
 
@@ -88,6 +100,7 @@ fn hash(bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::Document;
     use crate::{Flow, page};
 
     #[test]
@@ -105,5 +118,21 @@ mod tests {
         assert_ne!(page::<Flow, _>(|writer| writer.text("a")).freeze().tag(), frozen.tag());
         assert!(frozen.tag().starts_with('"') && frozen.tag().ends_with('"'));
         assert_eq!(frozen.tag().len(), 34);
+    }
+
+    #[test]
+    fn what_belongs_into_the_head_finds_it_in_a_frozen_page() {
+        let whole = page::<Document, _>(|writer| {
+            writer.constant("<html><head>");
+            writer.end_head();
+            writer.constant("</head></html>");
+        });
+        let frozen = whole.freeze().freeze();
+        assert_eq!(frozen.bytes(), b"<html><head></head></html>");
+        let parts = (b"<html><head>".as_slice(), b"</head></html>".as_slice());
+        assert_eq!(frozen.around_head_end(), Some(parts));
+        let mut out = Vec::new();
+        frozen.write(&mut Writer::new(&mut out).with_head("<link />"));
+        assert_eq!(out, b"<html><head><link /></head></html>");
     }
 }

@@ -20,8 +20,7 @@ pub struct Writer<'a> {
     spill_at: usize,
     chunk_at: usize,
     spill: Option<Spill<'a>>,
-    /// What is still to stand at the end of the page's `<head>`.
-    head: &'a str,
+    head: Head<'a>,
     /// What is written stands in the value of an attribute.
     in_value: bool,
     xml: Option<Xml>,
@@ -35,6 +34,14 @@ struct Xml {
     clean: usize,
     /// The length of `out` that makes it spill.
     spill_at: usize,
+}
+
+/// What happens where the page's `<head>` ends.
+enum Head<'a> {
+    /// This is still to be written.
+    Markup(&'a str),
+    /// The place is noted, for what is only known later.
+    Noted(&'a mut Option<usize>),
 }
 
 /// Is told what is wrong with a tree.
@@ -52,7 +59,7 @@ impl<'a> Writer<'a> {
             spill_at,
             chunk_at,
             spill: None,
-            head: "",
+            head: Head::Markup(""),
             in_value: false,
             xml: None,
             inspector: None,
@@ -72,7 +79,7 @@ impl<'a> Writer<'a> {
             spill_at,
             chunk_at,
             spill: Some(spill),
-            head: "",
+            head: Head::Markup(""),
             in_value: false,
             xml: None,
             inspector: None,
@@ -99,14 +106,21 @@ impl<'a> Writer<'a> {
     /// The same with markup that is to stand at the end of the page's `<head>`, such as the link to a style sheet.
     #[must_use]
     pub fn with_head(self, head: &'a str) -> Self {
-        Self { head, ..self }
+        Self { head: Head::Markup(head), ..self }
+    }
+
+    /// The same, and notes in `place` how much was written when the `<head>` ended.
+    pub(crate) fn noting_head(self, place: &'a mut Option<usize>) -> Self {
+        Self { head: Head::Noted(place), ..self }
     }
 
     /// The `<head>` ends here: a call that `html!` writes.
     #[doc(hidden)]
     pub fn end_head(&mut self) {
-        let head = core::mem::take(&mut self.head);
-        self.bytes(head.as_bytes());
+        match core::mem::replace(&mut self.head, Head::Markup("")) {
+            Head::Markup(head) => self.bytes(head.as_bytes()),
+            Head::Noted(place) => *place = Some(self.out.len()),
+        }
     }
 
     /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.

@@ -59,17 +59,20 @@ impl Source {
     }
 
     fn compile_error(&self, fault: &Fault) -> TokenStream {
-        let span = self.originals.get(fault.origin).map_or_else(Span::call_site, TokenTree::span);
         let code: TokenStream = format!("::core::compile_error! {{ {:?} }}", fault.message)
             .parse()
             .expect("a macro call");
-        at(code, span)
+        at(code, self.span(fault.origin))
+    }
+
+    fn span(&self, origin: usize) -> Span {
+        self.originals.get(origin).map_or_else(Span::call_site, TokenTree::span)
     }
 
     /// Puts the user's tokens in their places. Our own resolve their locals where the macro is defined, so that
     /// neither side can name the other's.
     fn substitute(&self, code: TokenStream, expansion: &Expansion) -> TokenStream {
-        let Expansion { runs, names, .. } = expansion;
+        let Expansion { runs, owned, .. } = expansion;
         let spot = |run: usize| {
             let first = runs[run].first().map(|token| self.originals[token.origin].span());
             first.map_or_else(Span::mixed_site, |first| Span::mixed_site().located_at(first))
@@ -89,12 +92,10 @@ impl Source {
                 Some(Place::Word { run, word }) => {
                     TokenTree::Ident(Ident::new(word, spot(run))).into()
                 }
-                Some(Place::Name(name)) => {
-                    let (origin, word) = &names[name];
-                    let span =
-                        self.originals.get(*origin).map_or_else(Span::call_site, TokenTree::span);
-                    // It may be a keyword of Rust.
-                    TokenTree::Ident(Ident::new_raw(word, span)).into()
+                Some(Place::Owned(place)) => {
+                    let (origin, code) = &owned[place];
+                    let code = code.parse().expect("the emitters write whole tokens");
+                    at(code, self.span(*origin))
                 }
                 None => at(TokenTree::Ident(identifier).into(), Span::mixed_site()),
             },
@@ -118,7 +119,7 @@ fn only_run(code: TokenStream) -> Option<usize> {
         TokenTree::Group(group) => only_run(group.stream())?,
         TokenTree::Ident(identifier) => match place(&identifier.to_string())? {
             Place::Run(run) => run,
-            Place::Word { .. } | Place::Name(_) => return None,
+            Place::Word { .. } | Place::Owned(_) => return None,
         },
         _ => return None,
     };

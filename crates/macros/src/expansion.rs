@@ -11,8 +11,8 @@ use crate::token::Token;
 pub(crate) struct Expansion {
     pub(crate) code: String,
     pub(crate) runs: Vec<Vec<Token>>,
-    /// Words that stand in a token of the user's, as a class in a style sheet, with the token's origin.
-    pub(crate) names: Vec<(usize, String)>,
+    /// Code for what stands in a token of the user's, as a class in a style sheet, with the token's origin.
+    pub(crate) owned: Vec<(usize, String)>,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -23,12 +23,12 @@ pub(crate) enum Place<'a> {
     Run(usize),
     /// A word of ours, to be blamed on the first token of a run.
     Word { run: usize, word: &'a str },
-    /// One of the names.
-    Name(usize),
+    /// A piece of the code that is the user's own.
+    Owned(usize),
 }
 
 const RUN: &str = "__run";
-const NAME: &str = "__name";
+const OWNED: &str = "__owned";
 const WORD: &str = "__at";
 
 impl Expansion {
@@ -50,10 +50,10 @@ impl Expansion {
         self.code(&format!("{WORD}{run}_{word}"));
     }
 
-    /// Adds a word that is the user's own, though no token of its own: it is seen where the user's tokens are.
-    pub(crate) fn name(&mut self, origin: usize, word: &str) {
-        self.code(&format!(" {NAME}{} ", self.names.len()));
-        self.names.push((origin, word.to_owned()));
+    /// Adds code that stands for a token of the user's: it is seen where that is, and warned of as if written there.
+    pub(crate) fn owned(&mut self, origin: usize, code: impl Into<String>) {
+        self.code(&format!(" {OWNED}{} ", self.owned.len()));
+        self.owned.push((origin, code.into()));
     }
 
     /// Adds a string literal.
@@ -67,8 +67,8 @@ pub(crate) fn place(identifier: &str) -> Option<Place<'_>> {
     if let Some(run) = identifier.strip_prefix(RUN) {
         return Some(Place::Run(run.parse().ok()?));
     }
-    if let Some(name) = identifier.strip_prefix(NAME) {
-        return Some(Place::Name(name.parse().ok()?));
+    if let Some(owned) = identifier.strip_prefix(OWNED) {
+        return Some(Place::Owned(owned.parse().ok()?));
     }
     let (run, word) = identifier.strip_prefix(WORD)?.split_once('_')?;
     Some(Place::Word { run: run.parse().ok()?, word })

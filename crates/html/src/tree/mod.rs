@@ -118,6 +118,14 @@ impl Page for Tree {
         self.render(writer);
     }
 
+    fn is_whole(&self) -> bool {
+        self.roots().iter().any(|root| match root {
+            Node::Doctype => true,
+            Node::Element(element) => element.name() == "html",
+            _ => false,
+        })
+    }
+
     fn graft(self, builder: &mut Builder) {
         Render::graft(&self, builder);
     }

@@ -42,17 +42,21 @@ pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
 }
 
 pub(super) fn close(element: &Element, to: &mut Writer<'_>) {
+    if element.name() == "head" {
+        to.end_head();
+    }
     to.constant("</");
     to.unescaped(element.name());
     to.constant(">");
 }
 
-/// HTML knows no escape in a comment, so what would end it is pulled apart (HTML 13.1.6; XML 1.0, section 2.5).
+/// HTML knows no escape in a comment, so what would end it is pulled apart (HTML 13.1.6; XML 1.0, section 2.5). So is
+/// `</`: in `<title>` and its like a comment is text, which an end tag ends.
 pub(super) fn comment(text: &str, to: &mut Writer<'_>) {
     to.constant("<!--");
     let mut last = '-';
     for char in text.chars() {
-        if last == '-' && (char == '-' || char == '>') {
+        if matches!((last, char), ('-', '-' | '>') | ('<', '/')) {
             to.constant(" ");
         }
         to.unescaped(char.encode_utf8(&mut [0; 4]));

@@ -100,6 +100,9 @@ impl Language {
 }
 
 fn close(element: &Element, language: Language, to: &mut Writer<'_>) {
+    if element.name() == "head" {
+        to.end_head();
+    }
     to.constant("</");
     to.unescaped(&spelled(element.name(), language));
     to.constant(">");

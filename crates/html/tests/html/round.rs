@@ -104,11 +104,7 @@ fn grow_element(
     into.push(element);
 }
 
-fn may_stand(
-    element: &&'static vocabulary::Element,
-    around: &Around<'_>,
-    content: Content,
-) -> bool {
+fn may_stand(element: &'static vocabulary::Element, around: &Around<'_>, content: Content) -> bool {
     let Some(parent) = around.names.last() else { return false };
     let mut categories = element.categories;
     if let Some(sometimes) = element.sometimes

@@ -11,14 +11,31 @@ use super::tree::{AtRule, Declaration, Item, Rule};
 /// What is wrong, and where.
 pub(crate) type Mistake = (usize, String);
 
-/// Blocks within each other are no deeper than this, so that reading them is bounded.
-const DEEPEST: usize = 32;
+/// Brackets of all kinds stand in each other no deeper than this, so that reading and checking them is bounded.
+const DEEPEST: usize = 64;
 
 /// Reads a whole style sheet, or the declarations of an attribute. What is read is sound even where there are
 /// mistakes.
 pub(crate) fn parse<'p>(pieces: &'p [Piece<'p>], mistakes: &mut Vec<Mistake>) -> Vec<Item<'p>> {
+    if let Some(piece) = too_deep(pieces) {
+        mistakes.push((piece.at, format!("brackets stand in each other {DEEPEST} deep at most")));
+        return Vec::new();
+    }
     let mut parser = Parser { pieces, at: 0, depth: 0, mistakes };
     parser.items()
+}
+
+/// The bracket that is one too many.
+fn too_deep<'p>(pieces: &'p [Piece<'p>]) -> Option<&'p Piece<'p>> {
+    let mut depth = 0_usize;
+    pieces.iter().find(|piece| {
+        if piece.opens() {
+            depth += 1;
+        } else if piece.kind == Kind::Close {
+            depth = depth.saturating_sub(1);
+        }
+        depth > DEEPEST
+    })
 }
 
 struct Parser<'p, 'm> {
@@ -145,13 +162,7 @@ impl<'p> Parser<'p, '_> {
         let opening = &self.pieces[self.at];
         self.at += 1;
         self.depth += 1;
-        let items = if self.depth > DEEPEST {
-            self.mistake(opening, format!("blocks stand in each other {DEEPEST} deep at most"));
-            self.at = self.pieces.len();
-            Vec::new()
-        } else {
-            self.items()
-        };
+        let items = self.items();
         self.depth -= 1;
         match self.peek() {
             Some(_) => self.at += 1,

@@ -121,25 +121,18 @@ impl<'t> Head<'t> {
         let is_faulty = !faults.is_empty();
         let mut expansion = Expansion { faults, ..Expansion::default() };
         if let Some(module) = self.module {
+            // Of somebody else's file few classes may be used; of a sheet beside its page all should be.
+            let unused = if file.is_some() { "dead_code," } else { "" };
             expansion.code("#[doc = \"The classes of a style sheet.\"]");
-            expansion.code(
-                "#[allow(non_upper_case_globals, reason = \"as the style sheet writes them\")]",
-            );
+            expansion.code(&format!(
+                "#[allow({unused} non_upper_case_globals, unreachable_pub, reason = \"named by the style sheet\")]"
+            ));
             expansion.run(self.visibility);
             expansion.code("mod");
             expansion.run(std::slice::from_ref(module));
             expansion.code("{");
-            for Class { constant, name, at } in classes {
-                expansion.code(&format!("#[doc = {:?}] pub const ", format!("`.{name}`")));
-                expansion.name(text.origin(at), &constant);
-                expansion.code(":");
-                expansion.run(self.krate);
-                expansion.code("::Class =");
-                expansion.run(self.krate);
-                expansion.code("::Class::new(");
-                let ending = names.ending.as_deref().unwrap_or_default();
-                expansion.string(&format!("{name}_{ending}"));
-                expansion.code(");");
+            for class in classes {
+                self.constant(&mut expansion, &class, text.origin(class.at), &names);
             }
             expansion.code("}");
         }
@@ -147,6 +140,30 @@ impl<'t> Head<'t> {
             self.submit(&mut expansion, &write(&items, &names), file);
         }
         expansion
+    }
+
+    /// Writes the constant of a class. Its first and its last token stand where the class does, and so it does for
+    /// the compiler.
+    fn constant(
+        &self,
+        expansion: &mut Expansion,
+        class: &Class<'_>,
+        origin: usize,
+        names: &Names<'_>,
+    ) {
+        let Class { constant, name, .. } = class;
+        let ending = names.ending.as_deref().unwrap_or_default();
+        expansion.code(&format!("#[doc = {:?}]", format!("`.{name}`")));
+        // Raw, since a keyword of Rust may be a class.
+        expansion.owned(origin, format!("pub const r#{constant}"));
+        expansion.code(":");
+        expansion.run(self.krate);
+        expansion.code("::Class =");
+        expansion.run(self.krate);
+        expansion.code("::Class::new(");
+        expansion.string(&format!("{name}_{ending}"));
+        expansion.code(")");
+        expansion.owned(origin, ";");
     }
 
     /// Leaves the sheet for the linker.

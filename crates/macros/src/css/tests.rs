@@ -275,15 +275,15 @@ fn classes_are_constants_of_a_module_and_know_their_tokens() {
     let code = sample.spell(&expansion);
     for part in [
         "pub(crate) mod style {",
-        "pub const  card : bine ::Class =",
-        "pub const  title_line : bine ::Class =",
+        "pub const r#card : bine ::Class =",
+        "pub const r#title_line : bine ::Class =",
         "::Class::new(\"title-line_",
         "text:\".card_",
     ] {
         let plain = |text: &str| text.replace(' ', "");
         assert!(plain(&code).contains(&plain(part)), "{part} in {code}");
     }
-    assert_eq!(sample.tell(&[Fault::at(expansion.names[1].0, "")]), "title:");
+    assert_eq!(sample.tell(&[Fault::at(expansion.owned[2].0, "")]), "title:");
 }
 
 #[test]
@@ -327,6 +327,16 @@ fn a_file_that_is_not_there_is_told() {
         sample.tell(&expansion.faults),
         "a: the name of a file is expected: `css_file!(\"style.css\")`"
     );
+}
+
+#[test]
+fn brackets_in_brackets_have_an_end() {
+    for opening in ["a{", "a:is(", "@media (("] {
+        let deep = opening.repeat(10_000);
+        let (expansion, _) = of_file("[bine] \"a.css\"", &deep);
+        let [fault] = &expansion.faults[..] else { panic!("{opening}") };
+        assert!(fault.message.ends_with("brackets stand in each other 64 deep at most"));
+    }
 }
 
 /// Tokens without semicolons, of which a sheet may have more or fewer.
