@@ -25,8 +25,14 @@ pub struct Element {
     pub parents: Words,
     /// The elements of which one has to stand around it, at any distance; none: no such rule.
     pub within: Words,
+    /// The elements that alone may stand around it, besides elements of a page's own; none: no such rule.
+    pub around: Words,
+    /// The order in which its children come, `*` for all that it does not name; none: any order.
+    pub order: Words,
+    /// The children that have to be there; `h1|h2`: one of the two.
+    pub needs: Words,
     /// The attributes that have to be there; `href|imagesrcset`: one of the two; `alt?href`: the first exactly if the
-    /// second is there.
+    /// second is there; `alt?type=image`: if it has that value; `src@video`: if the parent is that element.
     pub required: Words,
     /// That the standard has done away with it, and what to write instead.
     pub deprecated: Option<&'static str>,
@@ -38,6 +44,11 @@ impl Element {
     /// An attribute that may stand on this element: its own, or one of every element's.
     pub fn attribute(&self, name: &str) -> Option<&'static Attribute> {
         attribute::find(self.attributes, name).or_else(|| attribute::global(name))
+    }
+
+    /// Whether an element of that name may be around it, at any distance.
+    pub fn may_stand_within(&self, outer: &str) -> bool {
+        self.around.is_empty() || self.around.contains(outer)
     }
 
     /// The names of its own attributes and of every element's, for the nearest one; what is deprecated is not

@@ -31,6 +31,7 @@ mod content;
 mod css;
 mod element;
 mod foreign;
+mod moment;
 mod nearest;
 // One line for each thing, however long, so that a change of the standards is read as a diff.
 #[rustfmt::skip]
@@ -38,7 +39,7 @@ mod table;
 mod words;
 
 pub use aria::{Role, role, roles, state, states};
-pub use attribute::{Attribute, Kind, event_handlers, global_attributes};
+pub use attribute::{Attribute, Kind, event_handlers, global_attributes, input_value};
 pub use categories::Categories;
 pub use content::{Content, Excluded};
 pub use css::{

@@ -62,11 +62,14 @@ fn everything_listed_is_found_by_its_name() {
 fn every_name_that_a_rule_speaks_of_exists() {
     for one in elements() {
         let Content { elements, once, .. } = one.content;
-        let names = [elements, once, one.excluded.elements, one.parents, one.within];
-        for name in names.into_iter().flatten() {
+        let names = [elements, once, one.excluded.elements, one.parents, one.within, one.around];
+        let needs = one.needs.iter().flat_map(|names| names.split('|'));
+        let order = one.order.iter().filter(|name| *name != "*");
+        for name in names.into_iter().flatten().chain(needs).chain(order) {
             assert!(element(name).is_some(), "{} speaks of {name}", one.name);
         }
         for name in one.required.iter().flat_map(|names| names.split(['|', '?'])) {
+            let name = name.split(['=', '@']).next().unwrap_or_default();
             assert!(one.attribute(name).is_some_and(|found| found.deprecated.is_none()), "{name}");
         }
         // Nothing is misplaced wherever it stands.
@@ -138,6 +141,29 @@ fn what_runs_in_a_line_holds_no_block() {
 }
 
 #[test]
+fn children_have_an_order_and_some_must_be_there() {
+    let (order, needs) = (|name| known(name).order, |name| known(name).needs);
+    assert!(order("table").iter().eq(["caption", "colgroup", "thead", "tbody", "tr", "tfoot"]));
+    assert!(order("figure").iter().eq(["figcaption", "*", "figcaption"]));
+    assert!(order("video").iter().eq(["source", "track", "*"]) && order("object").is_empty());
+    assert!(needs("picture").contains("img") && needs("html").is_empty());
+    assert!(needs("hgroup").contains("h1|h2|h3|h4|h5|h6") && needs("div").is_empty());
+    assert_eq!(known("main").around.to_string(), "`body`, `div`, `form`, `html`");
+}
+
+#[test]
+fn what_an_input_may_have_hangs_on_its_type() {
+    let types = |name| attribute("input", name).types;
+    assert_eq!(types("checked").to_string(), "`checkbox`, `radio`");
+    assert!(types("maxlength").contains("text") && !types("maxlength").contains("number"));
+    assert!(types("name").is_empty() && attribute("button", "formaction").types.is_empty());
+    // Every word that an attribute is for is a type.
+    let kind = attribute("input", "type").kind;
+    let all = known("input").attributes.iter().flat_map(|one| one.types);
+    assert!(all.into_iter().all(|word| kind.words().contains(word)));
+}
+
+#[test]
 fn what_is_excluded_is_so_at_any_depth() {
     let excludes = |outer: &str, inner: &str| {
         let inner = known(inner);
@@ -194,6 +220,14 @@ fn attributes_take_what_the_standard_lets_them_take() {
     assert_eq!(attribute("ol", "start").kind, Kind::Integer);
     assert_eq!(attribute("meter", "low").kind, Kind::Number);
     assert_eq!(attribute("label", "for").kind, Kind::Id);
+    assert_eq!(attribute("td", "colspan").kind, Kind::Positive);
+    assert_eq!(attribute("html", "lang").kind, Kind::Language);
+    assert_eq!(attribute("img", "usemap").kind, Kind::Fragment);
+    assert_eq!(attribute("object", "form").kind, Kind::Id);
+    assert!(!attribute("bdo", "dir").kind.accepts("auto"));
+    assert!(attribute("p", "contenteditable").kind.accepts("plaintext-only"));
+    assert!(attribute("time", "datetime").kind.accepts("2026-W47"));
+    assert!(!attribute("ins", "datetime").kind.accepts("2026-W47"));
     assert_eq!(attribute("td", "headers").kind, Kind::Ids);
     assert_eq!(attribute("p", "class").kind, Kind::Text);
     assert_eq!(attribute("p", "style").kind, Kind::Style);
