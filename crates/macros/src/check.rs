@@ -121,20 +121,15 @@ impl Checker<'_> {
             return self.foreign(element, foreign, place);
         }
         let inside = place.inside(element);
-        if let Some(foreign) = foreign_root(element) {
-            self.attributes_of_foreign(element, foreign);
-            if let Some(known) = vocabulary::element(&element.name) {
-                self.placed(element, known, place, siblings);
-            }
-            return self.nodes(&element.children, &inside, &mut Siblings::default());
-        }
         let Some(known) = vocabulary::element(&element.name) else {
-            self.unknown_element(element);
-            if let Some(parent) = place.parent {
-                self.ordered(None, element.origin, parent, siblings);
-            }
+            self.unknown_element(element, place, siblings);
             return self.nodes(&element.children, &inside, &mut Siblings::default());
         };
+        if let Some(foreign) = foreign_root(element) {
+            self.attributes_of_foreign(element, foreign);
+            self.placed(element, known, place, siblings);
+            return self.nodes(&element.children, &inside, &mut Siblings::default());
+        }
         if let Some(instead) = known.deprecated {
             self.fault(
                 element.origin,
@@ -146,9 +141,13 @@ impl Checker<'_> {
         }
         self.beside(element, known);
         self.required(element, known, place);
-        self.placed(element, known, place, siblings);
         self.single(element, known);
-        self.children(element, known, &inside);
+        if self.placed(element, known, place, siblings) || !known.content.transparent {
+            self.children(element, known, &inside);
+        } else {
+            // What is in it would be told of for its parent's sake.
+            self.children(element, known, &place.astray());
+        }
     }
 
     /// The children of an element, and whether all are there that have to be.
@@ -168,9 +167,20 @@ impl Checker<'_> {
         self.complete(element, known, &siblings);
     }
 
-    fn unknown_element(&mut self, element: &Element) {
+    fn unknown_element(&mut self, element: &Element, place: &Place<'_>, siblings: &mut Siblings) {
         let name = &element.name;
-        if vocabulary::is_custom(name) || name.contains(':') {
+        let is_custom = vocabulary::is_custom(name);
+        if let Some(parent) = place.parent {
+            if is_custom && !place.content.categories.meets(CUSTOM) {
+                let takes = takes(&place.content);
+                return self.fault(
+                    element.origin,
+                    format!("`<{name}>` may not stand in `<{}>`: it takes {takes}", parent.name),
+                );
+            }
+            self.ordered(None, element.origin, parent, siblings);
+        }
+        if is_custom || name.contains(':') {
             return;
         }
         if let Some(known) = vocabulary::element(&name.to_ascii_lowercase()) {
@@ -188,14 +198,14 @@ impl Checker<'_> {
         );
     }
 
-    /// Whether the element may stand where it does.
+    /// Whether the element may stand directly in its parent; what is wrong with where it stands is told.
     fn placed(
         &mut self,
         element: &Element,
         known: &'static vocabulary::Element,
         place: &Place<'_>,
         siblings: &mut Siblings,
-    ) {
+    ) -> bool {
         let name = known.name;
         let categories = categories_of(element, known);
         if let Some(parent) = place.parent {
@@ -212,19 +222,34 @@ impl Checker<'_> {
                 } else {
                     ("", format!("`<{name}>` stands in {}", tags(known.parents)))
                 };
-                return self.fault(
+                self.fault(
                     element.origin,
                     format!("`<{name}>` may not stand in {this}`<{}>`: {why}", parent.name),
                 );
+                return false;
             }
             if place.content.once.contains(name) && siblings.has(name) {
-                return self.fault(
+                self.fault(
                     element.origin,
                     format!("`<{name}>` stands in `<{}>` but once", parent.name),
                 );
+                return true;
             }
             self.ordered(Some(name), element.origin, parent, siblings);
         }
+        self.within(element, known, categories, place);
+        true
+    }
+
+    /// Whether the element may stand within all that is around it.
+    fn within(
+        &mut self,
+        element: &Element,
+        known: &'static vocabulary::Element,
+        categories: Categories,
+        place: &Place<'_>,
+    ) {
+        let name = known.name;
         if let Some(outer) = place.around().find(|outer| !known.may_stand_within(outer.name)) {
             return self.fault(
                 element.origin,
@@ -371,6 +396,9 @@ impl Checker<'_> {
     }
 }
 
+/// What an element of a page's own counts to (HTML 4.13.3).
+const CUSTOM: Categories = Categories::FLOW.or(Categories::PHRASING);
+
 fn did_you_mean(
     name: &str,
     among: impl Iterator<Item = &'static str>,
@@ -399,5 +427,7 @@ fn tags(words: Words) -> impl Display {
     tags.join(", ")
 }
 
+#[cfg(test)]
+mod standard;
 #[cfg(test)]
 mod tests;

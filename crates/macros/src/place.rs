@@ -59,13 +59,7 @@ impl<'p> Place<'p> {
 
     /// Where the children of an element stand that itself stands here.
     pub(crate) fn inside(&'p self, element: &Element) -> Self {
-        let unknown = Place {
-            parent: None,
-            content: Content::ANYTHING,
-            foreign: None,
-            outer: Some(self),
-            hole: Hole::Anything,
-        };
+        let unknown = self.astray();
         if let Some(foreign) = self.foreign {
             const BACK: [&str; 4] = ["foreignObject", "annotation-xml", "desc", "title"];
             let comes_back = BACK.contains(&&*element.name);
@@ -83,6 +77,17 @@ impl<'p> Place<'p> {
             place.judged()
         };
         Place { hole, ..place }
+    }
+
+    /// Where the children of an element stand that should not be here itself.
+    pub(crate) fn astray(&'p self) -> Self {
+        Place {
+            parent: None,
+            content: Content::ANYTHING,
+            foreign: None,
+            outer: Some(self),
+            hole: Hole::Anything,
+        }
     }
 
     /// What may stand in an element that itself stands here. A `div` has parts of lists only where it is one of theirs.

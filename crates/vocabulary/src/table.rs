@@ -50,7 +50,7 @@ const fn deprecated(name: &'static str, kind: Kind, instead: &'static str) -> At
 }
 
 /// The elements of HTML.
-pub(crate) static ELEMENTS: [Element; 142] = [
+pub(crate) static ELEMENTS: [Element; 144] = [
     Element { name: "a", categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("href")] }), content: Content { transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("a") }, attributes: &[
         deprecated("charset", Text, "leave it out; the other resource says it in its own head"),
         deprecated("coords", Text, "use `area`"),
@@ -488,6 +488,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("vspace", Whole),
         attribute("width", Text),
     ], ..ELEMENT },
+    Element { name: "math", categories: FLOW.or(PHRASING).or(EMBEDDED), content: Content::ANYTHING, ..ELEMENT },
     Element { name: "menu", categories: FLOW, content: Content { categories: SCRIPT, elements: words("li"), ..Content::NOTHING }, attributes: &[
         deprecated("compact", Boolean, "use CSS `margin`"),
         deprecated("label", Text, "leave it out"),
@@ -655,6 +656,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     Element { name: "sub", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "summary", categories: PART, content: Content { categories: PHRASING.or(HEADING), text: true, ..Content::NOTHING }, parents: words("details template"), ..ELEMENT },
     Element { name: "sup", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
+    Element { name: "svg", categories: FLOW.or(PHRASING).or(EMBEDDED), content: Content::ANYTHING, ..ELEMENT },
     Element { name: "table", categories: FLOW, content: Content { categories: SCRIPT, elements: words("caption colgroup tbody tfoot thead tr"), once: words("caption tfoot thead"), ..Content::NOTHING }, order: words("caption colgroup thead tbody tr tfoot"), attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("background", Text, "use CSS `background-image`"),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::idl::Interfaces;
 use super::kind::{self, Kind};
@@ -83,7 +83,9 @@ pub(super) fn write(
 ) -> Result<()> {
     let globals = attributes("*", &validated["*"], Some("HTMLElement"), interfaces)?;
     let mut elements = BTreeMap::new();
-    for facts in standard["elements"].as_array().into_iter().flatten() {
+    // The two that open another language are told of in that language's own list.
+    let foreign = ["math", "svg"].map(|name| json!({ "name": name }));
+    for facts in standard["elements"].as_array().into_iter().flatten().chain(&foreign) {
         let name = facts["name"].as_str().context("an element has no name")?;
         let element = element(name, facts, &validated[name], interfaces)
             .with_context(|| format!("the element {name}"))?;
