@@ -140,7 +140,7 @@ impl Checker<'_> {
             self.attribute(attribute, known);
         }
         self.beside(element, known);
-        self.required(element, known, place);
+        self.ruled(element, known, place);
         self.single(element, known);
         if self.placed(element, known, place, siblings) || !known.content.transparent {
             self.children(element, known, &inside);

@@ -276,7 +276,7 @@ pub(crate) fn categories_of(element: &Element, known: &vocabulary::Element) -> C
 }
 
 /// What is known of an attribute while the page is compiled.
-fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
+pub(crate) fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
     match element.attribute(name).map(|attribute| &attribute.value) {
         None => vocabulary::Value::Absent,
         Some(Value::Bare) => vocabulary::Value::Is(""),

@@ -33,6 +33,7 @@ mod element;
 mod foreign;
 mod moment;
 mod nearest;
+mod rule;
 // One line for each thing, however long, so that a change of the standards is read as a diff.
 #[rustfmt::skip]
 mod table;
@@ -49,4 +50,5 @@ pub use css::{
 pub use element::{Element, Given, Sometimes, Value, element, elements, is_custom};
 pub use foreign::{Foreign, MATHML, SVG};
 pub use nearest::nearest;
+pub use rule::{Rule, global_rules};
 pub use words::Words;

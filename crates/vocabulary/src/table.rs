@@ -11,7 +11,7 @@ use crate::Kind::{
     Boolean, Fragment, Id, Ids, Integer, Language, Moment, Number, Positive, Roles, Script, Style, Text, TextOrNone, Url,
     Whole, WordList, Words as OneOf, WordsOrNone, WordsOrText,
 };
-use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Sometimes, Words};
+use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Rule, Sometimes, Words};
 
 const NONE: Categories = Categories::NONE;
 const METADATA: Categories = Categories::METADATA;
@@ -30,7 +30,7 @@ const ELEMENT: Element = Element {
     name: "", void: false, categories: NONE, sometimes: None, content: Content::NOTHING,
     excluded: Excluded { categories: NONE, elements: words("") },
     parents: words(""), within: words(""), around: words(""), order: words(""), needs: words(""),
-    required: words(""), deprecated: None, attributes: &[],
+    rules: &[], deprecated: None, attributes: &[],
 };
 
 const fn words(text: &'static str) -> Words {
@@ -51,7 +51,7 @@ const fn deprecated(name: &'static str, kind: Kind, instead: &'static str) -> At
 
 /// The elements of HTML.
 pub(crate) static ELEMENTS: [Element; 144] = [
-    Element { name: "a", categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("href")] }), content: Content { transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("a") }, attributes: &[
+    Element { name: "a", categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("href")] }), content: Content { transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("a") }, rules: &[Rule::Needs("href", Given::Present("itemprop")), Rule::Only(words("download hreflang ping referrerpolicy rel target type"), Given::Present("href"))], attributes: &[
         deprecated("charset", Text, "leave it out; the other resource says it in its own head"),
         deprecated("coords", Text, "use `area`"),
         deprecated("datafld", Text, "leave it out"),
@@ -77,7 +77,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         attribute("datafld", Text),
         attribute("datasrc", Text),
     ], ..ELEMENT },
-    Element { name: "area", void: true, categories: FLOW.or(PHRASING), within: words("map template"), required: words("alt?href"), attributes: &[
+    Element { name: "area", void: true, categories: FLOW.or(PHRASING), within: words("map template"), rules: &[Rule::Needs("alt", Given::Present("href")), Rule::Needs("coords", Given::Except("shape", words("default"))), Rule::Needs("href", Given::Present("itemprop")), Rule::Only(words("alt download ping referrerpolicy rel target"), Given::Present("href")), Rule::Only(words("coords"), Given::Except("shape", words("default")))], attributes: &[
         attribute("alt", Text),
         attribute("coords", Text),
         attribute("download", Text),
@@ -93,7 +93,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
     ], ..ELEMENT },
     Element { name: "article", categories: FLOW.or(SECTIONING), content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("main") }, ..ELEMENT },
     Element { name: "aside", categories: FLOW.or(SECTIONING), content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("main") }, ..ELEMENT },
-    Element { name: "audio", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, order: words("source track *"), attributes: &[
+    Element { name: "audio", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, order: words("source track *"), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         attribute("autoplay", Boolean),
         attribute("controls", Boolean),
         attribute("crossorigin", WordsOrNone(words("anonymous use-credentials"))),
@@ -105,13 +105,13 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         attribute("src", Url),
     ], ..ELEMENT },
     Element { name: "b", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "base", void: true, categories: METADATA, parents: words("head"), required: words("href|target"), attributes: &[
+    Element { name: "base", void: true, categories: METADATA, parents: words("head"), rules: &[Rule::Any(words("href target"))], attributes: &[
         attribute("href", Url),
         attribute("target", WordsOrText(words("_blank _parent _self _top"))),
     ], ..ELEMENT },
     Element { name: "basefont", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use CSS `font`"), ..ELEMENT },
     Element { name: "bdi", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "bdo", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, required: words("dir"), attributes: &[
+    Element { name: "bdo", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, rules: &[Rule::Any(words("dir"))], attributes: &[
         attribute("dir", OneOf(words("ltr rtl"))),
     ], ..ELEMENT },
     Element { name: "bgsound", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `audio`"), ..ELEMENT },
@@ -159,7 +159,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
     Element { name: "br", void: true, categories: FLOW.or(PHRASING), attributes: &[
         deprecated("clear", Text, "use CSS `clear`"),
     ], ..ELEMENT },
-    Element { name: "button", categories: FLOW.or(PHRASING).or(INTERACTIVE).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("") }, attributes: &[
+    Element { name: "button", categories: FLOW.or(PHRASING).or(INTERACTIVE).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("") }, rules: &[Rule::Only(words("formaction formenctype formmethod formnovalidate formtarget"), Given::Except("type", words("button reset")))], attributes: &[
         attribute("command", WordsOrText(words("close hide-popover request-close show-modal show-popover toggle-popover"))),
         attribute("commandfor", Id),
         deprecated("datafld", Text, "leave it out"),
@@ -204,7 +204,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("valign", Text, "use CSS `vertical-align`"),
         deprecated("width", Text, "use CSS `width`"),
     ], ..ELEMENT },
-    Element { name: "data", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, required: words("value"), attributes: &[
+    Element { name: "data", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, rules: &[Rule::Any(words("value"))], attributes: &[
         attribute("value", Text),
     ], ..ELEMENT },
     Element { name: "datalist", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, elements: words("option"), text: true, ..Content::NOTHING }, ..ELEMENT },
@@ -236,7 +236,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
     ], ..ELEMENT },
     Element { name: "dt", categories: PART, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: HEADING.or(SECTIONING), elements: words("footer header") }, parents: words("div dl template"), within: words("dl template"), ..ELEMENT },
     Element { name: "em", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "embed", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), attributes: &[
+    Element { name: "embed", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         attribute("height", Whole),
         deprecated("hspace", Text, "use CSS `margin`"),
@@ -323,7 +323,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("version", Text, "leave it out"),
     ], ..ELEMENT },
     Element { name: "i", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "iframe", categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), attributes: &[
+    Element { name: "iframe", categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         attribute("allow", Text),
         attribute("allowfullscreen", Boolean),
@@ -347,7 +347,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("vspace", Text, "use CSS `margin`"),
         attribute("width", Whole),
     ], ..ELEMENT },
-    Element { name: "img", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls"), Given::Present("usemap")] }), required: words("alt src"), attributes: &[
+    Element { name: "img", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls"), Given::Present("usemap")] }), rules: &[Rule::Any(words("alt")), Rule::Any(words("src"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         attribute("alt", Text),
         deprecated("border", Text, "use CSS `border`"),
@@ -372,7 +372,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("vspace", Whole, "use CSS `margin`"),
         attribute("width", Whole),
     ], ..ELEMENT },
-    Element { name: "input", void: true, categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE.or(LABELABLE), given: &[Given::Except("type", "hidden")] }), required: words("alt?type=image src?type=image"), attributes: &[
+    Element { name: "input", void: true, categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE.or(LABELABLE), given: &[Given::Except("type", words("hidden"))] }), rules: &[Rule::Needs("alt", Given::Among("type", words("image"))), Rule::Needs("src", Given::Among("type", words("image")))], attributes: &[
         beside("accept", Text, words("file")),
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         beside("alpha", Boolean, words("color")),
@@ -441,7 +441,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("type", Text, "use CSS `list-style-type`"),
         attribute("value", Integer),
     ], ..ELEMENT },
-    Element { name: "link", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop"), Given::Among("rel", words("dns-prefetch modulepreload pingback preconnect prefetch preload stylesheet"))] }), required: words("href|imagesrcset itemprop|rel"), attributes: &[
+    Element { name: "link", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop"), Given::Among("rel", words("dns-prefetch modulepreload pingback preconnect prefetch preload stylesheet"))] }), rules: &[Rule::Any(words("href imagesrcset")), Rule::Any(words("itemprop rel")), Rule::Needs("as", Given::Among("rel", words("preload"))), Rule::Only(words("as"), Given::Among("rel", words("modulepreload preload"))), Rule::Only(words("color"), Given::Among("rel", words("mask-icon"))), Rule::Only(words("disabled"), Given::Among("rel", words("stylesheet"))), Rule::Only(words("imagesizes imagesrcset"), Given::Among("as", words("image"))), Rule::Only(words("integrity"), Given::Among("rel", words("modulepreload preload stylesheet"))), Rule::Only(words("sizes"), Given::Among("rel", words("apple-touch-icon icon")))], attributes: &[
         attribute("as", OneOf(words("audio audioworklet document embed fetch font frame iframe image manifest object paintworklet report script serviceworker sharedworker style track video webidentity worker xslt"))),
         attribute("blocking", WordList(words("render"))),
         deprecated("charset", Text, "leave it out; the other resource says it in its own head"),
@@ -468,7 +468,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         attribute("width", Integer),
     ], ..ELEMENT },
     Element { name: "main", categories: FLOW, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, around: words("body div form html"), ..ELEMENT },
-    Element { name: "map", categories: FLOW.or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, required: words("name"), attributes: &[
+    Element { name: "map", categories: FLOW.or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, rules: &[Rule::Any(words("name"))], attributes: &[
         attribute("name", Text),
     ], ..ELEMENT },
     Element { name: "mark", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
@@ -495,7 +495,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("type", Text, "leave it out"),
     ], ..ELEMENT },
     Element { name: "menuitem", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("answer the event `contextmenu` with a script"), ..ELEMENT },
-    Element { name: "meta", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop")] }), required: words("charset|http-equiv|itemprop|name|property"), attributes: &[
+    Element { name: "meta", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop")] }), rules: &[Rule::Any(words("charset http-equiv itemprop name property")), Rule::Needs("content", Given::Present("http-equiv")), Rule::Needs("content", Given::Present("itemprop")), Rule::Needs("content", Given::Present("name")), Rule::Needs("content", Given::Present("property"))], attributes: &[
         attribute("charset", OneOf(words("utf-8"))),
         attribute("content", Text),
         attribute("http-equiv", OneOf(words("content-security-policy content-type default-style refresh x-ua-compatible"))),
@@ -504,7 +504,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         attribute("property", Text),
         deprecated("scheme", Text, "make it part of `content`"),
     ], ..ELEMENT },
-    Element { name: "meter", categories: FLOW.or(PHRASING).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("meter") }, required: words("value"), attributes: &[
+    Element { name: "meter", categories: FLOW.or(PHRASING).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("meter") }, rules: &[Rule::Any(words("value"))], attributes: &[
         attribute("high", Number),
         attribute("low", Number),
         attribute("max", Number),
@@ -519,7 +519,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
     Element { name: "noembed", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `object`, with what stands in for it inside"), ..ELEMENT },
     Element { name: "noframes", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `iframe`"), ..ELEMENT },
     Element { name: "noscript", categories: METADATA.or(FLOW).or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("noscript") }, ..ELEMENT },
-    Element { name: "object", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("usemap")] }), content: Content { elements: words("param"), transparent: true, ..Content::NOTHING }, required: words("data"), attributes: &[
+    Element { name: "object", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("usemap")] }), content: Content { elements: words("param"), transparent: true, ..Content::NOTHING }, rules: &[Rule::Any(words("data"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("archive", Text, "use `data` and `type`"),
         deprecated("border", Text, "use CSS `border`"),
@@ -596,7 +596,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
     Element { name: "ruby", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, elements: words("rb rp rt rtc"), text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "s", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "samp", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "script", categories: METADATA.or(FLOW).or(PHRASING).or(SCRIPT), content: Content { text: true, ..Content::NOTHING }, attributes: &[
+    Element { name: "script", categories: METADATA.or(FLOW).or(PHRASING).or(SCRIPT), content: Content { text: true, ..Content::NOTHING }, rules: &[Rule::Only(words("defer integrity"), Given::Present("src")), Rule::Only(words("nomodule"), Given::Except("type", words("module")))], attributes: &[
         attribute("async", Boolean),
         attribute("blocking", WordList(words("render"))),
         deprecated("charset", Text, "leave it out; the other resource says it in its own head"),
@@ -631,7 +631,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         attribute("name", Text),
     ], ..ELEMENT },
     Element { name: "small", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "source", void: true, categories: PART, parents: words("audio picture template video"), required: words("src@audio src@video srcset@picture"), attributes: &[
+    Element { name: "source", void: true, categories: PART, parents: words("audio picture template video"), rules: &[Rule::In("src", words("audio video")), Rule::In("srcset", words("picture"))], attributes: &[
         attribute("height", Whole),
         attribute("media", Text),
         attribute("sizes", Text),
@@ -771,7 +771,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("height", Text, "use CSS `height`"),
         deprecated("valign", Text, "use CSS `vertical-align`"),
     ], ..ELEMENT },
-    Element { name: "track", void: true, categories: PART, parents: words("audio template video"), required: words("src"), attributes: &[
+    Element { name: "track", void: true, categories: PART, parents: words("audio template video"), rules: &[Rule::Any(words("src")), Rule::Needs("srclang", Given::Except("kind", words("captions chapters descriptions metadata")))], attributes: &[
         attribute("default", Boolean),
         attribute("kind", WordsOrNone(words("captions chapters descriptions metadata subtitles"))),
         attribute("label", Text),
@@ -785,7 +785,7 @@ pub(crate) static ELEMENTS: [Element; 144] = [
         deprecated("type", Text, "use CSS `list-style-type`"),
     ], ..ELEMENT },
     Element { name: "var", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "video", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, order: words("source track *"), attributes: &[
+    Element { name: "video", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, order: words("source track *"), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         attribute("autoplay", Boolean),
         attribute("controls", Boolean),
         attribute("crossorigin", WordsOrNone(words("anonymous use-credentials"))),
@@ -954,6 +954,13 @@ pub(crate) static EVENT_HANDLERS: [Attribute; 103] = [
     attribute("onwebkitanimationstart", Script),
     attribute("onwebkittransitionend", Script),
     attribute("onwheel", Script),
+];
+
+/// What the attributes of every element say of each other.
+pub(crate) static GLOBAL_RULES: [Rule; 3] = [
+    Rule::Only(words("itemid"), Given::Present("itemtype")),
+    Rule::Only(words("itemref"), Given::Present("itemscope")),
+    Rule::Only(words("itemtype"), Given::Present("itemscope")),
 ];
 
 /// The roles of ARIA that a page may use.

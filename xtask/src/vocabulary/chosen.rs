@@ -272,26 +272,74 @@ pub(super) const MEMBERS: &[&str] = &[
     "value",
 ];
 
-/// Attributes that must be there (HTML 4, "must be present" or "must be specified"): one of those joined by `|`; the
-/// first of two joined by `?` exactly if the second is there, and has that value; before `@`, if that is the parent.
+/// Attributes of which one must be there (HTML 4, "must be present" or "must be specified").
 pub(super) const REQUIRED: &[(&str, &str)] = &[
-    ("area", "alt?href"),
-    ("base", "href|target"),
+    ("base", "href target"),
     ("bdo", "dir"),
     ("data", "value"),
     // The standard has exceptions; a page that needs one says `alt=""`.
     ("img", "alt"),
-    ("input", "alt?type=image"),
-    ("input", "src?type=image"),
-    ("link", "href|imagesrcset"),
-    ("link", "itemprop|rel"),
-    ("meta", "charset|http-equiv|itemprop|name|property"),
+    ("link", "href imagesrcset"),
+    ("link", "itemprop rel"),
+    ("meta", "charset http-equiv itemprop name property"),
     ("meter", "value"),
     ("object", "data"),
-    ("source", "src@audio"),
-    ("source", "src@video"),
-    ("source", "srcset@picture"),
 ];
+
+/// Attributes that must be there if another is, or if it has or has not one of some words; no element: of any.
+pub(super) const NEEDED: &[(&str, &str, When)] = &[
+    ("a", "href", When::There("itemprop")),
+    ("area", "alt", When::There("href")),
+    ("area", "coords", When::HasNot("shape", "default")),
+    ("area", "href", When::There("itemprop")),
+    ("audio", "src", When::There("itemprop")),
+    ("embed", "src", When::There("itemprop")),
+    ("iframe", "src", When::There("itemprop")),
+    ("input", "alt", When::Has("type", "image")),
+    ("input", "src", When::Has("type", "image")),
+    ("link", "as", When::Has("rel", "preload")),
+    ("meta", "content", When::There("http-equiv")),
+    ("meta", "content", When::There("itemprop")),
+    ("meta", "content", When::There("name")),
+    ("meta", "content", When::There("property")),
+    // Subtitles are what a track has if nothing is said.
+    ("track", "srclang", When::HasNot("kind", "captions chapters descriptions metadata")),
+    ("video", "src", When::There("itemprop")),
+];
+
+/// Attributes that must be omitted unless that holds.
+pub(super) const ONLY: &[(&str, &str, When)] = &[
+    ("", "itemid", When::There("itemtype")),
+    ("", "itemref", When::There("itemscope")),
+    ("", "itemtype", When::There("itemscope")),
+    ("a", "download hreflang ping referrerpolicy rel target type", When::There("href")),
+    ("area", "alt download ping referrerpolicy rel target", When::There("href")),
+    ("area", "coords", When::HasNot("shape", "default")),
+    (
+        "button",
+        "formaction formenctype formmethod formnovalidate formtarget",
+        When::HasNot("type", "button reset"),
+    ),
+    ("link", "as", When::Has("rel", "modulepreload preload")),
+    ("link", "color", When::Has("rel", "mask-icon")),
+    ("link", "disabled", When::Has("rel", "stylesheet")),
+    ("link", "imagesizes imagesrcset", When::Has("as", "image")),
+    ("link", "integrity", When::Has("rel", "modulepreload preload stylesheet")),
+    ("link", "sizes", When::Has("rel", "apple-touch-icon icon")),
+    ("script", "defer integrity", When::There("src")),
+    ("script", "nomodule", When::HasNot("type", "module")),
+];
+
+/// A condition on another attribute.
+pub(super) enum When {
+    There(&'static str),
+    Has(&'static str, &'static str),
+    HasNot(&'static str, &'static str),
+}
+
+/// Attributes that must be there in certain parents.
+pub(super) const IN: &[(&str, &str, &str)] =
+    &[("source", "src", "audio video"), ("source", "srcset", "picture")];
 
 /// Attributes that html-validate wants to be there and the standard only recommends.
 pub(super) const NOT_REQUIRED: &[(&str, &str)] =

@@ -38,7 +38,8 @@ struct Element {
     /// In the order that they tell.
     order: Vec<String>,
     needs: BTreeSet<String>,
-    required: BTreeSet<String>,
+    /// As Rust has them.
+    rules: Vec<String>,
     deprecated: Option<&'static str>,
     attributes: Attributes,
 }
@@ -99,7 +100,7 @@ pub(super) fn write(
                 .is_none_or(|global| global.kind != own.kind || own.deprecated.is_some())
         });
     }
-    check_names(&elements, &globals)?;
+    check_names(&elements)?;
 
     let records: Vec<String> = elements.iter().map(|(name, element)| element.rust(name)).collect();
     table.list("ELEMENTS", "Element", "The elements of HTML.", &records);
@@ -111,6 +112,8 @@ pub(super) fn write(
         handlers.into_iter().map(|name| format!("attribute({}, Script)", quoted(name))).collect();
     let about = "What every element may answer an event with.";
     table.list("EVENT_HANDLERS", "Attribute", about, &records);
+    let about = "What the attributes of every element say of each other.";
+    table.list("GLOBAL_RULES", "Rule", about, &rules("", &Value::Null));
     Ok(())
 }
 
@@ -173,16 +176,9 @@ fn element(
             element.attributes.insert(handler.clone(), Attribute::plain(Kind::plain("Script")));
         }
     }
-    for (attribute, facts) in facts["attributes"].as_object().into_iter().flatten() {
-        if !is_obsolete
-            && facts["required"] == true
-            && !chosen::NOT_REQUIRED.contains(&(name, attribute))
-        {
-            element.required.insert(attribute.clone());
-        }
+    if !is_obsolete {
+        element.rules = rules(name, &facts["attributes"]);
     }
-    let chosen = chosen::REQUIRED.iter().filter(|(element, _)| *element == name);
-    element.required.extend(chosen.map(|(_, attributes)| (*attributes).to_owned()));
     Ok(element)
 }
 
@@ -206,7 +202,7 @@ fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
                 format!("Given::Among(\"rel\", {})", words(chosen::BODY_OK.split(' '))),
             ],
             "node.getAttribute(\"type\") !== \"hidden\";" => {
-                vec!["Given::Except(\"type\", \"hidden\")".to_owned()]
+                vec!["Given::Except(\"type\", words(\"hidden\"))".to_owned()]
             }
             "Boolean(node.closest(\"map\"));" => {
                 element.categories.insert(category);
@@ -227,6 +223,43 @@ fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
         element.sometimes.insert(category);
     }
     Ok(())
+}
+
+/// What an element's attributes say of each other; no name: those of every element.
+fn rules(name: &str, facts: &Value) -> Vec<String> {
+    let facts = facts.as_object().into_iter().flatten();
+    let required = facts.filter(|(attribute, facts)| {
+        facts["required"] == true && !chosen::NOT_REQUIRED.contains(&(name, attribute))
+    });
+    let chosen = chosen::REQUIRED.iter().filter(|(element, _)| *element == name);
+    let any: BTreeSet<&str> = required
+        .map(|(attribute, _)| attribute.as_str())
+        .chain(chosen.map(|(_, attributes)| *attributes))
+        .collect();
+    let mut rules: Vec<String> =
+        any.into_iter().map(|names| format!("Rule::Any({})", words(names.split(' ')))).collect();
+    for (_, attribute, when) in chosen::NEEDED.iter().filter(|(element, ..)| *element == name) {
+        rules.push(format!("Rule::Needs({}, {})", quoted(attribute), given(when)));
+    }
+    for (_, attributes, when) in chosen::ONLY.iter().filter(|(element, ..)| *element == name) {
+        let attributes = words(attributes.split(' '));
+        rules.push(format!("Rule::Only({attributes}, {})", given(when)));
+    }
+    for (_, attribute, parents) in chosen::IN.iter().filter(|(element, ..)| *element == name) {
+        let parents = words(parents.split(' '));
+        rules.push(format!("Rule::In({}, {parents})", quoted(attribute)));
+    }
+    rules
+}
+
+fn given(when: &chosen::When) -> String {
+    let listed =
+        |other: &str, among: &str| format!("({}, {})", quoted(other), words(among.split(' ')));
+    match when {
+        chosen::When::There(other) => format!("Given::Present({})", quoted(other)),
+        chosen::When::Has(other, among) => format!("Given::Among{}", listed(other, among)),
+        chosen::When::HasNot(other, among) => format!("Given::Except{}", listed(other, among)),
+    }
 }
 
 /// The order of an element's children, `*` for those that are of a category or one among several.
@@ -388,7 +421,7 @@ fn instead(element: &str, attribute: &str) -> Result<&'static str> {
 }
 
 /// Every element that a rule names must be one.
-fn check_names(elements: &BTreeMap<&str, Element>, globals: &Attributes) -> Result<()> {
+fn check_names(elements: &BTreeMap<&str, Element>) -> Result<()> {
     for (name, element) in elements {
         let content = &element.content;
         let lists = [
@@ -403,12 +436,6 @@ fn check_names(elements: &BTreeMap<&str, Element>, globals: &Attributes) -> Resu
         let named = lists.into_iter().flatten().map(String::as_str).chain(needs).chain(order);
         for other in named {
             ensure!(elements.contains_key(other), "{name} speaks of {other}, which is no element");
-        }
-        for attribute in element.required.iter().flat_map(|one| one.split(['|', '?'])) {
-            let attribute = attribute.split(['=', '@']).next().unwrap_or_default();
-            let is_known =
-                [&element.attributes, globals].iter().any(|list| list.contains_key(attribute));
-            ensure!(is_known, "{name} must have {attribute}, which it cannot have");
         }
     }
     Ok(())
@@ -449,7 +476,6 @@ impl Element {
             ("within", &self.within),
             ("around", &self.around),
             ("needs", &self.needs),
-            ("required", &self.required),
         ];
         for (name, set) in sets {
             if !set.is_empty() {
@@ -458,6 +484,9 @@ impl Element {
         }
         if !self.order.is_empty() {
             field("order", words(self.order.iter().map(String::as_str)));
+        }
+        if !self.rules.is_empty() {
+            field("rules", format!("&[{}]", self.rules.join(", ")));
         }
         if let Some(instead) = self.deprecated {
             field("deprecated", format!("Some({})", quoted(instead)));

@@ -60,7 +60,7 @@ use crate::Kind::{
     Boolean, Fragment, Id, Ids, Integer, Language, Moment, Number, Positive, Roles, Script, Style, Text, TextOrNone, Url,
     Whole, WordList, Words as OneOf, WordsOrNone, WordsOrText,
 };
-use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Sometimes, Words};
+use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Rule, Sometimes, Words};
 
 const NONE: Categories = Categories::NONE;
 const METADATA: Categories = Categories::METADATA;
@@ -79,7 +79,7 @@ const ELEMENT: Element = Element {
     name: \"\", void: false, categories: NONE, sometimes: None, content: Content::NOTHING,
     excluded: Excluded { categories: NONE, elements: words(\"\") },
     parents: words(\"\"), within: words(\"\"), around: words(\"\"), order: words(\"\"), needs: words(\"\"),
-    required: words(\"\"), deprecated: None, attributes: &[],
+    rules: &[], deprecated: None, attributes: &[],
 };
 
 const fn words(text: &'static str) -> Words {

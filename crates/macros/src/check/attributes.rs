@@ -1,14 +1,17 @@
 //! Decides which attributes an element must have, and what one of them says of another.
 
-use bine_vocabulary::{self as vocabulary, Kind};
+use bine_vocabulary::{self as vocabulary, Given, Kind, Rule, Value as Known};
 
 use super::Checker;
-use crate::place::Place;
+use crate::place::{Place, value_of};
 use crate::tree::{Element, Value};
 
+const WORDS: &str =
+    ", what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing";
+
 impl Checker<'_> {
-    /// Whether the attributes are there that have to be; [`vocabulary::Element::required`] says how they are told.
-    pub(super) fn required(
+    /// Whether the attributes are there that have to be, and none that the others rule out.
+    pub(super) fn ruled(
         &mut self,
         element: &Element,
         known: &vocabulary::Element,
@@ -16,49 +19,40 @@ impl Checker<'_> {
     ) {
         let name = known.name;
         let is_there = |wanted: &str| element.attribute(wanted).is_some();
-        for rule in known.required {
-            if let Some((wanted, given)) = rule.split_once('?') {
-                let (given, value) = given.split_once('=').unwrap_or((given, ""));
-                let holds = match element.attribute(given).map(|attribute| &attribute.value) {
-                    None => false,
-                    Some(Value::Text(text)) => value.is_empty() || text.eq_ignore_ascii_case(value),
-                    Some(_) => value.is_empty(),
-                };
-                let given = match value {
-                    "" => format!("`{given}`"),
-                    value => format!("`{given}=\"{value}\"`"),
-                };
-                match (is_there(wanted), holds) {
-                    (false, true) => self
-                        .fault(element.origin, format!("`<{name}>` with {given} needs `{wanted}`")),
-                    // What hangs on a value is told with all values: see `beside`.
-                    (true, false) if value.is_empty() => self.fault(
-                        element.origin,
-                        format!("`<{name}>` has `{wanted}` only beside {given}"),
-                    ),
-                    _ => {}
-                }
-                continue;
+        // A word that none may be is told of already.
+        let value = |name: &str| match value_of(element, name) {
+            Known::Is(text) if known.attribute(name).is_some_and(|one| !one.kind.accepts(text)) => {
+                Known::Unknown
             }
-            let wanted = match rule.split_once('@') {
-                None => rule,
-                Some((wanted, parent)) if place.parent.is_some_and(|one| one.name == parent) => {
-                    wanted
+            value => value,
+        };
+        let holds = |given: &Given| given.holds(value);
+        for rule in known.rules.iter().chain(vocabulary::global_rules()) {
+            let needed = match rule {
+                Rule::Any(names) if !names.iter().any(is_there) => {
+                    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                    let hint = if (name, &*names[0]) == ("img", "`alt`") { WORDS } else { "" };
+                    format!("{}{hint}", names.join(" or "))
                 }
-                Some(_) => continue,
-            };
-            if wanted.split('|').any(is_there) {
-                continue;
-            }
-            let hint = match (name, rule.split_once('@')) {
-                ("img", _) if wanted == "alt" => {
-                    ", what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing".into()
+                Rule::Needs(wanted, given) if !is_there(wanted) && holds(given) == Some(true) => {
+                    format!("`{wanted}` {given}")
                 }
-                (_, Some((_, parent))) => format!(" in `<{parent}>`"),
-                _ => String::new(),
+                Rule::In(wanted, parents) if !is_there(wanted) => match place.parent {
+                    Some(parent) if parents.contains(parent.name) => {
+                        format!("`{wanted}` in `<{}>`", parent.name)
+                    }
+                    _ => continue,
+                },
+                Rule::Only(names, given) if holds(given) == Some(false) => {
+                    for attribute in names.iter().filter_map(|name| element.attribute(name)) {
+                        let message = format!("`<{name}>` has `{}` only {given}", attribute.name);
+                        self.fault(attribute.origin, message);
+                    }
+                    continue;
+                }
+                _ => continue,
             };
-            let wanted = wanted.replace('|', "` or `");
-            self.fault(element.origin, format!("`<{name}>` needs `{wanted}`{hint}"));
+            self.fault(element.origin, format!("`<{name}>` needs {needed}"));
         }
     }
 

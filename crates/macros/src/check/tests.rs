@@ -244,7 +244,10 @@ fn the_attributes_of_an_input_fit_its_type() {
         "<input type=\"date\" value=\"21.11.2026\">",
         "\"21.11.2026\": `value` takes a date, `2026-11-21`, not `21.11.2026`",
     );
-    check("<input type=\"image\" src=\"a\">", "input: `<input>` with `type=\"image\"` needs `alt`");
+    check(
+        "<input type=\"image\" src=\"a\">",
+        "input: `<input>` needs `alt` where `type` is `image`",
+    );
     check(
         "<picture><source src=\"a\"><img src=\"a\" alt=\"\"></picture>",
         "source: `<source>` needs `srcset` in `<picture>`",

@@ -94,6 +94,24 @@ pub(super) const PAGES: &[Page] = &[
             r#"<p itemscope><link itemprop="url" href="/a"></p>"#,
         ],
         wrong: &[
+            (r#"<link rel="preload" href="a">"#, "`<link>` needs `as` where `rel` is `preload`"),
+            (
+                r#"<link rel="icon" href="a" as="image">"#,
+                "`<link>` has `as` only where `rel` is one of `modulepreload`, `preload`",
+            ),
+            (
+                r#"<link rel="icon" href="a" disabled>"#,
+                "`<link>` has `disabled` only where `rel` is `stylesheet`",
+            ),
+            (
+                r#"<link rel="stylesheet" href="a" sizes="16x16">"#,
+                "`<link>` has `sizes` only where `rel` is one of",
+            ),
+            (
+                r#"<link rel="preload" as="font" imagesrcset="a">"#,
+                "`<link>` has `imagesrcset` only where `as` is `image`",
+            ),
+            (r#"<link rel="icon" href="a" integrity="b">"#, "`<link>` has `integrity` only where"),
             (r#"<link rel="stylesheet">"#, "`<link>` needs `href` or `imagesrcset`"),
             (r#"<link href="a.css">"#, "`<link>` needs `itemprop` or `rel`"),
             (r#"<p><link rel="icon" href="a.png">t</p>"#, "`<link>` may not stand in `<p>`"),
@@ -120,6 +138,8 @@ pub(super) const PAGES: &[Page] = &[
             r#"<meta property="og:title" content="Hops">"#,
         ],
         wrong: &[
+            (r#"<meta name="description">"#, "`<meta>` needs `content` beside `name`"),
+            (r#"<meta http-equiv="refresh">"#, "`<meta>` needs `content` beside `http-equiv`"),
             (
                 r#"<meta content="a">"#,
                 "`<meta>` needs `charset` or `http-equiv` or `itemprop` or `name`",
@@ -156,6 +176,12 @@ pub(super) const PAGES: &[Page] = &[
             r#"<p role="note" aria-label="l" aria-hidden="false" headingoffset="1" headingreset>t</p>"#,
         ],
         wrong: &[
+            (
+                r#"<p itemtype="https://schema.org/Person">t</p>"#,
+                "`<p>` has `itemtype` only beside `itemscope`",
+            ),
+            (r#"<p itemref="a">t</p>"#, "`<p>` has `itemref` only beside `itemscope`"),
+            (r#"<p itemscope itemid="urn:a">t</p>"#, "`<p>` has `itemid` only beside `itemtype`"),
             (r#"<p id="a b">t</p>"#, "`id` takes an id, without spaces"),
             (
                 r#"<p><b id="a">1</b><b id="a">2</b></p>"#,

@@ -101,6 +101,10 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[
             (
+                r#"<p itemscope><iframe itemprop="map"></iframe></p>"#,
+                "`<iframe>` needs `src` beside `itemprop`",
+            ),
+            (
                 r#"<iframe src="a">text</iframe>"#,
                 "no text may stand in `<iframe>`: it takes nothing",
             ),
@@ -155,6 +159,10 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[
             (
+                r#"<p itemscope><video itemprop="film"></video></p>"#,
+                "`<video>` needs `src` beside `itemprop`",
+            ),
+            (
                 r#"<video src="a"><audio src="b"></audio></video>"#,
                 "`<audio>` may not stand within `<video>`",
             ),
@@ -163,7 +171,7 @@ pub(super) const PAGES: &[Page] = &[
                 "`<source>` comes too late in `<video>`: first `<source>`, then `<track>`, then the rest",
             ),
             (
-                r#"<video><track src="a"><source src="b"></video>"#,
+                r#"<video><track src="a" srclang="en"><source src="b"></video>"#,
                 "`<source>` comes too late in `<video>`",
             ),
             (r#"<video preload="all"></video>"#, "`preload` takes"),
@@ -191,9 +199,15 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         anchor: "the-track-element",
         right: &[
+            r#"<video><track kind={kind} src="a"></video>"#,
             r#"<video src="brave.webm"><track kind="subtitles" src="en.vtt" srclang="en" label="English"><track kind="chapters" src="ch.vtt"></video>"#,
         ],
         wrong: &[
+            (
+                r#"<video><track src="a"></video>"#,
+                "`<track>` needs `srclang` where `kind` is not one of `captions`",
+            ),
+            (r#"<video><track kind="subtitles" src="a"></video>"#, "`<track>` needs `srclang`"),
             (r#"<video><track kind="captions"></video>"#, "`<track>` needs `src`"),
             (r#"<video><track kind="subtitle" src="a"></video>"#, "did you mean `subtitles`?"),
             (
@@ -201,7 +215,7 @@ pub(super) const PAGES: &[Page] = &[
                 "`srclang` takes the tag of a language",
             ),
             (
-                r#"<picture><track src="a"><img src="a" alt=""></picture>"#,
+                r#"<picture><track src="a" kind="chapters"><img src="a" alt=""></picture>"#,
                 "`<track>` may not stand in `<picture>`",
             ),
         ],
@@ -210,10 +224,10 @@ pub(super) const PAGES: &[Page] = &[
         anchor: "the-map-element",
         right: &[
             r#"<map name="shapes"><p><a href="red">Red box</a> <area shape="rect" coords="50,50,100,100"></p></map>"#,
-            r#"<p><map name="nav"><area href="/" alt="Home"></map></p>"#,
+            r#"<p><map name="nav"><area href="/" alt="Home" coords="0,0,9,9"></map></p>"#,
         ],
         wrong: &[
-            ("<map><area></map>", "`<map>` needs `name`"),
+            (r#"<map><area shape="default"></map>"#, "`<map>` needs `name`"),
             (r#"<p><map name="a"><div>t</div></map></p>"#, "`<div>` may not stand in `<map>`"),
         ],
     },
@@ -224,16 +238,37 @@ pub(super) const PAGES: &[Page] = &[
             r#"<map name="m"><area shape="default"><area shape="poly" coords="1,1,2,2,3,3" href={to} alt={words}></map>"#,
         ],
         wrong: &[
-            (r#"<map name="m"><area href="/"></map>"#, "`<area>` with `href` needs `alt`"),
-            (r#"<map name="m"><area alt="t"></map>"#, "`<area>` has `alt` only beside `href`"),
-            (r#"<map name="m"><area shape="oval"></map>"#, "`shape` takes one of"),
-            (r#"<map name="m"><area nohref></map>"#, "`nohref` is no longer part of HTML"),
             (
-                r#"<map name="m"><area href="/" alt="a" hreflang="en"></map>"#,
+                r#"<map name="m"><area href="/" alt="t"></map>"#,
+                "`<area>` needs `coords` where `shape` is not `default`",
+            ),
+            (
+                r#"<map name="m"><area shape="default" coords="1,1,2,2"></map>"#,
+                "`<area>` has `coords` only where `shape` is not `default`",
+            ),
+            (
+                r#"<map name="m"><area shape="default" target="a"></map>"#,
+                "`<area>` has `target` only beside `href`",
+            ),
+            (
+                r#"<map name="m"><area href="/" shape="default"></map>"#,
+                "`<area>` needs `alt` beside `href`",
+            ),
+            (
+                r#"<map name="m"><area alt="t" shape="default"></map>"#,
+                "`<area>` has `alt` only beside `href`",
+            ),
+            (r#"<map name="m"><area shape="oval"></map>"#, "`shape` takes one of"),
+            (
+                r#"<map name="m"><area nohref coords="1,1,2"></map>"#,
+                "`nohref` is no longer part of HTML",
+            ),
+            (
+                r#"<map name="m"><area href="/" alt="a" hreflang="en" shape="default"></map>"#,
                 "`hreflang` is no longer part of HTML",
             ),
             (
-                r#"<html lang="en"><body><p><area></p></body></html>"#,
+                r#"<html lang="en"><body><p><area shape="default"></p></body></html>"#,
                 "`<area>` stands within `<map>`, `<template>`",
             ),
         ],

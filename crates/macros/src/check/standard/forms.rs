@@ -52,6 +52,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         anchor: "the-button-element",
         right: &[
+            r#"<button type={kind} formaction="/a">t</button>"#,
             r#"<button type="button" onclick={raw_code}>Show hint</button>"#,
             r#"<p><button name="mode" value="a" disabled form="f" formaction="/a" formmethod="post" formenctype="text/plain" formnovalidate formtarget="_top">Post</button></p>"#,
             r#"<button popovertarget="menu" popovertargetaction="toggle">Menu</button><button commandfor="d" command="show-modal">Open</button><button commandfor="d" command="--spin">Spin</button>"#,
@@ -59,6 +60,14 @@ pub(super) const PAGES: &[Page] = &[
             "<select><button><selectedcontent></selectedcontent></button><option>t</option></select>",
         ],
         wrong: &[
+            (
+                r#"<button type="button" formaction="/a">t</button>"#,
+                "`<button>` has `formaction` only where `type` is not one of `button`, `reset`",
+            ),
+            (
+                r#"<button type="reset" formnovalidate>t</button>"#,
+                "`<button>` has `formnovalidate` only where",
+            ),
             (
                 r#"<button><a href="/">t</a></button>"#,
                 "`<a>` may not stand within `<button>`, which takes nothing that is interactive",

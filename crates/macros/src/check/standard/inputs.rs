@@ -230,9 +230,9 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 r#"<input type="image" src="map.png">"#,
-                "`<input>` with `type=\"image\"` needs `alt`",
+                "`<input>` needs `alt` where `type` is `image`",
             ),
-            (r#"<input type="image" alt="t">"#, "`<input>` with `type=\"image\"` needs `src`"),
+            (r#"<input type="image" alt="t">"#, "`<input>` needs `src` where `type` is `image`"),
             (r#"<input type="text" width="10">"#, "has no `width`: that is for `image`"),
             (r#"<input src="a">"#, "`<input>` with no `type` has no `src`"),
         ],

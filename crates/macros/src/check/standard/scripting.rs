@@ -13,6 +13,15 @@ pub(super) const PAGES: &[Page] = &[
             r#"<ul><script>"f()"</script></ul><table><script>"f()"</script></table>"#,
         ],
         wrong: &[
+            (r#"<script defer>"f()"</script>"#, "`<script>` has `defer` only beside `src`"),
+            (
+                r#"<script integrity="sha256-a">"f()"</script>"#,
+                "`<script>` has `integrity` only beside `src`",
+            ),
+            (
+                r#"<script type="module" nomodule src="a"></script>"#,
+                "`<script>` has `nomodule` only where `type` is not `module`",
+            ),
             ("<script><b>t</b></script>", "no element may stand here"),
             (r#"<script>"</script>"</script>"#, "this text would end or hide the element"),
             (r#"<script>"<!-- <script>"</script>"#, "this text would end or hide the element"),

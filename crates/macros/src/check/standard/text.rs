@@ -13,6 +13,9 @@ pub(super) const PAGES: &[Page] = &[
             r#"<a href="/help" rel="help" target="_blank"><img src="a.png" alt="Help"></a>"#,
         ],
         wrong: &[
+            (r#"<a target="_blank">t</a>"#, "`<a>` has `target` only beside `href`"),
+            (r#"<a download="a.pdf">t</a>"#, "`<a>` has `download` only beside `href`"),
+            (r#"<a itemprop="url">t</a>"#, "`<a>` needs `href` beside `itemprop`"),
             (r#"<a href="/"><b><a href="/b">t</a></b></a>"#, "`<a>` may not stand within `<a>`"),
             ("<a><a>t</a></a>", "`<a>` may not stand within `<a>`"),
             (
