@@ -8,6 +8,7 @@ use std::fmt::Display;
 
 use bine_vocabulary::{self as vocabulary, Categories, Content, Foreign, Kind, Words, nearest};
 
+use crate::css;
 use crate::fault::Fault;
 use crate::place::{self, Hole, Place, categories_of, foreign_root};
 use crate::token::Token;
@@ -310,8 +311,10 @@ impl Checker<'_> {
             return self.fault(attribute.origin, message);
         }
         self.value(attribute, known.kind);
-        if known.name == "id" {
-            self.id(attribute);
+        match known.name {
+            "id" => self.id(attribute),
+            "style" => self.style(attribute),
+            _ => {}
         }
     }
 
@@ -358,6 +361,12 @@ impl Checker<'_> {
         }
     }
 
+    fn style(&mut self, attribute: &Attribute) {
+        if let Value::Text(style) = &attribute.value {
+            css::attribute(style, attribute.value_origin, self.faults);
+        }
+    }
+
     /// An element of SVG or MathML: names alone are looked at.
     fn foreign(&mut self, element: &Element, foreign: &'static Foreign, place: &Place<'_>) {
         let name = &element.name;
@@ -386,8 +395,12 @@ impl Checker<'_> {
                 format!("no element of `<{}>` has the attribute `{name}`{meant}", foreign.root),
             );
         }
-        for attribute in element.attributes.iter().filter(|attribute| attribute.name == "id") {
-            self.id(attribute);
+        for attribute in &element.attributes {
+            match &*attribute.name {
+                "id" => self.id(attribute),
+                "style" => self.style(attribute),
+                _ => {}
+            }
         }
     }
 

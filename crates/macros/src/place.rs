@@ -52,7 +52,7 @@ impl<'p> Place<'p> {
             Kind::Flow => Hole::Flow,
             Kind::Phrasing => Hole::Phrasing,
             Kind::Parts => Hole::Parts,
-            Kind::Anywhere | Kind::Whole => Hole::Anything,
+            Kind::Anywhere | Kind::Whole | Kind::Document => Hole::Anything,
         };
         Place { parent: None, content: Content::ANYTHING, foreign: None, outer: None, hole }
     }
@@ -136,6 +136,11 @@ impl<'p> Place<'p> {
         }
     }
 
+    /// Whether HTML stands here in an element of SVG or MathML.
+    pub(crate) fn is_back_from_foreign(&self) -> bool {
+        self.foreign.is_none() && self.outer.is_some_and(|outer| outer.foreign.is_some())
+    }
+
     /// The elements around it, the nearest first.
     pub(crate) fn around(&self) -> impl Iterator<Item = &'static vocabulary::Element> {
         let places = std::iter::successors(Some(self), |place| place.outer);
@@ -178,6 +183,8 @@ pub(crate) enum Kind {
     Anywhere,
     /// A page by itself.
     Whole,
+    /// The same with `<html>` around all of it.
+    Document,
 }
 
 impl Kind {
@@ -192,6 +199,7 @@ impl Kind {
             Fits { phrasing: true, .. } => Self::Phrasing,
             Fits { flow: true, .. } => Self::Flow,
             Fits { parts: true, .. } => Self::Parts,
+            Fits { .. } if is_document(roots) => Self::Document,
             Fits { .. } => Self::Whole,
         }
     }
@@ -204,8 +212,18 @@ impl Kind {
             Self::Parts => "Parts",
             Self::Anywhere => "Anywhere",
             Self::Whole => "Whole",
+            Self::Document => "Document",
         }
     }
+}
+
+fn is_document(roots: &[Node]) -> bool {
+    let is_blank = |node: &&Node| matches!(node, Node::Text(text, _) if text.trim().is_empty());
+    let roots: Vec<&Node> = roots.iter().filter(|node| !is_blank(node)).collect();
+    let ([Node::Element(root)] | [Node::Doctype, Node::Element(root)]) = roots.as_slice() else {
+        return false;
+    };
+    root.name == "html"
 }
 
 /// As what the roots that were seen so far may stand.
@@ -338,9 +356,15 @@ mod tests {
     }
 
     #[test]
+    fn a_document_has_html_around_all_of_it() {
+        check("<html></html>", Kind::Document);
+        check("<!DOCTYPE html>\n<html><body>{a}</body></html>", Kind::Document);
+    }
+
+    #[test]
     fn what_fits_nowhere_is_a_whole_page() {
         check("<!DOCTYPE html>{a}", Kind::Whole);
-        check("<html></html>", Kind::Whole);
+        check("<html></html><p>a</p>", Kind::Whole);
         check("<title>a</title><main>b</main>", Kind::Whole);
         check("<li>a</li> text", Kind::Whole);
     }

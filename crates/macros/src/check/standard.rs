@@ -9,7 +9,7 @@ use bine_vocabulary as vocabulary;
 
 use crate::parse::parse;
 use crate::sample::Sample;
-use crate::tree::{Node, is_void};
+use crate::tree::Node;
 
 mod document;
 mod edits;
@@ -163,7 +163,7 @@ fn every_element_done_away_with_is_told_with_what_to_write() {
     for element in vocabulary::elements() {
         let Some(instead) = element.deprecated else { continue };
         let name = element.name;
-        let closing = if is_void(name) { String::new() } else { format!("</{name}>") };
+        let closing = if element.void { String::new() } else { format!("</{name}>") };
         let (_, told) = told(&format!("<{name}>{closing}"));
         assert!(
             told.contains(&format!("`<{name}>` is no longer part of HTML: {instead}")),
