@@ -296,6 +296,12 @@ impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
             value.show().write(writer);
         }
     }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        if let Some(value) = self {
+            Page::graft(value.show(), builder);
+        }
+    }
 }
 
 /// What may be shown where flow content stands.

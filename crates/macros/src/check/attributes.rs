@@ -1,6 +1,6 @@
 //! Decides which attributes an element must have, and what one of them says of another.
 
-use bine_vocabulary::{self as vocabulary, Given, Kind, Rule, Value as Known};
+use bine_vocabulary::{self as vocabulary, Kind, Rule, Value as Known};
 
 use super::Checker;
 use crate::place::{Place, value_of};
@@ -17,42 +17,28 @@ impl Checker<'_> {
         known: &vocabulary::Element,
         place: &Place<'_>,
     ) {
-        let name = known.name;
-        let is_there = |wanted: &str| element.attribute(wanted).is_some();
-        // A word that none may be is told of already.
-        let value = |name: &str| match value_of(element, name) {
+        // A word that may not be there is told of already.
+        let value_of = |name: &str| match value_of(element, name) {
             Known::Is(text) if known.attribute(name).is_some_and(|one| !one.kind.accepts(text)) => {
                 Known::Unknown
             }
             value => value,
         };
-        let holds = |given: &Given| given.holds(value);
-        for rule in known.rules.iter().chain(vocabulary::global_rules()) {
-            let needed = match rule {
-                Rule::Any(names) if !names.iter().any(is_there) => {
-                    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-                    let hint = if (name, &*names[0]) == ("img", "`alt`") { WORDS } else { "" };
-                    format!("{}{hint}", names.join(" or "))
+        let (name, parent) = (known.name, place.parent.map(|parent| parent.name));
+        let rules = known.rules.iter().chain(vocabulary::global_rules());
+        for rule in rules.filter(|rule| rule.is_broken(value_of, parent)) {
+            if let Rule::Only(names, given) = rule {
+                for attribute in names.iter().filter_map(|name| element.attribute(name)) {
+                    let message = format!("`<{name}>` has `{}` only {given}", attribute.name);
+                    self.fault(attribute.origin, message);
                 }
-                Rule::Needs(wanted, given) if !is_there(wanted) && holds(given) == Some(true) => {
-                    format!("`{wanted}` {given}")
-                }
-                Rule::In(wanted, parents) if !is_there(wanted) => match place.parent {
-                    Some(parent) if parents.contains(parent.name) => {
-                        format!("`{wanted}` in `<{}>`", parent.name)
-                    }
-                    _ => continue,
-                },
-                Rule::Only(names, given) if holds(given) == Some(false) => {
-                    for attribute in names.iter().filter_map(|name| element.attribute(name)) {
-                        let message = format!("`<{name}>` has `{}` only {given}", attribute.name);
-                        self.fault(attribute.origin, message);
-                    }
-                    continue;
-                }
-                _ => continue,
+                continue;
+            }
+            let hint = match rule {
+                Rule::Any(names) if name == "img" && names.contains("alt") => WORDS,
+                _ => "",
             };
-            self.fault(element.origin, format!("`<{name}>` needs {needed}"));
+            self.fault(element.origin, format!("`<{name}>` {rule}{hint}"));
         }
     }
 

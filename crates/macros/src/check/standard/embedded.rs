@@ -44,10 +44,13 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 r#"<picture><source src="a"><img src="b" alt=""></picture>"#,
-                "`<source>` needs `srcset` in `<picture>`",
+                "`<source>` needs `srcset` in `picture`",
             ),
-            (r#"<video><source srcset="a"></video>"#, "`<source>` needs `src` in `<video>`"),
-            (r#"<audio><source type="audio/ogg"></audio>"#, "`<source>` needs `src` in `<audio>`"),
+            (r#"<video><source srcset="a"></video>"#, "`<source>` needs `src` in `audio`, `video`"),
+            (
+                r#"<audio><source type="audio/ogg"></audio>"#,
+                "`<source>` needs `src` in `audio`, `video`",
+            ),
             (
                 r#"<p><source src="a"></p>"#,
                 "`<source>` may not stand in `<p>`: `<source>` stands in `<audio>`, `<picture>`, `<template>`, `<video>`",
