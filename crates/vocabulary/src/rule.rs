@@ -79,7 +79,7 @@ mod tests {
         let known = element(name).expect("a name of the standard");
         let rules = known.rules.iter().chain(global_rules());
         let broken = rules.filter(|rule| rule.is_broken(value_of, parent));
-        assert!(broken.map(|rule| rule.to_string()).eq(told.iter().copied()), "{name}");
+        assert!(broken.map(std::string::ToString::to_string).eq(told.iter().copied()), "{name}");
     }
 
     #[test]
