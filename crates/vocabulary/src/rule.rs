@@ -64,7 +64,6 @@ pub fn global_rules() -> &'static [Rule] {
 
 #[cfg(test)]
 mod tests {
-    use std::string::ToString as _;
 
     use crate::{Value, element, global_rules};
 
