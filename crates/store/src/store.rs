@@ -1,0 +1,274 @@
+//! Decides how a program comes to its tables: which there are, and how they are read and changed.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::commit::{Commits, Pending, Sync};
+use crate::error::Error;
+use crate::id::{Ids, RowId};
+use crate::journal::{Forgetful, Journal};
+use crate::reads::Changes;
+use crate::schema::{Schema, Stored, Table};
+use crate::snapshot::Snapshot;
+use crate::state::{Definition, Definitions, State};
+use crate::transaction::Transaction;
+use crate::value::Kind;
+
+/// Tables, shared by all who use them.
+#[derive(Clone)]
+pub struct Store(Arc<Own>);
+
+struct Own {
+    commits: Arc<Commits>,
+    ids: Arc<dyn Fn() -> RowId + Send + std::marker::Sync>,
+    /// Writes for those who do not wait.
+    attendant: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+/// Which tables a store has, and how it keeps them.
+#[derive(Debug, Default)]
+pub struct Options {
+    tables: Vec<Declared>,
+    sync: Sync,
+}
+
+#[derive(Debug)]
+struct Declared {
+    schema: Schema,
+    rows: Option<TypeId>,
+}
+
+/// How often a change that met another is tried again.
+const RETRIES: u32 = 3;
+
+impl Options {
+    /// No tables yet; a commit is acknowledged when it outlives the machine.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With the table of `T`.
+    #[must_use]
+    pub fn table<T: Table>(mut self) -> Self {
+        self.tables.push(Declared { schema: T::schema(), rows: Some(TypeId::of::<T>()) });
+        self
+    }
+
+    /// When a commit is acknowledged.
+    #[must_use]
+    pub const fn sync(mut self, sync: Sync) -> Self {
+        self.sync = sync;
+        self
+    }
+
+    /// Joins the tables to those that are stored.
+    fn join(self, stored: &[Stored]) -> Result<Joined, String> {
+        let mut all = stored.to_vec();
+        let (mut definitions, mut places) = (Vec::new(), Vec::new());
+        for Declared { schema, rows } in self.tables {
+            let known = all.iter().position(|stored| stored.name == schema.name);
+            if known.is_some_and(|known| places.contains(&known)) {
+                return Err(format!("there are two tables of the name `{}`", schema.name));
+            }
+            let (own, layout) = schema.join(known.map(|known| &all[known]))?;
+            places.push(known.unwrap_or(all.len()));
+            match known {
+                Some(known) => all[known] = own,
+                None => all.push(own),
+            }
+            let (referrers, references) = (Vec::new(), Vec::new());
+            definitions.push(Definition { schema, layout, rows, referrers, references });
+        }
+        refer(&mut definitions)?;
+        Ok(Joined { definitions: definitions.into(), places, stored: all })
+    }
+}
+
+/// The program's tables, as they are from now on.
+struct Joined {
+    definitions: Definitions,
+    places: Vec<usize>,
+    stored: Vec<Stored>,
+}
+
+/// Finds out which tables name rows of which. A column that does so has an index of its own, by which it is seen who
+/// names a row that is to be removed.
+fn refer(definitions: &mut [Definition]) -> Result<(), String> {
+    for table in 0..definitions.len() {
+        for column in 0..definitions[table].schema.columns.len() {
+            let schema = &definitions[table].schema;
+            let Kind::Reference(target) = &schema.columns[column].kind else { continue };
+            let found = definitions.iter().position(|other| other.schema.name == *target);
+            let Some(target) = found else {
+                let column = &schema.columns[column].name;
+                return Err(format!(
+                    "`{}.{column}` names rows of `{target}`, and there is no such table",
+                    schema.name
+                ));
+            };
+            let index = schema.indexes.iter().position(|index| index.columns.first() == Some(&column));
+            let Some(index) = index else {
+                return Err(format!(
+                    "`{}.{}` names rows of another table and has no index: give it one",
+                    schema.name, schema.columns[column].name
+                ));
+            };
+            definitions[table].references.push((column, target));
+            definitions[target].referrers.push((table, index));
+        }
+    }
+    Ok(())
+}
+
+impl Store {
+    /// A store that ends with the program.
+    ///
+    /// # Errors
+    ///
+    /// The tables do not fit together.
+    pub fn in_memory(options: Options) -> Result<Self, String> {
+        Self::with_journal(options, Box::new(Forgetful::default()))
+    }
+
+    /// A store that keeps what it is told by `journal`, which holds nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// The tables do not fit together.
+    fn with_journal(options: Options, journal: Box<dyn Journal>) -> Result<Self, String> {
+        let sync = options.sync;
+        let Joined { definitions, places, .. } = options.join(&[])?;
+        let state = State::empty(&definitions);
+        let commits = Arc::new(Commits::new(definitions, places, state, journal, sync));
+        let ids = Mutex::new(Ids::after(RowId::default(), random));
+        let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
+        let attended = Arc::clone(&commits);
+        let attendant = thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || attended.attend())
+            .map_err(|error| format!("no thread for the store: {error}"))?;
+        let attendant = Mutex::new(Some(attendant));
+        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant })))
+    }
+
+    /// All tables as they are now.
+    pub fn read(&self) -> Snapshot {
+        let commits = &self.0.commits;
+        Snapshot::new(&commits.definitions, commits.visible())
+    }
+
+    /// Changes tables, and returns when that is acknowledged. `action` sees all tables at one moment, and its own
+    /// writes; if another has changed what it looked at, it is run again, up to three times. What it does beside
+    /// the tables it may so do several times: [`Transaction::after_commit`] is for what must happen once.
+    ///
+    /// # Errors
+    ///
+    /// That of `action`, after which nothing has changed; [`Error::Conflict`], or why it could not be written.
+    pub fn change<T, E: From<Error>>(
+        &self,
+        mut action: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = self.begin();
+        for _ in 0..=RETRIES {
+            let outcome = action(&mut transaction);
+            if outcome.is_err() {
+                // What it has seen may not have happened yet.
+                transaction.forget_writes();
+            }
+            match self.commit(transaction).and_then(Pending::wait) {
+                Ok(_) => return outcome,
+                Err(Error::Conflict) => transaction = self.begin_at_head(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Conflict.into())
+    }
+
+    /// Changes tables as [`Store::change`] does, but runs `action` once: a conflict is an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::change`].
+    pub fn change_once<T, E: From<Error>>(
+        &self,
+        action: impl FnOnce(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = self.begin();
+        let outcome = action(&mut transaction)?;
+        self.commit(transaction).and_then(Pending::wait)?;
+        Ok(outcome)
+    }
+
+    /// A change to be committed by [`Store::commit`].
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(self.read(), Arc::clone(&self.0.ids))
+    }
+
+    /// A change that sees what is staged, because it will be committed behind it.
+    fn begin_at_head(&self) -> Transaction {
+        let commits = &self.0.commits;
+        let snapshot = Snapshot::new(&commits.definitions, commits.head_state());
+        Transaction::new(snapshot, Arc::clone(&self.0.ids))
+    }
+
+    /// Commits a change. It is acknowledged when what is returned is waited for, with a thread or as a future.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`], or nothing is taken any more.
+    pub fn commit(&self, transaction: Transaction) -> Result<Pending, Error> {
+        self.0.commits.commit(transaction)
+    }
+
+    /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
+    /// it must be quick, and must not commit.
+    pub fn observe(&self, observer: impl Fn(&Changes) + Send + std::marker::Sync + 'static) {
+        self.0.commits.observe(Box::new(observer));
+    }
+
+    /// Writes what is under way, and takes nothing more.
+    pub fn close(&self) {
+        self.0.commits.close();
+        let attendant = self.0.attendant.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(attendant) = attendant {
+            // It ends by itself; if by a panic, that has been told.
+            let _ = attendant.join();
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.commits.close();
+        let attendant = self.attendant.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(attendant) = attendant {
+            let _ = attendant.join();
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.commits.definitions.iter().map(|table| &table.schema.name);
+        to.debug_list().entries(names).finish()
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Bytes that nobody can foresee.
+fn random(bytes: &mut [u8]) {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    for chunk in bytes.chunks_mut(8) {
+        let number = RandomState::new().build_hasher().finish().to_le_bytes();
+        chunk.copy_from_slice(&number[..chunk.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests;
