@@ -470,3 +470,6 @@ fn run(actions: Vec<Action>) {
         let _ = catch_unwind(AssertUnwindSafe(action));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -138,7 +138,7 @@ impl Store {
     /// # Errors
     ///
     /// The tables do not fit together.
-    fn with_journal(options: Options, journal: Box<dyn Journal>) -> Result<Self, String> {
+    pub(crate) fn with_journal(options: Options, journal: Box<dyn Journal>) -> Result<Self, String> {
         let sync = options.sync;
         let Joined { definitions, places, .. } = options.join(&[])?;
         let state = State::empty(&definitions);
@@ -208,7 +208,7 @@ impl Store {
     }
 
     /// A change that sees what is staged, because it will be committed behind it.
-    fn begin_at_head(&self) -> Transaction {
+    pub(crate) fn begin_at_head(&self) -> Transaction {
         let commits = &self.0.commits;
         let snapshot = Snapshot::new(&commits.definitions, commits.head_state());
         Transaction::new(snapshot, Arc::clone(&self.0.ids))
