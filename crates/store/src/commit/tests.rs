@@ -58,7 +58,7 @@ struct Moody {
     group: Vec<Vec<u8>>,
     draw: Draw,
     /// Of a hundred groups so many find no room.
-    full: u64,
+    full: Arc<AtomicU64>,
     /// After so many groups the disk fails.
     breaks_after: Option<u64>,
 }
@@ -90,7 +90,7 @@ impl Journal for Moody {
                 return Err(JournalError::Broken("it was told to".into()));
             }
         }
-        if self.draw.below(100) < self.full {
+        if self.draw.below(100) < self.full.load(Ordering::Relaxed) {
             return Err(JournalError::Full);
         }
         let mut kept = self.kept.lock().unwrap();
@@ -160,12 +160,25 @@ fn act(change: &mut Transaction, ids: &[Id<Counter>], draw: &mut Draw) -> Result
     Ok(deed)
 }
 
-fn moody(seed: u64, full: u64, breaks_after: Option<u64>) -> (Store, Arc<Mutex<Vec<Vec<u8>>>>) {
+/// A store on such a disk, what the disk keeps, and how often it finds no room.
+struct Played {
+    store: Store,
+    kept: Arc<Mutex<Vec<Vec<u8>>>>,
+    full: Arc<AtomicU64>,
+}
+
+fn moody(seed: u64, full: u64, breaks_after: Option<u64>) -> Played {
     let kept = Arc::new(Mutex::new(Vec::new()));
-    let journal =
-        Moody { kept: Arc::clone(&kept), group: Vec::new(), draw: Draw(seed), full, breaks_after };
+    let full = Arc::new(AtomicU64::new(full));
+    let journal = Moody {
+        kept: Arc::clone(&kept),
+        group: Vec::new(),
+        draw: Draw(seed),
+        full: Arc::clone(&full),
+        breaks_after,
+    };
     let options = Options::new().table::<Counter>();
-    (Store::with_journal(options, Box::new(journal)).unwrap(), kept)
+    Played { store: Store::with_journal(options, Box::new(journal)).unwrap(), kept, full }
 }
 
 fn counters(store: &Store, count: u64) -> Vec<Id<Counter>> {
@@ -227,7 +240,7 @@ fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
 /// Some threads at once, on few rows, half of them by retries on what is not yet written.
 fn play(seed: u64, full: u64) {
     const THREADS: u64 = 4;
-    let (store, kept) = moody(seed, full, None);
+    let Played { store, kept, .. } = moody(seed, full, None);
     let ids = counters(&store, 6);
     let before = rows(&store.read());
     let conflicts = AtomicU64::new(0);
@@ -288,8 +301,30 @@ fn a_disk_without_room_takes_nothing_halfway() {
 }
 
 #[test]
+fn what_was_seen_of_a_commit_that_failed_is_a_conflict() {
+    let Played { store, full, .. } = moody(1, 0, None);
+    let id = counters(&store, 1)[0];
+    let mut lost = store.begin();
+    lost.update(id, |row: &mut Counter| row.number = 9).unwrap();
+    let lost = store.commit(lost).unwrap();
+    let mut misled = store.begin_at_head();
+    assert_eq!(misled.get(id).unwrap().number, 9);
+    misled.insert(Counter { id: Id::new(), half: 4, number: 9 }).unwrap();
+    let looked = store.begin_at_head();
+    assert_eq!(looked.get(id).unwrap().number, 9);
+    full.store(100, Ordering::Relaxed);
+    assert_eq!(lost.wait(), Err(Error::Full));
+    full.store(0, Ordering::Relaxed);
+    // Now as many have been committed as when it was staged.
+    counters(&store, 3);
+    assert_eq!(store.commit(misled).map(drop), Err(Error::Conflict));
+    assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
+    assert_eq!(store.read().get(id).unwrap().number, 0);
+}
+
+#[test]
 fn a_disk_that_failed_ends_writing_and_not_reading() {
-    let (store, kept) = moody(1, 0, Some(3));
+    let Played { store, kept, .. } = moody(1, 0, Some(3));
     let row = || Counter { id: Id::new(), half: 1, number: 2 };
     let id = store.change(|change| change.insert(row())).unwrap();
     store.change(|change| change.insert(row())).unwrap();
@@ -303,7 +338,7 @@ fn a_disk_that_failed_ends_writing_and_not_reading() {
 
 #[test]
 fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
-    let (store, _) = moody(1, 0, None);
+    let Played { store, .. } = moody(1, 0, None);
     let (tell, told) = std::sync::mpsc::channel();
     store.observe(move |changes| tell.send(changes.sequence).unwrap());
     let insert = || {
