@@ -41,6 +41,7 @@ mod router;
 mod secrecy;
 mod sites;
 pub mod step;
+pub mod store;
 mod stream;
 mod text;
 

@@ -198,7 +198,8 @@ impl Commits {
             return Ok(Pending { commits: Arc::clone(self), slot });
         }
         let is_next = Arc::ptr_eq(&base, &head.state);
-        if !is_next && !(head.has(&base) && head.is_clear(&base, |changes| reads.is_touched_by(changes)))
+        if !is_next
+            && !(head.has(&base) && head.is_clear(&base, |changes| reads.is_touched_by(changes)))
         {
             return Err(Error::Conflict);
         }
@@ -459,7 +460,9 @@ impl Drop for Pending {
 
 impl fmt::Debug for Pending {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Pending").field("outcome", &self.slot.stand().outcome).finish_non_exhaustive()
+        to.debug_struct("Pending")
+            .field("outcome", &self.slot.stand().outcome)
+            .finish_non_exhaustive()
     }
 }
 

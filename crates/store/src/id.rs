@@ -297,9 +297,14 @@ mod tests {
 
     #[test]
     fn what_is_no_id_is_refused() {
-        for text in ["", "1", "0193f9a0-4c5e-7b3a-9c1d-5e6f7081920", "0193f9a0x4c5e-7b3a-9c1d-5e6f70819203",
-            "0193f9a0-4c5e-7b3a-9c1d-5e6f7081920g", "+193f9a0-4c5e-7b3a-9c1d-5e6f70819203"]
-        {
+        for text in [
+            "",
+            "1",
+            "0193f9a0-4c5e-7b3a-9c1d-5e6f7081920",
+            "0193f9a0x4c5e-7b3a-9c1d-5e6f70819203",
+            "0193f9a0-4c5e-7b3a-9c1d-5e6f7081920g",
+            "+193f9a0-4c5e-7b3a-9c1d-5e6f70819203",
+        ] {
             assert_eq!(text.parse::<RowId>(), Err(NoId), "{text}");
         }
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use crate::bytes::{Bytes, put_bytes, put_number, put_signed};
 use crate::id::RowId;
 use crate::row::{Row, RowReader, RowWriter};
-use crate::value::{Kind, Time, Value};
+use crate::value::{Field, Kind, Time, Value};
 
 /// What a program says of a table.
 #[derive(Clone, PartialEq, Debug)]
@@ -122,6 +122,11 @@ impl Column {
         }
     }
 
+    /// A column of a type, without limits.
+    pub fn of<F: Field>(name: impl Into<Cow<'static, str>>) -> Self {
+        Self { is_optional: F::IS_OPTIONAL, ..Self::new(name, F::kind()) }
+    }
+
     fn check(&self, value: Value<'_>) -> Result<(), String> {
         if value == Value::Null {
             return if self.is_optional { Ok(()) } else { Err("must be given".to_owned()) };
@@ -164,9 +169,7 @@ impl Schema {
     pub(crate) fn check(&self, values: &[Value<'_>]) -> Result<(), Wrong> {
         debug_assert_eq!(values.len(), self.columns.len());
         for (column, value) in self.columns.iter().zip(values) {
-            column
-                .check(*value)
-                .map_err(|reason| Wrong { column: column.name.clone(), reason })?;
+            column.check(*value).map_err(|reason| Wrong { column: column.name.clone(), reason })?;
         }
         Ok(())
     }
@@ -221,11 +224,11 @@ impl StoredColumn {
         let Column { name, kind, is_optional, default, .. } = column;
         let default = match default {
             Some(constant) => {
-                let value = constant.value();
+                let constant = constant.clone().of_kind(kind);
                 column
-                    .check(value)
+                    .check(constant.value())
                     .map_err(|reason| format!("the default of `{table}.{name}` {reason}"))?;
-                constant.clone()
+                constant
             }
             // There are no rows that would need one.
             None if *is_optional || is_new => Constant::Null,
@@ -289,6 +292,18 @@ impl Layout {
 }
 
 impl Constant {
+    /// The same for a column of that kind: a word is kept by its place, a whole number may be meant as any.
+    fn of_kind(self, kind: &Kind) -> Self {
+        match (&self, kind) {
+            (Self::Text(text), Kind::Word(words)) => {
+                let place = words.iter().position(|word| word == text);
+                place.map_or(self, |place| Self::Word(place as u16))
+            }
+            (Self::Whole(number), Kind::Float) => Self::Float(*number as f64),
+            _ => self,
+        }
+    }
+
     /// The same, borrowed.
     pub fn value(&self) -> Value<'_> {
         match self {
@@ -301,6 +316,26 @@ impl Constant {
             Self::Word(place) => Value::Word(*place),
         }
     }
+}
+
+macro_rules! constants {
+    ($($type:ty: $own:ident => $constant:expr;)*) => {$(
+        impl From<$type> for Constant {
+            fn from($own: $type) -> Self {
+                $constant
+            }
+        }
+    )*};
+}
+
+constants! {
+    bool: own => Self::Bool(own);
+    i32: own => Self::Whole(own.into());
+    i64: own => Self::Whole(own.into());
+    u64: own => Self::Whole(own.into());
+    f64: own => Self::Float(own);
+    &'static str: own => Self::Text(own.into());
+    Time: own => Self::Time(own);
 }
 
 impl fmt::Display for Wrong {
@@ -430,6 +465,9 @@ fn read_constant(from: &mut Bytes<'_>) -> Option<Constant> {
 
 /// A type that a table is made of: `#[derive(Table)]` writes this.
 pub trait Table: Sized + 'static {
+    /// Its name.
+    const NAME: &'static str;
+
     /// What it consists of.
     fn schema() -> Schema;
 
@@ -451,7 +489,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::value::Field;
 
     fn text(name: &'static str) -> Column {
         Column::new(name, String::kind())
@@ -489,7 +526,8 @@ mod tests {
         let mut stars = Column::new("stars", u8::kind());
         stars.range = Some((1.0, 5.0));
         let schema = of(&[name, stars]);
-        let told = |values: [Value<'_>; 2]| schema.check(&values).map_err(|wrong| wrong.to_string());
+        let told =
+            |values: [Value<'_>; 2]| schema.check(&values).map_err(|wrong| wrong.to_string());
         let one = Value::Whole(1);
         assert_eq!(told([Value::Text("\u{e4}\u{f6}\u{fc}"), one]), Ok(()));
         assert_eq!(

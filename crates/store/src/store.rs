@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::id::{Ids, RowId};
 use crate::journal::{Forgetful, Journal};
 use crate::reads::Changes;
-use crate::schema::{Schema, Stored, Table};
+use crate::schema::{Index, Schema, Stored, Table};
 use crate::snapshot::Snapshot;
 use crate::state::{Definition, Definitions, State};
 use crate::transaction::Transaction;
@@ -94,8 +94,8 @@ struct Joined {
     stored: Vec<Stored>,
 }
 
-/// Finds out which tables name rows of which. A column that does so has an index of its own, by which it is seen who
-/// names a row that is to be removed.
+/// Finds out which tables name rows of which. A column that does so has an index, its own if no other begins with it,
+/// by which it is seen who names a row that is to be removed.
 fn refer(definitions: &mut [Definition]) -> Result<(), String> {
     for table in 0..definitions.len() {
         for column in 0..definitions[table].schema.columns.len() {
@@ -109,13 +109,13 @@ fn refer(definitions: &mut [Definition]) -> Result<(), String> {
                     schema.name
                 ));
             };
-            let index = schema.indexes.iter().position(|index| index.columns.first() == Some(&column));
-            let Some(index) = index else {
-                return Err(format!(
-                    "`{}.{}` names rows of another table and has no index: give it one",
-                    schema.name, schema.columns[column].name
-                ));
-            };
+            let index =
+                schema.indexes.iter().position(|index| index.columns.first() == Some(&column));
+            let index = index.unwrap_or_else(|| {
+                let indexes = &mut definitions[table].schema.indexes;
+                indexes.push(Index { columns: vec![column], is_unique: false });
+                indexes.len() - 1
+            });
             definitions[table].references.push((column, target));
             definitions[target].referrers.push((table, index));
         }
@@ -138,7 +138,10 @@ impl Store {
     /// # Errors
     ///
     /// The tables do not fit together.
-    pub(crate) fn with_journal(options: Options, journal: Box<dyn Journal>) -> Result<Self, String> {
+    pub(crate) fn with_journal(
+        options: Options,
+        journal: Box<dyn Journal>,
+    ) -> Result<Self, String> {
         let sync = options.sync;
         let Joined { definitions, places, .. } = options.join(&[])?;
         let state = State::empty(&definitions);

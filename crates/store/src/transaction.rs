@@ -58,7 +58,11 @@ impl Transaction {
     /// # Errors
     ///
     /// There is none, or a value is wrong, taken, or names a row that is not there.
-    pub fn update<T: Table>(&mut self, id: Id<T>, change: impl FnOnce(&mut T)) -> Result<(), Error> {
+    pub fn update<T: Table>(
+        &mut self,
+        id: Id<T>,
+        change: impl FnOnce(&mut T),
+    ) -> Result<(), Error> {
         let table = self.table::<T>();
         let Some(mut row) = self.get(id) else {
             return Err(self.no_such_row(table, id.row()));
@@ -130,7 +134,8 @@ impl Transaction {
             let is_taken = self.ids(table, index, &key).any(|other| other != id);
             self.note(Read::Prefix { table, index, key });
             if is_taken {
-                let names = own.columns.iter().map(|column| &definition.schema.columns[*column].name);
+                let names =
+                    own.columns.iter().map(|column| &definition.schema.columns[*column].name);
                 let columns = names.cloned().collect();
                 return Err(Error::Taken { table: definition.schema.name.clone(), columns });
             }

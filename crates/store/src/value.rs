@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::id::RowId;
+use crate::id::{Id, RowId};
+use crate::schema::Table;
 
 /// What a column holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -80,7 +81,9 @@ impl Kind {
     /// Whether a value is of this kind. [`Value::Null`] is of none.
     pub fn admits(&self, value: Value<'_>) -> bool {
         match (self, value) {
-            (Self::Whole { least, most }, Value::Whole(number)) => (*least..=*most).contains(&number),
+            (Self::Whole { least, most }, Value::Whole(number)) => {
+                (*least..=*most).contains(&number)
+            }
             (Self::Word(words), Value::Word(place)) => usize::from(place) < words.len(),
             (Self::Bool, Value::Bool(_))
             | (Self::Float, Value::Float(_))
@@ -177,6 +180,25 @@ plain_fields! {
     Vec<u8>, Bytes, own => Value::Bytes(own), Value::Bytes(kept) => kept.to_vec();
     Box<[u8]>, Bytes, own => Value::Bytes(own), Value::Bytes(kept) => kept.into();
     Time, Time, own => Value::Time(*own), Value::Time(kept) => kept;
+}
+
+impl<T: Table> Field for Id<T> {
+    fn kind() -> Kind {
+        Kind::Reference(Cow::Borrowed(T::NAME))
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Id(self.row())
+    }
+
+    #[inline]
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Id(id) => Some(Self::of(id)),
+            _ => None,
+        }
+    }
 }
 
 impl<F: Field> Field for Option<F> {

@@ -11,3 +11,4 @@ mod macros;
 mod pages;
 mod scheduling;
 mod stop;
+mod tables;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::*;
+use crate::By;
 use crate::id::{Id, RowId};
 use crate::journal::Sequence;
 use crate::record::Record;
@@ -12,7 +13,6 @@ use crate::schema::{Column, Index, Schema, Table};
 use crate::snapshot::Snapshot;
 use crate::store::{Options, Store};
 use crate::value::{Field, Value};
-use crate::By;
 
 /// A row with a number, found by its half.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,6 +25,8 @@ struct Counter {
 const HALF: By<Counter, (u64,)> = By::place(0);
 
 impl Table for Counter {
+    const NAME: &'static str = "counter";
+
     fn schema() -> Schema {
         Schema {
             columns: vec![Column::new("half", u64::kind()), Column::new("number", u64::kind())],

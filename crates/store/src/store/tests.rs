@@ -1,7 +1,7 @@
 //! Claims about tables as a program sees them.
 
 use super::*;
-use crate::{By, Column, Field, Id, Index, RowId, Value};
+use crate::{By, Column, Field, Id, RowId, Value};
 
 #[derive(Clone, PartialEq, Debug)]
 struct User {
@@ -20,6 +20,8 @@ impl User {
 }
 
 impl Table for User {
+    const NAME: &'static str = "user";
+
     fn schema() -> Schema {
         let mut age = Column::new("age", u8::kind());
         age.is_optional = true;
@@ -49,7 +51,11 @@ impl Table for User {
 
     fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
         let [name, age] = values else { return None };
-        Some(Self { id: Id::of(id), name: Field::from_value(*name)?, age: Field::from_value(*age)? })
+        Some(Self {
+            id: Id::of(id),
+            name: Field::from_value(*name)?,
+            age: Field::from_value(*age)?,
+        })
     }
 }
 
@@ -78,7 +84,10 @@ fn rows_are_found_by_id_by_index_and_by_age() {
     assert_eq!(names(now.find(User::AGE, (None,))), ["anna"]);
     assert_eq!(names(now.find(User::AGE, (Some(30), "carl"))), ["carl"]);
     assert_eq!(names(now.range(User::AGE, (Some(9),)..)), ["ben", "carl"]);
-    assert_eq!(names(now.range(User::AGE, (Some(8),)..=(Some(30),)).rev()), ["carl", "ben", "dora"]);
+    assert_eq!(
+        names(now.range(User::AGE, (Some(8),)..=(Some(30),)).rev()),
+        ["carl", "ben", "dora"]
+    );
     assert_eq!(names(now.range(User::NAME, "b".."d")), ["ben", "carl"]);
     assert_eq!(names(now.range(User::NAME, "d".."b")), [""; 0]);
     assert_eq!(names(now.newest(2)), ["dora", "ben"]);
@@ -197,7 +206,8 @@ fn what_is_done_after_a_commit_may_commit_and_is_not_done_without_one() {
 #[test]
 fn what_was_read_tells_whether_a_change_matters() {
     let store = store();
-    let ids = [("anna", 1), ("ben", 2), ("carl", 3)].map(|(name, age)| add(&store, name, Some(age)));
+    let ids =
+        [("anna", 1), ("ben", 2), ("carl", 3)].map(|(name, age)| add(&store, name, Some(age)));
     let (tell, told) = std::sync::mpsc::channel();
     store.observe(move |changes| tell.send(changes.clone()).unwrap());
     let looks: [(&str, &dyn Fn(&Snapshot)); 7] = [
