@@ -1,4 +1,5 @@
 //! Decides what is kept: rows in memory, durable by a journal.
 #![deny(unsafe_code)]
 
+pub mod disk;
 pub mod journal;

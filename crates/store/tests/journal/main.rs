@@ -1,0 +1,5 @@
+//! Decides whether what was acknowledged is found again, whatever happens to the disk.
+
+mod damage;
+mod random;
+mod simulated;
