@@ -135,9 +135,9 @@ pub trait Lock: Send + Sync {}
 /// the longest file allowed, descriptors, or the system's own memory.
 pub fn is_full(error: &io::Error) -> bool {
     use rustix::io::Errno;
-    let passing =
-        [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
-    Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
+    let passing = [Errno::DQUOT, Errno::FBIG, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    error.kind() == ErrorKind::StorageFull
+        || Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
 }
 
 /// Writes all of the bytes, in as many steps as the system takes.

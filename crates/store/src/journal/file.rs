@@ -168,20 +168,40 @@ impl FileJournal {
         Ok(())
     }
 
-    /// Writes what the draft holds, where there is room for it.
-    fn write_draft(&mut self) -> Result<(), Error> {
-        let Some(current) = &mut self.current else { return Ok(()) };
+    /// Writes the group under way, at the second attempt in a new segment.
+    fn write_group(&mut self) -> Result<(), Error> {
+        for _ in 0..2 {
+            self.place()?;
+            if self.write_draft()? {
+                return Ok(());
+            }
+        }
+        let file = self.current.as_ref().map(|current| current.name.clone()).unwrap_or_default();
+        Err(self.refuse("write", &file, io::ErrorKind::StorageFull.into()))
+    }
+
+    /// Writes what the draft holds by one call. `false` if the system took only the first bytes:
+    /// what is cut short is never continued, for a power loss could then leave zeros in its midst,
+    /// and a group that was never finished is known by the zeros at its end.
+    fn write_draft(&mut self) -> Result<bool, Error> {
+        let Some(current) = &mut self.current else { return Ok(false) };
         let (bytes, mark) = self.draft.seal(self.durable, current.previous);
-        let length = bytes.len() as u64;
-        if let Err(error) = write_all(&*current.file, bytes, current.at) {
+        let length = bytes.len();
+        let written = loop {
+            match current.file.write_at(bytes, current.at) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => break written,
+            }
+        };
+        if !matches!(written, Ok(all) if all == length) {
             current.is_sealed = true;
             let name = current.name.clone();
-            return Err(self.refuse("write", &name, error));
+            return written.map(|_| false).map_err(|error| self.refuse("write", &name, error));
         }
-        (current.at, current.previous) = (current.at + length, mark);
+        (current.at, current.previous) = (current.at + length as u64, mark);
         self.draft.begin_next();
         self.written = self.draft.next() - 1;
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -194,8 +214,7 @@ impl Journal for FileJournal {
     fn write(&mut self, durably: bool) -> Result<Sequence, Error> {
         self.is_usable()?;
         if !self.draft.is_empty() {
-            self.place()?;
-            self.write_draft()?;
+            self.write_group()?;
         }
         if durably {
             self.sync_current()?;

@@ -101,6 +101,28 @@ fn files_of_two_stores_are_not_mixed() {
     assert!(!found.records.is_empty() || found.snapshot > 0);
 }
 
+/// A disk that says it has written a group, and later shows what stood there in another life.
+#[test]
+fn a_group_of_another_history_is_refused() {
+    let file = "journal-0000000000000001.log";
+    let written = |second: u8| {
+        let folder = SimulatedFolder::new(5, 1 << 20);
+        let mut journal = open(&folder).expect("nothing fails").0.journal;
+        for letter in [b'a', second, b'c'] {
+            journal.append(&[letter; 100]).expect("there is room");
+            journal.write(true).expect("nothing fails");
+        }
+        drop(journal);
+        (folder.content(file).expect("it was written"), folder)
+    };
+    let ((mut bytes, folder), (others, _)) = (written(b'b'), written(b'x'));
+    let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written") - 56;
+    bytes[third..].copy_from_slice(&others[third..]);
+    folder.put(file, &bytes);
+    let error = open(&folder).map(|_| ()).expect_err("it is of another history");
+    assert!(error.to_string().contains("does not follow the one before it"), "{error}");
+}
+
 #[test]
 fn a_torn_end_is_cut_and_told_and_harmless() {
     let folder = SimulatedFolder::new(1, 1 << 20);

@@ -1,6 +1,7 @@
 //! Decides whether what was acknowledged is found again, whatever happens to the disk.
 
 mod damage;
+mod format;
 mod kills;
 mod order;
 mod random;
