@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 
 use crate::error::Error;
-use crate::journal::{Journal, JournalError};
+use crate::image::Kept;
+use crate::journal::{self, Journal, LONGEST_GROUP};
 use crate::reads::Changes;
 use crate::record;
 use crate::state::{Definitions, State};
@@ -37,8 +38,8 @@ pub enum Sync {
 /// Where commits meet.
 pub(crate) struct Commits {
     pub(crate) definitions: Definitions,
-    /// Where the store has the program's tables.
-    pub(crate) places: Vec<usize>,
+    /// Beside the tables of the program, and about them.
+    pub(crate) kept: Kept,
     visible: ArcSwap<State>,
     head: Mutex<Head>,
     /// Whoever holds it writes for all.
@@ -119,13 +120,17 @@ pub struct Pending {
 const MOST_RECENT: usize = 1 << 16;
 /// Commits that wait to be written.
 const MOST_STAGED: usize = 1 << 14;
+/// One commit, in bytes. A group has room for it, however it is framed.
+const LONGEST_RECORD: usize = LONGEST_GROUP - 4096;
+/// Commits that are written together, in bytes, if there are several.
+const LONGEST_TOGETHER: usize = LONGEST_GROUP / 4;
 /// How often a head that fell back is remembered. Nobody keeps a transaction open for so long.
 const MOST_FALLBACKS: usize = 1 << 10;
 
 impl Commits {
     pub(crate) fn new(
         definitions: Definitions,
-        places: Vec<usize>,
+        kept: Kept,
         state: State,
         journal: Box<dyn Journal>,
         sync: Sync,
@@ -140,7 +145,7 @@ impl Commits {
         };
         Self {
             definitions,
-            places,
+            kept,
             visible: ArcSwap::new(state),
             head: Mutex::new(head),
             journal: Mutex::new(journal),
@@ -173,7 +178,10 @@ impl Commits {
         let Parts { base, own, reads, writes, after } = transaction.into_parts();
         let mut record = Vec::new();
         if !writes.is_empty() {
-            record = record::rows(&writes, &self.places);
+            record = record::rows(&writes, &self.kept.places);
+        }
+        if record.len() > LONGEST_RECORD {
+            return Err(Error::TooLarge);
         }
         let slot = Arc::new(Slot::default());
         let mut head = self.head();
@@ -224,7 +232,7 @@ impl Commits {
 
     /// Writes for whoever does not wait with a thread, and syncs what is to be synced after a time, until
     /// [`Commits::close`].
-    pub(crate) fn attend(&self) {
+    pub(crate) fn attend(self: &Arc<Self>) {
         let interval = match self.sync {
             Sync::Interval(interval) => interval,
             Sync::Commit | Sync::None => Duration::from_hours(1),
@@ -240,10 +248,11 @@ impl Commits {
                 self.sync_if_due();
             }
             if rung == Rung::Over && self.head().staged.is_empty() {
-                // What is left is synced however that was wished.
-                let _ = self.journal().sync();
+                // What is left is made durable however that was wished; a disk that failed has been told of.
+                let _ = self.journal().close();
                 return;
             }
+            self.write_image_if_due();
         }
     }
 
@@ -258,26 +267,56 @@ impl Commits {
             return;
         }
         let mut journal = self.journal();
-        if let Err(JournalError::Broken(reason)) = journal.sync() {
-            drop(self.fall_back(Vec::new(), &Error::Broken(reason)));
+        if let Err(error) = journal.sync() {
+            drop(self.fall_back(Vec::new(), &told(&error)));
+        }
+    }
+
+    /// Has all tables written beside the journal, if it has grown enough, and what that makes needless removed.
+    fn write_image_if_due(self: &Arc<Self>) {
+        if !self.kept.begin_if_due() {
+            return;
+        }
+        let mut journal = self.journal();
+        // Nothing is written while the journal is held: this is all of it.
+        let state = self.visible();
+        let writer = journal.snapshot(state.sequence);
+        drop(journal);
+        let own = Arc::clone(self);
+        let write = move || {
+            let written = writer.and_then(|mut writer| {
+                own.kept.write(&own.definitions, &state, &mut *writer)?;
+                writer.finish()?;
+                own.journal().compact(state.sequence)
+            });
+            own.kept.end(written.err());
+        };
+        let thread = std::thread::Builder::new().name("store image".to_owned());
+        if let Err(error) = thread.spawn(write) {
+            self.kept.end(Some(journal::Error::Refused(format!("no thread: {error}"))));
         }
     }
 
     /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then.
     fn lead(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) {
-        let group = std::mem::take(&mut self.head().staged);
-        for staged in &group {
-            if !staged.record.is_empty() {
-                journal.append(&staged.record);
+        let group = self.head().next_group();
+        let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
+        let records = group.iter().filter(|staged| !staged.record.is_empty());
+        let appended: Result<(), journal::Error> =
+            records.map(|staged| journal.append(&staged.record).map(drop)).collect();
+        let written = appended.and_then(|()| journal.write(self.sync == Sync::Commit));
+        let after = match written {
+            Ok(_) => {
+                self.kept.grown(bytes);
+                self.publish(group)
             }
-        }
-        let after = match journal.write(self.sync == Sync::Commit) {
-            Ok(_) => self.publish(group),
-            Err(JournalError::Full) => self.fall_back(group, &Error::Full),
-            Err(JournalError::Broken(reason)) => self.fall_back(group, &Error::Broken(reason)),
+            Err(error) => self.fall_back(group, &told(&error)),
         };
         drop(journal);
         self.call_next();
+        if self.kept.is_due() {
+            self.bell.ring(Rung::Yes);
+        }
         // They may commit something themselves.
         run(after);
     }
@@ -346,7 +385,31 @@ impl Commits {
     }
 }
 
+/// What a program is told of it.
+fn told(error: &journal::Error) -> Error {
+    match error {
+        journal::Error::Full { .. } => Error::Full,
+        journal::Error::Broken { why } => Error::Broken(why.as_str().into()),
+        other => Error::Broken(other.to_string().into()),
+    }
+}
+
 impl Head {
+    /// The oldest of what is staged, as much as is written together.
+    fn next_group(&mut self) -> Vec<Staged> {
+        let mut bytes = 0;
+        let fits = |staged: &&Staged| {
+            bytes += staged.record.len();
+            bytes <= LONGEST_TOGETHER
+        };
+        let count = self.staged.iter().take_while(fits).count().max(1);
+        if count >= self.staged.len() {
+            return std::mem::take(&mut self.staged);
+        }
+        let later = self.staged.split_off(count);
+        std::mem::replace(&mut self.staged, later)
+    }
+
     /// Whether that state is one that came before the head, and not one that was given up.
     fn has(&self, base: &State) -> bool {
         let fallback = self.fallbacks.get(base.epoch);

@@ -35,6 +35,8 @@ pub enum Error {
     Conflict,
     /// Too many changes wait for the disk.
     Busy,
+    /// It is too much for one commit.
+    TooLarge,
     /// The disk has no room. Reading goes on, and writing too as soon as there is room.
     Full,
     /// The disk has failed. Nothing more is written until the program starts anew.
@@ -54,6 +56,7 @@ impl fmt::Display for Error {
             Self::StillNamed { by } => write!(to, "rows of `{by}` name this row still"),
             Self::Conflict => to.write_str("others changed the same at the same time; try again"),
             Self::Busy => to.write_str("too many changes wait for the disk; try again"),
+            Self::TooLarge => to.write_str("a commit has at most 64 MB: make several of it"),
             Self::Full => to.write_str("the disk is full: nothing was written"),
             Self::Broken(reason) => {
                 write!(to, "the disk failed ({reason}): nothing is written until a restart")

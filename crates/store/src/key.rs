@@ -59,11 +59,6 @@ impl Key {
     pub(crate) fn begins_with(&self, start: &Self) -> bool {
         self.0.starts_with(&start.0)
     }
-
-    /// How many bytes lie outside of the value itself.
-    pub(crate) fn spilled(&self) -> usize {
-        if self.0.spilled() { self.0.capacity() } else { 0 }
-    }
 }
 
 /// Whole numbers are of 64 bits, with a sign or without. A byte says how many bytes follow and on which side of zero it

@@ -8,10 +8,13 @@
 
 mod bytes;
 mod commit;
+pub mod disk;
 mod error;
 mod id;
+mod image;
 pub mod journal;
 mod key;
+mod load;
 mod query;
 mod reads;
 mod record;
@@ -30,6 +33,6 @@ pub use query::{By, Part, Parts};
 pub use reads::{Changes, ReadSet};
 pub use schema::{Column, Constant, Index, Schema, Table, Wrong};
 pub use snapshot::{Found, Snapshot};
-pub use store::{Options, Store};
+pub use store::{Options, Progress, Store};
 pub use transaction::Transaction;
 pub use value::{Field, Kind, Time, Value, Words};

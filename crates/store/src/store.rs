@@ -2,18 +2,21 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::commit::{Commits, Pending, Sync};
+use crate::disk::{self, RealFolder};
 use crate::error::Error;
 use crate::id::{Ids, RowId};
-use crate::journal::{Forgetful, Journal};
+use crate::journal::{self, FileJournal, Journal, MemoryJournal};
+use crate::load::{Begun, Loading};
 use crate::reads::Changes;
 use crate::schema::{Index, Schema, Stored, Table};
 use crate::snapshot::Snapshot;
-use crate::state::{Definition, Definitions, State};
+use crate::state::{Definition, Definitions};
 use crate::transaction::Transaction;
 use crate::value::Kind;
 
@@ -65,7 +68,7 @@ impl Options {
     }
 
     /// Joins the tables to those that are stored.
-    fn join(self, stored: &[Stored]) -> Result<Joined, String> {
+    pub(crate) fn join(self, stored: &[Stored]) -> Result<Joined, String> {
         let mut all = stored.to_vec();
         let (mut definitions, mut places) = (Vec::new(), Vec::new());
         for Declared { schema, rows } in self.tables {
@@ -88,11 +91,14 @@ impl Options {
 }
 
 /// The program's tables, as they are from now on.
-struct Joined {
-    definitions: Definitions,
-    places: Vec<usize>,
-    stored: Vec<Stored>,
+pub(crate) struct Joined {
+    pub(crate) definitions: Definitions,
+    pub(crate) places: Vec<usize>,
+    pub(crate) stored: Vec<Stored>,
 }
+
+/// Is told how much of all that is to be read has been: bytes, of bytes.
+pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
 /// Finds out which tables name rows of which. A column that does so has an index, its own if no other begins with it,
 /// by which it is seen who names a row that is to be removed.
@@ -130,7 +136,40 @@ impl Store {
     ///
     /// The tables do not fit together.
     pub fn in_memory(options: Options) -> Result<Self, String> {
-        Self::with_journal(options, Box::new(Forgetful::default()))
+        Self::with_journal(options, Box::new(MemoryJournal::new()))
+    }
+
+    /// The store in this folder, which is made if it is not there. `progress` is told while it is read.
+    ///
+    /// # Errors
+    ///
+    /// Another program has it, it is damaged, or what the program says of its tables cannot be joined to what is
+    /// there. Nothing is changed then.
+    pub fn open(
+        folder: impl AsRef<Path>,
+        options: Options,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, String> {
+        let folder = RealFolder::open(folder).map_err(|error| error.to_string())?;
+        Self::in_folder(Arc::new(folder), options, progress).map(|(store, _)| store)
+    }
+
+    /// The same in any folder, with what there is to tell of it.
+    pub(crate) fn in_folder(
+        folder: Arc<dyn disk::Folder>,
+        options: Options,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Self, Vec<String>), String> {
+        let mut loading = Loading::default();
+        let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
+        let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
+        let opened = opened.map_err(|error| error.to_string())?;
+        let mut journal = Box::new(opened.journal);
+        let sync = options.sync;
+        let mut begun = loading.finish(options, opened.last, &mut *journal)?;
+        let mut told = std::mem::take(&mut begun.lost);
+        told.extend(opened.warnings.iter().map(ToString::to_string));
+        Ok((Self::begin_with(begun, journal, sync)?, told))
     }
 
     /// A store that keeps what it is told by `journal`, which holds nothing yet.
@@ -140,13 +179,17 @@ impl Store {
     /// The tables do not fit together.
     pub(crate) fn with_journal(
         options: Options,
-        journal: Box<dyn Journal>,
+        mut journal: Box<dyn Journal>,
     ) -> Result<Self, String> {
         let sync = options.sync;
-        let Joined { definitions, places, .. } = options.join(&[])?;
-        let state = State::empty(&definitions);
-        let commits = Arc::new(Commits::new(definitions, places, state, journal, sync));
-        let ids = Mutex::new(Ids::after(RowId::default(), random));
+        let begun = Loading::default().finish(options, 0, &mut *journal)?;
+        Self::begin_with(begun, journal, sync)
+    }
+
+    fn begin_with(begun: Begun, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
+        let Begun { definitions, kept, state, last, .. } = begun;
+        let commits = Arc::new(Commits::new(definitions, kept, state, journal, sync));
+        let ids = Mutex::new(Ids::after(last, disk::random));
         let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
         let attended = Arc::clone(&commits);
         let attendant = thread::Builder::new()
@@ -232,6 +275,12 @@ impl Store {
         self.0.commits.observe(Box::new(observer));
     }
 
+    /// Why the last image of all tables could not be written beside the journal. Nothing is lost by that: the next start
+    /// reads more.
+    pub fn image_failure(&self) -> Option<String> {
+        self.0.commits.kept.failure()
+    }
+
     /// Writes what is under way, and takes nothing more.
     pub fn close(&self) {
         self.0.commits.close();
@@ -262,15 +311,6 @@ impl fmt::Debug for Store {
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
-}
-
-/// Bytes that nobody can foresee.
-fn random(bytes: &mut [u8]) {
-    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-    for chunk in bytes.chunks_mut(8) {
-        let number = RandomState::new().build_hasher().finish().to_le_bytes();
-        chunk.copy_from_slice(&number[..chunk.len()]);
-    }
 }
 
 #[cfg(test)]

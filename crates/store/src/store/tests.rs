@@ -116,7 +116,7 @@ fn a_change_sees_its_own_writes_and_nobody_else_does_until_it_is_committed() {
     let id = change.insert(User::new("anna", Some(1))).unwrap();
     assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna"]);
     assert_eq!(store.read().get(id), None);
-    assert_eq!(store.commit(change).unwrap().wait(), Ok(1));
+    assert_eq!(store.commit(change).unwrap().wait(), Ok(2));
     assert_eq!(store.read().get(id).unwrap().name, "anna");
     let mut change = store.begin();
     assert_eq!(change.remove(id), Ok(true));
