@@ -174,7 +174,9 @@ pub(crate) mod tests {
         #[test]
         fn a_row_is_read_as_it_was_written(columns in prop::collection::vec(column(), 0..20)) {
             let mut writer = RowWriter::new(columns.len());
-            columns.iter().for_each(|(_, value)| writer.put(value.value()));
+            for (_, value) in &columns {
+                writer.put(value.value());
+            }
             let row = writer.finish();
             let mut reader = RowReader::new(&row).unwrap();
             for (kind, value) in &columns {

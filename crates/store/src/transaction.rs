@@ -157,7 +157,7 @@ impl Transaction {
         Error::NoSuchRow { table: self.definitions[table].schema.name.clone(), id }
     }
 
-    fn write(&mut self, write: Write) {
+    pub(crate) fn write(&mut self, write: Write) {
         let Snapshot { state, definitions, .. } = &mut self.snapshot;
         Arc::make_mut(state).apply(definitions, &write);
         self.writes.push(write);

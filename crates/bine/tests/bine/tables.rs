@@ -21,7 +21,7 @@ enum State {
 
 #[derive(Clone, PartialEq, Debug, Table)]
 #[table(index(forum, posted))]
-pub struct BoardMessage {
+pub(crate) struct BoardMessage {
     id: Id<BoardMessage>,
     forum: String,
     author: Id<User>,

@@ -255,7 +255,9 @@ fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
     // The first one says what tables consist of.
     for record in &records[1..] {
         let Some(Record::Rows(writes)) = record::read(record) else { panic!("no record") };
-        writes.iter().for_each(|write| state.apply(definitions, write));
+        for write in &writes {
+            state.apply(definitions, write);
+        }
     }
     rows(&Snapshot::new(definitions, Arc::new(state)))
 }
@@ -359,6 +361,14 @@ fn a_disk_that_failed_ends_writing_and_not_reading() {
     assert_eq!(kept.lock().unwrap().len(), 3);
 }
 
+struct Unpark(thread::Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 #[test]
 fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
     let Played { store, .. } = moody(1, 0, None);
@@ -371,12 +381,6 @@ fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
     };
     drop(insert());
     assert_eq!(told.recv(), Ok(2));
-    struct Unpark(thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut pending = std::pin::pin!(insert());
