@@ -108,15 +108,19 @@ fn a_group_of_another_history_is_refused() {
     let written = |second: u8| {
         let folder = SimulatedFolder::new(5, 1 << 20);
         let mut journal = open(&folder).expect("nothing fails").0.journal;
-        for letter in [b'a', second, b'c'] {
-            journal.append(&[letter; 100]).expect("there is room");
+        for (number, letter) in [(1_u64, b'a'), (2, second), (3, b'c')] {
+            let mut record = number.to_le_bytes().to_vec();
+            record.resize(100, letter);
+            journal.append(&record).expect("there is room");
             journal.write(true).expect("nothing fails");
         }
         drop(journal);
         (folder.content(file).expect("it was written"), folder)
     };
     let ((mut bytes, folder), (others, _)) = (written(b'b'), written(b'x'));
-    let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written") - 56;
+    let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written");
+    // The head of its group, its own head and its number stand before it.
+    let third = third - 40 - 16 - 8;
     bytes[third..].copy_from_slice(&others[third..]);
     folder.put(file, &bytes);
     let error = open(&folder).map(|_| ()).expect_err("it is of another history");
