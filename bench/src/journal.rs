@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use bine_store::disk::RealFolder;
-use bine_store::journal::{FileJournal, Journal, Options};
+use bine_store::journal::{FileJournal, Journal, Loaded, Options};
 
 use crate::arguments::Arguments;
 use crate::figures::Spread;
@@ -56,12 +56,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         println!("| {records} | {:.0} | {:.0} | {ratio} |", ours.median, floor.median);
         slowest = slowest.min(ratio.median);
     }
-    let mut rates = Vec::new();
+    let (mut written, mut found) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        rates.push(journal(&scratch.0.join(format!("interval-{round}")), 64, groups * 20, false)?);
+        let folder = scratch.0.join(format!("interval-{round}"));
+        written.push(journal(&folder, 64, groups * 20, false)?);
+        found.push(read(&folder)?);
     }
-    let rate = Spread::of(rates).context("there are no samples")?.median;
-    println!("| 64, a sync every {} ms | {rate:.0} | | |", INTERVAL.as_millis());
+    let rate = |rates| Spread::of(rates).context("there are no samples");
+    let (written, found) = (rate(written)?.median, rate(found)?.median);
+    println!("| 64, a sync every {} ms | {written:.0} | | |", INTERVAL.as_millis());
+    println!("| found again at a start | {found:.0} | | |");
     ensure!(slowest >= LEAST, "the journal has {slowest:.2} of the floor's rate");
     Ok(())
 }
@@ -88,6 +92,19 @@ fn journal(folder: &Path, records: usize, groups: u64, durably: bool) -> Result<
     }
     journal.sync().map_err(told)?;
     Ok(rate(records, groups, begun))
+}
+
+/// Records a second at a start.
+fn read(folder: &Path) -> Result<f64> {
+    let folder = Arc::new(RealFolder::open(folder)?);
+    let begun = Instant::now();
+    let mut records = 0;
+    let opened = FileJournal::open(folder, Options::default(), &mut |loaded| {
+        records += usize::from(matches!(loaded, Loaded::Record(..)));
+        Ok(())
+    });
+    opened.map_err(|error| anyhow!("{error}"))?;
+    Ok(rate(records, 1, begun))
 }
 
 /// Records a second by the least that could do: their bytes at the end of a file, and fdatasync.
