@@ -7,7 +7,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::frozen::Frozen;
 use crate::page::Page;
+use crate::tree::{Element, Node, Tree};
 
 /// What stands in a body: `<p>`, `<div>`, `<ul>`, and whatever is [`Phrasing`].
 #[derive(Debug)]
@@ -30,6 +32,34 @@ pub enum Anywhere {}
 #[derive(Debug)]
 #[doc(hidden)]
 pub enum Whole {}
+
+/// The same with `<html>` around all of it.
+#[derive(Debug)]
+#[doc(hidden)]
+pub enum Document {}
+
+/// What stands outermost in a page.
+#[doc(hidden)]
+pub trait Outermost {
+    /// Whether it is one element, `<html>`: then readers of XML find a document too.
+    const IS_DOCUMENT: bool = false;
+    /// Whether it stands in no body.
+    const IS_WHOLE: bool = false;
+}
+
+impl Outermost for Flow {}
+impl Outermost for Phrasing {}
+impl Outermost for Parts {}
+impl Outermost for Anywhere {}
+
+impl Outermost for Whole {
+    const IS_WHOLE: bool = true;
+}
+
+impl Outermost for Document {
+    const IS_DOCUMENT: bool = true;
+    const IS_WHOLE: bool = true;
+}
 
 /// Markup of a known kind of content: what a component returns, and takes.
 ///
@@ -83,3 +113,17 @@ macro_rules! carried {
 }
 
 carried!(Vec[Sized] Box[?Sized]);
+
+/// What of a tree or of what is frozen may stand where is only known when it is made.
+macro_rules! unknown {
+    ($($of:ident)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl Piece for $of {}
+        #[diagnostic::do_not_recommend]
+        impl<Content> Stands<Content> for $of {}
+        #[diagnostic::do_not_recommend]
+        impl<Content: Model> Html<Content> for $of {}
+    )*};
+}
+
+unknown!(Tree Element Node Frozen);

@@ -4,44 +4,48 @@
 //! choose. It looks for a method on the value before one on a reference to it, so a page moves in while text is only
 //! looked at: a `String` may stand in two holes. A single by-value trait would make every text hole consume its
 //! variable. Both methods are there for all pages and all types and ask for more themselves, so that the search
-//! ends here and the compiler complains in our words.
+//! ends here and the compiler complains in our words. `tree!` writes the same with its builder in the writer's place.
+
+use core::marker::PhantomData;
 
 use crate::content::{Flow, Html, Model, Parts, Phrasing, Piece, Stands};
+use crate::frozen::Frozen;
 use crate::page::Page;
 use crate::raw::Raw;
 use crate::render::Render;
 use crate::show::Show;
+use crate::tree::{Builder, Element, Node, Tree};
 use crate::writer::Writer;
 
 /// Fills a hole with a page, by value.
 pub trait FillPage: Sized {
     /// Writes the page where flow content stands.
-    fn fill_flow(self, writer: &mut Writer<'_>)
+    fn fill_flow(self, to: &mut impl Sink)
     where
         Self: InFlow;
 
     /// Writes the page where phrasing content stands.
-    fn fill_phrasing(self, writer: &mut Writer<'_>)
+    fn fill_phrasing(self, to: &mut impl Sink)
     where
         Self: InPhrasing;
 
     /// Writes the page where text alone stands.
-    fn fill_text(self, writer: &mut Writer<'_>)
+    fn fill_text(self, to: &mut impl Sink)
     where
         Self: InText;
 
     /// Writes the page where only what is made for the place stands.
-    fn fill_parts(self, writer: &mut Writer<'_>)
+    fn fill_parts(self, to: &mut impl Sink)
     where
         Self: InParts;
 
     /// Writes the page where elements of several kinds stand, but no text.
-    fn fill_pieces(self, writer: &mut Writer<'_>)
+    fn fill_pieces(self, to: &mut impl Sink)
     where
         Self: InAnything;
 
     /// Writes the page where anything stands.
-    fn fill_anything(self, writer: &mut Writer<'_>)
+    fn fill_anything(self, to: &mut impl Sink)
     where
         Self: InAnything;
 }
@@ -49,11 +53,11 @@ pub trait FillPage: Sized {
 macro_rules! fill {
     ($($fill:ident: $bound:ident;)*) => {$(
         #[inline]
-        fn $fill(self, writer: &mut Writer<'_>)
+        fn $fill(self, to: &mut impl Sink)
         where
             Self: $bound,
         {
-            Fill::fill(self, writer);
+            to.page(self);
         }
     )*};
 }
@@ -69,15 +73,48 @@ impl<F: Fill> FillPage for F {
     }
 }
 
+/// Where holes are: in a page that is being written, or in a tree that is being put together.
+pub trait Sink {
+    fn page(&mut self, page: impl Fill);
+    fn value<Kind>(&mut self, value: &(impl Value<Kind> + ?Sized));
+}
+
+impl Sink for Writer<'_> {
+    #[inline]
+    fn page(&mut self, page: impl Fill) {
+        page.fill(self);
+    }
+
+    #[inline]
+    fn value<Kind>(&mut self, value: &(impl Value<Kind> + ?Sized)) {
+        value.write_value(self);
+    }
+}
+
+impl Sink for Builder {
+    fn page(&mut self, page: impl Fill) {
+        page.graft(self);
+    }
+
+    fn value<Kind>(&mut self, value: &(impl Value<Kind> + ?Sized)) {
+        value.graft_value(self);
+    }
+}
+
 /// A page, or perhaps one. No handler returns the latter, so it is none itself.
 pub trait Fill {
     fn fill(self, writer: &mut Writer<'_>);
+    fn graft(self, builder: &mut Builder);
 }
 
 impl<P: Page> Fill for P {
     #[inline]
     fn fill(self, writer: &mut Writer<'_>) {
         self.write(writer);
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        Page::graft(self, builder);
     }
 }
 
@@ -86,6 +123,12 @@ impl<P: Page> Fill for Option<P> {
     fn fill(self, writer: &mut Writer<'_>) {
         if let Some(page) = self {
             page.write(writer);
+        }
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        if let Some(page) = self {
+            Page::graft(page, builder);
         }
     }
 }
@@ -150,32 +193,32 @@ standing! {
 /// Fills a hole with what is shown, by reference.
 pub trait FillValue {
     /// Shows the value where flow content stands.
-    fn fill_flow<Kind>(&self, writer: &mut Writer<'_>)
+    fn fill_flow<Kind>(&self, to: &mut impl Sink)
     where
         Self: FlowValue<Kind>;
 
     /// Shows the value where phrasing content stands.
-    fn fill_phrasing<Kind>(&self, writer: &mut Writer<'_>)
+    fn fill_phrasing<Kind>(&self, to: &mut impl Sink)
     where
         Self: PhrasingValue<Kind>;
 
     /// Shows the value where text alone stands.
-    fn fill_text(&self, writer: &mut Writer<'_>)
+    fn fill_text(&self, to: &mut impl Sink)
     where
         Self: Render;
 
     /// Shows the value where only what is made for the place stands.
-    fn fill_parts<Kind>(&self, writer: &mut Writer<'_>)
+    fn fill_parts<Kind>(&self, to: &mut impl Sink)
     where
         Self: PartsValue<Kind>;
 
     /// Shows the value where elements of several kinds stand, but no text.
-    fn fill_pieces<Kind>(&self, writer: &mut Writer<'_>)
+    fn fill_pieces<Kind>(&self, to: &mut impl Sink)
     where
         Self: PiecesValue<Kind>;
 
     /// Shows the value where anything stands.
-    fn fill_anything<Kind>(&self, writer: &mut Writer<'_>)
+    fn fill_anything<Kind>(&self, to: &mut impl Sink)
     where
         Self: AnyValue<Kind>;
 }
@@ -183,11 +226,11 @@ pub trait FillValue {
 macro_rules! fill_value {
     ($($fill:ident: $bound:ident;)*) => {$(
         #[inline]
-        fn $fill<Kind>(&self, writer: &mut Writer<'_>)
+        fn $fill<Kind>(&self, to: &mut impl Sink)
         where
             Self: $bound<Kind>,
         {
-            self.write_value(writer);
+            to.value(self);
         }
     )*};
 }
@@ -202,11 +245,11 @@ impl<T: ?Sized> FillValue for T {
     }
 
     #[inline]
-    fn fill_text(&self, writer: &mut Writer<'_>)
+    fn fill_text(&self, to: &mut impl Sink)
     where
         Self: Render,
     {
-        self.render(writer);
+        to.value(self);
     }
 }
 
@@ -214,9 +257,14 @@ impl<T: ?Sized> FillValue for T {
 #[derive(Debug)]
 pub enum AsText {}
 
+/// The kind of what is perhaps there, and is then shown.
+#[derive(Debug)]
+pub struct Perhaps<Content>(PhantomData<Content>);
+
 /// A value that is shown in one way or another. `Kind` keeps the ways apart for the compiler, which finds it by itself.
 pub trait Value<Kind> {
     fn write_value(&self, writer: &mut Writer<'_>);
+    fn graft_value(&self, builder: &mut Builder);
 }
 
 impl<T: Render + ?Sized> Value<AsText> for T {
@@ -224,12 +272,35 @@ impl<T: Render + ?Sized> Value<AsText> for T {
     fn write_value(&self, writer: &mut Writer<'_>) {
         self.render(writer);
     }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        self.graft(builder);
+    }
 }
 
 impl<T: Show<Content> + ?Sized, Content: Model> Value<Content> for T {
     #[inline]
     fn write_value(&self, writer: &mut Writer<'_>) {
         self.show().write(writer);
+    }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        Page::graft(self.show(), builder);
+    }
+}
+
+impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
+    #[inline]
+    fn write_value(&self, writer: &mut Writer<'_>) {
+        if let Some(value) = self {
+            value.show().write(writer);
+        }
+    }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        if let Some(value) = self {
+            Page::graft(value.show(), builder);
+        }
     }
 }
 
@@ -284,6 +355,8 @@ macro_rules! shown {
     ($($place:ident: $($content:ident)*;)*) => {$($(
         #[diagnostic::do_not_recommend]
         impl<T: Show<$content> + ?Sized> $place<$content> for T {}
+        #[diagnostic::do_not_recommend]
+        impl<T: Show<$content>> $place<Perhaps<$content>> for Option<T> {}
     )*)*};
 }
 
@@ -308,15 +381,34 @@ written!(FlowValue PhrasingValue AnyValue);
 impl<T: AsRef<str>> PartsValue<AsText> for Raw<T> {}
 impl<T: AsRef<str>> PiecesValue<AsText> for Raw<T> {}
 
+macro_rules! known_when_made {
+    ($($of:ident)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl PartsValue<AsText> for $of {}
+        #[diagnostic::do_not_recommend]
+        impl PiecesValue<AsText> for $of {}
+    )*};
+}
+
+known_when_made!(Tree Element Node Frozen);
+
 /// What may stand in a hole of `<script>` and `<style>`, where a browser undoes no escape.
 #[diagnostic::on_unimplemented(
     message = "text cannot be escaped inside `<script>` and `<style>`",
     label = "wrap this in `raw(..)` if every byte of it is yours",
     note = "what a script needs to know is safe in a `data-*` attribute, where it can read it"
 )]
-pub trait RawText: Render {}
+pub trait RawText {
+    /// The program or the style.
+    fn code(&self) -> &str;
+}
 
-impl<T: AsRef<str>> RawText for Raw<T> {}
+impl<T: AsRef<str>> RawText for Raw<T> {
+    #[inline]
+    fn code(&self) -> &str {
+        self.0.as_ref()
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -441,8 +533,10 @@ mod tests {
                 (&&message).fill_anything(writer);
                 name.fill_phrasing(writer);
                 name.fill_flow(writer);
+                Some(&message).fill_flow(writer);
+                None::<Message>.fill_anything(writer);
             },
-            "a&lt;a&lt;bb",
+            "a&lt;a&lt;bba&lt;",
         );
     }
 }

@@ -4,6 +4,8 @@
 //! outside goes through [`Render`] in text and [`AttributeValue`] in attributes, and both escape. Where a browser
 //! follows a value, [`AddressValue`] refuses what would run; where it runs one, [`CodeValue`] takes nothing from
 //! outside at all. The one way around them is spelled [`raw`].
+//!
+//! A [`Tree`] is a page that can also be looked into, changed and written in other ways: see [`tree`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,24 +13,31 @@ extern crate alloc;
 
 mod address;
 mod attribute;
+mod class;
 mod content;
 mod decimal;
 mod escape;
+mod frozen;
 mod hole;
 mod page;
 mod raw;
 mod render;
 mod show;
+pub mod tree;
 mod writer;
+mod xml;
 
 pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+pub use class::Class;
 #[doc(hidden)]
-pub use content::{Anywhere, Model, Piece, Stands, Whole};
+pub use content::{Anywhere, Document, Model, Outermost, Piece, Stands, Whole};
 pub use content::{Flow, Html, Parts, Phrasing};
+pub use frozen::Frozen;
 #[doc(hidden)]
 pub use hole::{FillPage, FillValue, RawText};
 pub use page::{Markup, Page, page};
 pub use raw::{Raw, raw};
 pub use render::Render;
 pub use show::Show;
+pub use tree::Tree;
 pub use writer::Writer;

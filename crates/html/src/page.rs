@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::content::{Anywhere, Flow, Html, Parts, Phrasing, Piece, Stands};
+use crate::content::{Anywhere, Flow, Html, Outermost, Parts, Phrasing, Piece, Stands};
+use crate::frozen::Frozen;
+use crate::tree::Builder;
 use crate::writer::Writer;
 
 /// A page: a value that is consumed by writing it. It is what handlers and layouts return.
@@ -22,6 +24,44 @@ pub trait Page: Unboxed {
     fn write(self, writer: &mut Writer<'_>)
     where
         Self: Sized;
+
+    /// Whether all pages of the type are whole documents, `<html>` and all, that readers of XML understand if they are
+    /// [written for them](Writer::in_xml).
+    fn is_document() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
+    /// Whether it is whole by itself, so that no layout stands around it: it has its own `<html>`, or what stands in no
+    /// body.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
+    /// Writes the page once, to be kept and sent again and again.
+    fn freeze(self) -> Frozen
+    where
+        Self: Sized,
+    {
+        Frozen::of(self)
+    }
+
+    /// The page as it was frozen, if it was.
+    #[doc(hidden)]
+    fn frozen(&self) -> Option<&Frozen> {
+        None
+    }
+
+    /// Puts the page into a tree: its nodes if it has any, else what it writes.
+    #[doc(hidden)]
+    fn graft(self, builder: &mut Builder)
+    where
+        Self: Sized,
+    {
+        builder.written(|writer| self.write(writer));
+    }
 }
 
 /// Lets a boxed page of unknown type be written, which takes the value out of its box.
@@ -41,12 +81,26 @@ impl<P: Page + ?Sized> Page for Box<P> {
     fn write(self, writer: &mut Writer<'_>) {
         self.write_unboxed(writer);
     }
+
+    fn is_whole(&self) -> bool {
+        (**self).is_whole()
+    }
+
+    fn frozen(&self) -> Option<&Frozen> {
+        (**self).frozen()
+    }
 }
 
 impl<P: Page> Page for Vec<P> {
     fn write(self, writer: &mut Writer<'_>) {
         for page in self {
             page.write(writer);
+        }
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        for page in self {
+            page.graft(builder);
         }
     }
 }
@@ -60,10 +114,19 @@ pub fn page<Content, F: FnOnce(&mut Writer<'_>)>(write: F) -> Markup<F, Content>
     Markup(write, PhantomData)
 }
 
-impl<F: FnOnce(&mut Writer<'_>), Content> Page for Markup<F, Content> {
+impl<F: FnOnce(&mut Writer<'_>), Content: Outermost> Page for Markup<F, Content> {
     #[inline]
     fn write(self, writer: &mut Writer<'_>) {
         (self.0)(writer);
+    }
+
+    #[inline]
+    fn is_whole(&self) -> bool {
+        Content::IS_WHOLE
+    }
+
+    fn is_document() -> bool {
+        Content::IS_DOCUMENT
     }
 }
 
@@ -97,7 +160,7 @@ mod tests {
     use alloc::string::String;
 
     use super::*;
-    use crate::{FillPage as _, FillValue as _};
+    use crate::{Document, FillPage as _, FillValue as _};
 
     fn greeting(name: &str) -> impl Html<Phrasing> {
         page::<Phrasing, _>(move |writer| {
@@ -125,6 +188,13 @@ mod tests {
     fn a_component_is_a_function_and_takes_other_components() {
         let inner = page::<Phrasing, _>(|writer| greeting("a & b").fill_phrasing(writer));
         assert_eq!(written(framed(inner)), "<main><b>a &amp; b</b></main>");
+    }
+
+    #[test]
+    fn a_document_is_known_through_its_box() {
+        let whole = page::<Document, _>(|writer| writer.constant("<html></html>"));
+        let boxed: Box<dyn Page> = Box::new(whole);
+        assert!(boxed.is_whole() && !page::<Flow, _>(|_| {}).is_whole());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use core::fmt::{self, Write as _};
 
 use crate::decimal;
+use crate::tree::Builder;
 use crate::writer::Writer;
 
 /// What is text in a hole `{expression}`. What is markup has [`Show`](crate::Show) instead.
@@ -21,6 +22,12 @@ use crate::writer::Writer;
 pub trait Render {
     /// Writes the value to a text position of the page, escaped.
     fn render(&self, writer: &mut Writer<'_>);
+
+    /// Puts the value into a tree: its nodes if it has any, else what it writes.
+    #[doc(hidden)]
+    fn graft(&self, builder: &mut Builder) {
+        builder.written(|writer| self.render(writer));
+    }
 }
 
 impl Render for str {
@@ -66,6 +73,10 @@ macro_rules! render_by_reference {
             fn render(&self, writer: &mut Writer<'_>) {
                 (**self).render(writer);
             }
+
+            fn graft(&self, builder: &mut Builder) {
+                (**self).graft(builder);
+            }
         }
     )*};
 }
@@ -77,6 +88,12 @@ impl<T: Render> Render for Option<T> {
     fn render(&self, writer: &mut Writer<'_>) {
         if let Some(value) = self {
             value.render(writer);
+        }
+    }
+
+    fn graft(&self, builder: &mut Builder) {
+        if let Some(value) = self {
+            value.graft(builder);
         }
     }
 }

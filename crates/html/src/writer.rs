@@ -6,6 +6,8 @@ use core::fmt;
 use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
 use crate::escape::escape_into;
 use crate::hole::RawText;
+use crate::tree::Finding;
+use crate::xml::clean;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
 ///
@@ -18,7 +20,32 @@ pub struct Writer<'a> {
     spill_at: usize,
     chunk_at: usize,
     spill: Option<Spill<'a>>,
+    head: Head<'a>,
+    /// What is written stands in the value of an attribute.
+    in_value: bool,
+    xml: Option<Xml>,
+    inspector: Option<Inspector>,
 }
+
+/// What a page for readers of XML needs besides. To look at all that is written, such a writer seems to spill at
+/// every byte, so that no other writer pays for it.
+struct Xml {
+    /// The length of `out` up to which it was looked at.
+    clean: usize,
+    /// The length of `out` that makes it spill.
+    spill_at: usize,
+}
+
+/// What happens where the page's `<head>` ends.
+enum Head<'a> {
+    /// This is still to be written.
+    Markup(&'a str),
+    /// The place is noted, for what is only known later.
+    Noted(&'a mut Option<usize>),
+}
+
+/// Is told what is wrong with a tree.
+type Inspector = fn(&Finding);
 
 /// Takes what it wants of a full buffer.
 type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
@@ -26,7 +53,17 @@ type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, spill_at: usize::MAX, chunk_at: usize::MAX, spill: None }
+        let (spill_at, chunk_at) = (usize::MAX, usize::MAX);
+        Self {
+            out,
+            spill_at,
+            chunk_at,
+            spill: None,
+            head: Head::Markup(""),
+            in_value: false,
+            xml: None,
+            inspector: None,
+        }
     }
 
     /// Writes to the end of `out`, and calls `spill` whenever it has grown by `chunk_at` bytes or more, so that a
@@ -37,7 +74,62 @@ impl<'a> Writer<'a> {
     pub fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
         let chunk_at = chunk_at.max(1);
         let spill_at = out.len().saturating_add(chunk_at);
-        Self { out, spill_at, chunk_at, spill: Some(spill) }
+        Self {
+            out,
+            spill_at,
+            chunk_at,
+            spill: Some(spill),
+            head: Head::Markup(""),
+            in_value: false,
+            xml: None,
+            inspector: None,
+        }
+    }
+
+    /// The same for readers of XML: a page of `html!` is then written as XHTML.
+    ///
+    /// What XML cannot hold (U+0000 and most control characters) is written as U+FFFD, an attribute that it has no name
+    /// for (`"@click"`) is left out, and what stands in `<script>` and `<style>` is escaped, as XML reads it. Text from
+    /// [`raw`](crate::raw) is written as it is: whether it is XML, whoever wrote it answers for.
+    #[must_use]
+    pub fn in_xml(mut self) -> Self {
+        self.xml = Some(Xml { clean: self.out.len(), spill_at: self.spill_at });
+        self.spill_at = 0;
+        self
+    }
+
+    /// Whether it writes for readers of XML.
+    pub const fn is_in_xml(&self) -> bool {
+        self.xml.is_some()
+    }
+
+    /// The same with markup that is to stand at the end of the page's `<head>`, such as the link to a style sheet.
+    #[must_use]
+    pub fn with_head(self, head: &'a str) -> Self {
+        Self { head: Head::Markup(head), ..self }
+    }
+
+    /// The same, and notes in `place` how much was written when the `<head>` ended.
+    pub(crate) fn noting_head(self, place: &'a mut Option<usize>) -> Self {
+        Self { head: Head::Noted(place), ..self }
+    }
+
+    /// The `<head>` ends here: a call that `html!` writes.
+    #[doc(hidden)]
+    pub fn end_head(&mut self) {
+        match core::mem::replace(&mut self.head, Head::Markup("")) {
+            Head::Markup(head) => self.bytes(head.as_bytes()),
+            Head::Noted(place) => *place = Some(self.out.len()),
+        }
+    }
+
+    /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.
+    pub fn inspect_by(&mut self, tell: fn(&Finding)) {
+        self.inspector = Some(tell);
+    }
+
+    pub(crate) const fn inspector(&self) -> Option<Inspector> {
+        self.inspector
     }
 
     /// Writes what stands in the program's source, as it is.
@@ -83,7 +175,28 @@ impl<'a> Writer<'a> {
     #[doc(hidden)]
     #[inline]
     pub fn fill_raw(&mut self, value: &(impl RawText + ?Sized)) {
-        value.render(self);
+        if self.is_in_xml() { self.text(value.code()) } else { self.unescaped(value.code()) }
+    }
+
+    /// Writes what HTML and XML spell in two ways: a call that `html!` writes.
+    #[doc(hidden)]
+    #[inline]
+    pub fn either(&mut self, html: &'static str, xml: &'static str) {
+        self.constant(if self.is_in_xml() { xml } else { html });
+    }
+
+    /// Writes the beginning of an attribute, ` class="`. What follows is its value.
+    #[inline]
+    pub(crate) fn open_value(&mut self, opening: &'static str) {
+        self.constant(opening);
+        self.in_value = true;
+    }
+
+    /// Ends the value.
+    #[inline]
+    pub(crate) fn close_value(&mut self) {
+        self.in_value = false;
+        self.constant("\"");
     }
 
     /// Writes text as it is: the way of [`raw`](crate::raw) alone.
@@ -108,9 +221,19 @@ impl<'a> Writer<'a> {
 
     #[cold]
     fn spill(&mut self) {
-        if let Some(spill) = &mut self.spill {
-            spill(self.out);
-            self.spill_at = self.out.len().saturating_add(self.chunk_at);
+        if let Some(xml) = &mut self.xml {
+            clean(self.out, xml.clean, self.in_value);
+            xml.clean = self.out.len();
+            if xml.clean < xml.spill_at {
+                return;
+            }
+        }
+        let Some(spill) = &mut self.spill else { return };
+        spill(self.out);
+        let spill_at = self.out.len().saturating_add(self.chunk_at);
+        match &mut self.xml {
+            Some(xml) => *xml = Xml { clean: self.out.len(), spill_at },
+            None => self.spill_at = spill_at,
         }
     }
 }
@@ -166,28 +289,70 @@ mod tests {
     }
 
     #[test]
+    fn a_page_has_one_head() {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out).with_head("<link />");
+        for _ in 0..2 {
+            writer.end_head();
+            writer.constant("</head>");
+        }
+        assert_eq!(out, b"<link /></head></head>");
+    }
+
+    #[test]
     fn formatted_text_is_escaped() {
         let mut out = Vec::new();
         fmt::Write::write_fmt(&mut Writer::new(&mut out), format_args!("{:>3}", "<")).unwrap();
         assert_eq!(out, b"  &lt;");
     }
 
+    #[test]
+    fn xml_holds_nothing_that_it_cannot() {
+        let mut out = Vec::from(*b"a head\r\n");
+        let mut writer = Writer::new(&mut out).in_xml();
+        writer.constant("<p");
+        writer.attribute(" title=\"", "a\tb\nc\rd\u{b}e");
+        writer.link(" href=\"", "/a\n\u{ffff}");
+        writer.constant(">");
+        writer.text("a\tb\nc\rd\0<\u{fffe}\u{fffd}");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "a head\r\n<p title=\"a&#9;b&#10;c&#13;d\u{fffd}e\" href=\"/a&#10;\u{fffd}\">\
+             a\tb\nc&#13;d\u{fffd}&lt;\u{fffd}\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn a_script_is_escaped_for_xml_alone() {
+        let write = |mut writer: Writer<'_>| {
+            writer.either("<script>", "<script xmlns=\"x\">");
+            writer.fill_raw(&crate::raw("a < b"));
+        };
+        let (mut html, mut xml) = (Vec::new(), Vec::new());
+        write(Writer::new(&mut html));
+        write(Writer::new(&mut xml).in_xml());
+        assert_eq!(html, b"<script>a < b");
+        assert_eq!(xml, b"<script xmlns=\"x\">a &lt; b");
+    }
+
     proptest! {
         #[test]
         fn pieces_of_any_size_make_the_same_page(
-            texts in prop::collection::vec("[a-z<&]{0,30}", 0..12),
+            texts in prop::collection::vec("[a-z<&\0\r\u{ffff}]{0,30}", 0..12),
             chunk_at in 0_usize..80,
             left_behind in 0_usize..4,
+            in_xml: bool,
         ) {
+            let written_for = |writer| if in_xml { Writer::in_xml(writer) } else { writer };
             let mut whole = Vec::new();
-            write_all(&mut Writer::new(&mut whole), &texts);
+            write_all(&mut written_for(Writer::new(&mut whole)), &texts);
 
             let (mut out, mut sent) = (Vec::new(), Vec::new());
             let mut spill = |out: &mut Vec<u8>| {
                 let taken = out.len() - left_behind.min(out.len());
                 sent.extend(out.drain(..taken));
             };
-            write_all(&mut Writer::with_spill(&mut out, chunk_at, &mut spill), &texts);
+            write_all(&mut written_for(Writer::with_spill(&mut out, chunk_at, &mut spill)), &texts);
             sent.extend(out);
             prop_assert_eq!(sent, whole);
         }

@@ -1,13 +1,18 @@
 //! Decides how markup becomes Rust: calls on a writer, with all that is constant merged between two holes.
 
+use std::mem::take;
+
+use bine_vocabulary::{drops_line_feed, is_void};
+
 use crate::check::check;
-use crate::context::Context;
+use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
 use crate::place::{Kind, Place};
+use crate::polyglot::{is_attribute_of_xml, namespaces};
 use crate::token::{Delimiter, Token};
-use crate::tree::{Attribute, Branch, Element, Node, Value, is_void};
+use crate::tree::{Attribute, Branch, Element, Node, Value};
 
 /// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is markup.
 pub(crate) fn html(tokens: &[Token]) -> Expansion {
@@ -34,7 +39,7 @@ fn faulty_page(krate: &[Token], faults: Vec<Fault>) -> Expansion {
 
 fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
     let kind = Kind::of(nodes);
-    let mut emitter = Emitter { expansion: Expansion::default(), constant: String::new() };
+    let mut emitter = Emitter::default();
     emitter.expansion.run(krate);
     emitter.code(&format!(
         "::__private::html::page::<__run0 ::__private::html::{}, _>(\
@@ -51,10 +56,13 @@ fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
     emitter.expansion
 }
 
+#[derive(Default)]
 struct Emitter {
     expansion: Expansion,
     /// Markup not yet written, because more may join it.
     constant: String,
+    /// The same as readers of XML get it.
+    constant_in_xml: String,
 }
 
 impl Emitter {
@@ -66,9 +74,9 @@ impl Emitter {
 
     fn node(&mut self, node: &Node, place: &Place<'_>) {
         match node {
-            Node::Doctype => self.constant.push_str("<!DOCTYPE html>"),
-            Node::Text(text, _) => escape_into(&mut self.constant, text),
-            Node::RawText(text) => self.constant.push_str(text),
+            Node::Doctype => self.constant("<!DOCTYPE html>"),
+            Node::Text(text, _) => self.constant(&escaped(text)),
+            Node::RawText(text) => self.raw_text(text),
             Node::Element(element) => self.element(element, place),
             Node::Hole(expression) => {
                 self.flush();
@@ -106,40 +114,78 @@ impl Emitter {
         }
     }
 
-    /// Void elements are closed as XML wants it and everything else as HTML wants it: each reads both.
+    /// Void elements are closed as XML wants it and everything else as HTML wants it: each reads both. What they do not
+    /// read alike is chosen while the page is written.
     fn element(&mut self, element: &Element, place: &Place<'_>) {
-        self.constant.push('<');
-        self.constant.push_str(&element.name);
+        self.constant("<");
+        self.name(&element.name);
+        self.either("", &namespaces(element, place));
         for attribute in &element.attributes {
             self.attribute(&element.name, attribute);
         }
         if is_void(&element.name) {
-            self.constant.push_str(" />");
+            self.constant(" />");
             return;
         }
-        self.constant.push('>');
+        self.constant(">");
+        if drops_line_feed(&element.name) && may_begin_with_line_feed(&element.children) {
+            self.either("\n", "");
+        }
         self.nodes(&element.children, &place.inside(element));
-        self.constant.push_str("</");
-        self.constant.push_str(&element.name);
-        self.constant.push('>');
+        if element.name == "head" {
+            self.flush();
+            self.code("writer.end_head();");
+        }
+        self.constant("</");
+        self.name(&element.name);
+        self.constant(">");
+    }
+
+    /// XML knows no prefix that nobody declared.
+    fn name(&mut self, name: &str) {
+        self.either(name, &name.replace(':', "_"));
     }
 
     fn attribute(&mut self, element: &str, attribute: &Attribute) {
+        let is_of_xml = is_attribute_of_xml(&attribute.name);
         let opening = format!(" {}=\"", attribute.name);
-        match &attribute.value {
-            Value::Bare => self.constant.push_str(&opening),
-            Value::Text(text) => {
-                self.constant.push_str(&opening);
-                escape_into(&mut self.constant, text);
-            }
+        let value = match &attribute.value {
+            Value::Bare => String::new(),
+            Value::Text(text) => escaped(text),
             Value::Hole(expression) => {
                 self.flush();
-                let method = Context::of(element, &attribute.name).method();
+                if !is_of_xml {
+                    self.code("if !writer.is_in_xml() {");
+                }
+                let method = method(element, &attribute.name);
                 self.call_with(method, &format!("{opening:?}, "), expression);
+                if !is_of_xml {
+                    self.code("}");
+                }
                 return;
             }
-        }
-        self.constant.push('"');
+        };
+        let html = format!("{opening}{value}\"");
+        // XML would read other white space in a value as spaces (XML 1.0, section 3.3.3).
+        let value = value.replace('\t', "&#9;").replace('\n', "&#10;").replace('\r', "&#13;");
+        let xml = if is_of_xml { format!("{opening}{value}\"") } else { String::new() };
+        self.either(&html, &xml);
+    }
+
+    /// A program or a style: HTML undoes no escape in it, XML does.
+    fn raw_text(&mut self, text: &str) {
+        let is_alike = !text.contains(['<', '&']) && !text.contains("]]>");
+        if is_alike { self.constant(text) } else { self.either(text, &escaped(text)) }
+    }
+
+    /// Markup that HTML and XML may spell in two ways.
+    fn either(&mut self, html: &str, xml: &str) {
+        self.constant.push_str(html);
+        self.constant_in_xml.push_str(xml);
+    }
+
+    fn constant(&mut self, markup: &str) {
+        self.either(markup, markup);
     }
 
     /// Calls a method of the writer with the value of a hole. Method and value are both blamed on the hole.
@@ -174,11 +220,17 @@ impl Emitter {
     }
 
     fn flush(&mut self) {
-        if !self.constant.is_empty() {
-            self.code("writer.constant(");
-            self.expansion.string(&self.constant);
+        let (html, xml) = (take(&mut self.constant), take(&mut self.constant_in_xml));
+        if html != xml {
+            self.code("writer.either(");
+            self.expansion.string(&html);
+            self.code(", ");
+            self.expansion.string(&xml);
             self.code(");");
-            self.constant.clear();
+        } else if !html.is_empty() {
+            self.code("writer.constant(");
+            self.expansion.string(&html);
+            self.code(");");
         }
     }
 
@@ -187,8 +239,18 @@ impl Emitter {
     }
 }
 
+/// Whether a line feed may come first, for all that is known.
+fn may_begin_with_line_feed(children: &[Node]) -> bool {
+    match children.first() {
+        None | Some(Node::Element(_)) => false,
+        Some(Node::Text(text, _)) => text.starts_with('\n'),
+        Some(_) => true,
+    }
+}
+
 /// Escapes constants while compiling, exactly as a writer does at run time.
-fn escape_into(markup: &mut String, text: &str) {
+fn escaped(text: &str) -> String {
+    let mut markup = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
             '&' => markup.push_str("&amp;"),
@@ -199,6 +261,7 @@ fn escape_into(markup: &mut String, text: &str) {
             plain => markup.push(plain),
         }
     }
+    markup
 }
 
 #[cfg(test)]

@@ -52,20 +52,14 @@ impl<'p> Place<'p> {
             Kind::Flow => Hole::Flow,
             Kind::Phrasing => Hole::Phrasing,
             Kind::Parts => Hole::Parts,
-            Kind::Anywhere | Kind::Whole => Hole::Anything,
+            Kind::Anywhere | Kind::Whole | Kind::Document => Hole::Anything,
         };
         Place { parent: None, content: Content::ANYTHING, foreign: None, outer: None, hole }
     }
 
     /// Where the children of an element stand that itself stands here.
     pub(crate) fn inside(&'p self, element: &Element) -> Self {
-        let unknown = Place {
-            parent: None,
-            content: Content::ANYTHING,
-            foreign: None,
-            outer: Some(self),
-            hole: Hole::Anything,
-        };
+        let unknown = self.astray();
         if let Some(foreign) = self.foreign {
             const BACK: [&str; 4] = ["foreignObject", "annotation-xml", "desc", "title"];
             let comes_back = BACK.contains(&&*element.name);
@@ -75,7 +69,7 @@ impl<'p> Place<'p> {
             return Place { foreign: Some(foreign), ..unknown };
         }
         let Some(known) = vocabulary::element(&element.name) else { return unknown };
-        let content = known.content.inside(&self.content);
+        let content = self.content_of(known);
         let place = Place { parent: Some(known), content, ..unknown };
         let hole = if known.content.transparent && known.content.elements.is_empty() {
             self.hole
@@ -83,6 +77,31 @@ impl<'p> Place<'p> {
             place.judged()
         };
         Place { hole, ..place }
+    }
+
+    /// Where the children of an element stand that should not be here itself.
+    pub(crate) fn astray(&'p self) -> Self {
+        Place {
+            parent: None,
+            content: Content::ANYTHING,
+            foreign: None,
+            outer: Some(self),
+            hole: Hole::Anything,
+        }
+    }
+
+    /// What may stand in an element that itself stands here. A `div` has parts of lists only where it is one of theirs.
+    fn content_of(&self, known: &'static vocabulary::Element) -> Content {
+        let content = known.content.inside(&self.content);
+        match self.parent {
+            Some(list) if known.name == "div" && list.name == "dl" => Content::GROUP,
+            Some(other)
+                if known.name == "div" && !is_group(other.name) && !is_nested(other.name) =>
+            {
+                Content { elements: Content::NOTHING.elements, ..content }
+            }
+            _ => content,
+        }
     }
 
     /// What a hole here takes.
@@ -97,7 +116,6 @@ impl<'p> Place<'p> {
         if categories == Categories::ALL {
             Hole::Anything
         } else if is_line(categories) {
-            let is_group = |name| ["dl", "select", "optgroup", "option"].contains(&name);
             let is_division = self.parent.is_some_and(|parent| parent.name == "div")
                 && !self.around().nth(1).is_some_and(|outer| is_group(outer.name));
             match () {
@@ -118,6 +136,11 @@ impl<'p> Place<'p> {
         }
     }
 
+    /// Whether HTML stands here in an element of SVG or MathML.
+    pub(crate) fn is_back_from_foreign(&self) -> bool {
+        self.foreign.is_none() && self.outer.is_some_and(|outer| outer.foreign.is_some())
+    }
+
     /// The elements around it, the nearest first.
     pub(crate) fn around(&self) -> impl Iterator<Item = &'static vocabulary::Element> {
         let places = std::iter::successors(Some(self), |place| place.outer);
@@ -129,6 +152,16 @@ impl<'p> Place<'p> {
         let mut places = std::iter::successors(Some(self), |place| place.outer);
         places.any(|place| place.parent.is_some_and(|parent| parent.name == "html"))
     }
+}
+
+/// Whether a `div` in it holds parts of it.
+fn is_group(name: &str) -> bool {
+    ["dl", "select", "optgroup", "option"].contains(&name)
+}
+
+/// Whether a `div` in it holds parts of what is around that, which is not looked for.
+fn is_nested(name: &str) -> bool {
+    ["div", "template"].contains(&name)
 }
 
 const FLOW_OR_PHRASING: Categories = Categories::FLOW.or(Categories::PHRASING);
@@ -150,6 +183,8 @@ pub(crate) enum Kind {
     Anywhere,
     /// A page by itself.
     Whole,
+    /// The same with `<html>` around all of it.
+    Document,
 }
 
 impl Kind {
@@ -164,6 +199,7 @@ impl Kind {
             Fits { phrasing: true, .. } => Self::Phrasing,
             Fits { flow: true, .. } => Self::Flow,
             Fits { parts: true, .. } => Self::Parts,
+            Fits { .. } if is_document(roots) => Self::Document,
             Fits { .. } => Self::Whole,
         }
     }
@@ -176,8 +212,18 @@ impl Kind {
             Self::Parts => "Parts",
             Self::Anywhere => "Anywhere",
             Self::Whole => "Whole",
+            Self::Document => "Document",
         }
     }
+}
+
+fn is_document(roots: &[Node]) -> bool {
+    let is_blank = |node: &&Node| matches!(node, Node::Text(text, _) if text.trim().is_empty());
+    let roots: Vec<&Node> = roots.iter().filter(|node| !is_blank(node)).collect();
+    let ([Node::Element(root)] | [Node::Doctype, Node::Element(root)]) = roots.as_slice() else {
+        return false;
+    };
+    root.name == "html"
 }
 
 /// As what the roots that were seen so far may stand.
@@ -248,10 +294,8 @@ pub(crate) fn categories_of(element: &Element, known: &vocabulary::Element) -> C
 }
 
 /// What is known of an attribute while the page is compiled.
-fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
-    let given =
-        element.attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name));
-    match given.map(|attribute| &attribute.value) {
+pub(crate) fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
+    match element.attribute(name).map(|attribute| &attribute.value) {
         None => vocabulary::Value::Absent,
         Some(Value::Bare) => vocabulary::Value::Is(""),
         Some(Value::Text(text)) => vocabulary::Value::Is(text),
@@ -312,9 +356,15 @@ mod tests {
     }
 
     #[test]
+    fn a_document_has_html_around_all_of_it() {
+        check("<html></html>", Kind::Document);
+        check("<!DOCTYPE html>\n<html><body>{a}</body></html>", Kind::Document);
+    }
+
+    #[test]
     fn what_fits_nowhere_is_a_whole_page() {
         check("<!DOCTYPE html>{a}", Kind::Whole);
-        check("<html></html>", Kind::Whole);
+        check("<html></html><p>a</p>", Kind::Whole);
         check("<title>a</title><main>b</main>", Kind::Whole);
         check("<li>a</li> text", Kind::Whole);
     }

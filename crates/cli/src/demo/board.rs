@@ -35,6 +35,17 @@ struct Message {
     written: u64,
 }
 
+impl Show<Parts> for Message {
+    fn show(&self) -> impl Html<Parts> {
+        html! {
+            <li>
+                <header><strong>{self.author}</strong><time>{moment(self.written)}</time></header>
+                <p>{self.body}</p>
+            </li>
+        }
+    }
+}
+
 impl Board {
     /// Two forums with nothing in them.
     pub(crate) fn new() -> Self {
@@ -112,19 +123,14 @@ pub(crate) async fn forum(
             <p class="empty">"Nobody has written here yet. Be the first."</p>
         } else {
             <ol class="messages">
-                {for message in messages {
-                    <li>
-                        <header><strong>{message.author}</strong><time>{moment(message.written)}</time></header>
-                        <p>{message.body}</p>
-                    </li>
-                }}
+                {for message in &messages { {message} }}
             </ol>
         }}
         <h2 id="write">"Write something"</h2>
         <form method="post" action={format!("/board/{key}")}>
             <label>"Your name" <input name="author" autocomplete="name" maxlength="40" required></label>
             <label>"Your message" <textarea name="body" maxlength="2000" required></textarea></label>
-            <button>"Post"</button>
+            <button type="submit">"Post"</button>
         </form>
     }
     .with_title(title))

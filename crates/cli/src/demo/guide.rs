@@ -28,6 +28,8 @@ chapters! {
     "start": "Start",
     "pages": "Pages",
     "markup": "Markup",
+    "style": "Style sheets",
+    "trees": "Trees",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",

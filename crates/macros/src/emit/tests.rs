@@ -51,9 +51,11 @@ fn a_hole_is_filled_as_its_place_asks() {
     check_hole("<title>{x}</title>", "text");
     check_hole("<ul>{x}</ul>", "parts");
     check_hole("<html><head>{x}</head></html>", "parts");
-    check_hole("<html><head><noscript>{x}</noscript></head></html>", "parts");
+    check_hole("<html><head><title>t</title><noscript>{x}</noscript></head></html>", "parts");
     check_hole("<dl>{x}</dl>", "pieces");
-    check_hole("<dl><div>{x}</div></dl>", "anything");
+    check_hole("<dl><div>{x}</div></dl>", "parts");
+    check_hole("<section><div>{x}</div></section>", "flow");
+    check_hole("<select><div>{x}</div></select>", "anything");
     check_hole("<picture>{x}</picture>", "pieces");
     check_hole("<figure>{x}</figure>", "anything");
     check_hole("<my-map>{x}</my-map>", "anything");
@@ -75,7 +77,8 @@ fn a_hole_at_the_top_is_filled_as_the_rest_asks() {
 fn constants_merge_over_elements() {
     check(
         "<!DOCTYPE html><html><body><h1>\"Hello, \"{name}</h1><p>Bye</p></body></html>",
-        "writer.constant(\"<!DOCTYPE html><html><body><h1>Hello, \");( name ).fill_phrasing(writer);\
+        "writer.either(\"<!DOCTYPE html><html><body><h1>Hello, \", \
+         \"<!DOCTYPE html><html xmlns=\\\"http://www.w3.org/1999/xhtml\\\"><body><h1>Hello, \");( name ).fill_phrasing(writer);\
          writer.constant(\"</h1><p>Bye</p></body></html>\");",
     );
 }
@@ -118,12 +121,51 @@ fn constants_are_escaped_while_compiling() {
     );
 }
 
+/// `html` and `xml` are the markup of a page without holes for readers of each.
+#[track_caller]
+fn check_both(source: &str, html: &str, xml: &str) {
+    check(source, &format!("writer.either({html:?}, {xml:?});"));
+}
+
 #[test]
 fn names_are_those_of_html() {
     check_constant(
-        r#"<my-element-2 data-x="1" aria-label="a" xlink:href="b" for="c" type="d" r#async "@click"="e"/>"#,
-        "<my-element-2 data-x=\"1\" aria-label=\"a\" xlink:href=\"b\" for=\"c\" type=\"d\" async=\"\" \
-         @click=\"e\"></my-element-2>",
+        r#"<my-element-2 data-x="1" aria-label="a" xml:lang="b" for="c" type="d" r#async/>"#,
+        "<my-element-2 data-x=\"1\" aria-label=\"a\" xml:lang=\"b\" for=\"c\" type=\"d\" async=\"\"></my-element-2>",
+    );
+    check_both(
+        r#"<p "@click"="e" hx-on:click="f">a</p><x:y/>"#,
+        "<p @click=\"e\" hx-on:click=\"f\">a</p><x:y></x:y>",
+        "<p>a</p><x_y></x_y>",
+    );
+    check(
+        r#"<p "@click"={f}>a</p>"#,
+        "writer.constant(\"<p\");if !writer.is_in_xml() {writer.attribute(\" @click=\\\"\", (&( f )));}\
+         writer.constant(\">a</p>\");",
+    );
+}
+
+#[test]
+fn readers_of_xml_are_told_the_namespaces() {
+    check_both(
+        r#"<svg><a xlink:href="/"></a><foreignObject><p><b>a</b></p></foreignObject></svg>"#,
+        "<svg><a xlink:href=\"/\"></a><foreignObject><p><b>a</b></p></foreignObject></svg>",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\"><a xmlns:xlink=\"http://www.w3.org/1999/xlink\" xlink:href=\"/\"></a>\
+         <foreignObject><p xmlns=\"http://www.w3.org/1999/xhtml\"><b>a</b></p></foreignObject></svg>",
+    );
+    check_both(
+        "<p><math><mi>x</mi></math></p>",
+        "<p><math><mi>x</mi></math></p>",
+        "<p><math xmlns=\"http://www.w3.org/1998/Math/MathML\"><mi>x</mi></math></p>",
+    );
+}
+
+#[test]
+fn white_space_in_a_value_survives_xml() {
+    check_both(
+        "<p title=\"a\\tb\\nc\">\"d\\n\"</p>",
+        "<p title=\"a\tb\nc\">d\n</p>",
+        "<p title=\"a&#9;b&#10;c\">d\n</p>",
     );
 }
 
@@ -151,11 +193,11 @@ fn an_attribute_hole_is_filled_as_its_name_asks() {
 }
 
 #[test]
-fn a_script_is_not_escaped() {
+fn a_script_is_escaped_for_xml_alone() {
     check(
         "<script>\"if (a < b && c) {\" {raw(x)} \"}\"</script>",
-        "writer.constant(\"<script>if (a < b && c) { \");writer.fill_raw((&( raw(x) )));\
-         writer.constant(\" }</script>\");",
+        "writer.either(\"<script>if (a < b && c) { \", \"<script>if (a &lt; b &amp;&amp; c) { \");\
+         writer.fill_raw((&( raw(x) )));writer.constant(\" }</script>\");",
     );
 }
 
@@ -192,5 +234,14 @@ fn a_page_with_faults_is_replaced_by_an_empty_one() {
     assert_eq!(
         sample.spell(&html(&sample.tokens)),
         "{ bine ::__private::html::page::< bine ::__private::html::Anywhere, _>(|_| {}) }"
+    );
+}
+
+#[test]
+fn a_line_feed_that_a_browser_drops_is_none_of_the_text() {
+    check(
+        "<textarea>{a}</textarea><pre>x</pre>",
+        "writer.either(\"<textarea>\\n\", \"<textarea>\");( a ).fill_text(writer);\
+         writer.constant(\"</textarea><pre>x</pre>\");",
     );
 }

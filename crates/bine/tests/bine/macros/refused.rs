@@ -21,8 +21,11 @@ fn each_mistake_is_told_where_it_is() {
     let mut told = BTreeMap::new();
     for case in fs::read_dir(&cases).unwrap() {
         let path = case.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
+        let is = |wanted| path.extension().is_some_and(|extension| extension == wanted);
+        if is("rs") || is("css") {
             fs::copy(&path, programs.join(path.file_name().unwrap())).unwrap();
+        }
+        if is("rs") {
             told.insert(path.file_stem().unwrap().to_str().unwrap().to_owned(), String::new());
         }
     }
@@ -38,10 +41,17 @@ fn each_mistake_is_told_where_it_is() {
     }
     let differences = told.iter().filter_map(|(name, told)| {
         assert!(!told.is_empty(), "{name} is not refused");
-        golden::compare(&cases.join(name).with_extension("stderr"), told)
+        let path = cases.join(name).with_extension("stderr");
+        let is_known = fs::read_to_string(&path).is_ok_and(|expected| is_alike(&expected, told));
+        if is_known { None } else { golden::compare(&path, told) }
     });
     let differences: String = differences.collect();
     assert!(differences.is_empty(), "{differences}");
+}
+
+/// Whether both say the same. How far lines are indented hangs on whether the sources of the standard library are there.
+fn is_alike(one: &str, other: &str) -> bool {
+    one.lines().map(str::trim_start).eq(other.lines().map(str::trim_start))
 }
 
 /// What cargo says of all programs of the package.
@@ -93,7 +103,20 @@ fn as_told_of_the_case(diagnostic: &str) -> String {
             told.push('\n');
         }
     }
-    told
+    narrowed(&told)
+}
+
+/// `told` with no more room for line numbers than its own need: those of our code take more with every change.
+fn narrowed(told: &str) -> String {
+    let digits = |line: &str| {
+        let digits = line.trim_start().split(' ').next().unwrap_or_default();
+        digits.bytes().all(|digit| digit.is_ascii_digit()).then_some(digits.len())
+    };
+    let given = told.lines().find_map(|line| line.find("--> ")).unwrap_or_default();
+    let wanted = told.lines().filter_map(digits).max().unwrap_or(given);
+    let room = " ".repeat(given.saturating_sub(wanted));
+    let narrow = |line: &str| format!("{}\n", line.strip_prefix(&*room).unwrap_or(line));
+    told.lines().map(narrow).collect()
 }
 
 /// `line` without where in our own code a closure of `html!` stands.
