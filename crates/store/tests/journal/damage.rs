@@ -16,7 +16,7 @@ const ALL: u64 = 120;
 #[test]
 fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
     let (mut survived, mut refused, mut partly) = (0, 0, 0);
-    for seed in 0..1500 {
+    for seed in 0..600 {
         let mut random = Random(seed);
         let folder = store(seed % 2 == 0);
         let files = files(&folder);
@@ -35,7 +35,7 @@ fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
             }
         }
     }
-    assert!(survived > 100 && refused > 500 && partly > 200, "{survived} {refused} {partly}");
+    assert!(survived > 40 && refused > 200 && partly > 80, "{survived} {refused} {partly}");
 }
 
 #[test]
