@@ -7,6 +7,7 @@ mod arguments;
 mod cost;
 mod figures;
 mod hostile;
+mod journal;
 mod kills;
 mod machine;
 mod memory;
@@ -56,6 +57,10 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   allocations  heap allocations per request in steady state; Bine's must be 0
               --requests N        counted, after 10000 to warm up (100000)
               --only NAME,..      (bine)
+  journal   durable groups of records beside plain appends of the same bytes, on the disk of target/;
+            under 0.6 of their rate is a fault
+              --rounds N          samples of each figure (9)
+              --groups N          in a sample (500)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
 Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf and, for the
@@ -88,6 +93,7 @@ fn run() -> Result<()> {
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
+        "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),

@@ -42,6 +42,7 @@ pub struct FileJournal {
     durable: Sequence,
     /// Why nothing is written any more.
     broken: Option<String>,
+    is_closed: bool,
 }
 
 /// The segment that is written to.
@@ -76,10 +77,14 @@ impl FileJournal {
             written: last,
             durable: last,
             broken: None,
+            is_closed: false,
         }
     }
 
     fn is_usable(&self) -> Result<(), Error> {
+        if self.is_closed {
+            return Err(Error::Refused("the journal is closed".to_owned()));
+        }
         self.broken.as_ref().map_or(Ok(()), |why| Err(Error::Broken { why: why.clone() }))
     }
 
@@ -281,7 +286,7 @@ impl Journal for FileJournal {
                 return Err(self.fail("close", &current.name, &error));
             }
         }
-        self.broken = Some("the journal is closed".to_owned());
+        self.is_closed = true;
         Ok(())
     }
 }

@@ -209,6 +209,8 @@ impl Start<'_> {
             last = last.max(segment.next() - 1);
             tail = following.is_none().then_some(segment);
         }
+        // What heads and reserved space came to.
+        self.progress(self.all)?;
         if last < reaches {
             return Err(Error::Damaged(missing(self.folder, last + 1, reaches)));
         }

@@ -207,7 +207,9 @@ impl Segment {
         let store = self.head.store;
         let mut at = from;
         while at + GROUP_HEAD as u64 <= self.size {
-            let bytes = self.read(at, PIECE)?;
+            // What is in memory first: many groups behind each other must not be read as many times.
+            let here = self.window.behind(at);
+            let bytes = self.read(at, if here < GROUP_HEAD { PIECE } else { here })?;
             let places = (0..bytes.len().saturating_sub(GROUP_HEAD - 1)).step_by(ALIGNMENT);
             for place in places {
                 if long(bytes, place) != store {
@@ -303,6 +305,12 @@ impl Window {
         self.bytes.truncate(*filled.as_ref().unwrap_or(&0));
         let filled = filled?;
         if filled < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// How many bytes there are from here on.
+    fn behind(&self, at: u64) -> usize {
+        let passed = at.checked_sub(self.at).map(|passed| passed as usize);
+        passed.map_or(0, |passed| self.bytes.len().saturating_sub(passed))
     }
 
     /// Bytes that were filled.

@@ -16,7 +16,7 @@ const ALL: u64 = 120;
 #[test]
 fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
     let (mut survived, mut refused, mut partly) = (0, 0, 0);
-    for seed in 0..1500 {
+    for seed in 0..600 {
         let mut random = Random(seed);
         let folder = store(seed % 2 == 0);
         let files = files(&folder);
@@ -35,7 +35,7 @@ fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
             }
         }
     }
-    assert!(survived > 100 && refused > 500 && partly > 200, "{survived} {refused} {partly}");
+    assert!(survived > 40 && refused > 200 && partly > 80, "{survived} {refused} {partly}");
 }
 
 #[test]
@@ -108,15 +108,19 @@ fn a_group_of_another_history_is_refused() {
     let written = |second: u8| {
         let folder = SimulatedFolder::new(5, 1 << 20);
         let mut journal = open(&folder).expect("nothing fails").0.journal;
-        for letter in [b'a', second, b'c'] {
-            journal.append(&[letter; 100]).expect("there is room");
+        for (number, letter) in [(1_u64, b'a'), (2, second), (3, b'c')] {
+            let mut record = number.to_le_bytes().to_vec();
+            record.resize(100, letter);
+            journal.append(&record).expect("there is room");
             journal.write(true).expect("nothing fails");
         }
         drop(journal);
         (folder.content(file).expect("it was written"), folder)
     };
     let ((mut bytes, folder), (others, _)) = (written(b'b'), written(b'x'));
-    let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written") - 56;
+    let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written");
+    // The head of its group, its own head and its number stand before it.
+    let third = third - 40 - 16 - 8;
     bytes[third..].copy_from_slice(&others[third..]);
     folder.put(file, &bytes);
     let error = open(&folder).map(|_| ()).expect_err("it is of another history");

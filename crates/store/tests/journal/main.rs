@@ -4,5 +4,6 @@ mod damage;
 mod format;
 mod kills;
 mod order;
+mod promises;
 mod random;
 mod simulated;

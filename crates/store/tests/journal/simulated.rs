@@ -11,7 +11,7 @@ use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options, Snapshot
 use crate::random::Random;
 
 /// Enough for each kind of end, few enough for every day.
-const RUNS: u64 = 3000;
+const RUNS: u64 = 2000;
 
 #[test]
 fn what_was_acknowledged_is_found_after_any_end() {
