@@ -1,15 +1,17 @@
 //! Decides that any tree that HTML allows comes back whole, from HTML and from XML.
 
 use bine_html::tree::{Element, Feed, Node, Tree, Xhtml};
-use bine_vocabulary::{self as vocabulary, Categories, Content, Value};
+use bine_vocabulary::{self as vocabulary, Categories, Content, Rule, Value};
 use proptest::prelude::*;
 
 use crate::read;
 
 /// What a parser of HTML reads by rules of its own: what is text in it (`iframe`, `noscript`), what it puts elsewhere
-/// (`template`), what it makes of a form's list (`select`), and rows, around which it puts the body that they lack.
-const APART: [&str; 12] = [
+/// (`template`), what it makes of a form's list (`select`), what belongs to another language (`svg`), and
+/// rows, around which it puts the body that they lack.
+const APART: [&str; 14] = [
     "iframe",
+    "math",
     "noscript",
     "optgroup",
     "option",
@@ -18,6 +20,7 @@ const APART: [&str; 12] = [
     "selectedcontent",
     "slot",
     "style",
+    "svg",
     "template",
     "textarea",
     "title",
@@ -82,9 +85,16 @@ fn grow_element(
     let Some(choice) = tape.choice(known.len()) else { return };
     let known = known[choice];
     let mut element = Element::new(known.name).unwrap();
-    for wanted in known.required.iter().filter(|wanted| !wanted.contains('?')) {
-        let name = wanted.split('|').next().unwrap();
-        element.set_attribute(name, "x").unwrap();
+    for rule in known.rules {
+        let name = match *rule {
+            Rule::Any(names) => names.iter().next().unwrap(),
+            Rule::Needs(name, _) | Rule::In(name, _) => name,
+            Rule::Only(..) => continue,
+        };
+        let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
+        if rule.is_broken(value_of, Some(into.name())) {
+            element.set_attribute(name, "x").unwrap();
+        }
     }
     for name in ["title", "data-x", "class", "lang"].iter().take(tape.choice(5).unwrap_or_default())
     {
