@@ -1,6 +1,6 @@
 //! Decides how a tree is spelled as markup that HTML and XML read alike, exactly as `html!` spells it.
 
-use bine_vocabulary::{is_raw_text, is_void};
+use bine_vocabulary::{drops_line_feed, is_raw_text, is_void};
 
 use super::{Below, Element, Node, TreeWriter};
 use crate::Writer;
@@ -38,7 +38,19 @@ pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
         close(element, to);
         return Below::Skip;
     }
+    if drops_line_feed(name) && may_begin_with_line_feed(element.children()) {
+        to.constant("\n");
+    }
     Below::Visit
+}
+
+fn may_begin_with_line_feed(children: &[Node]) -> bool {
+    match children.first() {
+        Some(Node::Text(text)) => text.starts_with('\n'),
+        Some(Node::Raw(markup)) => markup.0.starts_with('\n'),
+        Some(Node::Own(_)) => true,
+        _ => false,
+    }
 }
 
 pub(super) fn close(element: &Element, to: &mut Writer<'_>) {
