@@ -64,7 +64,6 @@ pub fn global_rules() -> &'static [Rule] {
 
 #[cfg(test)]
 mod tests {
-    use std::string::ToString as _;
 
     use crate::{Value, element, global_rules};
 
@@ -79,7 +78,7 @@ mod tests {
         let known = element(name).expect("a name of the standard");
         let rules = known.rules.iter().chain(global_rules());
         let broken = rules.filter(|rule| rule.is_broken(value_of, parent));
-        assert!(broken.map(|rule| rule.to_string()).eq(told.iter().copied()), "{name}");
+        assert!(broken.map(std::string::ToString::to_string).eq(told.iter().copied()), "{name}");
     }
 
     #[test]
