@@ -44,12 +44,15 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             (
                 r#"<picture><source src="a"><img src="b" alt=""></picture>"#,
-                "`<source>` needs `srcset` in `picture`",
+                "`<source>` needs `srcset` in `<picture>`",
             ),
-            (r#"<video><source srcset="a"></video>"#, "`<source>` needs `src` in `audio`, `video`"),
+            (
+                r#"<video><source srcset="a"></video>"#,
+                "`<source>` needs `src` in `<audio>` or `<video>`",
+            ),
             (
                 r#"<audio><source type="audio/ogg"></audio>"#,
-                "`<source>` needs `src` in `audio`, `video`",
+                "`<source>` needs `src` in `<audio>` or `<video>`",
             ),
             (
                 r#"<p><source src="a"></p>"#,
