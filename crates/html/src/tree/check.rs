@@ -173,9 +173,10 @@ fn misplaced(
     let around = || levels.iter().rev().take(FARTHEST).filter_map(|level| level.known);
     if let Some(outer) = around().find(|outer| outer.excluded.names(known, categories)) {
         let kinds = outer.excluded.categories.and(categories);
-        let why = match outer.excluded.elements.contains(name) {
-            true => String::new(),
-            false => format!(", which takes nothing that is {kinds}"),
+        let why = if outer.excluded.elements.contains(name) {
+            String::new()
+        } else {
+            format!(", which takes nothing that is {kinds}")
         };
         return Some(format!("`<{name}>` may not stand within `<{}>`{why}", outer.name));
     }

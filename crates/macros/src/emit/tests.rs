@@ -236,3 +236,12 @@ fn a_page_with_faults_is_replaced_by_an_empty_one() {
         "{ bine ::__private::html::page::< bine ::__private::html::Anywhere, _>(|_| {}) }"
     );
 }
+
+#[test]
+fn a_line_feed_that_a_browser_drops_is_none_of_the_text() {
+    check(
+        "<textarea>{a}</textarea><pre>x</pre>",
+        "writer.either(\"<textarea>\\n\", \"<textarea>\");( a ).fill_text(writer);\
+         writer.constant(\"</textarea><pre>x</pre>\");",
+    );
+}
