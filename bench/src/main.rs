@@ -8,6 +8,7 @@ mod cost;
 mod figures;
 mod hostile;
 mod kills;
+mod lookups;
 mod machine;
 mod memory;
 mod peer;
@@ -56,6 +57,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   allocations  heap allocations per request in steady state; Bine's must be 0
               --requests N        counted, after 10000 to warm up (100000)
               --only NAME,..      (bine)
+  lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
+              --samples N         (21)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
 Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf and, for the
@@ -91,6 +94,7 @@ fn run() -> Result<()> {
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),
     }
