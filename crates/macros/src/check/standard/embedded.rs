@@ -43,6 +43,14 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[
             (
+                r#"<video src="a"><source src="b"></video>"#,
+                "`<source>` is for a `<video>` without `src`",
+            ),
+            (
+                r#"<audio src="a"><source src="b"></audio>"#,
+                "`<source>` is for a `<audio>` without `src`",
+            ),
+            (
                 r#"<picture><source src="a"><img src="b" alt=""></picture>"#,
                 "`<source>` needs `srcset` in `<picture>`",
             ),
