@@ -1,0 +1,8 @@
+//! Decides whether what was acknowledged is found again, whatever happens to the disk.
+
+mod damage;
+mod format;
+mod kills;
+mod order;
+mod random;
+mod simulated;
