@@ -9,6 +9,7 @@ mod figures;
 mod hostile;
 mod journal;
 mod kills;
+mod lookups;
 mod machine;
 mod memory;
 mod peer;
@@ -61,6 +62,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
+              --samples N         (21)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
 Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf and, for the
@@ -97,6 +100,7 @@ fn run() -> Result<()> {
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),
     }
