@@ -240,6 +240,7 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     } else {
         look.write(page, &above.title, &above.meta, &mut writer);
     }
+    drop(writer);
     body.finish(buffer)
 }
 

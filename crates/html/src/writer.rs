@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
-use crate::escape::escape_into;
+use crate::buffer::Buffer;
 use crate::hole::RawText;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
@@ -12,32 +12,29 @@ use crate::hole::RawText;
 /// There is one method per trust: [`constant`](Self::constant) takes what stands in the source,
 /// [`text`](Self::text) and [`attribute`](Self::attribute) take anything and escape it, [`link`](Self::link) and
 /// [`image`](Self::image) look at the scheme as well, and [`code`](Self::code) takes only [`raw`](crate::raw) text.
+#[derive(Debug)]
 pub struct Writer<'a> {
-    out: &'a mut Vec<u8>,
-    /// The length of `out` that makes it spill; out of reach without a spill.
-    spill_at: usize,
-    chunk_at: usize,
-    spill: Option<Spill<'a>>,
+    buffer: Buffer<'a>,
 }
 
-/// Takes what it wants of a full buffer.
-type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
-
 impl<'a> Writer<'a> {
-    /// Writes to the end of `out`, however long it grows.
+    /// Writes to the end of `out`, however long it grows; all is there when the writer is dropped.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, spill_at: usize::MAX, chunk_at: usize::MAX, spill: None }
+        Self { buffer: Buffer::new(out) }
     }
 
-    /// Writes to the end of `out`, and calls `spill` whenever it has grown by `chunk_at` bytes or more, so that a
-    /// long page leaves in pieces while it is written.
+    /// Writes to the end of `out`, and calls `spill` when it has grown by `chunk_at` bytes or more and more is to come,
+    /// so that a long page leaves in pieces while it is written.
     ///
     /// What `out` holds already (a head) does not count. `spill` may take all of `out`, a part of it or nothing; it
-    /// is called again when `out` has grown by `chunk_at` bytes from what it left. The last piece stays in `out`.
-    pub fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
-        let chunk_at = chunk_at.max(1);
-        let spill_at = out.len().saturating_add(chunk_at);
-        Self { out, spill_at, chunk_at, spill: Some(spill) }
+    /// is called again when `out` has grown by `chunk_at` bytes from what it left. The last piece is in `out` when
+    /// the writer is dropped.
+    pub fn with_spill(
+        out: &'a mut Vec<u8>,
+        chunk_at: usize,
+        spill: &'a mut dyn FnMut(&mut Vec<u8>),
+    ) -> Self {
+        Self { buffer: Buffer::with_spill(out, chunk_at, spill) }
     }
 
     /// Writes what stands in the program's source, as it is.
@@ -49,8 +46,7 @@ impl<'a> Writer<'a> {
     /// Writes text from anywhere, escaped.
     #[inline]
     pub fn text(&mut self, text: &str) {
-        escape_into(self.out, text);
-        self.spill_if_due();
+        self.buffer.text(text);
     }
 
     /// Writes a whole attribute, or nothing if its value says so. `opening` is all that comes before the value,
@@ -95,23 +91,13 @@ impl<'a> Writer<'a> {
     /// Writes bytes known to need no escape.
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
-        self.spill_if_due();
+        self.buffer.bytes(bytes);
     }
 
+    /// Writes an integer in decimal.
     #[inline]
-    fn spill_if_due(&mut self) {
-        if self.out.len() >= self.spill_at {
-            self.spill();
-        }
-    }
-
-    #[cold]
-    fn spill(&mut self) {
-        if let Some(spill) = &mut self.spill {
-            spill(self.out);
-            self.spill_at = self.out.len().saturating_add(self.chunk_at);
-        }
+    pub(crate) fn decimal(&mut self, negative: bool, magnitude: u64) {
+        self.buffer.decimal(negative, magnitude);
     }
 }
 
@@ -120,12 +106,6 @@ impl fmt::Write for Writer<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.text(text);
         Ok(())
-    }
-}
-
-impl fmt::Debug for Writer<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Writer").field("length", &self.out.len()).finish_non_exhaustive()
     }
 }
 
@@ -161,6 +141,7 @@ mod tests {
         for word in ["ab", "cd", "ef", "ghij", "k"] {
             writer.constant(word);
         }
+        drop(writer);
         assert_eq!(pieces, [b"abcd".as_slice(), b"efghij"]);
         assert_eq!(out, b"k");
     }
