@@ -4,6 +4,7 @@
 
 mod allocations;
 mod arguments;
+mod compile;
 mod cost;
 mod figures;
 mod hostile;
@@ -15,6 +16,7 @@ mod random;
 mod servers;
 mod soak;
 mod stalls;
+mod templates;
 mod tools;
 
 use std::process::ExitCode;
@@ -56,6 +58,11 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   allocations  heap allocations per request in steady state; Bine's must be 0
               --requests N        counted, after 10000 to warm up (100000)
               --only NAME,..      (bine)
+  templates the public template benchmark and escaping, beside other engines; by criterion
+              --seconds S         for each figure (3)
+  compile   compile time of a page, beside the same page in maud
+              --rounds N          (5)
+              --elements N        in the page (1000)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
 Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf and, for the
@@ -90,6 +97,8 @@ fn run() -> Result<()> {
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
+        "templates" => templates::run(&accept(&["--seconds"])?),
+        "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),
