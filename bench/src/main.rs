@@ -35,8 +35,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a sample (5)
               --only NAME,..      of limit, bine, nginx, hyper, axum, lighttpd, php (all)
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
-                                  file-984, page-984, file-64k, file-10m, tls-984, tls-64k,
-                                  tls-new, loops-1, loops-2 (all)
+                                  file-984, page-984, values-984, file-64k, file-10m, tls-984,
+                                  tls-64k, tls-new, loops-1, loops-2 (all)
   memory    bytes per idle connection, memory at rest, time from exec to the first answer
               --connections N     kept open at once (15000)
               --starts N          starts timed (20)
