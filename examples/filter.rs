@@ -3,18 +3,19 @@
 //! `cargo run --release --example filter`, then
 //! `curl -i http://127.0.0.1:8080/`, `/welcome.html`, `/drafts/1`, `/drafts/1?key=hops`.
 
-use bine::{App, Filter, Flow, Page, Path, Response, Seen, Text, html, page};
+use bine::prelude::*;
+use bine::{Filter, Seen, Verdict};
 
 /// The addresses of the site before this one still work.
 struct OldAddresses;
 
 impl Filter for OldAddresses {
-    fn filter(&self, request: &Seen<'_>) -> Flow {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
         match request.path().strip_suffix(".html") {
-            Some("/welcome") => Flow::Rewrite("/".into()),
+            Some("/welcome") => Verdict::Rewrite("/".into()),
             // The address is another one for good: the browser is told.
-            Some(page) => Flow::Answer(Response::moved(page.to_owned())),
-            None => Flow::Pass,
+            Some(page) => Verdict::Answer(Response::moved(page.to_owned())),
+            None => Verdict::Pass,
         }
     }
 }
@@ -23,12 +24,12 @@ impl Filter for OldAddresses {
 struct Curtain;
 
 impl Filter for Curtain {
-    fn filter(&self, request: &Seen<'_>) -> Flow {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
         let knows = request.query() == Some("key=hops");
         if knows || !request.path().starts_with("/drafts/") {
-            return Flow::Pass;
+            return Verdict::Pass;
         }
-        Flow::Answer(Response::refusal(bine::Status::NOT_FOUND, "There is no such page."))
+        Verdict::Answer(Response::refusal(Status::NOT_FOUND, "There is no such page."))
     }
 }
 
@@ -42,6 +43,6 @@ async fn draft(name: Path<Text>) -> impl Page {
     html!(<h1>Draft {name}</h1>)
 }
 
-fn main() -> bine::Exit {
+fn main() -> Exit {
     App::new().filter(OldAddresses).filter(Curtain).page(home).page(draft).run()
 }

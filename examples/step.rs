@@ -10,11 +10,11 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bine::prelude::*;
 use bine::step::{
     Answer, Bench, Clock, Done, Exchange, Handler, Head, Incoming, Outgoing, Reply, Responder,
     Retained, Who, Work,
 };
-use bine::{App, Page, Status, html, page};
 
 /// The other server must say something at least this often.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -100,7 +100,7 @@ async fn home() -> impl Page {
     html!(<p>Ours. <a href="/other/hello?name=you">Theirs.</a></p>)
 }
 
-fn main() -> bine::Exit {
+fn main() -> Exit {
     let address = std::env::var("OTHER").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     let other = Arc::new(Other(address));
     let step =

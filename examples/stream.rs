@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use bine::{App, Query, Response, page};
+use bine::prelude::*;
 
 #[page("/clock")]
 async fn clock(times: Query<Option<u32>>, every: Query<Option<u64>>) -> Response {
@@ -18,6 +18,6 @@ async fn clock(times: Query<Option<u32>>, every: Query<Option<u64>>) -> Response
     })
 }
 
-fn main() -> bine::Exit {
+fn main() -> Exit {
     App::new().page(clock).run()
 }

@@ -113,6 +113,18 @@ class Demo:
                 self.browser.get(link)
                 assert "Not Found" not in self.browser.title, link
 
+    def wears_its_style_sheet(self):
+        self.open("/")
+        sheets = self.browser.execute_script("return [...document.styleSheets].map(sheet => new URL(sheet.href).pathname)")
+        assert len(sheets) == 1 and sheets[0].startswith("/_bine/style-"), sheets
+        # A file of the program's gives the colors, a component's own class the places.
+        facts = self.browser.find_element(By.CSS_SELECTOR, "dl")
+        name = facts.get_attribute("class")
+        assert name.startswith("facts_"), name
+        assert facts.value_of_css_property("display") == "grid"
+        terms = [term.value_of_css_property("color") for term in facts.find_elements(By.TAG_NAME, "dt")]
+        assert len(set(terms)) == 1 and terms[0] != facts.value_of_css_property("color"), terms
+
     def shows_its_gallery(self):
         self.open("/gallery")
         files = self.links("main .card")
@@ -148,6 +160,7 @@ def main():
             ("the demo greets by name, whatever the name", demo.greets),
             ("the board takes a message and shows it as written", demo.posts_on_the_board),
             ("the guide can be followed from the first chapter to the last", demo.follows_the_guide),
+            ("the one style sheet is read, with a component's own classes", demo.wears_its_style_sheet),
             ("the gallery's files open", demo.shows_its_gallery),
         ]:
             try:

@@ -44,7 +44,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         report.step("fuzzing", |_| fuzz::run(FUZZ_SECONDS));
     } else {
         report.leave_out("certificates by ACME", "needs pebble, which is made with Go");
-        report.leave_out("evidence", "needs curl, httplint and Chromium");
+        report.leave_out("evidence", "needs curl, httplint, html-validate and Chromium");
         report.leave_out("fuzzing", "needs cargo-fuzz and a C++ compiler");
     }
     report.close()

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::{places, process};
 
 /// Programs from Debian: a question only a working one answers, and the package it comes in.
-const PROGRAMS: [(&str, &[&str], &str); 6] = [
+const PROGRAMS: [(&str, &[&str], &str); 7] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
@@ -17,6 +17,7 @@ const PROGRAMS: [(&str, &[&str], &str); 6] = [
     ("chromium", &["--version"], "chromium"),
     ("chromedriver", &["--version"], "chromium-driver"),
     ("go", &["version"], "golang-go"),
+    ("npm", &["--version"], "npm"),
 ];
 
 /// The linter of HTTP messages; a newer one may judge differently, so the version is fixed.
@@ -24,6 +25,8 @@ const HTTPLINT: &str = "2026.10.4";
 /// What drives the browser.
 const SELENIUM: &str = "4.51.0";
 const CARGO_FUZZ: &str = "0.13.2";
+/// What finds mistakes in HTML; the last that the Node of Debian 12 runs.
+const HTML_VALIDATE: &str = "9.7.1";
 /// The authority that Let's Encrypt makes for tests of ACME.
 const PEBBLE: &str = "2.10.1";
 
@@ -49,6 +52,15 @@ pub(crate) fn install() -> Result<()> {
         }
         println!("{name}: {}", place.display());
     }
+    let html_validate = html_validate();
+    if !html_validate.exists() {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+            .arg(versioned("html-validate", HTML_VALIDATE))
+            .arg(format!("html-validate@{HTML_VALIDATE}"));
+        process::run(&mut npm)?;
+    }
+    println!("html-validate: {}", html_validate.display());
     println!("cargo-fuzz: {}", cargo_fuzz()?.display());
     let pebble = pebble();
     if !pebble.exists() {
@@ -70,6 +82,11 @@ pub(crate) fn pebble() -> PathBuf {
 /// The linter's program, whether installed or not.
 pub(crate) fn httplint() -> PathBuf {
     versioned("httplint", HTTPLINT).join("bin/httplint")
+}
+
+/// The validator's program, whether installed or not.
+pub(crate) fn html_validate() -> PathBuf {
+    versioned("html-validate", HTML_VALIDATE).join("node_modules/.bin/html-validate")
 }
 
 /// A Python that can drive the browser, whether installed or not.

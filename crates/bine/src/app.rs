@@ -1,6 +1,7 @@
 //! Decides what a program serves, and runs it.
 
 use std::any::type_name;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -26,6 +27,7 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
+use crate::style::Style;
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -38,6 +40,7 @@ pub struct App {
     /// The type of a state that came twice.
     repeated_state: Option<&'static str>,
     look: Look,
+    styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
     at_start: Vec<Box<dyn FnOnce()>>,
     scheduler: Option<Arc<dyn Scheduler>>,
@@ -102,6 +105,13 @@ impl App {
     /// A page says its title by `with_title`, and `without_layout` that it is whole by itself.
     pub fn layout<F: for<'a> LayoutFunction<'a> + 'static>(mut self, layout: F) -> Self {
         self.look.layout = Some(Arc::new(ByFunction(layout)));
+        self
+    }
+
+    /// Adds CSS to the program's style sheet that was not known when it was compiled, behind all that was. Nobody
+    /// checks it.
+    pub fn style(mut self, css: impl Into<Cow<'static, str>>) -> Self {
+        self.styles.push(css.into());
         self
     }
 
@@ -220,10 +230,17 @@ impl App {
     /// What it serves whatever its configuration, and what is wanted only once.
     #[expect(clippy::type_complexity, reason = "the parts are taken apart where they arrive")]
     fn blueprint(
-        self,
+        mut self,
     ) -> Result<(Blueprint, Option<Arc<dyn Scheduler>>, Vec<Box<dyn FnOnce()>>), String> {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
+        }
+        // Who serves only files has no page that could ask for it.
+        if !self.routes.is_empty()
+            && let Some(style) = Style::of_program(&self.styles).map(Arc::new)
+        {
+            self.routes.push(style.route());
+            self.look.style = Some(style);
         }
         let house = House { states: self.states, look: self.look };
         let pages = Arc::new(Pages::new(self.routes, self.filters, house)?);

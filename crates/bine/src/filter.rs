@@ -13,29 +13,29 @@ use crate::respond::Response;
 /// takes the content: when its head is there, and when all of it is.
 ///
 /// ```
-/// use bine::{Filter, Flow, Response, Seen, Status};
+/// use bine::{Filter, Response, Seen, Status, Verdict};
 ///
 /// /// Keeps what is not ready from everybody else.
 /// struct Curtain;
 ///
 /// impl Filter for Curtain {
-///     fn filter(&self, request: &Seen<'_>) -> Flow {
+///     fn filter(&self, request: &Seen<'_>) -> Verdict {
 ///         match request.path() {
-///             path if !path.starts_with("/next/") => Flow::Pass,
-///             _ if request.peer().is_local() => Flow::Pass,
-///             _ => Flow::Answer(Response::refusal(Status::NOT_FOUND, "Not yet.")),
+///             path if !path.starts_with("/next/") => Verdict::Pass,
+///             _ if request.peer().is_local() => Verdict::Pass,
+///             _ => Verdict::Answer(Response::refusal(Status::NOT_FOUND, "Not yet.")),
 ///         }
 ///     }
 /// }
 /// ```
 pub trait Filter: Send + Sync + 'static {
     /// Says how the request goes on.
-    fn filter(&self, request: &Seen<'_>) -> Flow;
+    fn filter(&self, request: &Seen<'_>) -> Verdict;
 }
 
 /// How a request goes on behind a filter.
 #[derive(Debug)]
-pub enum Flow {
+pub enum Verdict {
     /// To the next filter, then to its route.
     Pass,
     /// The same, under another path and query, such as `/forum/7?page=2`. It stands in an address as it is: what

@@ -2,14 +2,14 @@
 //! that a program needs to say what it serves.
 //!
 //! ```no_run
-//! use bine::{App, Page, Query, Text, html, page};
+//! use bine::prelude::*;
 //!
 //! #[page("/hello")]
 //! async fn hello(name: Query<Text>) -> impl Page {
 //!     html!(<h1>Hello {name}</h1>)
 //! }
 //!
-//! fn main() -> bine::Exit {
+//! fn main() -> Exit {
 //!     App::new().page(hello).run()
 //! }
 //! ```
@@ -27,10 +27,12 @@ mod control;
 mod error;
 mod exit;
 mod filter;
+mod findings;
 mod look;
 mod methods;
 mod panics;
 mod pattern;
+pub mod prelude;
 mod program;
 mod reload;
 mod request;
@@ -41,6 +43,8 @@ mod secrecy;
 mod sites;
 pub mod step;
 mod stream;
+mod style;
+mod taste;
 mod text;
 
 pub use app::App;
@@ -49,7 +53,8 @@ pub use arguments::{
     State, Upload,
 };
 pub use bine_html::{
-    AddressValue, Attribute, AttributeValue, CodeValue, Page, Raw, Render, Writer, raw,
+    AddressValue, Attribute, AttributeValue, Class, CodeValue, Flow, Frozen, Html, Page, Parts,
+    Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
@@ -57,7 +62,7 @@ pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
 pub use control::tell;
 pub use error::Error;
 pub use exit::Exit;
-pub use filter::{Filter, Flow, Seen};
+pub use filter::{Filter, Seen, Verdict};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
@@ -89,6 +94,9 @@ pub use bine_pipeline::{Peer, Who, scheduler};
 /// `{if c { .. } else { .. }}` and `{match e { p => { .. } }}` hold markup in their braces. What a
 /// page shows moves into it; what must be awaited is bound to a name before.
 ///
+/// What it makes is a [`Page`], and unless it is a whole one also [`Html`] of what stands outermost in it, which says
+/// where it may stand.
+///
 /// In `href`, `src` and their like an address that a browser would run (`javascript:`, `data:`) is replaced by
 /// `about:invalid#refused`. Event handlers, `style`, `srcdoc` and the insides of `<script>` and `<style>` take only
 /// [`raw`] text.
@@ -97,17 +105,83 @@ macro_rules! html {
     ($($markup:tt)*) => { $crate::__macros::__html!([$crate] $($markup)*) };
 }
 
+/// Adds to the program's style sheet, checked while compiling.
+///
+/// ```
+/// use bine::{Page, css, html};
+///
+/// css! {
+///     mod style;
+///
+///     .card { padding: 1rem; border-radius: 4px; }
+///     .card:hover { background: whitesmoke; }
+///     .big { font-size: 1.5 em; }
+/// }
+///
+/// fn card(title: &str, is_big: bool) -> impl Page {
+///     html!(<h2 class={[Some(style::card), is_big.then_some(style::big)]}>{title}</h2>)
+/// }
+/// ```
+///
+/// With `mod name;` at its head (or `pub mod name;`) the classes are its own: they get names that no other sheet has,
+/// and are constants of the module. Without, all names are global. `:global(.name)` is a class of somebody else's.
+///
+/// All sheets of a program are one, which is served under an address of its own and named in the head of each page.
+/// What Rust cannot read as words stands in a string: `css!("a { color: #12e }")`, or any statement of a sheet.
+#[macro_export]
+macro_rules! css {
+    ($($sheet:tt)*) => { $crate::__macros::__css! { [$crate] $($sheet)* } };
+}
+
+/// Adds a file to the program's style sheet, checked while compiling: `css_file!("style.css");`.
+///
+/// Its path is relative to that of the source file, as with `include_str!`. Its names are global, unless a module
+/// stands before it: `css_file!(mod style; "card.css");`. See [`css!`].
+#[macro_export]
+macro_rules! css_file {
+    ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
+}
+
+/// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
+/// changed, kept and written in several ways.
+///
+/// ```
+/// use bine::{Tree, tree};
+///
+/// fn menu(name: &str) -> Tree {
+///     tree!(<nav><a href="/" class="home">Home</a> <a href={format_args!("/users/{name}")}>{name}</a></nav>)
+/// }
+///
+/// let menu = menu("a & b");
+/// assert_eq!(menu.text(), "Home a & b");
+/// assert_eq!(
+///     menu.to_string(),
+///     r#"<nav><a href="/" class="home">Home</a> <a href="/users/a &amp; b">a &amp; b</a></nav>"#
+/// );
+/// ```
+///
+/// It is built at once, and what is constant in it only the first time. What stands in a hole is borrowed, but for
+/// pages: a tree takes its place with all its nodes, any other page is written there as markup.
+#[macro_export]
+macro_rules! tree {
+    ($($markup:tt)*) => { $crate::__macros::__tree!([$crate] $($markup)*) };
+}
+
 #[doc(hidden)]
 pub use bine_macros as __macros;
 
 /// What macros write; no program names it.
 #[doc(hidden)]
 pub mod __private {
+    pub use std::sync::LazyLock as Once;
+
     pub use bine_html as html;
+    pub use inventory::submit;
 
     pub use crate::arguments::{Argument, Arguments, check_form};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::style::Sheet;
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.
@@ -119,4 +193,8 @@ mod guide {
     struct Pages;
     #[doc = include_str!("../../../docs/guide/markup.md")]
     struct Markup;
+    #[doc = include_str!("../../../docs/guide/style.md")]
+    struct Style;
+    #[doc = include_str!("../../../docs/guide/trees.md")]
+    struct Trees;
 }

@@ -5,16 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bine_html::{FillPage, Page, Writer};
+use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
 use bine_http::Status;
 
 use crate::error::Error;
+use crate::style::Style;
 
 /// What all pages of a program share.
 #[derive(Clone, Default)]
 pub(crate) struct Look {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
+    pub(crate) style: Option<Arc<Style>>,
     /// Errors are shown with their causes, if the configuration does not say.
     pub(crate) develops: bool,
     /// They are.
@@ -54,6 +56,11 @@ impl Page for Content<'_> {
     }
 }
 
+impl Piece for Content<'_> {}
+impl Stands<Flow> for Content<'_> {}
+#[diagnostic::do_not_recommend]
+impl Html<Flow> for Content<'_> {}
+
 impl fmt::Debug for Content<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Content").field("title", &self.title).finish_non_exhaustive()
@@ -62,11 +69,15 @@ impl fmt::Debug for Content<'_> {
 
 /// A function that puts a page's content into a whole page.
 pub(crate) trait Layout: Send + Sync {
+    /// Whether it makes whole documents, in XML too.
+    fn is_document(&self) -> bool;
     fn write(&self, content: Content<'_>, writer: &mut Writer<'_>);
 }
 
 /// A plain function from [`Content`] to a page, for any lifetime of the content.
 pub trait LayoutFunction<'a>: Send + Sync {
+    /// Whether the page is a whole document: see [`Page::is_document`].
+    fn is_document(&self) -> bool;
     /// Writes the whole page.
     fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>);
 }
@@ -76,6 +87,10 @@ where
     F: Fn(Content<'a>) -> P + Send + Sync,
     P: Page,
 {
+    fn is_document(&self) -> bool {
+        P::is_document()
+    }
+
     fn write_layout(&self, content: Content<'a>, writer: &mut Writer<'_>) {
         self(content).write(writer);
     }
@@ -84,6 +99,10 @@ where
 pub(crate) struct ByFunction<F>(pub(crate) F);
 
 impl<F: for<'a> LayoutFunction<'a>> Layout for ByFunction<F> {
+    fn is_document(&self) -> bool {
+        self.0.is_document()
+    }
+
     fn write(&self, content: Content<'_>, writer: &mut Writer<'_>) {
         self.0.write_layout(content, writer);
     }
@@ -150,7 +169,12 @@ impl Look {
         self.is_in_development.store(word.unwrap_or(self.develops), Ordering::Relaxed);
     }
 
-    /// Writes a page, in its layout if there is one.
+    /// What belongs into the head of each page.
+    pub(crate) fn head(&self) -> &str {
+        self.style.as_ref().map_or("", |style| style.link())
+    }
+
+    /// Writes a page, in its layout if there is one. A document is whole by itself.
     #[inline]
     pub(crate) fn write<P: Page>(
         &self,
@@ -159,9 +183,9 @@ impl Look {
         meta: &[(Cow<'static, str>, Cow<'static, str>)],
         writer: &mut Writer<'_>,
     ) {
-        let Some(layout) = &self.layout else {
+        if self.is_left_alone(&page) {
             return page.write(writer);
-        };
+        }
         let mut page = Some(page);
         let mut write = |writer: &mut Writer<'_>| {
             // A layout shows its content once, since it is consumed by being shown.
@@ -169,19 +193,44 @@ impl Look {
                 page.write(writer);
             }
         };
-        layout.write(Content::new(title, meta, &mut write), writer);
+        let content = Content::new(title, meta, &mut write);
+        match &self.layout {
+            Some(layout) => layout.write(content, writer),
+            None => document(title, meta, content).write(writer),
+        }
+    }
+
+    /// Whether nothing is put around this page. A style sheet needs a head to be named in.
+    pub(crate) fn is_left_alone(&self, page: &impl Page) -> bool {
+        page.is_whole() || self.layout.is_none() && self.style.is_none()
+    }
+
+    /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
+    #[inline]
+    pub(crate) fn is_document<P: Page>(&self, page: &P) -> bool {
+        match &self.layout {
+            _ if self.is_left_alone(page) => P::is_document(),
+            Some(layout) => layout.is_document(),
+            None => true,
+        }
+    }
+
+    /// The same of [`write_failure`](Self::write_failure), which sees to a document itself.
+    pub(crate) fn failure_is_document(&self) -> bool {
+        self.layout.as_ref().is_none_or(|layout| layout.is_document())
     }
 
     /// Writes the whole page that tells of a failure.
     pub(crate) fn write_failure(&self, failure: &Failure<'_>, writer: &mut Writer<'_>) {
-        let content = bine_html::page(|writer: &mut Writer<'_>| match &self.error_page {
-            Some(page) => page.write(failure, writer),
-            None => plain_failure(failure).fill_hole(writer),
-        });
+        let content =
+            bine_html::page::<Flow, _>(|writer: &mut Writer<'_>| match &self.error_page {
+                Some(page) => page.write(failure, writer),
+                None => plain_failure(failure).write(writer),
+            });
         let title = failure.status.reason();
         match &self.layout {
             Some(_) => self.write(content, title, &[], writer),
-            None => document(title, content).fill_hole(writer),
+            None => document(title, &[], content).write(writer),
         }
     }
 }
@@ -199,7 +248,11 @@ fn plain_failure(failure: &Failure<'_>) -> impl Page {
 }
 
 /// A whole page for a program without a layout.
-fn document(title: &str, content: impl Page) -> impl Page {
+fn document(
+    title: &str,
+    meta: &[(Cow<'static, str>, Cow<'static, str>)],
+    content: impl Html<Flow>,
+) -> impl Page {
     crate::html! {
         <!DOCTYPE html>
         <html lang="en">
@@ -207,6 +260,7 @@ fn document(title: &str, content: impl Page) -> impl Page {
                 <meta charset="utf-8">
                 <meta name="viewport" content="width=device-width, initial-scale=1">
                 <title>{title}</title>
+                {for (name, content) in meta { <meta name={name} content={content}> }}
             </head>
             <body>{content}</body>
         </html>

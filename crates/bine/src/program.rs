@@ -9,7 +9,7 @@ use bine_pipeline::{
 
 use crate::acme::Acme;
 use crate::arguments::Needs;
-use crate::filter::{Filter, Flow, Rewritten, Seen, rewritten};
+use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
@@ -234,9 +234,9 @@ impl LocalProgram {
             // Decoded and freed of dot segments; a plain path costs nothing here.
             let path = request.head.path();
             match filter.filter(&Seen { incoming: request, path: &path }) {
-                Flow::Pass => {}
-                Flow::Rewrite(target) => return self.rewrite(request, &target, place + 1, out),
-                Flow::Answer(response) => return self.answer(request, response, out),
+                Verdict::Pass => {}
+                Verdict::Rewrite(target) => return self.rewrite(request, &target, place + 1, out),
+                Verdict::Answer(response) => return self.answer(request, response, out),
             }
         }
         self.route(request, out)

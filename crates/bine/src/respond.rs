@@ -8,15 +8,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bine_files::Sending;
-use bine_html::{Page, Writer};
+use bine_html::{Frozen, Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
 use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 use crate::arguments::Rejection;
 use crate::error::Error;
+use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::taste::Taste;
 
 /// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
 #[diagnostic::on_unimplemented(
@@ -93,14 +95,14 @@ pub struct Replying<'r, 'o> {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'r> {
     pub(crate) exchange: Exchange,
-    taste: Taste<'r>,
+    reader: Reader<'r>,
 }
 
-/// How it is found out whether the peer reads HTML: only a failure wants to know.
+/// How it is found out what the peer makes of pages: only failures and whole documents want to know.
 #[derive(Clone, Copy)]
-enum Taste<'r> {
+enum Reader<'r> {
     Unread(Head<'r>),
-    Html(bool),
+    Known(Taste),
 }
 
 /// Fields by which a peer says that it has a file already, or wants a part of it (RFC 9110 sections 13 and 14).
@@ -109,17 +111,17 @@ const CONDITIONS: [&str; 6] =
 
 impl<'r> Asked<'r> {
     pub(crate) const fn by(incoming: &Incoming<'r>) -> Self {
-        Self { exchange: incoming.exchange, taste: Taste::Unread(incoming.head) }
+        Self { exchange: incoming.exchange, reader: Reader::Unread(incoming.head) }
     }
 
     /// The same without the request, for an answer that comes later. `None`: an answer may want to see it.
     pub(crate) fn kept(self) -> Option<Asked<'static>> {
-        if let Taste::Unread(head) = self.taste
+        if let Reader::Unread(head) = self.reader
             && CONDITIONS.iter().any(|name| head.field(name).is_some())
         {
             return None;
         }
-        Some(Asked { exchange: self.exchange, taste: Taste::Html(self.reads_html()) })
+        Some(Asked { exchange: self.exchange, reader: Reader::Known(self.taste()) })
     }
 
     /// The same for the last reply of its connection.
@@ -130,19 +132,16 @@ impl<'r> Asked<'r> {
 
     /// The request's head, unless nothing in it would change how a file is sent.
     const fn conditions(self) -> Option<Head<'r>> {
-        match self.taste {
-            Taste::Unread(head) => Some(head),
-            Taste::Html(_) => None,
+        match self.reader {
+            Reader::Unread(head) => Some(head),
+            Reader::Known(_) => None,
         }
     }
 
-    fn reads_html(self) -> bool {
-        match self.taste {
-            Taste::Html(html) => html,
-            // Whoever names the type reads it; a star alone, as curl sends it, names nothing.
-            Taste::Unread(head) => {
-                head.field_text("accept").is_some_and(|accept| accept.contains("text/html"))
-            }
+    fn taste(self) -> Taste {
+        match self.reader {
+            Reader::Known(taste) => taste,
+            Reader::Unread(head) => Taste::of(head.field_text("accept")),
         }
     }
 }
@@ -171,10 +170,13 @@ impl<'r, 'o> Replying<'r, 'o> {
 
     fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
         let mut bytes = Vec::new();
-        let kind = if self.asked.reads_html() {
+        let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
+        let kind = if reads_pages {
             let failure = Failure { status: top.status, message, causes };
-            self.look.write_failure(&failure, &mut Writer::new(&mut bytes));
-            HTML
+            let is_xml = prefers_xhtml && self.look.failure_is_document();
+            let writer = Writer::new(&mut bytes).with_head(self.look.head());
+            self.look.write_failure(&failure, &mut writer_for(is_xml, writer));
+            if is_xml { XHTML } else { HTML }
         } else {
             bytes.extend_from_slice(message.as_bytes());
             for cause in causes {
@@ -186,8 +188,8 @@ impl<'r, 'o> Replying<'r, 'o> {
         };
         let mut reply = self.begin(top);
         reply.constant(kind);
-        // The same address may answer both ways.
-        reply.constant("Vary: Accept\r\n");
+        // The same address may answer in several ways.
+        reply.constant(VARY);
         reply.whole(&bytes);
         Finished { close: !self.asked.exchange.keep_alive }
     }
@@ -209,6 +211,52 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
+    /// Sends a page that was written before, unless the peer has it. Where its `<head>` ends stands what it could not
+    /// know of when it was written.
+    fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
+        let Exchange { method, keep_alive, .. } = self.asked.exchange;
+        let (before, behind) = frozen.around_head_end().unwrap_or((frozen.bytes(), &[]));
+        let style = self.look.style.as_ref().filter(|_| !behind.is_empty());
+        let parts = [before, style.map_or("", |style| style.link()).as_bytes(), behind];
+        let mut place = [0; 64];
+        let tag = style.map_or(frozen.tag(), |style| style.tag_of(frozen.tag(), &mut place));
+        let judged = match self.asked.conditions() {
+            Some(head)
+                if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
+            {
+                bine_files::judge_tag(&head, tag)
+            }
+            _ => None,
+        };
+        let status = judged.unwrap_or(top.status);
+        let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, status, &self.date);
+        top.write_fields(&mut reply);
+        if status != Status::PRECONDITION_FAILED {
+            reply.field("ETag", tag).expect("quotes, digits and a dash");
+        }
+        if judged.is_some() {
+            reply.empty();
+            return Finished { close: !keep_alive };
+        }
+        reply.constant(HTML);
+        if status != Status::OK {
+            reply.whole(&parts.concat());
+            return Finished { close: !keep_alive };
+        }
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        reply.length(length as u64);
+        if method != Method::Head {
+            // So that no more of it lies in the buffer than the peer has still to take.
+            for piece in parts.iter().flat_map(|part| part.chunks(self.chunk_at.max(1))) {
+                self.out.buffer.extend_from_slice(piece);
+                if length > self.chunk_at {
+                    (self.out.drain)(self.out.buffer);
+                }
+            }
+        }
+        Finished { close: !keep_alive }
+    }
+
     fn begin(&mut self, top: &Top) -> Reply<'_> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
@@ -217,7 +265,13 @@ impl<'r, 'o> Replying<'r, 'o> {
 }
 
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
+const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
+const VARY: &str = "Vary: Accept\r\n";
+
+fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
+    if is_xml { writer.in_xml() } else { writer }
+}
 
 impl<P: Page> Respond for P {
     #[inline]
@@ -227,14 +281,29 @@ impl<P: Page> Respond for P {
 }
 
 fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
+    // In a layout it is a part of a page that is written anew.
+    if let Some(frozen) = page.frozen()
+        && (above.is_bare || to.look.is_left_alone(&page))
+    {
+        return to.send_frozen(frozen, top);
+    }
     let (look, chunk_at) = (to.look, to.chunk_at);
+    let is_document = if above.is_bare { P::is_document() } else { look.is_document(&page) };
+    let is_xml = is_document && to.asked.taste().prefers_xhtml;
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);
     top.write_fields(&mut reply);
-    reply.constant(HTML);
+    reply.constant(if is_xml { XHTML } else { HTML });
+    if is_document {
+        reply.constant(VARY);
+    }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill);
+    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    if look.shows_causes() {
+        writer.inspect_by(tell_once);
+    }
+    let mut writer = writer_for(is_xml, writer);
     if above.is_bare {
         page.write(&mut writer);
     } else {

@@ -2,7 +2,7 @@
 //!
 //! The order is that of RFC 9110 section 13.2.2. Nothing here looks at a disk or a clock.
 
-use bine_http::{Date, Head, Known, Method};
+use bine_http::{Date, Head, Known, Method, Status};
 
 use crate::ranges::{self, Part, Ranges};
 
@@ -48,6 +48,18 @@ pub(crate) fn judge(head: &Head<'_>, validators: &Validators<'_>) -> Verdict {
         return Verdict::Whole;
     }
     judge_conditions(head, validators)
+}
+
+/// What a GET or HEAD comes to of something that is known by its tag alone and only sent whole: 304 if the peer has it,
+/// 412 if it wants another, `None` if it is to be sent.
+#[inline]
+pub fn judge_tag(head: &Head<'_>, tag: &str) -> Option<Status> {
+    if head.has(Known::IfMatch) && !lists(head, "if-match", |wanted| is_strongly(wanted, tag)) {
+        return Some(Status::PRECONDITION_FAILED);
+    }
+    let is_known = head.has(Known::IfNoneMatch)
+        && lists(head, "if-none-match", |known| opaque(known) == opaque(tag));
+    is_known.then_some(Status::NOT_MODIFIED)
 }
 
 fn judge_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Verdict {

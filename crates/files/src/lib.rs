@@ -22,6 +22,7 @@ mod rules;
 mod sending;
 mod small;
 
+pub use conditions::judge_tag;
 pub use files::Files;
 pub use media::media_type;
 pub use root::Root;

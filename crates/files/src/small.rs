@@ -12,8 +12,9 @@ use crate::description::{Description, UNSETTLED};
 
 /// The longest file that is kept in memory and sent in one piece with its head.
 ///
-/// Below it one copy is cheaper than the second system call that sendfile needs; lighttpd draws the line
-/// here too. A hit of 984 bytes costs 80 ns, against 2.8 us for one look at the disk.
+/// One copy is no dearer than the second system call that sendfile needs, up to 192 KiB (docs/measurements.md): what
+/// draws the line is memory, since every loop keeps its own, and keeps what a slow peer leaves; lighttpd has it here
+/// too. A hit of 984 bytes costs 80 ns, against 2.8 us for one look at the disk.
 pub(crate) const LONGEST: u64 = 32 * 1024;
 
 /// How often a file that changes while it is read is read again.

@@ -57,9 +57,9 @@ impl Attribute {
     /// Writes the attribute with a value that is never a harmful address.
     #[inline]
     fn write_harmless(self, value: &(impl Render + ?Sized), writer: &mut Writer<'_>) {
-        writer.constant(self.opening);
+        writer.open_value(self.opening);
         value.render(writer);
-        writer.constant("\"");
+        writer.close_value();
     }
 
     #[inline]
@@ -72,17 +72,40 @@ impl Attribute {
         }
     }
 
+    /// Writes the attribute with several values, a blank between two of them.
+    pub(crate) fn write_list<'v>(
+        self,
+        values: impl Iterator<Item = &'v str>,
+        writer: &mut Writer<'_>,
+    ) {
+        let spaced = values
+            .enumerate()
+            .flat_map(|(place, value)| [if place == 0 { "" } else { " " }, value]);
+        match self.meaning {
+            Meaning::Text => {
+                writer.constant(self.opening);
+                spaced.for_each(|value| value.render(writer));
+                writer.constant("\"");
+            }
+            Meaning::Address { is_image } => {
+                self.write_address(is_image, writer, |screen| {
+                    spaced.for_each(|value| screen.text(value));
+                });
+            }
+        }
+    }
+
     fn write_address(
         self,
         is_image: bool,
         writer: &mut Writer<'_>,
         fill: impl FnOnce(&mut Screen<'_, '_>),
     ) {
-        writer.constant(self.opening);
+        writer.open_value(self.opening);
         let mut screen = Screen::new(writer, is_image);
         fill(&mut screen);
         screen.end();
-        writer.constant("\"");
+        writer.close_value();
     }
 }
 

@@ -6,7 +6,7 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::slice;
 
-use crate::{decimal, escape};
+use crate::{decimal, escape, xml};
 
 /// The most text that is escaped at once: its room is reserved as if every byte of it were special.
 const PIECE: usize = 1024;
@@ -43,6 +43,10 @@ pub(crate) struct Buffer<'a> {
     spill_at: usize,
     chunk_at: usize,
     spill: Option<Spill<'a>>,
+    /// If it is read as XML, the length up to which nothing is left that XML cannot hold.
+    clean: Option<usize>,
+    /// What comes behind that length stands in the value of an attribute.
+    in_value: bool,
 }
 
 impl<'a> Buffer<'a> {
@@ -50,7 +54,17 @@ impl<'a> Buffer<'a> {
     pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
         let (start, length, limit) = (out.as_mut_ptr(), out.len(), out.capacity());
         let (spill_at, chunk_at) = (usize::MAX, usize::MAX);
-        Self { out, start, length, limit, spill_at, chunk_at, spill: None }
+        Self {
+            out,
+            start,
+            length,
+            limit,
+            spill_at,
+            chunk_at,
+            spill: None,
+            clean: None,
+            in_value: false,
+        }
     }
 
     /// Appends to `out`, and calls `spill` before it appends more to what has grown by `chunk_at` or more bytes.
@@ -63,6 +77,30 @@ impl<'a> Buffer<'a> {
         buffer.chunk_at = chunk_at;
         buffer.spill = Some(spill);
         buffer
+    }
+
+    /// Has what is appended from here on read as XML: what that cannot hold is replaced before anybody sees it.
+    pub(crate) const fn go_over_to_xml(&mut self) {
+        self.clean = Some(self.length);
+    }
+
+    pub(crate) const fn is_in_xml(&self) -> bool {
+        self.clean.is_some()
+    }
+
+    /// What is appended from here on stands in the value of an attribute, or no longer does.
+    #[inline]
+    pub(crate) fn enter_value(&mut self, in_value: bool) {
+        if self.is_in_xml() {
+            self.clean_up();
+            self.in_value = in_value;
+        }
+    }
+
+    /// How much is here, as it will be seen.
+    pub(crate) fn settled_length(&mut self) -> usize {
+        self.clean_up();
+        self.length
     }
 
     /// Appends `bytes`.
@@ -95,14 +133,18 @@ impl<'a> Buffer<'a> {
         if text.len() <= PIECE {
             self.piece(text.as_bytes());
         } else {
-            self.pieces(text.as_bytes());
+            self.pieces(text);
         }
     }
 
+    /// Whole characters each, since XML is looked at in such pieces.
     #[cold]
-    fn pieces(&mut self, text: &[u8]) {
-        for piece in text.chunks(PIECE) {
-            self.piece(piece);
+    fn pieces(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE));
+            self.piece(piece.as_bytes());
+            rest = behind;
         }
     }
 
@@ -142,6 +184,7 @@ impl<'a> Buffer<'a> {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, more: usize) {
+        self.clean_up();
         self.settle();
         // If the spill panics, nothing is known of what it left, and whoever comes again has to come here.
         (self.length, self.limit) = LOST;
@@ -150,12 +193,27 @@ impl<'a> Buffer<'a> {
         {
             spill(self.out);
             self.spill_at = self.out.len().saturating_add(self.chunk_at);
+            self.clean = self.clean.map(|_| self.out.len());
         }
         self.out.reserve(more.max(LEAST_ROOM));
         self.start = self.out.as_mut_ptr();
         self.length = self.out.len();
         // What is asked for may be more than it will be, so it does not spill yet.
         self.limit = self.spill_at.max(self.length + more).min(self.out.capacity());
+    }
+
+    /// Replaces what XML cannot hold, if it is read as XML.
+    fn clean_up(&mut self) {
+        let Some(clean) = self.clean else { return };
+        if (self.length, self.limit) == LOST {
+            return;
+        }
+        self.settle();
+        xml::clean(self.out, clean, self.in_value);
+        self.clean = Some(self.out.len());
+        self.start = self.out.as_mut_ptr();
+        self.length = self.out.len();
+        self.limit = self.spill_at.max(self.length).min(self.out.capacity());
     }
 
     /// Tells the `Vec` how much is there.
@@ -169,6 +227,7 @@ impl<'a> Buffer<'a> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
+        self.clean_up();
         self.settle();
     }
 }

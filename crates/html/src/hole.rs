@@ -1,56 +1,396 @@
-//! Decides how a value gets into a hole: text is borrowed, a page is consumed.
+//! Decides how a value gets into a hole: what is shown is borrowed, a page is consumed; and which of them the place takes.
 //!
-//! `html!` writes `(expression).fill_hole(writer)` and lets the method search choose. It looks for a method
-//! on the value before one on a reference to it, so a page moves in while text is only looked at: a `String`
-//! may stand in two holes. A single by-value trait would make every text hole consume its variable.
+//! `html!` writes `(expression).fill_flow(writer)`, or whatever the place of the hole takes, and lets the method search
+//! choose. It looks for a method on the value before one on a reference to it, so a page moves in while text is only
+//! looked at: a `String` may stand in two holes. A single by-value trait would make every text hole consume its
+//! variable. Both methods are there for all pages and all types and ask for more themselves, so that the search
+//! ends here and the compiler complains in our words. `tree!` writes the same with its builder in the writer's place.
 
+use core::marker::PhantomData;
+
+use crate::content::{Flow, Html, Model, Parts, Phrasing, Piece, Stands};
+use crate::frozen::Frozen;
 use crate::page::Page;
 use crate::raw::Raw;
 use crate::render::Render;
+use crate::show::Show;
+use crate::tree::{Builder, Element, Node, Tree};
 use crate::writer::Writer;
 
 /// Fills a hole with a page, by value.
 pub trait FillPage: Sized {
-    /// Writes the page here.
-    fn fill_hole(self, writer: &mut Writer<'_>);
+    /// Writes the page where flow content stands.
+    fn fill_flow(self, to: &mut impl Sink)
+    where
+        Self: InFlow;
+
+    /// Writes the page where phrasing content stands.
+    fn fill_phrasing(self, to: &mut impl Sink)
+    where
+        Self: InPhrasing;
+
+    /// Writes the page where text alone stands.
+    fn fill_text(self, to: &mut impl Sink)
+    where
+        Self: InText;
+
+    /// Writes the page where only what is made for the place stands.
+    fn fill_parts(self, to: &mut impl Sink)
+    where
+        Self: InParts;
+
+    /// Writes the page where elements of several kinds stand, but no text.
+    fn fill_pieces(self, to: &mut impl Sink)
+    where
+        Self: InAnything;
+
+    /// Writes the page where anything stands.
+    fn fill_anything(self, to: &mut impl Sink)
+    where
+        Self: InAnything;
 }
 
-impl<P: Page> FillPage for P {
-    #[inline]
-    fn fill_hole(self, writer: &mut Writer<'_>) {
-        self.write(writer);
+macro_rules! fill {
+    ($($fill:ident: $bound:ident;)*) => {$(
+        #[inline]
+        fn $fill(self, to: &mut impl Sink)
+        where
+            Self: $bound,
+        {
+            to.page(self);
+        }
+    )*};
+}
+
+impl<F: Fill> FillPage for F {
+    fill! {
+        fill_flow: InFlow;
+        fill_phrasing: InPhrasing;
+        fill_text: InText;
+        fill_parts: InParts;
+        fill_pieces: InAnything;
+        fill_anything: InAnything;
     }
 }
 
-impl<P: Page> FillPage for Option<P> {
+/// Where holes are: in a page that is being written, or in a tree that is being put together.
+pub trait Sink {
+    fn page(&mut self, page: impl Fill);
+    fn value<Kind>(&mut self, value: &(impl Value<Kind> + ?Sized));
+}
+
+impl Sink for Writer<'_> {
     #[inline]
-    fn fill_hole(self, writer: &mut Writer<'_>) {
+    fn page(&mut self, page: impl Fill) {
+        page.fill(self);
+    }
+
+    #[inline]
+    fn value<Kind>(&mut self, value: &(impl Value<Kind> + ?Sized)) {
+        value.write_value(self);
+    }
+}
+
+impl Sink for Builder {
+    fn page(&mut self, page: impl Fill) {
+        page.graft(self);
+    }
+
+    fn value<Kind>(&mut self, value: &(impl Value<Kind> + ?Sized)) {
+        value.graft_value(self);
+    }
+}
+
+/// A page, or perhaps one. No handler returns the latter, so it is none itself.
+pub trait Fill {
+    fn fill(self, writer: &mut Writer<'_>);
+    fn graft(self, builder: &mut Builder);
+}
+
+impl<P: Page> Fill for P {
+    #[inline]
+    fn fill(self, writer: &mut Writer<'_>) {
+        self.write(writer);
+    }
+
+    fn graft(self, builder: &mut Builder) {
+        Page::graft(self, builder);
+    }
+}
+
+impl<P: Page> Fill for Option<P> {
+    #[inline]
+    fn fill(self, writer: &mut Writer<'_>) {
         if let Some(page) = self {
             page.write(writer);
         }
     }
-}
 
-/// Fills a hole with text, by reference.
-///
-/// The method is there for all types and asks for [`Render`] itself, so that the method search ends here and the
-/// compiler complains in `Render`'s words.
-pub trait FillText {
-    /// Writes the text here, escaped.
-    fn fill_hole(&self, writer: &mut Writer<'_>)
-    where
-        Self: Render;
-}
-
-impl<T: ?Sized> FillText for T {
-    #[inline]
-    fn fill_hole(&self, writer: &mut Writer<'_>)
-    where
-        T: Render,
-    {
-        self.render(writer);
+    fn graft(self, builder: &mut Builder) {
+        if let Some(page) = self {
+            Page::graft(page, builder);
+        }
     }
 }
+
+/// What a page must be to stand where flow content does.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand here: only flow content may",
+    label = "not known to be flow content",
+    note = "a component says what it contains: it returns `impl Html<Flow>`, or `impl Html<Phrasing>` if it is text and \
+            the like of `<b>` and `<a>`; `impl Page` is a whole page, `impl Html<Parts>` has its place in certain elements"
+)]
+pub trait InFlow: Fill {}
+
+/// What a page must be to stand where phrasing content does.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand here: only phrasing content may (text, `<b>`, `<a>`, `<img>` ..)",
+    label = "not known to be phrasing content",
+    note = "a component says what it contains: it returns `impl Html<Phrasing>` if it is text and the like of `<b>` and \
+            `<a>`; `impl Html<Flow>` and `impl Page` may be more than that"
+)]
+pub trait InPhrasing: Fill {}
+
+/// What a page must be to stand where only what is made for the place does.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand here: only what is made for this place may (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
+    label = "not known to be made for this place",
+    note = "a component says what it contains: it returns `impl Html<Parts>` if it is the like of `<li>` and `<tr>`"
+)]
+pub trait InParts: Fill {}
+
+/// What a page must be to stand where text alone does: there is none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand here: only text may",
+    label = "no markup may stand here"
+)]
+pub trait InText: Fill {}
+
+/// What a page must be to stand where any other may.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand here: it is a whole page",
+    label = "not known to be a part of a page",
+    note = "a component says what it contains: it returns `impl Html<Flow>`, `impl Html<Phrasing>` or `impl Html<Parts>`"
+)]
+pub trait InAnything: Fill {}
+
+macro_rules! standing {
+    ($($place:ident: $bound:path;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<P: $bound> $place for P {}
+        #[diagnostic::do_not_recommend]
+        impl<P: $bound> $place for Option<P> {}
+    )*};
+}
+
+standing! {
+    InFlow: Stands<Flow>;
+    InPhrasing: Html<Phrasing>;
+    InParts: Stands<Parts>;
+    InAnything: Piece;
+}
+
+/// Fills a hole with what is shown, by reference.
+pub trait FillValue {
+    /// Shows the value where flow content stands.
+    fn fill_flow<Kind>(&self, to: &mut impl Sink)
+    where
+        Self: FlowValue<Kind>;
+
+    /// Shows the value where phrasing content stands.
+    fn fill_phrasing<Kind>(&self, to: &mut impl Sink)
+    where
+        Self: PhrasingValue<Kind>;
+
+    /// Shows the value where text alone stands.
+    fn fill_text(&self, to: &mut impl Sink)
+    where
+        Self: Render;
+
+    /// Shows the value where only what is made for the place stands.
+    fn fill_parts<Kind>(&self, to: &mut impl Sink)
+    where
+        Self: PartsValue<Kind>;
+
+    /// Shows the value where elements of several kinds stand, but no text.
+    fn fill_pieces<Kind>(&self, to: &mut impl Sink)
+    where
+        Self: PiecesValue<Kind>;
+
+    /// Shows the value where anything stands.
+    fn fill_anything<Kind>(&self, to: &mut impl Sink)
+    where
+        Self: AnyValue<Kind>;
+}
+
+macro_rules! fill_value {
+    ($($fill:ident: $bound:ident;)*) => {$(
+        #[inline]
+        fn $fill<Kind>(&self, to: &mut impl Sink)
+        where
+            Self: $bound<Kind>,
+        {
+            to.value(self);
+        }
+    )*};
+}
+
+impl<T: ?Sized> FillValue for T {
+    fill_value! {
+        fill_flow: FlowValue;
+        fill_phrasing: PhrasingValue;
+        fill_parts: PartsValue;
+        fill_pieces: PiecesValue;
+        fill_anything: AnyValue;
+    }
+
+    #[inline]
+    fn fill_text(&self, to: &mut impl Sink)
+    where
+        Self: Render,
+    {
+        to.value(self);
+    }
+}
+
+/// The kind of a value that is [rendered](Render) as text; of one that is [shown](Show) it is what it shows.
+#[derive(Debug)]
+pub enum AsText {}
+
+/// The kind of what is perhaps there, and is then shown.
+#[derive(Debug)]
+pub struct Perhaps<Content>(PhantomData<Content>);
+
+/// A value that is shown in one way or another. `Kind` keeps the ways apart for the compiler, which finds it by itself.
+pub trait Value<Kind> {
+    fn write_value(&self, writer: &mut Writer<'_>);
+    fn graft_value(&self, builder: &mut Builder);
+}
+
+impl<T: Render + ?Sized> Value<AsText> for T {
+    #[inline]
+    fn write_value(&self, writer: &mut Writer<'_>) {
+        self.render(writer);
+    }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        self.graft(builder);
+    }
+}
+
+impl<T: Show<Content> + ?Sized, Content: Model> Value<Content> for T {
+    #[inline]
+    fn write_value(&self, writer: &mut Writer<'_>) {
+        self.show().write(writer);
+    }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        Page::graft(self.show(), builder);
+    }
+}
+
+impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
+    #[inline]
+    fn write_value(&self, writer: &mut Writer<'_>) {
+        if let Some(value) = self {
+            value.show().write(writer);
+        }
+    }
+
+    fn graft_value(&self, builder: &mut Builder) {
+        if let Some(value) = self {
+            Page::graft(value.show(), builder);
+        }
+    }
+}
+
+/// What may be shown where flow content stands.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand in a hole",
+    label = "not text, no number and no markup",
+    note = "a hole takes text, numbers, components, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
+            a `bool` chooses: `{{if flag {{ yes }}}}`",
+    note = "what can be displayed: `format_args!(\"{{}}\", value)`; a type of your own: implement `Show` for it, or `Render` \
+            if it is text"
+)]
+pub trait FlowValue<Kind>: Value<Kind> {}
+
+/// What may be shown where phrasing content stands.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand in this hole",
+    label = "not text, no number and no phrasing content",
+    note = "a hole takes text, numbers, components, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
+            a `bool` chooses: `{{if flag {{ yes }}}}`",
+    note = "what can be displayed: `format_args!(\"{{}}\", value)`; a type of your own: implement `Show<Phrasing>` for it \
+            (`Show` alone may be more than phrasing content), or `Render` if it is text"
+)]
+pub trait PhrasingValue<Kind>: Value<Kind> {}
+
+/// What may be shown where only what is made for the place stands.
+#[diagnostic::on_unimplemented(
+    message = "no text may stand here: only what is made for this place may (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
+    label = "`{Self}` is not made for this place",
+    note = "put it into its element, as in `<li>{{text}}</li>`; a component that is the like of `<li>` returns `impl Html<Parts>`"
+)]
+pub trait PartsValue<Kind>: Value<Kind> {}
+
+/// What may be shown where elements of several kinds stand, but no text.
+#[diagnostic::on_unimplemented(
+    message = "no text may stand here: only what is made for this place may (`<dt>` in `<dl>`, `<option>` in `<select>` ..)",
+    label = "`{Self}` is not made for this place",
+    note = "put it into its element, as in `<dd>{{text}}</dd>`"
+)]
+pub trait PiecesValue<Kind>: Value<Kind> {}
+
+/// What may be shown where anything stands.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand in a hole",
+    label = "not text, no number and no markup",
+    note = "what can be displayed: `format_args!(\"{{}}\", value)`; a type of your own: implement `Show` for it, or `Render` \
+            if it is text"
+)]
+pub trait AnyValue<Kind>: Value<Kind> {}
+
+macro_rules! shown {
+    ($($place:ident: $($content:ident)*;)*) => {$($(
+        #[diagnostic::do_not_recommend]
+        impl<T: Show<$content> + ?Sized> $place<$content> for T {}
+        #[diagnostic::do_not_recommend]
+        impl<T: Show<$content>> $place<Perhaps<$content>> for Option<T> {}
+    )*)*};
+}
+
+shown! {
+    FlowValue: Flow Phrasing;
+    PhrasingValue: Phrasing;
+    PartsValue: Parts;
+    PiecesValue: Flow Phrasing Parts;
+    AnyValue: Flow Phrasing Parts;
+}
+
+macro_rules! written {
+    ($($place:ident)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: Render + ?Sized> $place<AsText> for T {}
+    )*};
+}
+
+written!(FlowValue PhrasingValue AnyValue);
+
+/// Markup, for all that is known.
+impl<T: AsRef<str>> PartsValue<AsText> for Raw<T> {}
+impl<T: AsRef<str>> PiecesValue<AsText> for Raw<T> {}
+
+macro_rules! known_when_made {
+    ($($of:ident)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl PartsValue<AsText> for $of {}
+        #[diagnostic::do_not_recommend]
+        impl PiecesValue<AsText> for $of {}
+    )*};
+}
+
+known_when_made!(Tree Element Node Frozen);
 
 /// What may stand in a hole of `<script>` and `<style>`, where a browser undoes no escape.
 #[diagnostic::on_unimplemented(
@@ -58,17 +398,27 @@ impl<T: ?Sized> FillText for T {
     label = "wrap this in `raw(..)` if every byte of it is yours",
     note = "what a script needs to know is safe in a `data-*` attribute, where it can read it"
 )]
-pub trait RawText: Render {}
+pub trait RawText {
+    /// The program or the style.
+    fn code(&self) -> &str;
+}
 
-impl<T: AsRef<str>> RawText for Raw<T> {}
+impl<T: AsRef<str>> RawText for Raw<T> {
+    #[inline]
+    fn code(&self) -> &str {
+        self.0.as_ref()
+    }
+}
 
 #[cfg(test)]
 mod tests {
+    use alloc::boxed::Box;
     use alloc::rc::Rc;
     use alloc::string::String;
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::content::Anywhere;
     use crate::{page, raw};
 
     #[track_caller]
@@ -78,43 +428,115 @@ mod tests {
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
+    fn rule() -> impl Html<Flow> {
+        page::<Flow, _>(|writer| writer.constant("<hr />"))
+    }
+
+    fn word() -> impl Html<Phrasing> {
+        page::<Phrasing, _>(|writer| writer.constant("<b>a</b>"))
+    }
+
+    fn item() -> impl Html<Parts> {
+        page::<Parts, _>(|writer| writer.constant("<li>a</li>"))
+    }
+
     #[test]
     fn a_text_hole_only_borrows() {
         let name = String::from("<a>");
         check(
             move |writer| {
-                name.fill_hole(writer);
-                name.fill_hole(writer);
+                name.fill_phrasing(writer);
+                name.fill_flow(writer);
+                name.fill_text(writer);
+                name.fill_anything(writer);
             },
-            "&lt;a&gt;&lt;a&gt;",
+            "&lt;a&gt;&lt;a&gt;&lt;a&gt;&lt;a&gt;",
         );
     }
 
     #[test]
     fn an_integer_of_no_stated_type_fills_a_hole() {
         let count = 3;
-        check(move |writer| count.fill_hole(writer), "3");
+        check(move |writer| count.fill_phrasing(writer), "3");
+        check(move |writer| count.fill_flow(writer), "3");
     }
 
     #[test]
     fn nothing_fills_a_hole_with_nothing() {
-        check(|writer| None::<&str>.fill_hole(writer), "");
-        check(|writer| Some("x").fill_hole(writer), "x");
-        check(
-            |writer| true.then(|| page(|writer| writer.constant("<hr />"))).fill_hole(writer),
-            "<hr />",
-        );
+        check(|writer| None::<&str>.fill_phrasing(writer), "");
+        check(|writer| Some("x").fill_phrasing(writer), "x");
+        check(|writer| true.then(rule).fill_flow(writer), "<hr />");
+        check(|writer| false.then(item).fill_parts(writer), "");
     }
 
     #[test]
     fn whatever_points_at_text_fills_a_hole() {
-        check(|writer| Rc::<str>::from("a<").fill_hole(writer), "a&lt;");
-        check(|writer| (&&&"b").fill_hole(writer), "b");
+        check(|writer| Rc::<str>::from("a<").fill_phrasing(writer), "a&lt;");
+        check(|writer| (&&&"b").fill_flow(writer), "b");
     }
 
     #[test]
-    fn raw_text_is_not_escaped() {
+    fn raw_text_is_not_escaped_and_may_be_anything() {
         check(|writer| writer.fill_raw(&raw("a < b")), "a < b");
-        check(|writer| raw(String::from("<i>")).fill_hole(writer), "<i>");
+        check(|writer| raw(String::from("<i>")).fill_phrasing(writer), "<i>");
+        check(|writer| raw("<li>").fill_parts(writer), "<li>");
+        check(|writer| raw("<dt>").fill_pieces(writer), "<dt>");
+    }
+
+    #[test]
+    fn phrasing_content_stands_where_flow_content_does_whoever_knows_its_type() {
+        check(|writer| word().fill_flow(writer), "<b>a</b>");
+        check(|writer| page::<Phrasing, _>(|_| {}).fill_flow(writer), "");
+        let boxed: Box<dyn Html<Phrasing>> = Box::new(word());
+        check(|writer| boxed.fill_flow(writer), "<b>a</b>");
+        let boxed: Box<dyn Html<Flow>> = Box::new(page::<Phrasing, _>(|_| {}));
+        check(|writer| boxed.fill_flow(writer), "");
+    }
+
+    #[test]
+    fn many_are_what_each_is() {
+        check(|writer| Vec::from([word(), word()]).fill_phrasing(writer), "<b>a</b><b>a</b>");
+        check(|writer| Vec::from([item()]).fill_parts(writer), "<li>a</li>");
+        check(|writer| Some(Vec::from([item()])).fill_pieces(writer), "<li>a</li>");
+    }
+
+    #[test]
+    fn what_may_stand_anywhere_does() {
+        let anywhere = || page::<Anywhere, _>(|writer| writer.constant("<wbr />"));
+        check(|writer| anywhere().fill_flow(writer), "<wbr />");
+        check(|writer| anywhere().fill_phrasing(writer), "<wbr />");
+        check(|writer| anywhere().fill_parts(writer), "<wbr />");
+    }
+
+    struct Message(&'static str);
+
+    impl Show for Message {
+        fn show(&self) -> impl Html<Flow> {
+            page::<Flow, _>(|writer| self.0.fill_flow(writer))
+        }
+    }
+
+    struct Name(&'static str);
+
+    impl Show<Phrasing> for Name {
+        fn show(&self) -> impl Html<Phrasing> {
+            page::<Phrasing, _>(|writer| self.0.fill_phrasing(writer))
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_only_borrowed() {
+        let (message, name) = (Message("a<"), Box::new(Name("b")));
+        check(
+            move |writer| {
+                message.fill_flow(writer);
+                (&&message).fill_anything(writer);
+                name.fill_phrasing(writer);
+                name.fill_flow(writer);
+                Some(&message).fill_flow(writer);
+                None::<Message>.fill_anything(writer);
+            },
+            "a&lt;a&lt;bba&lt;",
+        );
     }
 }

@@ -7,21 +7,26 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::{self, Write as _};
 
+use crate::tree::Builder;
 use crate::writer::Writer;
 
-/// What may stand in a text hole `{expression}`.
+/// What is text in a hole `{expression}`. What is markup has [`Show`](crate::Show) instead.
 ///
 /// `bool` is left out on purpose: in text it is nearly always a forgotten `if`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot stand in a hole",
-    label = "not text, no number and no page",
-    note = "a hole takes text, numbers, pages, and `Option` of these; several: `{{for one in many {{ {{one}} }}}}`; \
-            a `bool` chooses: `{{if flag {{ yes }}}}`",
+    message = "`{Self}` cannot stand here: only text may",
+    label = "not text and no number",
     note = "what can be displayed: `format_args!(\"{{}}\", value)`; or implement `Render` for a type of your own"
 )]
 pub trait Render {
     /// Writes the value to a text position of the page, escaped.
     fn render(&self, writer: &mut Writer<'_>);
+
+    /// Puts the value into a tree: its nodes if it has any, else what it writes.
+    #[doc(hidden)]
+    fn graft(&self, builder: &mut Builder) {
+        builder.written(|writer| self.render(writer));
+    }
 }
 
 impl Render for str {
@@ -67,6 +72,10 @@ macro_rules! render_by_reference {
             fn render(&self, writer: &mut Writer<'_>) {
                 (**self).render(writer);
             }
+
+            fn graft(&self, builder: &mut Builder) {
+                (**self).graft(builder);
+            }
         }
     )*};
 }
@@ -78,6 +87,12 @@ impl<T: Render> Render for Option<T> {
     fn render(&self, writer: &mut Writer<'_>) {
         if let Some(value) = self {
             value.render(writer);
+        }
+    }
+
+    fn graft(&self, builder: &mut Builder) {
+        if let Some(value) = self {
+            value.graft(builder);
         }
     }
 }

@@ -6,6 +6,7 @@ use core::fmt;
 use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
 use crate::buffer::Buffer;
 use crate::hole::RawText;
+use crate::tree::Finding;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
 ///
@@ -15,12 +16,26 @@ use crate::hole::RawText;
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: Buffer<'a>,
+    head: Head<'a>,
+    inspector: Option<Inspector>,
 }
+
+/// What happens where the page's `<head>` ends.
+#[derive(Debug)]
+enum Head<'a> {
+    /// This is still to be written.
+    Markup(&'a str),
+    /// The place is noted, for what is only known later.
+    Noted(&'a mut Option<usize>),
+}
+
+/// Is told what is wrong with a tree.
+type Inspector = fn(&Finding);
 
 impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows; all is there when the writer is dropped.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { buffer: Buffer::new(out) }
+        Self { buffer: Buffer::new(out), head: Head::Markup(""), inspector: None }
     }
 
     /// Writes to the end of `out`, and calls `spill` when it has grown by `chunk_at` bytes or more and more is to come,
@@ -34,7 +49,53 @@ impl<'a> Writer<'a> {
         chunk_at: usize,
         spill: &'a mut dyn FnMut(&mut Vec<u8>),
     ) -> Self {
-        Self { buffer: Buffer::with_spill(out, chunk_at, spill) }
+        let buffer = Buffer::with_spill(out, chunk_at, spill);
+        Self { buffer, head: Head::Markup(""), inspector: None }
+    }
+
+    /// The same for readers of XML: a page of `html!` is then written as XHTML.
+    ///
+    /// What XML cannot hold (U+0000 and most control characters) is written as U+FFFD, an attribute that it has no name
+    /// for (`"@click"`) is left out, and what stands in `<script>` and `<style>` is escaped, as XML reads it. Text from
+    /// [`raw`](crate::raw) is written as it is: whether it is XML, whoever wrote it answers for.
+    #[must_use]
+    pub fn in_xml(mut self) -> Self {
+        self.buffer.go_over_to_xml();
+        self
+    }
+
+    /// Whether it writes for readers of XML.
+    pub const fn is_in_xml(&self) -> bool {
+        self.buffer.is_in_xml()
+    }
+
+    /// The same with markup that is to stand at the end of the page's `<head>`, such as the link to a style sheet.
+    #[must_use]
+    pub fn with_head(self, head: &'a str) -> Self {
+        Self { head: Head::Markup(head), ..self }
+    }
+
+    /// The same, and notes in `place` how much was written when the `<head>` ended.
+    pub(crate) fn noting_head(self, place: &'a mut Option<usize>) -> Self {
+        Self { head: Head::Noted(place), ..self }
+    }
+
+    /// The `<head>` ends here: a call that `html!` writes.
+    #[doc(hidden)]
+    pub fn end_head(&mut self) {
+        match core::mem::replace(&mut self.head, Head::Markup("")) {
+            Head::Markup(head) => self.bytes(head.as_bytes()),
+            Head::Noted(place) => *place = Some(self.buffer.settled_length()),
+        }
+    }
+
+    /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.
+    pub fn inspect_by(&mut self, tell: fn(&Finding)) {
+        self.inspector = Some(tell);
+    }
+
+    pub(crate) const fn inspector(&self) -> Option<Inspector> {
+        self.inspector
     }
 
     /// Writes what stands in the program's source, as it is.
@@ -79,7 +140,28 @@ impl<'a> Writer<'a> {
     #[doc(hidden)]
     #[inline]
     pub fn fill_raw(&mut self, value: &(impl RawText + ?Sized)) {
-        value.render(self);
+        if self.is_in_xml() { self.text(value.code()) } else { self.unescaped(value.code()) }
+    }
+
+    /// Writes what HTML and XML spell in two ways: a call that `html!` writes.
+    #[doc(hidden)]
+    #[inline]
+    pub fn either(&mut self, html: &'static str, xml: &'static str) {
+        self.constant(if self.is_in_xml() { xml } else { html });
+    }
+
+    /// Writes the beginning of an attribute, ` class="`. What follows is its value.
+    #[inline]
+    pub(crate) fn open_value(&mut self, opening: &'static str) {
+        self.constant(opening);
+        self.buffer.enter_value(true);
+    }
+
+    /// Ends the value.
+    #[inline]
+    pub(crate) fn close_value(&mut self) {
+        self.buffer.enter_value(false);
+        self.constant("\"");
     }
 
     /// Writes text as it is: the way of [`raw`](crate::raw) alone.
@@ -147,28 +229,72 @@ mod tests {
     }
 
     #[test]
+    fn a_page_has_one_head() {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out).with_head("<link />");
+        for _ in 0..2 {
+            writer.end_head();
+            writer.constant("</head>");
+        }
+        drop(writer);
+        assert_eq!(out, b"<link /></head></head>");
+    }
+
+    #[test]
     fn formatted_text_is_escaped() {
         let mut out = Vec::new();
         fmt::Write::write_fmt(&mut Writer::new(&mut out), format_args!("{:>3}", "<")).unwrap();
         assert_eq!(out, b"  &lt;");
     }
 
+    #[test]
+    fn xml_holds_nothing_that_it_cannot() {
+        let mut out = Vec::from(*b"a head\r\n");
+        let mut writer = Writer::new(&mut out).in_xml();
+        writer.constant("<p");
+        writer.attribute(" title=\"", "a\tb\nc\rd\u{b}e");
+        writer.link(" href=\"", "/a\n\u{ffff}");
+        writer.constant(">");
+        writer.text("a\tb\nc\rd\0<\u{fffe}\u{fffd}");
+        drop(writer);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "a head\r\n<p title=\"a&#9;b&#10;c&#13;d\u{fffd}e\" href=\"/a&#10;\u{fffd}\">\
+             a\tb\nc&#13;d\u{fffd}&lt;\u{fffd}\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn a_script_is_escaped_for_xml_alone() {
+        let write = |mut writer: Writer<'_>| {
+            writer.either("<script>", "<script xmlns=\"x\">");
+            writer.fill_raw(&crate::raw("a < b"));
+        };
+        let (mut html, mut xml) = (Vec::new(), Vec::new());
+        write(Writer::new(&mut html));
+        write(Writer::new(&mut xml).in_xml());
+        assert_eq!(html, b"<script>a < b");
+        assert_eq!(xml, b"<script xmlns=\"x\">a &lt; b");
+    }
+
     proptest! {
         #[test]
         fn pieces_of_any_size_make_the_same_page(
-            texts in prop::collection::vec("[a-z<&]{0,30}", 0..12),
+            texts in prop::collection::vec("[a-z<&\0\r\u{ffff}]{0,30}", 0..12),
             chunk_at in 0_usize..80,
             left_behind in 0_usize..4,
+            in_xml: bool,
         ) {
+            let written_for = |writer| if in_xml { Writer::in_xml(writer) } else { writer };
             let mut whole = Vec::new();
-            write_all(&mut Writer::new(&mut whole), &texts);
+            write_all(&mut written_for(Writer::new(&mut whole)), &texts);
 
             let (mut out, mut sent) = (Vec::new(), Vec::new());
             let mut spill = |out: &mut Vec<u8>| {
                 let taken = out.len() - left_behind.min(out.len());
                 sent.extend(out.drain(..taken));
             };
-            write_all(&mut Writer::with_spill(&mut out, chunk_at, &mut spill), &texts);
+            write_all(&mut written_for(Writer::with_spill(&mut out, chunk_at, &mut spill)), &texts);
             sent.extend(out);
             prop_assert_eq!(sent, whole);
         }

@@ -26,7 +26,7 @@ impl Source {
     /// The expansion as the compiler wants it: faults first, then the code.
     pub(crate) fn write(&self, expansion: &Expansion) -> TokenStream {
         let code: TokenStream = expansion.code.parse().expect("the emitters write whole tokens");
-        let code = self.substitute(code, &expansion.runs);
+        let code = self.substitute(code, expansion);
         if expansion.faults.is_empty() {
             return code;
         }
@@ -41,17 +41,38 @@ impl Source {
         faults
     }
 
+    /// What tells the file of the macro's call from every other: its package, and its path therein. The same on each
+    /// machine that builds it.
+    pub(crate) fn file(&self) -> String {
+        let path = self.originals.last().map(|token| token.span().file()).unwrap_or_default();
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let path = path.strip_prefix(&variable("CARGO_MANIFEST_DIR")).unwrap_or(&path);
+        format!("{} {path}", variable("CARGO_PKG_NAME"))
+    }
+
+    /// Reads a file whose path is relative to that of the file in which a token stands, as `include_str!` does.
+    pub(crate) fn read_beside(&self, token: &Token, path: &str) -> Result<String, String> {
+        let beside = self.originals[token.origin].span().local_file();
+        let beside = beside.ok_or("nobody knows where this source file is")?;
+        let path = beside.with_file_name(path);
+        std::fs::read_to_string(path).map_err(|error| error.to_string())
+    }
+
     fn compile_error(&self, fault: &Fault) -> TokenStream {
-        let span = self.originals.get(fault.origin).map_or_else(Span::call_site, TokenTree::span);
         let code: TokenStream = format!("::core::compile_error! {{ {:?} }}", fault.message)
             .parse()
             .expect("a macro call");
-        at(code, span)
+        at(code, self.span(fault.origin))
+    }
+
+    fn span(&self, origin: usize) -> Span {
+        self.originals.get(origin).map_or_else(Span::call_site, TokenTree::span)
     }
 
     /// Puts the user's tokens in their places. Our own resolve their locals where the macro is defined, so that
     /// neither side can name the other's.
-    fn substitute(&self, code: TokenStream, runs: &[Vec<Token>]) -> TokenStream {
+    fn substitute(&self, code: TokenStream, expansion: &Expansion) -> TokenStream {
+        let Expansion { runs, owned, .. } = expansion;
         let spot = |run: usize| {
             let first = runs[run].first().map(|token| self.originals[token.origin].span());
             first.map_or_else(Span::mixed_site, |first| Span::mixed_site().located_at(first))
@@ -59,7 +80,7 @@ impl Source {
         let substitute = |tree: TokenTree| match tree {
             TokenTree::Group(group) => {
                 let span = only_run(group.stream()).map_or_else(Span::mixed_site, spot);
-                let inner = self.substitute(group.stream(), runs);
+                let inner = self.substitute(group.stream(), expansion);
                 let mut group = Fenced::new(group.delimiter(), inner);
                 group.set_span(span);
                 TokenTree::Group(group).into()
@@ -70,6 +91,11 @@ impl Source {
                 }
                 Some(Place::Word { run, word }) => {
                     TokenTree::Ident(Ident::new(word, spot(run))).into()
+                }
+                Some(Place::Owned(place)) => {
+                    let (origin, code) = &owned[place];
+                    let code = code.parse().expect("the emitters write whole tokens");
+                    at(code, self.span(*origin))
                 }
                 None => at(TokenTree::Ident(identifier).into(), Span::mixed_site()),
             },
@@ -93,7 +119,7 @@ fn only_run(code: TokenStream) -> Option<usize> {
         TokenTree::Group(group) => only_run(group.stream())?,
         TokenTree::Ident(identifier) => match place(&identifier.to_string())? {
             Place::Run(run) => run,
-            Place::Word { .. } => return None,
+            Place::Word { .. } | Place::Owned(_) => return None,
         },
         _ => return None,
     };

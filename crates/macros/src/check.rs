@@ -6,17 +6,18 @@
 
 use std::fmt::Display;
 
-use bine_vocabulary::{
-    self as vocabulary, Categories, Content, Foreign, Kind, MATHML, SVG, Words, nearest,
-};
+use bine_vocabulary::{self as vocabulary, Categories, Content, Foreign, Kind, Words, nearest};
 
+use crate::css;
 use crate::fault::Fault;
+use crate::place::{self, Hole, Place, categories_of, foreign_root};
+use crate::token::Token;
 use crate::tree::{Attribute, Branch, Element, Node, Value};
 
 /// Notes what is wrong with `nodes`.
 pub(crate) fn check(nodes: &[Node], faults: &mut Vec<Fault>) {
     let mut checker = Checker { faults, ids: Vec::new(), loops: 0 };
-    checker.nodes(nodes, &Place::ROOT, &mut Vec::new());
+    checker.nodes(nodes, &Place::root(place::Kind::Whole), &mut Vec::new());
 }
 
 struct Checker<'f> {
@@ -27,40 +28,13 @@ struct Checker<'f> {
     loops: usize,
 }
 
-/// Where children stand.
-#[derive(Clone, Copy)]
-struct Place<'p> {
-    /// `None` for the roots of a page, and for what stands in an element of its own making.
-    parent: Option<&'static vocabulary::Element>,
-    content: Content,
-    /// SVG or MathML, and whose child that is.
-    foreign: Option<&'static Foreign>,
-    outer: Option<&'p Place<'p>>,
-}
-
-impl Place<'_> {
-    const ROOT: Self =
-        Place { parent: None, content: Content::ANYTHING, foreign: None, outer: None };
-
-    /// The elements around it, the nearest first.
-    fn around(&self) -> impl Iterator<Item = &'static vocabulary::Element> {
-        let places = std::iter::successors(Some(self), |place| place.outer);
-        places.filter_map(|place| place.parent)
-    }
-
-    /// Whether everything around it is known: then a page's own root would be too.
-    fn is_complete(&self) -> bool {
-        let mut places = std::iter::successors(Some(self), |place| place.outer);
-        places.any(|place| place.parent.is_some_and(|parent| parent.name == "html"))
-    }
-}
-
 impl Checker<'_> {
     /// `once` are the elements that were seen and may be there but once.
     fn nodes(&mut self, nodes: &[Node], place: &Place<'_>, once: &mut Vec<&'static str>) {
         for node in nodes {
             match node {
-                Node::Doctype | Node::RawText(_) | Node::Hole(_) | Node::RawHole(_) => {}
+                Node::Doctype | Node::RawText(_) | Node::RawHole(_) => {}
+                Node::Hole(expression) => self.hole(expression, place),
                 Node::Text(text, origin) => self.text(text, *origin, place),
                 Node::Element(element) => self.element(element, place, once),
                 Node::For { body, .. } => {
@@ -104,32 +78,29 @@ impl Checker<'_> {
         }
     }
 
+    /// What a hole takes is for the compiler to see, but for the place that takes nothing.
+    fn hole(&mut self, expression: &[Token], place: &Place<'_>) {
+        if let (Some(parent), Some(first), Hole::Nothing) =
+            (place.parent, expression.first(), place.hole())
+        {
+            self.fault(first.origin, format!("nothing may stand in `<{}>`", parent.name));
+        }
+    }
+
     fn element(&mut self, element: &Element, place: &Place<'_>, once: &mut Vec<&'static str>) {
         if let Some(foreign) = place.foreign {
             return self.foreign(element, foreign, place);
         }
-        if [SVG.root, MATHML.root].contains(&&*element.name) {
-            let foreign = if element.name == SVG.root { &SVG } else { &MATHML };
+        let inside = place.inside(element);
+        if let Some(foreign) = foreign_root(element) {
             self.attributes_of_foreign(element, foreign);
             if let Some(known) = vocabulary::element(&element.name) {
                 self.placed(element, known, place, once);
             }
-            let inside = Place {
-                parent: None,
-                content: Content::ANYTHING,
-                foreign: Some(foreign),
-                outer: Some(place),
-            };
             return self.nodes(&element.children, &inside, &mut Vec::new());
         }
         let Some(known) = vocabulary::element(&element.name) else {
             self.unknown_element(element);
-            let inside = Place {
-                parent: None,
-                content: Content::ANYTHING,
-                foreign: None,
-                outer: Some(place),
-            };
             return self.nodes(&element.children, &inside, &mut Vec::new());
         };
         if let Some(instead) = known.deprecated {
@@ -143,12 +114,6 @@ impl Checker<'_> {
         }
         self.required(element, known);
         self.placed(element, known, place, once);
-        let inside = Place {
-            parent: Some(known),
-            content: known.content.inside(&place.content),
-            foreign: None,
-            outer: Some(place),
-        };
         self.nodes(&element.children, &inside, &mut Vec::new());
     }
 
@@ -181,13 +146,7 @@ impl Checker<'_> {
         once: &mut Vec<&'static str>,
     ) {
         let name = known.name;
-        let mut categories = known.categories;
-        if let Some(sometimes) = known.sometimes
-            // Where a value is not known yet, it gets the benefit of the doubt.
-            && sometimes.holds(|name| value_of(element, name)) == Some(true)
-        {
-            categories = categories.or(sometimes.categories);
-        }
+        let categories = categories_of(element, known);
         if let Some(parent) = place.parent {
             let stands = if known.parents.is_empty() {
                 place.content.admits(known, categories)
@@ -243,6 +202,20 @@ impl Checker<'_> {
             let is_there = |name: &str| {
                 element.attributes.iter().any(|attribute| attribute.name.eq_ignore_ascii_case(name))
             };
+            if let Some((wanted, given)) = wanted.split_once('?') {
+                match (is_there(wanted), is_there(given)) {
+                    (false, true) => self.fault(
+                        element.origin,
+                        format!("`<{}>` with `{given}` needs `{wanted}`", known.name),
+                    ),
+                    (true, false) => self.fault(
+                        element.origin,
+                        format!("`<{}>` has `{wanted}` only beside `{given}`", known.name),
+                    ),
+                    _ => {}
+                }
+                continue;
+            }
             if wanted.split('|').any(is_there) {
                 continue;
             }
@@ -281,8 +254,10 @@ impl Checker<'_> {
             return self.fault(attribute.origin, message);
         }
         self.value(attribute, known.kind);
-        if known.name == "id" {
-            self.id(attribute);
+        match known.name {
+            "id" => self.id(attribute),
+            "style" => self.style(attribute),
+            _ => {}
         }
     }
 
@@ -329,6 +304,12 @@ impl Checker<'_> {
         }
     }
 
+    fn style(&mut self, attribute: &Attribute) {
+        if let Value::Text(style) = &attribute.value {
+            css::attribute(style, attribute.value_origin, self.faults);
+        }
+    }
+
     /// An element of SVG or MathML: names alone are looked at.
     fn foreign(&mut self, element: &Element, foreign: &'static Foreign, place: &Place<'_>) {
         let name = &element.name;
@@ -341,11 +322,7 @@ impl Checker<'_> {
             );
         }
         self.attributes_of_foreign(element, foreign);
-        let comes_back = ["foreignObject", "annotation-xml", "desc", "title"].contains(&&**name);
-        let foreign = if comes_back { None } else { Some(foreign) };
-        let inside =
-            Place { parent: None, content: Content::ANYTHING, foreign, outer: Some(place) };
-        self.nodes(&element.children, &inside, &mut Vec::new());
+        self.nodes(&element.children, &place.inside(element), &mut Vec::new());
     }
 
     fn attributes_of_foreign(&mut self, element: &Element, foreign: &'static Foreign) {
@@ -361,25 +338,17 @@ impl Checker<'_> {
                 format!("no element of `<{}>` has the attribute `{name}`{meant}", foreign.root),
             );
         }
-        for attribute in element.attributes.iter().filter(|attribute| attribute.name == "id") {
-            self.id(attribute);
+        for attribute in &element.attributes {
+            match &*attribute.name {
+                "id" => self.id(attribute),
+                "style" => self.style(attribute),
+                _ => {}
+            }
         }
     }
 
     fn fault(&mut self, origin: usize, message: String) {
         self.faults.push(Fault::at(origin, message));
-    }
-}
-
-/// What is known of an attribute while the page is compiled.
-fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
-    let given =
-        element.attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name));
-    match given.map(|attribute| &attribute.value) {
-        None => vocabulary::Value::Absent,
-        Some(Value::Bare) => vocabulary::Value::Is(""),
-        Some(Value::Text(text)) => vocabulary::Value::Is(text),
-        Some(Value::Hole(_)) => vocabulary::Value::Unknown,
     }
 }
 

@@ -1,12 +1,18 @@
 //! Decides how markup becomes Rust: calls on a writer, with all that is constant merged between two holes.
 
+use std::mem::take;
+
+use bine_vocabulary::is_void;
+
 use crate::check::check;
-use crate::context::Context;
+use crate::context::method;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
+use crate::place::{Kind, Place};
+use crate::polyglot::{is_attribute_of_xml, namespaces};
 use crate::token::{Delimiter, Token};
-use crate::tree::{Attribute, Branch, Element, Node, Value, is_void};
+use crate::tree::{Attribute, Branch, Element, Node, Value};
 
 /// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is markup.
 pub(crate) fn html(tokens: &[Token]) -> Expansion {
@@ -25,50 +31,59 @@ fn faulty_page(krate: &[Token], faults: Vec<Fault>) -> Expansion {
     let mut expansion = Expansion { faults, ..Expansion::default() };
     expansion.code("{");
     expansion.run(krate);
-    expansion.code("::__private::html::page(|_| {}) }");
+    expansion.code("::__private::html::page::<");
+    expansion.run(krate);
+    expansion.code("::__private::html::Anywhere, _>(|_| {}) }");
     expansion
 }
 
 fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
-    let mut emitter = Emitter { expansion: Expansion::default(), constant: String::new() };
+    let kind = Kind::of(nodes);
+    let mut emitter = Emitter::default();
     emitter.expansion.run(krate);
-    emitter
-        .code("::__private::html::page(move |writer: &mut __run0 ::__private::html::Writer<'_>| {");
+    emitter.code(&format!(
+        "::__private::html::page::<__run0 ::__private::html::{}, _>(\
+         move |writer: &mut __run0 ::__private::html::Writer<'_>| {{",
+        kind.type_name()
+    ));
     // A page may have holes of one kind alone, or none.
     emitter.code(
-        "#[allow(unused_imports)] use __run0 ::__private::html::{FillPage as _, FillText as _};",
+        "#[allow(unused_imports)] use __run0 ::__private::html::{FillPage as _, FillValue as _};",
     );
-    emitter.nodes(nodes);
+    emitter.nodes(nodes, &Place::root(kind));
     emitter.flush();
     emitter.code("})");
     emitter.expansion
 }
 
+#[derive(Default)]
 struct Emitter {
     expansion: Expansion,
     /// Markup not yet written, because more may join it.
     constant: String,
+    /// The same as readers of XML get it.
+    constant_in_xml: String,
 }
 
 impl Emitter {
-    fn nodes(&mut self, nodes: &[Node]) {
+    fn nodes(&mut self, nodes: &[Node], place: &Place<'_>) {
         for node in nodes {
-            self.node(node);
+            self.node(node, place);
         }
     }
 
-    fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &Node, place: &Place<'_>) {
         match node {
-            Node::Doctype => self.constant.push_str("<!DOCTYPE html>"),
-            Node::Text(text, _) => escape_into(&mut self.constant, text),
-            Node::RawText(text) => self.constant.push_str(text),
-            Node::Element(element) => self.element(element),
+            Node::Doctype => self.constant("<!DOCTYPE html>"),
+            Node::Text(text, _) => self.constant(&escaped(text)),
+            Node::RawText(text) => self.raw_text(text),
+            Node::Element(element) => self.element(element, place),
             Node::Hole(expression) => {
                 self.flush();
                 self.code("(");
                 let run = self.expansion.run(expression);
                 self.code(").");
-                self.expansion.word_at(run, "fill_hole");
+                self.expansion.word_at(run, place.hole().method());
                 self.code("(writer);");
             }
             Node::RawHole(expression) => {
@@ -81,9 +96,9 @@ impl Emitter {
                 self.expansion.run(pattern);
                 self.code("in");
                 self.expansion.run(iterator);
-                self.body(body);
+                self.body(body, place);
             }
-            Node::If { branches, otherwise } => self.conditional(branches, otherwise),
+            Node::If { branches, otherwise } => self.conditional(branches, otherwise, place),
             Node::Match { value, arms } => {
                 self.flush();
                 self.code("match");
@@ -92,47 +107,82 @@ impl Emitter {
                 for arm in arms {
                     self.expansion.run(&arm.head);
                     self.code("=>");
-                    self.body(&arm.body);
+                    self.body(&arm.body, place);
                 }
                 self.code("}");
             }
         }
     }
 
-    /// Void elements are closed as XML wants it and everything else as HTML wants it: each reads both.
-    fn element(&mut self, element: &Element) {
-        self.constant.push('<');
-        self.constant.push_str(&element.name);
+    /// Void elements are closed as XML wants it and everything else as HTML wants it: each reads both. What they do not
+    /// read alike is chosen while the page is written.
+    fn element(&mut self, element: &Element, place: &Place<'_>) {
+        self.constant("<");
+        self.name(&element.name);
+        self.either("", &namespaces(element, place));
         for attribute in &element.attributes {
             self.attribute(&element.name, attribute);
         }
         if is_void(&element.name) {
-            self.constant.push_str(" />");
+            self.constant(" />");
             return;
         }
-        self.constant.push('>');
-        self.nodes(&element.children);
-        self.constant.push_str("</");
-        self.constant.push_str(&element.name);
-        self.constant.push('>');
+        self.constant(">");
+        self.nodes(&element.children, &place.inside(element));
+        if element.name == "head" {
+            self.flush();
+            self.code("writer.end_head();");
+        }
+        self.constant("</");
+        self.name(&element.name);
+        self.constant(">");
+    }
+
+    /// XML knows no prefix that nobody declared.
+    fn name(&mut self, name: &str) {
+        self.either(name, &name.replace(':', "_"));
     }
 
     fn attribute(&mut self, element: &str, attribute: &Attribute) {
+        let is_of_xml = is_attribute_of_xml(&attribute.name);
         let opening = format!(" {}=\"", attribute.name);
-        match &attribute.value {
-            Value::Bare => self.constant.push_str(&opening),
-            Value::Text(text) => {
-                self.constant.push_str(&opening);
-                escape_into(&mut self.constant, text);
-            }
+        let value = match &attribute.value {
+            Value::Bare => String::new(),
+            Value::Text(text) => escaped(text),
             Value::Hole(expression) => {
                 self.flush();
-                let method = Context::of(element, &attribute.name).method();
+                if !is_of_xml {
+                    self.code("if !writer.is_in_xml() {");
+                }
+                let method = method(element, &attribute.name);
                 self.call_with(method, &format!("{opening:?}, "), expression);
+                if !is_of_xml {
+                    self.code("}");
+                }
                 return;
             }
-        }
-        self.constant.push('"');
+        };
+        let html = format!("{opening}{value}\"");
+        // XML would read other white space in a value as spaces (XML 1.0, section 3.3.3).
+        let value = value.replace('\t', "&#9;").replace('\n', "&#10;").replace('\r', "&#13;");
+        let xml = if is_of_xml { format!("{opening}{value}\"") } else { String::new() };
+        self.either(&html, &xml);
+    }
+
+    /// A program or a style: HTML undoes no escape in it, XML does.
+    fn raw_text(&mut self, text: &str) {
+        let is_alike = !text.contains(['<', '&']) && !text.contains("]]>");
+        if is_alike { self.constant(text) } else { self.either(text, &escaped(text)) }
+    }
+
+    /// Markup that HTML and XML may spell in two ways.
+    fn either(&mut self, html: &str, xml: &str) {
+        self.constant.push_str(html);
+        self.constant_in_xml.push_str(xml);
+    }
+
+    fn constant(&mut self, markup: &str) {
+        self.either(markup, markup);
     }
 
     /// Calls a method of the writer with the value of a hole. Method and value are both blamed on the hole.
@@ -146,32 +196,38 @@ impl Emitter {
         self.code(")));");
     }
 
-    fn conditional(&mut self, branches: &[Branch], otherwise: &[Node]) {
+    fn conditional(&mut self, branches: &[Branch], otherwise: &[Node], place: &Place<'_>) {
         self.flush();
         for (index, branch) in branches.iter().enumerate() {
             self.code(if index == 0 { "if" } else { "else if" });
             self.expansion.run(&branch.head);
-            self.body(&branch.body);
+            self.body(&branch.body, place);
         }
         if !otherwise.is_empty() {
             self.code("else ");
-            self.body(otherwise);
+            self.body(otherwise, place);
         }
     }
 
-    fn body(&mut self, nodes: &[Node]) {
+    fn body(&mut self, nodes: &[Node], place: &Place<'_>) {
         self.code("{");
-        self.nodes(nodes);
+        self.nodes(nodes, place);
         self.flush();
         self.code("}");
     }
 
     fn flush(&mut self) {
-        if !self.constant.is_empty() {
-            self.code("writer.constant(");
-            self.expansion.string(&self.constant);
+        let (html, xml) = (take(&mut self.constant), take(&mut self.constant_in_xml));
+        if html != xml {
+            self.code("writer.either(");
+            self.expansion.string(&html);
+            self.code(", ");
+            self.expansion.string(&xml);
             self.code(");");
-            self.constant.clear();
+        } else if !html.is_empty() {
+            self.code("writer.constant(");
+            self.expansion.string(&html);
+            self.code(");");
         }
     }
 
@@ -181,7 +237,8 @@ impl Emitter {
 }
 
 /// Escapes constants while compiling, exactly as a writer does at run time.
-fn escape_into(markup: &mut String, text: &str) {
+fn escaped(text: &str) -> String {
+    let mut markup = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
             '&' => markup.push_str("&amp;"),
@@ -192,6 +249,7 @@ fn escape_into(markup: &mut String, text: &str) {
             plain => markup.push(plain),
         }
     }
+    markup
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use crate::token::Token;
 pub(crate) struct Expansion {
     pub(crate) code: String,
     pub(crate) runs: Vec<Vec<Token>>,
+    /// Code for what stands in a token of the user's, as a class in a style sheet, with the token's origin.
+    pub(crate) owned: Vec<(usize, String)>,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -21,9 +23,12 @@ pub(crate) enum Place<'a> {
     Run(usize),
     /// A word of ours, to be blamed on the first token of a run.
     Word { run: usize, word: &'a str },
+    /// A piece of the code that is the user's own.
+    Owned(usize),
 }
 
 const RUN: &str = "__run";
+const OWNED: &str = "__owned";
 const WORD: &str = "__at";
 
 impl Expansion {
@@ -45,6 +50,12 @@ impl Expansion {
         self.code(&format!("{WORD}{run}_{word}"));
     }
 
+    /// Adds code that stands for a token of the user's: it is seen where that is, and warned of as if written there.
+    pub(crate) fn owned(&mut self, origin: usize, code: impl Into<String>) {
+        self.code(&format!(" {OWNED}{} ", self.owned.len()));
+        self.owned.push((origin, code.into()));
+    }
+
     /// Adds a string literal.
     pub(crate) fn string(&mut self, value: &str) {
         self.code(&format!("{value:?}"));
@@ -55,6 +66,9 @@ impl Expansion {
 pub(crate) fn place(identifier: &str) -> Option<Place<'_>> {
     if let Some(run) = identifier.strip_prefix(RUN) {
         return Some(Place::Run(run.parse().ok()?));
+    }
+    if let Some(owned) = identifier.strip_prefix(OWNED) {
+        return Some(Place::Owned(owned.parse().ok()?));
     }
     let (run, word) = identifier.strip_prefix(WORD)?.split_once('_')?;
     Some(Place::Word { run: run.parse().ok()?, word })

@@ -1,8 +1,9 @@
 //! Decides nothing itself: it hands the compiler's tokens to the pure half and the result back.
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
-//! `tree`; `emit` writes that as Rust, and asks `context` what a hole in an attribute may hold. `endpoint` does both
-//! for `#[page]`. None of them touches `proc_macro`, so all are tested from plain text; `bridge` alone translates,
+//! `tree`; `emit` writes that as a page and `grow` as a tree, and both ask `place` and `context` what a hole in text and
+//! in an attribute may hold. `endpoint` does both for `#[page]`, `css` for style sheets. None of them touches
+//! `proc_macro`, so all are tested from plain text; `bridge` alone translates,
 //! both ways.
 #![forbid(unsafe_code)]
 
@@ -12,12 +13,16 @@ mod bridge;
 mod check;
 mod context;
 mod control;
+mod css;
 mod emit;
 mod endpoint;
 mod expansion;
 mod fault;
+mod grow;
 mod literal;
 mod parse;
+mod place;
+mod polyglot;
 mod token;
 mod tree;
 
@@ -30,6 +35,34 @@ mod sample;
 pub fn __html(input: TokenStream) -> TokenStream {
     let source = bridge::Source::read([input]);
     source.write(&emit::html(&source.streams[0]))
+}
+
+/// The inside of `css!`: a bracket with the path of the `bine` crate, then a style sheet.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __css(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    let site =
+        css::Site { file: &source.file(), read: &|token, path| source.read_beside(token, path) };
+    source.write(&css::css(&source.streams[0], &site))
+}
+
+/// The inside of `css_file!`: the same with the path of a file in the place of the style sheet.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __css_file(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    let site =
+        css::Site { file: &source.file(), read: &|token, path| source.read_beside(token, path) };
+    source.write(&css::css_file(&source.streams[0], &site))
+}
+
+/// The inside of `tree!`: as that of `html!`.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __tree(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    source.write(&grow::tree(&source.streams[0]))
 }
 
 /// Makes a function a page: `#[page("/path")]` above `async fn name(argument: Type, ..) -> Page`.

@@ -3,11 +3,13 @@
 //! A mistake is noted and reading goes on, so that one run of the compiler shows all of them. White space is
 //! JSX's: between words any run of it is one space; beside a tag or a hole it counts only if it stays on a line.
 
+use bine_vocabulary::{is_raw_text, is_void};
+
 use crate::control;
 use crate::fault::Fault;
 use crate::literal;
 use crate::token::{Delimiter, Gap, Kind, Token, flatten};
-use crate::tree::{Attribute, Element, Node, Value, is_raw_text, is_void};
+use crate::tree::{Attribute, Element, Node, Value};
 
 /// Reads markup. The nodes are sound even where there are faults.
 pub(crate) fn parse(tokens: &[Token], faults: &mut Vec<Fault>) -> Vec<Node> {

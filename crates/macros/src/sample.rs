@@ -46,6 +46,7 @@ impl Sample {
                     spelled.push_str(tokens.map(spell).collect::<String>().trim());
                 }
                 Some(Place::Word { word, .. }) => spelled.push_str(word),
+                Some(Place::Owned(owned)) => spelled.push_str(&expansion.owned[owned].1),
                 None => spelled.push_str(&after[..end]),
             }
             rest = &after[end..];

@@ -1,7 +1,5 @@
 //! Decides what markup consists of once it is read: the syntax between the parser and the writers.
 
-use bine_vocabulary as vocabulary;
-
 use crate::token::Token;
 
 /// One thing among the children of an element, or among the roots.
@@ -67,16 +65,4 @@ pub(crate) enum Value {
     Bare,
     Text(String),
     Hole(Vec<Token>),
-}
-
-/// Whether an element of that name, in any case, cannot have children.
-pub(crate) fn is_void(name: &str) -> bool {
-    let known =
-        vocabulary::element(name).or_else(|| vocabulary::element(&name.to_ascii_lowercase()));
-    known.is_some_and(|element| element.void)
-}
-
-/// Whether a browser reads the content of such an element, in any case, without undoing escapes.
-pub(crate) fn is_raw_text(name: &str) -> bool {
-    ["script", "style"].iter().any(|raw| raw.eq_ignore_ascii_case(name))
 }

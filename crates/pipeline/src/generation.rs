@@ -33,7 +33,8 @@ impl Generation {
         older: Option<&Self>,
     ) -> io::Result<Self> {
         let open = |wish: &Listen| match older.and_then(|older| older.listener(wish)) {
-            Some(listener) => Ok(Arc::clone(listener)),
+            Some((listener, own)) if own == wish => Ok(Arc::clone(listener)),
+            Some((listener, own)) => listener.under(wish, own).map(Arc::new),
             None => Listener::open(wish).map(Arc::new),
         };
         Ok(Self {
@@ -45,14 +46,16 @@ impl Generation {
         })
     }
 
-    fn listener(&self, wish: &Listen) -> Option<&Arc<Listener>> {
-        let place = self.settings.listeners.iter().position(|own| own == wish)?;
-        self.listeners.get(place)
+    /// The listener for that address, and what was wished of it.
+    fn listener(&self, wish: &Listen) -> Option<(&Arc<Listener>, &Listen)> {
+        let mut all = self.listeners.iter().zip(&self.settings.listeners);
+        all.find(|(_, own)| own.address == wish.address)
     }
 
-    /// Listeners that `newer` does not have.
+    /// Listeners for addresses that `newer` does not have.
     pub(crate) fn gone_in<'g>(&'g self, newer: &'g Self) -> impl Iterator<Item = &'g Listener> {
-        let kept = |own: &Arc<Listener>| newer.listeners.iter().any(|new| Arc::ptr_eq(own, new));
+        let kept =
+            |own: &Arc<Listener>| newer.listeners.iter().any(|new| own.address() == new.address());
         self.listeners.iter().filter(move |own| !kept(own)).map(|own| &**own)
     }
 

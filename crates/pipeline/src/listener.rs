@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::net::{
@@ -25,7 +25,7 @@ use crate::supervise;
 pub(crate) struct Listener {
     descriptor: OwnedFd,
     address: Address,
-    file: Mutex<Option<SocketFile>>,
+    file: Mutex<Option<Arc<SocketFile>>>,
     /// Bound here: nobody else listens on the same socket.
     is_own: bool,
     /// What each accepted socket must be told, because it does not have it from this one.
@@ -64,6 +64,26 @@ impl Listener {
                 error.kind(),
                 format!("cannot listen on {}: {error}{cure}", wish.address),
             )
+        })
+    }
+
+    /// The same socket under other options, for those who are accepted from it. What was wished before is `older`.
+    pub(crate) fn under(&self, wish: &Listen, older: &Listen) -> io::Result<Self> {
+        let descriptor = self.descriptor.try_clone()?;
+        // A socket that listens already takes another limit.
+        listen(&descriptor, wish.backlog)?;
+        if let (Some(bytes), None) = (older.send_buffer, wish.send_buffer) {
+            let address = &wish.address;
+            log::warn(format_args!("{address}: the send buffer is {bytes} until a restart"));
+        }
+        Ok(Self {
+            descriptor,
+            address: self.address.clone(),
+            file: Mutex::new(self.file.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            is_own: self.is_own,
+            nodelay: matches!(self.address, Address::Tcp(_)).then_some(wish.nodelay),
+            send_buffer: wish.send_buffer,
+            is_secure: wish.tls,
         })
     }
 
@@ -198,7 +218,7 @@ fn open_unix(path: &Path, wish: &Listen) -> io::Result<Listener> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     bind(&descriptor, &SocketAddrUnix::new(path)?)?;
-    let file = Mutex::new(Some(SocketFile(path.to_owned())));
+    let file = Mutex::new(Some(Arc::new(SocketFile(path.to_owned()))));
     listen(&descriptor, wish.backlog)?;
     Ok(Listener {
         descriptor,

@@ -41,7 +41,8 @@ impl Slowness {
             count => format!(" ({count} such since the last warning)"),
         };
         log::warn(format_args!(
-            "{name} held its loop for {} ms{before}; make it a plain fn, which runs on a worker",
+            "{name} held its loop for {} ms{before}: this machine is busy, or it is a page that should be a plain fn, \
+             which runs on a worker",
             held.as_millis()
         ));
     }

@@ -14,6 +14,8 @@ pub struct Property {
     pub words: Words,
     /// Whether it takes a color, so that the words of [`colors`] are right too.
     pub colors: bool,
+    /// Whether it takes a number without a unit, other than 0.
+    pub numbers: bool,
     /// Whether it takes names that the page makes up, so that no word is wrong.
     pub names: bool,
     /// The property of which it is an older spelling.

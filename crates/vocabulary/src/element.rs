@@ -25,7 +25,8 @@ pub struct Element {
     pub parents: Words,
     /// The elements of which one has to stand around it, at any distance; none: no such rule.
     pub within: Words,
-    /// The attributes that have to be there; `href|imagesrcset`: one of the two.
+    /// The attributes that have to be there; `href|imagesrcset`: one of the two; `alt?href`: the first exactly if the
+    /// second is there.
     pub required: Words,
     /// That the standard has done away with it, and what to write instead.
     pub deprecated: Option<&'static str>,

@@ -28,6 +28,7 @@ mod aria;
 mod attribute;
 mod categories;
 mod content;
+mod context;
 mod css;
 mod element;
 mod foreign;
@@ -41,6 +42,7 @@ pub use aria::{Role, role, roles, state, states};
 pub use attribute::{Attribute, Kind, event_handlers, global_attributes};
 pub use categories::Categories;
 pub use content::{Content, Excluded};
+pub use context::{Context, is_raw_text, is_void};
 pub use css::{
     AtRule, Property, at_rule, at_rules, colors, functions, is_wide, properties, property,
     pseudo_classes, pseudo_elements,

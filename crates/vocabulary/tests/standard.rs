@@ -66,7 +66,7 @@ fn every_name_that_a_rule_speaks_of_exists() {
         for name in names.into_iter().flatten() {
             assert!(element(name).is_some(), "{} speaks of {name}", one.name);
         }
-        for name in one.required.iter().flat_map(|names| names.split('|')) {
+        for name in one.required.iter().flat_map(|names| names.split(['|', '?'])) {
             assert!(one.attribute(name).is_some_and(|found| found.deprecated.is_none()), "{name}");
         }
         // Nothing is misplaced wherever it stands.
@@ -181,6 +181,7 @@ fn attributes_that_must_be_there_are_told() {
     assert_eq!(required("img"), "`alt`, `src`");
     assert_eq!(required("link"), "`href|imagesrcset`, `itemprop|rel`");
     assert_eq!(required("map"), "`name`");
+    assert_eq!(required("area"), "`alt?href`");
     assert_eq!(required("iframe"), "");
 }
 

@@ -13,6 +13,7 @@ use crate::report::Tally;
 use crate::{places, process, tools};
 
 mod exchange;
+mod pages;
 mod program;
 
 /// Starts the file server, the hello example and the demo, and looks at them from outside.
@@ -36,6 +37,8 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     lint_files(tally, &files);
     lint_as(tally, "a wrong argument", &demo, "POST", "/board/garden", "", 400);
     lint_as(tally, "a wrong method", &demo, "DELETE", "/board", "", 405);
+    let xhtml = "Accept: application/xhtml+xml\r\n";
+    lint_as(tally, "a page of XHTML", &demo, "GET", "/board", xhtml, 200);
     lint_head(tally, "the head of a page", &hello, "/hello?name=TLUG");
     lint_head(tally, "the head of a file", &files, "/notes.txt");
 
@@ -50,6 +53,7 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     tally.check("pipelined requests are answered in order", pipelines(&hello));
     tally.check("a space before the colon is refused and closed", refuses(&hello));
     tally.check("nothing outside the folder is served", stays_inside(&files));
+    pages::validate(tally, &demo);
     browse(tally, &demo)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());

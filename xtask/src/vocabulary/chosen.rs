@@ -169,8 +169,10 @@ pub(super) const MEMBERS: &[&str] = &[
     "value",
 ];
 
-/// Attributes that must be there (HTML 4, "must be present" or "must be specified"); one of those joined by `|`.
+/// Attributes that must be there (HTML 4, "must be present" or "must be specified"); one of those joined by `|`, and the first of
+/// two joined by `?` exactly if the second is there.
 pub(super) const REQUIRED: &[(&str, &str)] = &[
+    ("area", "alt?href"),
     ("base", "href|target"),
     ("bdo", "dir"),
     ("data", "value"),
@@ -303,11 +305,16 @@ pub(super) const GRAMMAR: &[(&str, &str)] = &[
     ("gender", "male | female | neutral"),
     ("margin-width", "<length> | <percentage> | auto"),
     ("padding-width", "<length> | <percentage>"),
+    // As SVG 2 has it and browsers do; the table's would replace both one day.
+    ("paint", "none | <color> | <url> | child | context-fill | context-stroke"),
     (
         "timeline-range-name",
         "contain | cover | entry | entry-crossing | exit | exit-crossing | scroll",
     ),
 ];
+
+/// Properties that take a number without a unit though their grammar has none: those of SVG, which CSS took over.
+pub(super) const NUMBERS: &[&str] = &["stroke-dasharray", "stroke-dashoffset", "stroke-width"];
 
 /// The words that every property takes (CSS Cascade 5, 7.3).
 pub(super) const WIDE: &str = "inherit initial revert revert-layer unset";

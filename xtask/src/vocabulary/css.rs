@@ -20,13 +20,15 @@ pub(super) fn write(table: &mut Table, css: &Value) -> Result<()> {
             // Told in prose: nothing is known to be wrong.
             None => found.names = true,
         }
+        found.numbers |= found.names || chosen::NUMBERS.contains(&name);
         let alias = property["legacyAliasOf"].as_str();
         let alias = alias.map_or("None".to_owned(), |alias| format!("Some({})", quoted(alias)));
         let line = format!(
-            "Property {{ name: {}, words: {}, colors: {}, names: {}, alias_of: {alias} }}",
+            "Property {{ name: {}, words: {}, colors: {}, numbers: {}, names: {}, alias_of: {alias} }}",
             quoted(name),
             words(found.words.iter().map(String::as_str)),
             found.colors,
+            found.numbers,
             found.names,
         );
         written.insert(name, line);
@@ -88,6 +90,7 @@ struct Grammar<'a> {
 struct Found {
     words: BTreeSet<String>,
     colors: bool,
+    numbers: bool,
     names: bool,
     /// The types that were gone into, since some contain themselves.
     seen: BTreeSet<String>,
@@ -149,6 +152,7 @@ impl<'a> Grammar<'a> {
             found.colors = true;
             return;
         }
+        found.numbers |= ["integer", "number"].contains(&name);
         // A function is no word.
         if name.ends_with("()") || !found.seen.insert(name.to_owned()) {
             return;
@@ -214,6 +218,18 @@ mod tests {
         Grammar::read(&css).expect("names").search(syntax, &mut found);
         assert_eq!(Vec::from_iter(&found.words), words, "{syntax}");
         assert_eq!((found.colors, found.names), (colors, names), "{syntax}");
+    }
+
+    #[test]
+    fn numbers_are_found_where_they_need_no_unit() {
+        let css = json!({ "types": [{ "name": "share", "syntax": "<number [0,1]> | <percentage>" }], "properties": [] });
+        let takes_numbers = |syntax: &str| {
+            let mut found = Found::default();
+            Grammar::read(&css).expect("names").search(syntax, &mut found);
+            found.numbers
+        };
+        assert!(takes_numbers("auto | <share>{1,4}") && takes_numbers("<integer>"));
+        assert!(!takes_numbers("<length> | <percentage> | f(<number>)"));
     }
 
     #[test]

@@ -349,7 +349,7 @@ fn check_names(elements: &BTreeMap<&str, Element>, globals: &Attributes) -> Resu
                 "{name} speaks of {other}, which is no element"
             );
         }
-        for attribute in element.required.iter().flat_map(|one| one.split('|')) {
+        for attribute in element.required.iter().flat_map(|one| one.split(['|', '?'])) {
             let is_known =
                 [&element.attributes, globals].iter().any(|list| list.contains_key(attribute));
             ensure!(is_known, "{name} must have {attribute}, which it cannot have");

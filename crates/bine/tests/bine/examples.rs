@@ -76,3 +76,30 @@ fn a_clock_ticks_while_somebody_reads() {
     let reply = serve("stream").connect().get("/clock?times=3&every=1").text().to_owned();
     assert_eq!(reply, "tick 1\ntick 2\ntick 3\n");
 }
+
+/// The fragment gets a document around it, whose head can name the sheet.
+#[test]
+fn a_style_sheet_and_its_classes_reach_the_page() {
+    let program = serve("style");
+    let mut peer = program.connect();
+    let page = peer.get("/").text().to_owned();
+    assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\" />"));
+    let between = |text: &str, start: &str, end: &str| {
+        let (_, behind) = text.split_once(start).unwrap();
+        behind.split_once(end).unwrap().0.to_owned()
+    };
+    let card = between(&page, "<section class=\"", "\"");
+    let sheet = peer.get(&between(&page, "rel=\"stylesheet\" href=\"", "\"")).text().to_owned();
+    assert_eq!(
+        sheet,
+        format!(
+            "body{{max-width:40rem;margin:3rem auto;font:1.1rem/1.6 system-ui,sans-serif}}\
+             .{card}{{padding:1rem 1.5em;border:1px solid seagreen;border-radius:8px;\
+             & h2{{margin:0;color:seagreen}}&:hover{{background:honeydew}}\
+             @media (prefers-color-scheme:dark){{background:#1a211a}}}}.{open}{{border-width:3px}}",
+            open = card.replace("card", "is-open"),
+        )
+    );
+    let open = peer.get("/?open=true").text().to_owned();
+    assert_eq!(open.matches(&format!("{card} {}", card.replace("card", "is-open"))).count(), 2);
+}

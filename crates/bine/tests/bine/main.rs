@@ -11,3 +11,6 @@ mod macros;
 mod pages;
 mod scheduling;
 mod stop;
+mod style;
+mod trees;
+mod xhtml;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Responder};
 use bine::{
-    App, Content, Cookie, Dress, Error, Exit, Failure, Filter, Flow, Form, Header, Json, Page,
-    Path, Query, Request, Respond, Response, Seen, State, Status, Text, Upload, Who, html, page,
+    App, Content, Cookie, Dress, Error, Exit, Failure, Filter, Form, Header, Json, Page, Path,
+    Query, Request, Respond, Response, Seen, State, Status, Text, Upload, Verdict, Who, html, page,
 };
 
 use crate::app::{options, program};
@@ -86,10 +86,10 @@ fn sorry<'a>(failure: &'a Failure<'a>) -> impl Page + 'a {
 struct Gate;
 
 impl Filter for Gate {
-    fn filter(&self, request: &Seen<'_>) -> Flow {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
         match request.path() {
-            "/closed" => Flow::Answer(Response::refusal(Status::FORBIDDEN, "Closed.")),
-            _ => Flow::Pass,
+            "/closed" => Verdict::Answer(Response::refusal(Status::FORBIDDEN, "Closed.")),
+            _ => Verdict::Pass,
         }
     }
 }
@@ -98,12 +98,12 @@ impl Filter for Gate {
 struct Short;
 
 impl Filter for Short {
-    fn filter(&self, request: &Seen<'_>) -> Flow {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
         match request.path() {
-            "/f" => Flow::Rewrite("/forum/a%20b?page=3".to_owned()),
-            "/form-of-old" => Flow::Rewrite("/form/plain".to_owned()),
-            "/wrong" => Flow::Rewrite("no path".to_owned()),
-            _ => Flow::Pass,
+            "/f" => Verdict::Rewrite("/forum/a%20b?page=3".to_owned()),
+            "/form-of-old" => Verdict::Rewrite("/form/plain".to_owned()),
+            "/wrong" => Verdict::Rewrite("no path".to_owned()),
+            _ => Verdict::Pass,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bine::{Dress, Error, Form, Path, Query, Respond, Response, State, Text, html, page};
+use bine::prelude::*;
 
 use super::moment;
 
@@ -33,6 +33,17 @@ struct Message {
     body: Text,
     /// Seconds since 1970.
     written: u64,
+}
+
+impl Show<Parts> for Message {
+    fn show(&self) -> impl Html<Parts> {
+        html! {
+            <li>
+                <header><strong>{self.author}</strong><time>{moment(self.written)}</time></header>
+                <p>{self.body}</p>
+            </li>
+        }
+    }
 }
 
 impl Board {
@@ -112,19 +123,14 @@ pub(crate) async fn forum(
             <p class="empty">"Nobody has written here yet. Be the first."</p>
         } else {
             <ol class="messages">
-                {for message in messages {
-                    <li>
-                        <header><strong>{message.author}</strong><time>{moment(message.written)}</time></header>
-                        <p>{message.body}</p>
-                    </li>
-                }}
+                {for message in &messages { {message} }}
             </ol>
         }}
         <h2 id="write">"Write something"</h2>
         <form method="post" action={format!("/board/{key}")}>
             <label>"Your name" <input name="author" autocomplete="name" maxlength="40" required></label>
             <label>"Your message" <textarea name="body" maxlength="2000" required></textarea></label>
-            <button>"Post"</button>
+            <button type="submit">"Post"</button>
         </form>
     }
     .with_title(title))

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use bine::{Dress, Page, Respond, State, html, page};
+use bine::prelude::*;
 
 /// Each file: its name, and its length in bytes.
 const FILES: [(&str, u64); 6] = [
@@ -181,7 +181,7 @@ struct Shown {
     is_there: bool,
 }
 
-fn card(file: Shown) -> impl Page {
+fn card(file: Shown) -> impl Html<Flow> {
     let Shown { name, length, is_there } = file;
     let side = side(length);
     let address = format!("/gallery/{name}");

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use bine::{Dress, Error, Page, Path, Respond, Text, html, page, raw};
+use bine::prelude::*;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html::push_html};
 
 /// A chapter: its place in an address, its title, its text in Markdown.
@@ -28,6 +28,8 @@ chapters! {
     "start": "Start",
     "pages": "Pages",
     "markup": "Markup",
+    "style": "Style sheets",
+    "trees": "Trees",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",
@@ -106,7 +108,7 @@ fn chapter_page(place: usize) -> impl Respond {
     .with_title(shown.title)
 }
 
-fn onward(words: &'static str, chapter: Option<&'static Chapter>) -> impl Page {
+fn onward(words: &'static str, chapter: Option<&'static Chapter>) -> impl Html<Phrasing> {
     html! {
         {match chapter {
             Some(chapter) => { <a href={format!("/guide/{}", chapter.key)}>{words}{chapter.title}</a> }

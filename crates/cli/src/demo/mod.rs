@@ -5,11 +5,14 @@ mod gallery;
 mod guide;
 
 use bine::{
-    App, Body, Content, Dress, Method, Page, Query, Request, Respond, Response, Text, html, page,
+    App, Body, Content, Dress, Method, Page, Query, Request, Respond, Response, Text, css,
+    css_file, html, page,
 };
 
 use board::Board;
 use gallery::Gallery;
+
+css_file!("../../demo/style.css");
 
 /// The bundled demo.
 ///
@@ -30,7 +33,6 @@ pub(crate) fn app() -> std::io::Result<App> {
         .page(gallery::gallery)
         .page(guide::guide)
         .page(guide::chapter)
-        .asset("/style.css", "text/css; charset=utf-8", include_bytes!("../../demo/style.css"))
         .asset("/hop.svg", "image/svg+xml", include_bytes!("../../demo/hop.svg"))
         .asset("/robots.txt", "text/plain; charset=utf-8", b"User-agent: *\nDisallow:\n")
         .files(gallery.folder());
@@ -49,7 +51,7 @@ async fn hello(name: Query<Option<Text>>) -> impl Respond {
         <p class="lead">"A page is a function. This one takes one argument from the address."</p>
         <form class="row" action="/hello">
             <label>"Your name" <input name="name" autocomplete="given-name" autofocus></label>
-            <button>"Greet me"</button>
+            <button type="submit">"Greet me"</button>
         </form>
         <pre><code>{EXAMPLE}</code></pre>
     }
@@ -66,6 +68,19 @@ async fn echo(request: Request, body: Body) -> impl Respond {
     // A browser must not look for markup in it.
     Response::bytes("text/plain; charset=utf-8", body.0)
         .with_field("X-Content-Type-Options", "nosniff")
+}
+
+css! {
+    mod style;
+
+    .facts {
+        display: grid;
+        grid-template-columns: max-content minmax(0, 1fr);
+        gap: 0.35rem 1.5rem;
+        margin: 1rem 0;
+        dt { color: var(--soft); }
+        dd { margin: 0; overflow-wrap: anywhere; }
+    }
 }
 
 #[page("/")]
@@ -96,7 +111,7 @@ async fn home(request: Request) -> impl Respond {
         </ul>
         <h2>"This page"</h2>
         <p>"It was written while it was sent. These facts were not known before you asked:"</p>
-        <dl class="facts">
+        <dl class={style::facts}>
             <dt>"You asked at"</dt><dd>{asked}</dd>
             <dt>"from"</dt><dd>{peer}</dd>
             <dt>"with"</dt><dd>{agent}</dd>
@@ -134,7 +149,6 @@ fn layout(content: Content<'_>) -> impl Page {
                 <meta name="viewport" content="width=device-width, initial-scale=1">
                 <title>{content.title()}</title>
                 <link rel="icon" href="/hop.svg">
-                <link rel="stylesheet" href="/style.css">
             </head>
             <body>
                 <header class="top">

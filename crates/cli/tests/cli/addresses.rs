@@ -42,8 +42,8 @@ fn every_address_is_served_and_a_socket_file_goes_with_its_program() {
         let second = program.await_address();
         assert_eq!(program.await_address(), unix);
         let second = second.strip_prefix("http://").unwrap().strip_suffix('/').unwrap();
-        assert_eq!(program.connect().get("/style.css").status(), 200);
-        assert_eq!(Peer::tcp(second.parse().unwrap()).get("/style.css").status(), 200);
+        assert_eq!(program.connect().get("/hop.svg").status(), 200);
+        assert_eq!(Peer::tcp(second.parse().unwrap()).get("/hop.svg").status(), 200);
         let mut peer = Peer::unix(&path);
         for _ in 0..2 {
             assert_eq!(peer.get("/hello?name=unix").status(), 200);

@@ -1,6 +1,6 @@
 //! Decides what `bine` shows when it is started alone.
 
-use crate::start;
+use crate::{nodes, start};
 
 #[test]
 fn the_demo_shows_its_page_its_form_and_its_files() {
@@ -19,6 +19,40 @@ fn the_demo_shows_its_page_its_form_and_its_files() {
             assert_eq!(peer.get(target).status(), 200, "{target}");
         }
     }
+}
+
+/// Each page of the demo that another leads to, its forms left alone.
+#[test]
+fn each_page_is_the_same_to_readers_of_html_and_of_xml() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let mut pages = vec!["/".to_owned()];
+    let mut place = 0;
+    while let Some(target) = pages.get(place).cloned() {
+        place += 1;
+        let mut ask = |accept: &str| {
+            peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"));
+            peer.reply()
+        };
+        let xml = ask("application/xhtml+xml");
+        assert_eq!(
+            xml.field("Content-Type"),
+            Some("application/xhtml+xml; charset=utf-8"),
+            "{target}"
+        );
+        let html = ask("text/html");
+        let (as_xml, as_html) = (nodes::of_xml(xml.text()), nodes::of_html(html.text()));
+        let difference = as_xml.iter().zip(&as_html).find(|(xml, html)| xml != html);
+        assert_eq!((difference, as_xml.len()), (None, as_html.len()), "{target}");
+        for link in as_xml.iter().filter_map(|node| node.strip_prefix("@href=")) {
+            let link = link.split('#').next().unwrap_or_default().to_owned();
+            // A file has an extension.
+            if link.starts_with('/') && !link.contains('.') && !pages.contains(&link) {
+                pages.push(link);
+            }
+        }
+    }
+    assert!(pages.iter().any(|page| page == "/guide/markup"), "{pages:?}");
 }
 
 #[test]
@@ -41,7 +75,6 @@ fn the_demo_brings_its_files_with_it() {
     let program = start(&[]);
     let mut peer = program.connect();
     for (target, media_type, content) in [
-        ("/style.css", "text/css; charset=utf-8", include_str!("../../demo/style.css")),
         ("/hop.svg", "image/svg+xml", include_str!("../../demo/hop.svg")),
         ("/robots.txt", "text/plain; charset=utf-8", "User-agent: *\nDisallow:\n"),
     ] {
@@ -49,6 +82,26 @@ fn the_demo_brings_its_files_with_it() {
         assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some(media_type)));
         assert_eq!(reply.text(), content);
     }
+}
+
+#[test]
+fn the_demo_has_one_style_sheet_that_may_be_kept() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let home = peer.get("/").text().to_owned();
+    let (_, address) = home.split_once("<link rel=\"stylesheet\" href=\"").unwrap();
+    let (address, behind) = address.split_once('"').unwrap();
+    assert!(behind.starts_with(" /></head>") && !behind.contains("stylesheet"), "{home}");
+    let reply = peer.get(address);
+    assert_eq!(reply.field("Content-Type"), Some("text/css; charset=utf-8"));
+    assert_eq!(reply.field("Cache-Control"), Some("public, max-age=31536000, immutable"));
+    // The file of the demo comes before what one of its pages says of itself.
+    let text = reply.text();
+    assert!(text.starts_with(":root{color-scheme:light dark;"), "{text}");
+    let (_, own) = text.rsplit_once("}.facts_").unwrap();
+    let (name, rules) = own.split_once('{').unwrap();
+    assert!(rules.starts_with("display:grid;"), "{rules}");
+    assert!(home.contains(&format!("<dl class=\"facts_{name}\">")), "{home}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod guide;
 #[path = "../../../bine/tests/bine/harness/mod.rs"]
 mod harness;
 mod identity;
+mod nodes;
 mod options;
 mod reload;
 mod serve;

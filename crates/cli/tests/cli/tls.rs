@@ -85,6 +85,39 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
 }
 
 #[test]
+fn an_address_that_stays_takes_other_options_at_a_reload() {
+    for scheduler in SCHEDULERS {
+        let folder = Folder::new();
+        certify(&folder, "own", "localhost");
+        folder.write("www/index.html", b"here");
+        let configure = |listen: &str| {
+            let text = format!(
+                "listen = \"127.0.0.1:0,{listen}\"\ncontrol = \"control\"\nroot = \"www\"\nscheduler = \"{scheduler}\"\nworkers = 8\n\
+                 tls = \"on\"\ncertificate = \"own.pem\"\ncertificate-key = \"own.pem\"\n"
+            );
+            folder.write("bine.toml", text.as_bytes())
+        };
+        let config = configure("tls=off");
+        let config = config.to_str().unwrap();
+        let program = Program::start(&mut bine(&["serve", "--config", config]));
+        let address = program.address();
+        let mut old = program.connect();
+        assert_eq!(old.get("/").text(), "here");
+        for _ in 0..2 {
+            configure("tls=on,backlog=7,nodelay=off");
+            let told = Program::run(&mut bine(&["reload", "--config", config]));
+            assert_eq!((told.code, told.errors.as_str()), (Some(0), ""), "{scheduler}");
+            let secret = ask(&folder, address, "localhost", "own");
+            assert_eq!(secret.as_deref(), Some("here"), "{scheduler}");
+            configure("tls=off");
+            assert_eq!(Program::run(&mut bine(&["reload", "--config", config])).code, Some(0));
+            assert_eq!(program.connect().get("/").text(), "here", "{scheduler}");
+        }
+        assert_eq!(old.get("/").text(), "here", "{scheduler}");
+    }
+}
+
+#[test]
 fn who_comes_without_tls_is_sent_to_where_it_is_spoken() {
     let folder = Folder::new();
     folder.write("www/.well-known/acme-challenge/token", b"proof");

@@ -129,3 +129,22 @@ fn what_may_come_but_once_comes_once() {
         "caption: `<caption>` stands in `<table>` but once",
     );
 }
+
+#[test]
+fn a_style_is_read_as_css() {
+    check("<p style=\"color: red; --mine: {}\">t</p>", "");
+    check("<p \"style\"=\"colr: red\">t</p><p style={raw(style)}>t</p>", "");
+    check(
+        "<p style=\"colr: red; margin: 3xp\">t</p>",
+        "\"colr: red; margin: 3xp\": CSS has no property `colr`; did you mean `color`?; one of your own begins with `--`
+         \"colr: red; margin: 3xp\": CSS has no unit `xp`; did you mean `px`?",
+    );
+    check(
+        "<svg><path style=\"fill none\" /></svg>",
+        "\"fill none\": a `:` is missing behind `fill`",
+    );
+    check(
+        "<p style=\"p { color: red }\">t</p>",
+        "\"p { color: red }\": a `style` attribute takes declarations alone, `name: value;`",
+    );
+}

@@ -10,7 +10,7 @@ fn check(source: &str, expected: &str) {
     let expansion = html(&sample.tokens);
     assert_eq!(sample.tell(&expansion.faults), "");
     let spelled = sample.spell(&expansion);
-    let body = spelled.split_once("FillText as _};").and_then(|(_, body)| body.strip_suffix("})"));
+    let body = spelled.split_once("FillValue as _};").and_then(|(_, body)| body.strip_suffix("})"));
     assert_eq!(body, Some(expected));
 }
 
@@ -25,15 +25,58 @@ fn paths_go_through_the_bracket() {
     let sample = Sample::new("[a::b] x");
     let spelled = sample.spell(&html(&sample.tokens));
     assert!(spelled.contains(
-        "a::b ::__private::html::page(move |writer: &mut a::b ::__private::html::Writer<'_>|"
+        "a::b ::__private::html::page::<a::b ::__private::html::Phrasing, _>(\
+         move |writer: &mut a::b ::__private::html::Writer<'_>|"
     ));
+}
+
+/// The method that fills the one hole of markup.
+#[track_caller]
+fn check_hole(source: &str, expected: &str) {
+    let sample = Sample::new(&format!("[bine]{source}"));
+    let expansion = html(&sample.tokens);
+    assert_eq!(sample.tell(&expansion.faults), "");
+    assert!(
+        sample.spell(&expansion).contains(&format!("( x ).fill_{expected}(writer)")),
+        "{source}"
+    );
+}
+
+#[test]
+fn a_hole_is_filled_as_its_place_asks() {
+    check_hole("<div>{x}</div>", "flow");
+    check_hole("<li><a href=\"/\">{x}</a></li>", "flow");
+    check_hole("<p><a href=\"/\">{x}</a></p>", "phrasing");
+    check_hole("<h1>{if y { {x} }}</h1>", "phrasing");
+    check_hole("<title>{x}</title>", "text");
+    check_hole("<ul>{x}</ul>", "parts");
+    check_hole("<html><head>{x}</head></html>", "parts");
+    check_hole("<html><head><noscript>{x}</noscript></head></html>", "parts");
+    check_hole("<dl>{x}</dl>", "pieces");
+    check_hole("<dl><div>{x}</div></dl>", "anything");
+    check_hole("<picture>{x}</picture>", "pieces");
+    check_hole("<figure>{x}</figure>", "anything");
+    check_hole("<my-map>{x}</my-map>", "anything");
+    check_hole("<svg><g>{x}</g></svg>", "anything");
+    check_hole("<template>{x}</template>", "anything");
+}
+
+#[test]
+fn a_hole_at_the_top_is_filled_as_the_rest_asks() {
+    check_hole("{x}", "flow");
+    check_hole("<p>a</p>{x}", "flow");
+    check_hole("<b>a</b>{x}", "phrasing");
+    check_hole("<a href=\"/\">{x}</a>", "phrasing");
+    check_hole("<li>a</li>{x}", "parts");
+    check_hole("<!DOCTYPE html>{x}", "anything");
 }
 
 #[test]
 fn constants_merge_over_elements() {
     check(
         "<!DOCTYPE html><html><body><h1>\"Hello, \"{name}</h1><p>Bye</p></body></html>",
-        "writer.constant(\"<!DOCTYPE html><html><body><h1>Hello, \");( name ).fill_hole(writer);\
+        "writer.either(\"<!DOCTYPE html><html><body><h1>Hello, \", \
+         \"<!DOCTYPE html><html xmlns=\\\"http://www.w3.org/1999/xhtml\\\"><body><h1>Hello, \");( name ).fill_phrasing(writer);\
          writer.constant(\"</h1><p>Bye</p></body></html>\");",
     );
 }
@@ -63,7 +106,7 @@ fn white_space_at_an_edge_counts_on_its_line_alone() {
     check_constant("<p>\n\"one \"\n\"two\" three\n</p>", "<p>one two three</p>");
     check(
         "<p>\n{a} {b}\n</p>",
-        "writer.constant(\"<p>\");( a ).fill_hole(writer);writer.constant(\" \");( b ).fill_hole(writer);\
+        "writer.constant(\"<p>\");( a ).fill_phrasing(writer);writer.constant(\" \");( b ).fill_phrasing(writer);\
          writer.constant(\"</p>\");",
     );
 }
@@ -76,12 +119,51 @@ fn constants_are_escaped_while_compiling() {
     );
 }
 
+/// `html` and `xml` are the markup of a page without holes for readers of each.
+#[track_caller]
+fn check_both(source: &str, html: &str, xml: &str) {
+    check(source, &format!("writer.either({html:?}, {xml:?});"));
+}
+
 #[test]
 fn names_are_those_of_html() {
     check_constant(
-        r#"<my-element-2 data-x="1" aria-label="a" xlink:href="b" for="c" type="d" r#async "@click"="e"/>"#,
-        "<my-element-2 data-x=\"1\" aria-label=\"a\" xlink:href=\"b\" for=\"c\" type=\"d\" async=\"\" \
-         @click=\"e\"></my-element-2>",
+        r#"<my-element-2 data-x="1" aria-label="a" xml:lang="b" for="c" type="d" r#async/>"#,
+        "<my-element-2 data-x=\"1\" aria-label=\"a\" xml:lang=\"b\" for=\"c\" type=\"d\" async=\"\"></my-element-2>",
+    );
+    check_both(
+        r#"<p "@click"="e" hx-on:click="f">a</p><x:y/>"#,
+        "<p @click=\"e\" hx-on:click=\"f\">a</p><x:y></x:y>",
+        "<p>a</p><x_y></x_y>",
+    );
+    check(
+        r#"<p "@click"={f}>a</p>"#,
+        "writer.constant(\"<p\");if !writer.is_in_xml() {writer.attribute(\" @click=\\\"\", (&( f )));}\
+         writer.constant(\">a</p>\");",
+    );
+}
+
+#[test]
+fn readers_of_xml_are_told_the_namespaces() {
+    check_both(
+        r#"<svg><a xlink:href="/"></a><foreignObject><p><b>a</b></p></foreignObject></svg>"#,
+        "<svg><a xlink:href=\"/\"></a><foreignObject><p><b>a</b></p></foreignObject></svg>",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\"><a xmlns:xlink=\"http://www.w3.org/1999/xlink\" xlink:href=\"/\"></a>\
+         <foreignObject><p xmlns=\"http://www.w3.org/1999/xhtml\"><b>a</b></p></foreignObject></svg>",
+    );
+    check_both(
+        "<p><math><mi>x</mi></math></p>",
+        "<p><math><mi>x</mi></math></p>",
+        "<p><math xmlns=\"http://www.w3.org/1998/Math/MathML\"><mi>x</mi></math></p>",
+    );
+}
+
+#[test]
+fn white_space_in_a_value_survives_xml() {
+    check_both(
+        "<p title=\"a\\tb\\nc\">\"d\\n\"</p>",
+        "<p title=\"a\tb\nc\">d\n</p>",
+        "<p title=\"a&#9;b&#10;c\">d\n</p>",
     );
 }
 
@@ -109,11 +191,11 @@ fn an_attribute_hole_is_filled_as_its_name_asks() {
 }
 
 #[test]
-fn a_script_is_not_escaped() {
+fn a_script_is_escaped_for_xml_alone() {
     check(
         "<script>\"if (a < b && c) {\" {raw(x)} \"}\"</script>",
-        "writer.constant(\"<script>if (a < b && c) { \");writer.fill_raw((&( raw(x) )));\
-         writer.constant(\" }</script>\");",
+        "writer.either(\"<script>if (a < b && c) { \", \"<script>if (a &lt; b &amp;&amp; c) { \");\
+         writer.fill_raw((&( raw(x) )));writer.constant(\" }</script>\");",
     );
 }
 
@@ -121,7 +203,7 @@ fn a_script_is_not_escaped() {
 fn a_loop_holds_markup() {
     check(
         "<ul>{for (i, x) in list.iter() { <li>{x}</li> }}</ul>",
-        "writer.constant(\"<ul>\");for (i, x) in list.iter() {writer.constant(\"<li>\");( x ).fill_hole(writer);\
+        "writer.constant(\"<ul>\");for (i, x) in list.iter() {writer.constant(\"<li>\");( x ).fill_flow(writer);\
          writer.constant(\"</li>\");}writer.constant(\"</ul>\");",
     );
 }
@@ -140,12 +222,15 @@ fn a_match_holds_markup() {
     check(
         "{match x { Some(1 | 2) => { few }, Some(n) if n > 2 => { <b>{n}</b> } None => {} }}",
         "match x { Some(1 | 2) =>{writer.constant(\"few\");} Some(n) if n > 2 =>{writer.constant(\"<b>\");\
-         ( n ).fill_hole(writer);writer.constant(\"</b>\");} None =>{}}",
+         ( n ).fill_phrasing(writer);writer.constant(\"</b>\");} None =>{}}",
     );
 }
 
 #[test]
 fn a_page_with_faults_is_replaced_by_an_empty_one() {
     let sample = Sample::new("[bine]<p>");
-    assert_eq!(sample.spell(&html(&sample.tokens)), "{ bine ::__private::html::page(|_| {}) }");
+    assert_eq!(
+        sample.spell(&html(&sample.tokens)),
+        "{ bine ::__private::html::page::< bine ::__private::html::Anywhere, _>(|_| {}) }"
+    );
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-pub(crate) use peer::{Peer, undated};
+pub(crate) use peer::{Peer, Reply, undated};
 pub(crate) use program::{Ended, Program};
 
 /// What is not there by now will not come: far longer than a busy machine needs.

@@ -3,8 +3,9 @@
 
 use std::iter;
 
-use bine::{Page, Writer, html};
+use bine::{Page, Writer, html, raw};
 use proptest::prelude::*;
+use roxmltree::Document;
 
 /// A hole in each place that takes text.
 fn places(text: &str, letter: char) -> impl Page {
@@ -29,6 +30,16 @@ fn addresses(text: &str) -> impl Page {
         <object data={text}></object>
         <img src={text} alt="">
         <svg><a xlink:href={text}>c</a></svg>
+    }
+}
+
+/// A hole in each kind of place, of a page for readers of XML.
+fn document(text: &str) -> impl Page {
+    html! {
+        <html lang="en">
+            <head><title>{text}</title><script>{raw(text)}</script></head>
+            <body title={text}><p>{text}</p><a href={format_args!("/{text}")}>"a"</a><svg><text>{text}</text></svg></body>
+        </html>
     }
 }
 
@@ -120,6 +131,25 @@ proptest! {
             close @ Piece::Close(_) => close,
         }).collect();
         prop_assert_eq!(read(places(&text, letter)), expected);
+    }
+
+    #[test]
+    fn readers_of_xml_get_the_same_text(text in text()) {
+        let mut xml = Vec::new();
+        document(&text).write(&mut Writer::new(&mut xml).in_xml());
+        let xml = String::from_utf8(xml).unwrap();
+        let document = Document::parse(&xml).unwrap_or_else(|error| panic!("{error}: {xml}"));
+        // What XML cannot hold is replaced (XML 1.0, section 2.2).
+        let is_lost = |letter: char| matches!(letter, '\u{fffe}' | '\u{ffff}')
+            || letter < ' ' && !"\t\n\r".contains(letter);
+        let expected = text.replace(is_lost, "\u{fffd}");
+        let find = |name| document.descendants().find(|node| node.tag_name().name() == name).unwrap();
+        for place in ["title", "script", "p", "text"] {
+            prop_assert_eq!(find(place).text().unwrap_or_default(), &expected, "{}", place);
+        }
+        prop_assert_eq!(find("body").attribute("title"), Some(&*expected));
+        prop_assert_eq!(find("a").attribute("href"), Some(&*format!("/{expected}")));
+        prop_assert_eq!(document.descendants().filter(roxmltree::Node::is_element).count(), 9);
     }
 
     #[test]

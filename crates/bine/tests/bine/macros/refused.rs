@@ -21,8 +21,11 @@ fn each_mistake_is_told_where_it_is() {
     let mut told = BTreeMap::new();
     for case in fs::read_dir(&cases).unwrap() {
         let path = case.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
+        let is = |wanted| path.extension().is_some_and(|extension| extension == wanted);
+        if is("rs") || is("css") {
             fs::copy(&path, programs.join(path.file_name().unwrap())).unwrap();
+        }
+        if is("rs") {
             told.insert(path.file_stem().unwrap().to_str().unwrap().to_owned(), String::new());
         }
     }
@@ -66,13 +69,20 @@ fn check(package: &Path) -> String {
 const SUMMARIES: [&str; 3] =
     ["error: could not compile", "For more information about", "Some errors have detailed"];
 
+/// Notes that name files of the compiler's.
+const FILES: [&str; 2] = ["the full name for the type", "consider using `--verbose`"];
+
 /// `diagnostic` without summaries of others, and without the pictures of code that is not the case's own:
 /// its lines move with every change.
 fn as_told_of_the_case(diagnostic: &str) -> String {
     let mut told = String::new();
     let mut is_foreign = false;
     let is_summary = |line: &&str| SUMMARIES.iter().any(|summary| line.starts_with(summary));
+    let names_file = |line: &&str| FILES.iter().any(|note| line.contains(note));
     for line in diagnostic.lines().filter(|line| !is_summary(line) && !line.is_empty()) {
+        if names_file(&line) {
+            continue;
+        }
         let text = line.trim_start();
         if let Some(place) = text.strip_prefix("--> ").or_else(|| text.strip_prefix("::: ")) {
             is_foreign = !place.starts_with("src/bin/");
@@ -82,9 +92,32 @@ fn as_told_of_the_case(diagnostic: &str) -> String {
             is_foreign = false;
         }
         if !is_foreign {
-            told.push_str(line.trim_end());
+            told.push_str(&without_place_of_macro(line.trim_end()));
             told.push('\n');
         }
     }
-    told
+    narrowed(&told)
+}
+
+/// `told` with no more room for line numbers than its own need: those of our code take more with every change.
+fn narrowed(told: &str) -> String {
+    let digits = |line: &str| {
+        let digits = line.trim_start().split(' ').next().unwrap_or_default();
+        digits.bytes().all(|digit| digit.is_ascii_digit()).then_some(digits.len())
+    };
+    let given = told.lines().find_map(|line| line.find("--> ")).unwrap_or_default();
+    let wanted = told.lines().filter_map(digits).max().unwrap_or(given);
+    let room = " ".repeat(given.saturating_sub(wanted));
+    let narrow = |line: &str| format!("{}\n", line.strip_prefix(&*room).unwrap_or(line));
+    told.lines().map(narrow).collect()
+}
+
+/// `line` without where in our own code a closure of `html!` stands.
+fn without_place_of_macro(line: &str) -> String {
+    const CLOSURE: &str = "{closure@";
+    let mut parts = line.split(CLOSURE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |told, part| {
+        told + CLOSURE + ".." + part.find('}').map_or(part, |end| &part[end..])
+    })
 }

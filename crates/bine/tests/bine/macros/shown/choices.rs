@@ -1,6 +1,6 @@
 //! `if`, `else if`, `let` chains and `match`, nested in each other.
 
-use bine::{Page, html};
+use bine::{Flow, Html, Page, html};
 
 pub(super) fn page() -> impl Page {
     html! {
@@ -20,7 +20,7 @@ pub(super) fn page() -> impl Page {
     }
 }
 
-fn let_else(count: u8) -> impl Page {
+fn let_else(count: u8) -> impl Html<Flow> {
     let half = count.is_multiple_of(2).then_some(count / 2);
     html!({if let Some(half) = half && half > 0 { <u>{half}</u> } else { <s/> }})
 }

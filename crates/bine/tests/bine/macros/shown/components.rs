@@ -1,21 +1,17 @@
 //! Functions that make parts of pages of parts of pages.
 
-use bine::{Page, html, raw};
+use bine::{Flow, Html, Page, Parts, html, raw};
 
 pub(super) fn page() -> impl Page {
     let rows = vec![("a<b", 1), ("c", 2)];
     frame(
         "Two & more",
-        html!({
-            for (name, count) in rows {
-                { row(name, count) }
-            }
-        }),
+        rows.into_iter().map(|(name, count)| row(name, count)).collect::<Vec<_>>(),
         Some(html!(<i>"foot"</i>)),
     )
 }
 
-fn frame(title: &str, body: impl Page, foot: Option<impl Page>) -> impl Page {
+fn frame(title: &str, body: impl Html<Parts>, foot: Option<impl Html<Flow>>) -> impl Html<Flow> {
     html! {
         <section>
             <h2>{title}</h2>
@@ -27,6 +23,6 @@ fn frame(title: &str, body: impl Page, foot: Option<impl Page>) -> impl Page {
     }
 }
 
-fn row(name: &str, count: usize) -> impl Page {
+fn row(name: &str, count: usize) -> impl Html<Parts> {
     html!(<tr><td>{name}</td><td>{count}</td></tr>)
 }

@@ -1,6 +1,6 @@
 //! Everything inside everything else: loops, choices and components, and pages kept in variables.
 
-use bine::{Page, html};
+use bine::{Flow, Html, Page, Phrasing, html};
 
 pub(super) fn page() -> impl Page {
     let numbers = vec![Some(1_u8), None, Some(3)];
@@ -29,11 +29,11 @@ pub(super) fn page() -> impl Page {
     }
 }
 
-fn card(title: &str, children: impl Page) -> impl Page {
+fn card(title: &str, children: impl Html<Flow>) -> impl Html<Flow> {
     html!(<section><h2>{title}</h2>{children}</section>)
 }
 
-/// One of two pages, chosen at run time.
-fn part(is_gap: bool) -> Box<dyn Page> {
+/// One of two, chosen at run time.
+fn part(is_gap: bool) -> Box<dyn Html<Phrasing>> {
     if is_gap { Box::new(html!(<s>gap</s>)) } else { Box::new(html!("nothing at all")) }
 }

@@ -15,7 +15,7 @@ pub(super) fn page() -> impl Page {
         <p>{Some("some")} {nothing} {Some(Some('x'))} {Query(7)}</p>
         <p>{format_args!("{:>5}|{:?}", 1, "<")} {raw("<b>raw</b>")}</p>
         <p>{3 + 4} {if text.len() > 3 { long }} {{ let length = text.len(); length * 2 }}</p>
-        <p>{Rc::<str>::from("<rc>")} {Arc::new(String::from("arc"))} {html!(<i>"page"</i>)} {vec![html!(<hr>)]}</p>
+        <p>{Rc::<str>::from("<rc>")} {Arc::new(String::from("arc"))} {html!(<i>"page"</i>)} {vec![html!(<br>)]}</p>
         <p>{"a hole may hold a string with } and {"}</p>
     }
 }

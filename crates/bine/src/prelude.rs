@@ -1,0 +1,7 @@
+//! Decides which names nearly every program needs: `use bine::prelude::*;`.
+
+pub use crate::{
+    App, Class, Content, Cookie, Dress, Error, Exit, Failure, Flow, Form, Frozen, Header, Html,
+    Json, Page, Parts, Path, Phrasing, Query, Request, Respond, Response, Show, State, Status,
+    Text, Tree, Upload, css, css_file, html, page, raw, tree,
+};

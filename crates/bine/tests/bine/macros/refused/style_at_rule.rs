@@ -1,0 +1,11 @@
+//! Misuse: rule that begins with @.
+
+use bine::css;
+
+css! {
+    @medai print { p { top: 0 } }
+    @import "other.css";
+    @keyframes { }
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+//! Misuse: class that the style sheet does not have.
+
+use bine::{Page, css, html};
+
+css! {
+    mod style;
+    .card { top: 0 }
+    .card-title { top: 0 }
+}
+
+fn page() -> impl Page {
+    html!(<p class={style::crad}>"text" <b class={style::card_title}>"title"</b></p>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: element in a selector.
+
+use bine::css;
+
+css! {
+    secton > h1 { top: 0 }
+    card { top: 0 }
+    . card { top: 0 }
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! Misuse: function of a value.
+
+use bine::css;
+
+css! {
+    .card { width: clac(1px + 2px); color: var(accent) }
+}
+
+fn main() {}

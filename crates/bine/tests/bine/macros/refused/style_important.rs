@@ -1,0 +1,9 @@
+//! Misuse: mark of importance.
+
+use bine::css;
+
+css! {
+    .card { top: 0 !importnat }
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! Misuse: class without a name in Rust.
+
+use bine::css;
+
+css! {
+    mod style;
+    .card-title { top: 0 }
+    .card_title { top: 0 }
+    .self { top: 0 }
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Misuse: declaration outside of a rule.
+
+use bine::css;
+
+css! {
+    color: red;
+    .card { top: 0 }
+}
+
+fn main() {}

@@ -1,0 +1,180 @@
+//! Decides what a program can do with pages that it keeps: trees, and pages that are frozen.
+
+mod writers;
+
+use std::sync::LazyLock;
+
+use bine::{
+    App, Dress, Error, Exit, Frozen, Page, Path, Respond, State, Status, Text, Tree, html, page,
+    tree,
+};
+
+use bine::tree::Element;
+
+use crate::app::{numbered, options, program};
+use crate::harness::{Peer, Program, SCHEDULERS};
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_trees_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    // `cargo test` builds for development.
+    App::new()
+        .development(options.contains("--workers\n7"))
+        .state(menu("state"))
+        .page(kept)
+        .page(changed)
+        .page(frozen)
+        .page(frozen_worker)
+        .page(frozen_long)
+        .page(frozen_lost)
+        .page(around)
+        .page(misplaced)
+        .run_with("Usage: trees", options.lines())
+}
+
+fn on_each_scheduler(check: impl Fn(&mut Peer)) {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let test = "trees::the_program_with_trees_serves";
+        let program = Program::start(&mut program(test, &["--scheduler", scheduler]));
+        check(&mut program.connect());
+    }
+}
+
+fn menu(name: &str) -> Tree {
+    tree!(<nav><a href="/" class="home">Home</a> <b>{name}</b></nav>)
+}
+
+static FROZEN: LazyLock<Frozen> = LazyLock::new(|| html!(<h1>Frozen</h1> {menu("<")}).freeze());
+
+static LONG: LazyLock<Frozen> = LazyLock::new(|| html!({ numbered(1_000_000) }).freeze());
+
+#[page("/kept")]
+async fn kept(menu: State<Tree>) -> impl Page {
+    Tree::clone(&menu)
+}
+
+#[page("/changed/{name}")]
+async fn changed(name: Path<Text>, menu: State<Tree>) -> Result<impl Page, Error> {
+    let mut menu = Tree::clone(&menu);
+    menu.replace("b", tree!(<i>{name}</i>))?;
+    Ok(html!(<main>{menu}</main>))
+}
+
+#[page("/frozen")]
+async fn frozen() -> impl Page {
+    FROZEN.clone()
+}
+
+#[page("/frozen/worker")]
+fn frozen_worker() -> Box<dyn Page> {
+    Box::new(FROZEN.clone())
+}
+
+#[page("/frozen/long")]
+async fn frozen_long() -> impl Page {
+    LONG.clone()
+}
+
+#[page("/frozen/lost")]
+async fn frozen_lost() -> impl Respond {
+    FROZEN.clone().with_status(Status::NOT_FOUND).with_field("X-Why", "lost")
+}
+
+/// A list with what is no item of one, which no compiler can see.
+#[page("/misplaced")]
+async fn misplaced() -> impl Page {
+    let mut list = tree!(<ul><li>one</li></ul>);
+    let added = list.change("ul", |list| {
+        list.push(Element::new("p")?);
+        Ok(())
+    });
+    added.map(|_| html!(<main>{list}</main>)).expect("a name of HTML")
+}
+
+const LINE_OF_MISPLACED: u32 = line!() - 6;
+
+#[page("/around")]
+async fn around() -> impl Page {
+    html!(<main>{&*FROZEN}</main>)
+}
+
+const WRITTEN: &str =
+    "<h1>Frozen</h1> <nav><a href=\"/\" class=\"home\">Home</a> <b>&lt;</b></nav>";
+
+#[test]
+fn a_tree_is_kept_and_its_clone_changed() {
+    on_each_scheduler(|peer| {
+        let kept = "<nav><a href=\"/\" class=\"home\">Home</a> <b>state</b></nav>";
+        assert_eq!(peer.get("/kept").text(), kept);
+        let changed = kept.replace("<b>state</b>", "<i>&lt;x</i>");
+        assert_eq!(peer.get("/changed/%3Cx").text(), format!("<main>{changed}</main>"));
+        assert_eq!(peer.get("/kept").text(), kept);
+    });
+}
+
+#[test]
+fn a_frozen_page_has_a_tag_and_is_not_sent_to_who_has_it() {
+    on_each_scheduler(|peer| {
+        for path in ["/frozen", "/frozen/worker"] {
+            let reply = peer.get(path);
+            assert_eq!((reply.status(), reply.text()), (200, WRITTEN));
+            assert_eq!(reply.field("Content-Type"), Some("text/html; charset=utf-8"));
+            let tag = reply.field("ETag").expect("a tag").to_owned();
+            assert!(!tag.starts_with("W/"));
+            peer.send(format!(
+                "GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\", {tag}\r\n\r\n"
+            ));
+            let reply = peer.reply();
+            assert_eq!((reply.status(), reply.field("ETag")), (304, Some(&*tag)));
+            assert_eq!(reply.field("Content-Length"), None);
+            peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\n\r\n"));
+            assert_eq!(peer.reply().text(), WRITTEN);
+            peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nIf-Match: \"x\"\r\n\r\n"));
+            assert_eq!(peer.reply().status(), 412);
+            peer.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            let reply = peer.reply_to_head();
+            assert_eq!(reply.field("Content-Length"), Some(&*WRITTEN.len().to_string()));
+        }
+        assert_eq!(peer.get("/around").text(), format!("<main>{WRITTEN}</main>"));
+    });
+}
+
+#[test]
+fn in_development_a_tree_that_is_wrong_is_told_once_with_its_place() {
+    let told = |workers: &str| {
+        let test = "trees::the_program_with_trees_serves";
+        let program = Program::start(&mut program(test, &["--workers", workers]));
+        for _ in 0..3 {
+            let reply = program.connect().get("/misplaced");
+            assert_eq!(reply.text(), "<main><ul><li>one</li><p></p></ul></main>");
+        }
+        program.stop().errors
+    };
+    let place = format!("{}:{LINE_OF_MISPLACED}: `<p>` may not stand in `<ul>`", file!());
+    assert_eq!(told("7").matches(&place).count(), 1);
+    assert_eq!(told("6").matches("may not stand").count(), 0);
+}
+
+#[test]
+fn a_frozen_page_with_another_status_is_sent_each_time() {
+    on_each_scheduler(|peer| {
+        peer.send("GET /frozen/lost HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n");
+        let reply = peer.reply();
+        assert_eq!((reply.status(), reply.text()), (404, WRITTEN));
+        assert_eq!(reply.field("X-Why"), Some("lost"));
+    });
+}
+
+#[test]
+fn a_long_frozen_page_leaves_with_its_length() {
+    on_each_scheduler(|peer| {
+        let reply = peer.get("/frozen/long");
+        assert_eq!(reply.field("Content-Length"), Some("1000000"));
+        assert!(reply.text() == numbered(1_000_000));
+        peer.send("HEAD /frozen/long HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(peer.reply_to_head().field("Content-Length"), Some("1000000"));
+        assert_eq!(peer.get("/frozen").text(), WRITTEN);
+    });
+}

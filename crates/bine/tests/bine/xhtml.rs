@@ -1,0 +1,150 @@
+//! Decides which of a page's two languages its reader gets, and that XML reads the second.
+
+use bine::prelude::*;
+use roxmltree::{Document, ParsingOptions};
+
+use crate::app::{options, program};
+use crate::harness::{Peer, Program, Reply};
+
+const XHTML: &str = "application/xhtml+xml; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_two_languages_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .development(false)
+        .layout(layout)
+        .page(said)
+        .page(late)
+        .page(long)
+        .page(alone)
+        .page(fragment)
+        .run_with("Usage: xhtml", options.lines())
+}
+
+fn layout(content: Content<'_>) -> impl Page {
+    html! {
+        <!DOCTYPE html>
+        <html lang="en">
+            <head><title>{content.title()}</title><meta charset="utf-8"></head>
+            <body><main>{content}</main><script>"if (1 < 2 && 3 > 2) { document.title += '!'; }"</script></body>
+        </html>
+    }
+}
+
+#[page("/said")]
+async fn said(what: Query<Text>) -> impl Respond {
+    html!(<p title={what} hidden "@click"="go">{what}<br>"& so on"</p>).with_title("Said")
+}
+
+#[page("/late")]
+async fn late() -> impl Page {
+    bine::blocking(|| ()).await;
+    html!(<p>late</p>)
+}
+
+#[page("/long")]
+async fn long() -> impl Page {
+    html!({for number in 0..50_000 { <p>{number}"\0"</p> }})
+}
+
+#[page("/alone")]
+async fn alone() -> impl Respond {
+    html!(<!DOCTYPE html><html lang="en"><head><title>Alone</title></head><body></body></html>)
+        .without_layout()
+}
+
+#[page("/fragment")]
+async fn fragment() -> impl Respond {
+    html!(<p>a<br>b</p>).without_layout()
+}
+
+fn serve() -> Program {
+    Program::start(&mut program("xhtml::the_program_with_two_languages_serves", &[]))
+}
+
+fn ask(peer: &mut Peer, target: &str, accept: &str) -> Reply {
+    peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"));
+    peer.reply()
+}
+
+/// The page as XML, or the parser's complaint.
+fn parsed(reply: &Reply) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(reply.text(), options);
+    document.unwrap_or_else(|error| panic!("{error}: {}", reply.text()))
+}
+
+#[test]
+fn who_prefers_xhtml_gets_the_same_page_as_xml() {
+    let program = serve();
+    let mut peer = program.connect();
+    let target = "/said?what=%3Cb%3E%0D%0A%00%01%26%22%09%EF%BF%BF";
+    let said = ask(&mut peer, target, "application/xhtml+xml, text/html;q=0.9");
+    assert_eq!((said.field("Content-Type"), said.field("Vary")), (Some(XHTML), Some("Accept")));
+    let document = parsed(&said);
+    let root = document.root_element();
+    assert!(root.has_tag_name(("http://www.w3.org/1999/xhtml", "html")), "{}", said.text());
+    assert_eq!(root.attribute("lang"), Some("en"));
+    let find = |name| document.descendants().find(|node| node.has_tag_name(name)).unwrap();
+    // What XML cannot hold is replaced, all else is what was said.
+    let what = "<b>\r\n\u{fffd}\u{fffd}&\"\t\u{fffd}";
+    assert_eq!(find("p").attribute("title"), Some(what));
+    assert_eq!(find("p").text(), Some(what));
+    assert_eq!(find("p").attributes().len(), 2);
+    assert_eq!(find("title").text(), Some("Said"));
+    let script = "if (1 < 2 && 3 > 2) { document.title += '!'; }";
+    assert_eq!(find("script").text(), Some(script));
+
+    let html = ask(&mut peer, target, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
+    assert_eq!((html.field("Content-Type"), html.field("Vary")), (Some(HTML), Some("Accept")));
+    assert!(html.text().starts_with("<!DOCTYPE html><html lang=\"en\"><head>"), "{}", html.text());
+    assert!(html.text().contains(script), "{}", html.text());
+    assert!(html.text().contains(" @click=\"go\""), "{}", html.text());
+}
+
+#[test]
+fn all_others_get_html() {
+    let program = serve();
+    let mut peer = program.connect();
+    assert_eq!(peer.get("/alone").field("Content-Type"), Some(HTML));
+    for accept in ["*/*", "text/html", "application/xhtml+xml, text/html", "image/png"] {
+        let reply = ask(&mut peer, "/alone", accept);
+        assert_eq!(reply.field("Content-Type"), Some(HTML), "{accept}");
+        assert_eq!(reply.field("Vary"), Some("Accept"));
+    }
+}
+
+#[test]
+fn only_a_whole_document_becomes_xhtml() {
+    let program = serve();
+    let mut peer = program.connect();
+    let fragment = ask(&mut peer, "/fragment", "application/xhtml+xml");
+    assert_eq!((fragment.field("Content-Type"), fragment.field("Vary")), (Some(HTML), None));
+    assert_eq!(fragment.text(), "<p>a<br />b</p>");
+    let alone = ask(&mut peer, "/alone", "application/xhtml+xml");
+    assert_eq!(alone.field("Content-Type"), Some(XHTML));
+    parsed(&alone);
+}
+
+#[test]
+fn xhtml_comes_late_long_and_with_bad_news_as_html_does() {
+    let program = serve();
+    let mut peer = program.connect();
+    let late = ask(&mut peer, "/late", "application/xhtml+xml");
+    assert_eq!(late.field("Content-Type"), Some(XHTML));
+    parsed(&late);
+    let long = ask(&mut peer, "/long", "application/xhtml+xml");
+    assert_eq!(long.field("Transfer-Encoding"), Some("chunked"));
+    let numbers: Vec<_> = parsed(&long)
+        .descendants()
+        .filter(|node| node.has_tag_name("p"))
+        .map(|node| node.text().unwrap().to_owned())
+        .collect();
+    assert_eq!(numbers, (0..50_000).map(|number| format!("{number}\u{fffd}")).collect::<Vec<_>>());
+    let missing = ask(&mut peer, "/missing", "application/xhtml+xml");
+    assert_eq!((missing.status(), missing.field("Content-Type")), (404, Some(XHTML)));
+    parsed(&missing);
+}

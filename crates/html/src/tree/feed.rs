@@ -1,0 +1,252 @@
+//! Decides how the articles of a page become a feed: which element says what.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::contents::heading_level;
+use super::time::Time;
+use super::xhtml::text as xml_text;
+use super::{Below, Element, Node, Polyglot, TreeWriter, Walk, value, write};
+use crate::Writer;
+
+/// What a feed says of itself. It is the way to write a tree of articles as one: [`Feed::atom`], [`Feed::rss`].
+///
+/// Each `<article>` is an entry, but for one within another. Its title is the text of its first heading. Its address
+/// is that of its first link with `rel="bookmark"`, else of the first in that heading, else `#id` on the page. Its
+/// time is the `datetime` of its first `<time>` that has one, as `2026-11-21` or `2026-11-21T10:30:00+01:00`, UTC if
+/// it does not say. What it says is all that is in it but the heading. An article that lacks title, address or time
+/// is left out: a feed may not be without.
+#[derive(Clone, Default, Debug)]
+pub struct Feed {
+    /// What it is called.
+    pub title: Cow<'static, str>,
+    /// Whose it is.
+    pub author: Cow<'static, str>,
+    /// What it is about, in a sentence.
+    pub description: Cow<'static, str>,
+    /// The whole address of the page that its articles are on: `https://example.org/news`. Addresses in articles are
+    /// read from there.
+    pub page: Cow<'static, str>,
+    /// The whole address of the feed.
+    pub address: Cow<'static, str>,
+}
+
+impl Feed {
+    /// A writer of Atom (RFC 4287): `application/atom+xml`.
+    pub fn atom(self) -> FeedWriter {
+        FeedWriter { feed: self, kind: Kind::Atom, articles: Vec::new() }
+    }
+
+    /// A writer of RSS 2.0: `application/rss+xml`.
+    pub fn rss(self) -> FeedWriter {
+        FeedWriter { feed: self, kind: Kind::Rss, articles: Vec::new() }
+    }
+}
+
+/// Writes the articles of a tree as a feed; made by [`Feed::atom`] and [`Feed::rss`].
+#[derive(Clone, Debug)]
+pub struct FeedWriter {
+    feed: Feed,
+    kind: Kind,
+    /// What was met so far: a feed begins with the time of its latest.
+    articles: Vec<Article>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Atom,
+    Rss,
+}
+
+#[derive(Clone, Debug)]
+struct Article {
+    title: String,
+    address: String,
+    time: Time,
+    /// Markup.
+    content: String,
+}
+
+impl TreeWriter for FeedWriter {
+    fn open(&mut self, element: &Element, _to: &mut Writer<'_>) -> Below {
+        if !element.name().eq_ignore_ascii_case("article") {
+            return Below::Visit;
+        }
+        self.articles.extend(Article::of(element, &self.feed.page));
+        Below::Skip
+    }
+
+    fn close(&mut self, _element: &Element, _to: &mut Writer<'_>) {}
+
+    fn text(&mut self, _text: &str, _to: &mut Writer<'_>) {}
+
+    fn raw(&mut self, _markup: &str, _to: &mut Writer<'_>) {}
+
+    fn comment(&mut self, _text: &str, _to: &mut Writer<'_>) {}
+
+    fn doctype(&mut self, _to: &mut Writer<'_>) {}
+
+    fn end(&mut self, to: &mut Writer<'_>) {
+        to.constant("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
+        match self.kind {
+            Kind::Atom => self.write_atom(to),
+            Kind::Rss => self.write_rss(to),
+        }
+    }
+}
+
+impl FeedWriter {
+    fn write_atom(&self, to: &mut Writer<'_>) {
+        let feed = &self.feed;
+        to.constant("<feed xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"");
+        xml_text(&feed.page, to);
+        to.constant("\">\n");
+        say("id", &feed.address, to);
+        say("title", &feed.title, to);
+        if !feed.description.is_empty() {
+            say("subtitle", &feed.description, to);
+        }
+        let latest = self.articles.iter().map(|article| article.time).max_by_key(Time::second);
+        say("updated", &latest.unwrap_or_default().rfc3339(), to);
+        to.constant("<author>");
+        say("name", &feed.author, to);
+        to.constant("</author>\n");
+        link(" rel=\"self\"", &feed.address, to);
+        link("", &feed.page, to);
+        for article in &self.articles {
+            to.constant("<entry>\n");
+            say("id", &article.address, to);
+            say("title", &article.title, to);
+            say("updated", &article.time.rfc3339(), to);
+            link("", &article.address, to);
+            to.constant("<content type=\"html\">");
+            xml_text(&article.content, to);
+            to.constant("</content>\n</entry>\n");
+        }
+        to.constant("</feed>\n");
+    }
+
+    fn write_rss(&self, to: &mut Writer<'_>) {
+        let feed = &self.feed;
+        to.constant("<rss version=\"2.0\"><channel>\n");
+        say("title", &feed.title, to);
+        say("link", &feed.page, to);
+        // It may not be missing.
+        let is_described = !feed.description.is_empty();
+        say("description", if is_described { &feed.description } else { &feed.title }, to);
+        for article in &self.articles {
+            to.constant("<item>\n");
+            say("title", &article.title, to);
+            say("link", &article.address, to);
+            say("guid", &article.address, to);
+            say("pubDate", &article.time.rfc822(), to);
+            say("description", &article.content, to);
+            to.constant("</item>\n");
+        }
+        to.constant("</channel></rss>\n");
+    }
+}
+
+fn say(name: &'static str, text: &str, to: &mut Writer<'_>) {
+    to.constant("<");
+    to.constant(name);
+    to.constant(">");
+    xml_text(text, to);
+    to.constant("</");
+    to.constant(name);
+    to.constant(">\n");
+}
+
+fn link(relation: &'static str, address: &str, to: &mut Writer<'_>) {
+    to.constant("<link");
+    to.constant(relation);
+    to.constant(" href=\"");
+    xml_text(address, to);
+    to.constant("\" />\n");
+}
+
+impl Article {
+    fn of(article: &Element, page: &str) -> Option<Self> {
+        let heading =
+            elements(article.children()).find(|one| heading_level(one.name()).is_some())?;
+        let marked = elements(article.children()).find(|link| {
+            let relations = link.attribute("rel").unwrap_or_default();
+            link.name() == "a" && relations.split_ascii_whitespace().any(|one| one == "bookmark")
+        });
+        let linked = || elements(heading.children()).find(|link| link.name() == "a");
+        let address = match marked.or_else(linked).and_then(|link| link.attribute("href")) {
+            Some(address) => joined(page, address),
+            None => joined(page, &["#", article.attribute("id")?].concat()),
+        };
+        let mut times = elements(article.children()).filter(|time| time.name() == "time");
+        let time = times.find_map(|time| Time::read(time.attribute("datetime")?))?;
+        let content = value::written(|writer| {
+            write::write(article.children(), &mut Except(heading), writer);
+        });
+        Some(Self { title: heading.text().trim().into(), address, time, content })
+    }
+}
+
+fn elements(nodes: &[Node]) -> impl Iterator<Item = &Element> {
+    Walk::new(nodes).filter_map(Node::as_element)
+}
+
+/// Leaves one element out.
+struct Except<'e>(&'e Element);
+
+impl TreeWriter for Except<'_> {
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
+        if element.is(self.0) { Below::Skip } else { Polyglot.open(element, to) }
+    }
+}
+
+/// An address of a page, whole (RFC 3986 section 5.2, without its dots).
+fn joined(page: &str, address: &str) -> String {
+    let ends_a_part = |from: &str| from.find(['/', '?', '#']).unwrap_or(from.len());
+    if address[..ends_a_part(address)].contains(':') {
+        return address.into();
+    }
+    let scheme = page.find("//").unwrap_or(0);
+    let host = page.find("//").map_or(0, |scheme| scheme + "//".len());
+    let path = host + ends_a_part(&page[host..]);
+    let end = |of: &[char]| page[path..].find(of).map_or(page.len(), |end| path + end);
+    let base = match address.as_bytes() {
+        [b'/', b'/', ..] => &page[..scheme],
+        [b'/', ..] => &page[..path],
+        [b'?', ..] => &page[..end(&['?', '#'])],
+        [b'#', ..] | [] => &page[..end(&['#'])],
+        _ => {
+            let file = &page[..end(&['?', '#'])];
+            match file[path..].rfind('/') {
+                Some(slash) => &file[..=path + slash],
+                None => return [file, "/", address].concat(),
+            }
+        }
+    };
+    [base, address].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_from_the_page() {
+        for (page, address, expected) in [
+            ("https://a.example/b/c?d#e", "x", "https://a.example/b/x"),
+            ("https://a.example/b/c?d#e", "/x", "https://a.example/x"),
+            ("https://a.example/b/c?d#e", "//x/y", "https://x/y"),
+            ("https://a.example/b/c?d#e", "?x", "https://a.example/b/c?x"),
+            ("https://a.example/b/c?d#e", "#x", "https://a.example/b/c?d#x"),
+            ("https://a.example/b/c?d#e", "", "https://a.example/b/c?d"),
+            ("https://a.example/b", "http://x/", "http://x/"),
+            ("https://a.example", "x", "https://a.example/x"),
+            ("https://a.example", "/x", "https://a.example/x"),
+            ("", "x", "/x"),
+            ("\u{e4}", "x", "\u{e4}/x"),
+        ] {
+            assert_eq!(joined(page, address), expected, "{page} {address}");
+        }
+    }
+}

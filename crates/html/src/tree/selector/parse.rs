@@ -1,0 +1,182 @@
+//! Decides how a selector is read, and what is said of one that is wrong.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{LONGEST, Path, Relation, Selector, SelectorError, Step, Test};
+
+/// What stands between an attribute and its value.
+const RELATIONS: [(&str, Relate); 5] = [
+    ("=", Relation::Equal),
+    ("~=", Relation::Word),
+    ("^=", Relation::Start),
+    ("$=", Relation::End),
+    ("*=", Relation::Part),
+];
+
+type Relate = fn(Box<str>) -> Relation;
+
+/// What ends a name: all that is ASCII and no letter, digit, `-` or `_`.
+fn is_of_a_name(char: char) -> bool {
+    !char.is_ascii() || char.is_ascii_alphanumeric() || "-_".contains(char)
+}
+
+fn is_blank(char: char) -> bool {
+    char.is_ascii_whitespace()
+}
+
+pub(super) fn selector(text: &str) -> Result<Selector, SelectorError> {
+    Reader { text, rest: text }.selector()
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    rest: &'t str,
+}
+
+impl<'t> Reader<'t> {
+    fn selector(mut self) -> Result<Selector, SelectorError> {
+        let mut alternatives = Vec::new();
+        loop {
+            alternatives.push(self.path()?);
+            if !self.takes(',') {
+                break;
+            }
+        }
+        if self.rest.is_empty() {
+            return Ok(Selector { alternatives });
+        }
+        self.wrong(
+            "expected is `,`, `>`, a space, or more of an element (`.class`, `#id`, `[a=b]`)",
+        )
+    }
+
+    /// Reads to a comma, to the end, or to what is no part of it.
+    fn path(&mut self) -> Result<Path, SelectorError> {
+        self.skip_blanks();
+        let mut steps = Vec::from([Step { is_child: false, tests: self.element()? }]);
+        loop {
+            let is_apart = self.skip_blanks();
+            let is_child = self.takes('>');
+            if is_child {
+                self.skip_blanks();
+            } else if !is_apart || self.rest.is_empty() || self.rest.starts_with(',') {
+                return Ok(Path { steps });
+            }
+            if steps.len() == LONGEST {
+                let most = format!("at most {LONGEST} elements stand in a row");
+                return self.wrong(&most);
+            }
+            steps.push(Step { is_child, tests: self.element()? });
+        }
+    }
+
+    /// Reads all that is said of one element; `*` says nothing.
+    fn element(&mut self) -> Result<Vec<Test>, SelectorError> {
+        let before = self.rest;
+        let mut tests = Vec::new();
+        if !self.takes('*') && self.rest.starts_with(is_of_a_name) {
+            tests.push(Test::Type(self.name("an element's name")?));
+        }
+        loop {
+            let test = if self.takes('#') {
+                let id = self.name("an id behind `#`")?;
+                Test::Attribute("id".into(), Relation::Equal(id))
+            } else if self.takes('.') {
+                let class = self.name("a class behind `.`")?;
+                Test::Attribute("class".into(), Relation::Word(class))
+            } else if self.takes('[') {
+                self.attribute()?
+            } else {
+                break;
+            };
+            tests.push(test);
+        }
+        if self.rest.len() == before.len() {
+            return self
+                .wrong("expected is an element: a name, `*`, `#id`, `.class` or `[attribute]`");
+        }
+        Ok(tests)
+    }
+
+    fn attribute(&mut self) -> Result<Test, SelectorError> {
+        self.skip_blanks();
+        // `xlink:href` stands as it is; CSS would want the colon escaped.
+        let name = self.word(|char| is_of_a_name(char) || char == ':', "an attribute's name")?;
+        self.skip_blanks();
+        let relation = RELATIONS.iter().find(|(sign, _)| self.rest.starts_with(sign));
+        let relation = match relation {
+            None => Relation::Present,
+            Some((sign, relation)) => {
+                self.rest = &self.rest[sign.len()..];
+                self.skip_blanks();
+                relation(self.value()?)
+            }
+        };
+        self.skip_blanks();
+        if !self.takes(']') {
+            return self
+                .wrong("expected is `]`, or one of `=`, `~=`, `^=`, `$=`, `*=` and a value");
+        }
+        Ok(Test::Attribute(name, relation))
+    }
+
+    /// A name, or text in quotes; a backslash there stands before a quote or another backslash.
+    fn value(&mut self) -> Result<Box<str>, SelectorError> {
+        let Some(quote) = self.rest.chars().next().filter(|first| "\"'".contains(*first)) else {
+            return self.name("a value, in quotes if it is more than a word,");
+        };
+        self.rest = &self.rest[1..];
+        let mut value = String::new();
+        let mut chars = self.rest.char_indices();
+        while let Some((place, char)) = chars.next() {
+            match char {
+                '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
+                _ if char == quote => {
+                    self.rest = &self.rest[place + 1..];
+                    return Ok(value.into());
+                }
+                _ => value.push(char),
+            }
+        }
+        self.rest = "";
+        self.wrong("expected is the quote that ends the value")
+    }
+
+    fn name(&mut self, what: &str) -> Result<Box<str>, SelectorError> {
+        self.word(is_of_a_name, what)
+    }
+
+    fn word(
+        &mut self,
+        belongs: impl Fn(char) -> bool,
+        what: &str,
+    ) -> Result<Box<str>, SelectorError> {
+        let end = self.rest.find(|char| !belongs(char)).unwrap_or(self.rest.len());
+        if end == 0 {
+            return self.wrong(&format!("expected is {what}"));
+        }
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Ok(word.into())
+    }
+
+    fn skip_blanks(&mut self) -> bool {
+        let before = self.rest.len();
+        self.rest = self.rest.trim_start_matches(is_blank);
+        self.rest.len() < before
+    }
+
+    fn takes(&mut self, mark: char) -> bool {
+        let rest: Option<&'t str> = self.rest.strip_prefix(mark);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn wrong<T>(&self, wrong: &str) -> Result<T, SelectorError> {
+        let place = self.text.len() - self.rest.len();
+        Err(SelectorError { selector: self.text.into(), place, wrong: wrong.into() })
+    }
+}

@@ -1,0 +1,165 @@
+//! Decides what selectors must mean: what trying every way up the tree finds.
+
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::super::{Node, Tree};
+use super::*;
+
+fn element(name: &'static str, attributes: &[(&'static str, &str)], children: Vec<Node>) -> Node {
+    let mut element = Element::new(name).unwrap();
+    for (name, value) in attributes {
+        element.set_attribute(*name, *value).unwrap();
+    }
+    *element.children_mut() = children;
+    element.into()
+}
+
+fn page() -> Tree {
+    let item =
+        |id: &str, class: &str, children| element("li", &[("id", id), ("class", class)], children);
+    let link = |href: &str| element("a", &[("href", href)], Vec::from(["x".into()]));
+    let inner = element("ul", &[], Vec::from([item("c", "new  old", Vec::from([link("/c.pdf")]))]));
+    let items =
+        Vec::from([item("a", "new", Vec::from([link("/a")])), item("b", "", Vec::from([inner]))]);
+    let list = element("ul", &[("data-x", "a b\"c")], items);
+    Tree::from(element("main", &[], Vec::from([element("h1", &[], Vec::new()), list])))
+}
+
+/// `expected` are the names of what is found, with their ids.
+#[track_caller]
+fn check(selector: &str, expected: &str) {
+    let page = page();
+    let found = page.find_all(selector).unwrap();
+    let names = found.map(|element| match element.attribute("id") {
+        Some(id) => [element.name(), "#", id].concat(),
+        None => element.name().to_string(),
+    });
+    assert_eq!(names.collect::<Vec<_>>().join(" "), expected, "{selector}");
+}
+
+#[test]
+fn each_kind_of_selector_finds_what_it_names() {
+    check("h1", "h1");
+    check("LI", "li#a li#b li#c");
+    check("#b", "li#b");
+    check(".new", "li#a li#c");
+    check(".old.new", "li#c");
+    check("li.new#a", "li#a");
+    check("[href]", "a a");
+    check("a[href='/a']", "a");
+    check("[HREF^=\"/\"]", "a a");
+    check("[href$='.pdf']", "a");
+    check("[href*=c]", "a");
+    check("[class~=old]", "li#c");
+    check("[data-x='a b\\\"c']", "ul");
+    check("[class='']", "li#b");
+    check("[href^='']", "");
+    check("*", "main h1 ul li#a a li#b ul li#c a");
+}
+
+#[test]
+fn what_stands_around_counts() {
+    check("li li", "li#c");
+    check("li > a", "a a");
+    check("ul>li", "li#a li#b li#c");
+    check("main > li", "");
+    check("main li > ul a", "a");
+    check("#a a, #c a , h1", "h1 a a");
+    check("ul ul ul", "");
+    // The nearest `ul` has no `li` above whose parent is `main > ul`, a farther one has.
+    check("main > ul > li a", "a a");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let tell = |selector: &str| Selector::parse(selector).unwrap_err().to_string();
+    assert_eq!(
+        tell("p >"),
+        "the selector \"p >\" is wrong at character 4: expected is an element: a name, `*`, `#id`, `.class` or \
+         `[attribute]`, not its end"
+    );
+    assert_eq!(
+        tell("p:hover"),
+        "the selector \"p:hover\" is wrong at character 2: expected is `,`, `>`, a space, or more of an element \
+         (`.class`, `#id`, `[a=b]`), not ':'"
+    );
+    assert!(tell("a.").contains("expected is a class behind `.`, not its end"));
+    assert!(tell("a[b='c]").contains("the quote that ends the value, not its end"));
+    assert!(tell("a[b!=c]").contains("expected is `]`"));
+    assert!(tell("").contains("character 1"));
+    assert!(tell("\u{e4}\u{e4} +").contains("character 4"));
+    assert!(tell(&"a ".repeat(65)).contains("at most 64 elements"));
+    assert!(Selector::parse(&"a ".repeat(64)).is_ok());
+}
+
+/// What the standard says, without a thought for time: every way up is tried.
+fn means(path: &Path, at: usize, element: usize, around: &[&Element]) -> bool {
+    let step = &path.steps[at];
+    if !step.tests.iter().all(|test| test.holds(around[element])) {
+        return false;
+    }
+    if at == 0 {
+        return true;
+    }
+    let outer = if step.is_child {
+        element.checked_sub(1)..element.checked_sub(1).map(|_| element)
+    } else {
+        Some(0)..Some(element)
+    };
+    let (Some(first), Some(end)) = (outer.start, outer.end) else { return false };
+    (first..end).any(|outer| means(path, at - 1, outer, around))
+}
+
+fn naively<'t>(
+    nodes: &'t [Node],
+    selector: &Selector,
+    around: &mut Vec<&'t Element>,
+    found: &mut Vec<&'t Element>,
+) {
+    for element in nodes.iter().filter_map(Node::as_element) {
+        around.push(element);
+        let is_meant = |path: &Path| means(path, path.steps.len() - 1, around.len() - 1, around);
+        if selector.alternatives.iter().any(is_meant) {
+            found.push(element);
+        }
+        naively(element.children(), selector, around, found);
+        around.pop();
+    }
+}
+
+fn trees() -> impl Strategy<Value = Node> {
+    let named = || (prop::sample::select(["a", "b", "c"].as_slice()), "[xy]?( [xy])?");
+    let leaf = named().prop_map(|(name, class)| element(name, &[("class", &class)], Vec::new()));
+    leaf.prop_recursive(6, 40, 4, move |inner| {
+        (named(), prop::collection::vec(inner, 0..4))
+            .prop_map(|((name, class), children)| element(name, &[("class", &class)], children))
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_found_is_what_every_way_up_finds(
+        tree in trees(),
+        selector in "(a|b|c|\\*|\\.x|a\\.y|\\[class\\]|\\[class\\*=x\\])(( | > )(a|b|c|\\*|\\.x|\\.y)){0,4}(, (a|b)( | > )c)?",
+    ) {
+        let tree = Tree::from(tree);
+        let parsed = Selector::parse(&selector).unwrap();
+        let mut naive = Vec::new();
+        naively(tree.roots(), &parsed, &mut Vec::new(), &mut naive);
+        let found: Vec<&Element> = tree.find_all(&parsed).unwrap().collect();
+        prop_assert_eq!(found.len(), naive.len());
+        prop_assert!(found.iter().zip(naive).all(|(found, naive)| found.is(naive)));
+    }
+
+    #[test]
+    fn any_text_is_a_selector_or_is_told_why_not(text: String, near in "[a*#.\\[\\]='\"~^$, >\\\\:]{0,12}") {
+        for text in [&text, &near] {
+            if let Err(error) = Selector::parse(text) {
+                prop_assert!(error.to_string().contains("is wrong at character"));
+            }
+        }
+    }
+}

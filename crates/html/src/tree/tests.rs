@@ -1,0 +1,165 @@
+//! Decides what must hold of trees however they were made.
+
+use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
+
+use super::*;
+use crate::raw;
+
+fn element(name: &'static str, children: impl IntoIterator<Item = Node>) -> Element {
+    let mut element = Element::new(name).unwrap();
+    element.children_mut().extend(children);
+    element
+}
+
+#[track_caller]
+fn check(tree: impl Into<Tree>, expected: &str) {
+    assert_eq!(tree.into().to_string(), expected);
+}
+
+#[test]
+fn a_tree_is_written_as_html_writes_it() {
+    let mut link = element("a", ["b & c".into()]);
+    link.set_attribute("href", "/?a=1&b=2").unwrap();
+    link.set_attribute("hidden", true).unwrap();
+    link.set_attribute("title", None::<&str>).unwrap();
+    let line = element("br", ["never seen".into()]);
+    let nodes = [Node::Doctype, link.into(), line.into(), raw("<hr />").into()];
+    check(
+        nodes.into_iter().collect::<Tree>(),
+        "<!DOCTYPE html><a href=\"/?a=1&amp;b=2\" hidden=\"\">b &amp; c</a><br /><hr />",
+    );
+}
+
+#[test]
+fn an_address_that_runs_is_replaced_and_code_is_raw_alone() {
+    let mut link = Element::new("A").unwrap();
+    link.set_attribute("HREF", "javascript:x").unwrap();
+    assert_eq!(link.attribute("href"), Some("about:invalid#refused"));
+    assert_eq!(link.set_attribute("onClick", "x()"), Err(Refused::Code("onClick".into())));
+    assert_eq!(link.set_attribute("style", raw("x")), Err(Refused::Code("style".into())));
+    link.set_code("onclick", raw("go(\"a\")")).unwrap();
+    check(link, "<A HREF=\"about:invalid#refused\" onclick=\"go(&quot;a&quot;)\"></A>");
+}
+
+#[test]
+fn a_script_holds_raw_text_alone() {
+    let children = || [Node::text("alert(1)"), raw("a < b").into(), element("p", []).into()];
+    check(element("script", children()), "<script>a < b</script>");
+    check(element("STYLE", children()), "<STYLE>a < b</STYLE>");
+}
+
+#[test]
+fn no_comment_can_be_left() {
+    for (text, expected) in [
+        ("a", "<!--a-->"),
+        ("", "<!-- -->"),
+        ("-->", "<!-- - - >-->"),
+        (">", "<!-- >-->"),
+        ("--!>", "<!-- - -!>-->"),
+        ("a-", "<!--a- -->"),
+    ] {
+        check(Node::comment(text), expected);
+    }
+}
+
+#[test]
+fn a_value_takes_the_place_of_the_one_before() {
+    let mut field = Element::new("input").unwrap();
+    field.set_attribute("value", 1).unwrap();
+    field.set_attribute("Value", 2).unwrap();
+    assert_eq!(field.attributes().collect::<Vec<_>>(), [("value", "2")]);
+    assert!(field.remove_attribute("VALUE") && !field.remove_attribute("value"));
+    field.set_attribute("a\"><script>", 1).unwrap_err();
+    field.set_attribute("required", true).unwrap();
+    field.set_attribute("required", false).unwrap();
+    check(field, "<input />");
+}
+
+#[test]
+fn a_clone_changes_by_itself_and_shares_the_rest() {
+    let inner = element("b", ["x".into()]);
+    let original = Tree::from(element("p", [inner.clone().into(), inner.into()]));
+    let mut clone = original.clone();
+    let paragraph = clone.roots_mut()[0].as_element_mut().unwrap();
+    paragraph.children_mut()[0].as_element_mut().unwrap().push("y");
+    check(original.clone(), "<p><b>x</b><b>x</b></p>");
+    check(clone.clone(), "<p><b>xy</b><b>x</b></p>");
+    let second = |tree: &Tree| {
+        let paragraph = tree.roots()[0].as_element().unwrap();
+        paragraph.children()[1].as_element().unwrap().clone()
+    };
+    assert!(second(&original).is(&second(&clone)));
+    assert_ne!(original, clone);
+    assert_eq!(original, original.clone());
+}
+
+#[test]
+fn text_is_what_a_reader_sees() {
+    let tree = Tree::from(element("p", ["a ".into(), element("b", ["<b>".into()]).into()]));
+    assert_eq!(tree.text(), "a <b>");
+    let kinds: Vec<bool> = tree.walk().map(|node| node.as_element().is_some()).collect();
+    assert_eq!(kinds, [true, false, true, false]);
+}
+
+struct Twice(&'static str);
+
+impl Expand for Twice {
+    fn expand(&self) -> Tree {
+        [Node::text(self.0), Node::text(self.0)].into_iter().collect()
+    }
+}
+
+struct Endless;
+
+impl Expand for Endless {
+    fn expand(&self) -> Tree {
+        ["x".into(), Node::own(Self)].into_iter().collect()
+    }
+}
+
+#[test]
+fn a_node_of_an_own_kind_expands_when_it_is_written_and_not_for_ever() {
+    check(element("p", [Node::own(Twice("<"))]), "<p>&lt;&lt;</p>");
+    check(Node::own(Endless), &"x".repeat(32));
+}
+
+#[test]
+fn where_an_element_was_made_is_known() {
+    let (element, line) = (Element::new("p").unwrap(), line!());
+    assert_eq!((element.made_at().file(), element.made_at().line()), (file!(), line));
+}
+
+/// The story: a tree that is dropped, cloned or compared one call for each level overflows the stack at some
+/// hundred thousand levels, which a program that builds trees of what users wrote can be made to do.
+#[test]
+fn a_million_levels_fit_every_way_of_going_through_them() {
+    const DEPTH: usize = 1_000_000;
+    let deep = || {
+        let mut tree = Tree::from("x");
+        for _ in 0..DEPTH {
+            let node = tree.roots_mut().pop().unwrap();
+            tree.push(element("i", [node]));
+        }
+        tree
+    };
+    let (mut tree, other) = (deep(), deep());
+    assert_eq!(tree, other);
+    let copy = tree.clone();
+    tree.roots_mut()[0].as_element_mut().unwrap().set_attribute("id", "top").unwrap();
+    assert_ne!(tree, copy);
+    assert_eq!(tree.walk().count(), DEPTH + 1);
+    assert_eq!(tree.text(), "x");
+    assert_eq!(tree.to_string().len(), " id=\"top\"x".len() + DEPTH * "<i></i>".len());
+    drop(tree);
+    assert_eq!(copy.text(), "x");
+    drop((copy, other));
+}
+
+#[test]
+fn trees_cross_threads() {
+    fn crosses<T: Send + Sync + 'static>(_: &T) {}
+    crosses(&Tree::new());
+    crosses(&Arc::new(Node::own(Twice(""))));
+    let _: String = Tree::new().text();
+}

@@ -1,0 +1,116 @@
+//! Decides how a value becomes text of a tree: as it would be written, with the escapes undone.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bine_vocabulary::Context;
+
+use super::Node;
+use crate::{AddressValue, Attribute, CodeValue, Writer, raw};
+
+/// Any opening would do: it is cut off again.
+const OPENING: &str = "\"";
+
+/// What a value puts into an attribute of this context; nothing if it leaves the attribute out. An address that would
+/// run has been replaced.
+pub(super) fn of(context: Context, value: &(impl AddressValue + ?Sized)) -> Option<String> {
+    captured(|writer| match context {
+        Context::Link => writer.link(OPENING, value),
+        Context::Image => writer.image(OPENING, value),
+        Context::Text | Context::Code => value.write_address(Attribute::text(OPENING), writer),
+    })
+}
+
+/// The same for what a browser runs.
+pub(super) fn of_code(value: &(impl CodeValue + ?Sized)) -> Option<String> {
+    captured(|writer| writer.code(OPENING, value))
+}
+
+/// What was written as a node: text if it is nothing else, markup if it is.
+pub(super) fn node(write: impl FnOnce(&mut Writer<'_>)) -> Option<Node> {
+    let markup = written(write);
+    if markup.is_empty() {
+        return None;
+    }
+    Some(match text(&markup) {
+        Some(text) => Node::Text(text.into_owned().into()),
+        None => raw(markup).into(),
+    })
+}
+
+pub(super) fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
+    let mut out = Vec::new();
+    write(&mut Writer::new(&mut out));
+    String::from_utf8(out).expect("a writer takes nothing but text")
+}
+
+fn captured(write: impl FnOnce(&mut Writer<'_>)) -> Option<String> {
+    let written = written(write);
+    let value = written.strip_prefix(OPENING)?.strip_suffix('"')?;
+    // A value of a program's own might have written several; what has no plain reading is taken as it stands.
+    Some(text(value).map_or_else(|| value.into(), Cow::into_owned))
+}
+
+/// What escaping writes, and for what.
+const REFERENCES: [(&str, char); 5] =
+    [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&#39;", '\'')];
+
+/// What a reader sees of something written, if it is text alone: exactly what escaping makes of that text.
+fn text(markup: &str) -> Option<Cow<'_, str>> {
+    if markup.contains(['<', '>', '"', '\'']) {
+        return None;
+    }
+    if !markup.contains('&') {
+        return Some(Cow::Borrowed(markup));
+    }
+    let mut text = String::with_capacity(markup.len());
+    let mut rest = markup;
+    while let Some(place) = rest.find('&') {
+        let (clean, reference) = rest.split_at(place);
+        let (spelled, char) =
+            REFERENCES.iter().find(|(spelled, _)| reference.starts_with(spelled))?;
+        text.push_str(clean);
+        text.push(*char);
+        rest = &reference[spelled.len()..];
+    }
+    text.push_str(rest);
+    Some(Cow::Owned(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_escaping_made_is_read_back(plain: String) {
+            let written = written(|writer| writer.text(&plain));
+            let read = text(&written);
+            prop_assert_eq!(read.as_deref(), Some(&*plain));
+            prop_assert_eq!(of(Context::Text, &*plain), Some(plain));
+        }
+
+        #[test]
+        fn whatever_is_written_stays_as_it_is(markup in "[a&<;ltgmpquo#39\"']{0,12}") {
+            let node = node(|writer| writer.unescaped(&markup));
+            let again = written(|writer| match &node {
+                Some(Node::Text(text)) => writer.text(text),
+                Some(Node::Raw(markup)) => writer.unescaped(markup.0.as_ref()),
+                _ => {}
+            });
+            prop_assert_eq!(again, markup);
+        }
+    }
+
+    #[test]
+    fn a_value_may_leave_its_attribute_out() {
+        assert_eq!(of(Context::Text, &None::<&str>), None);
+        assert_eq!(of(Context::Text, &true).as_deref(), Some(""));
+        assert_eq!(of(Context::Link, &"javascript:x").as_deref(), Some("about:invalid#refused"));
+        assert_eq!(of(Context::Link, &raw("javascript:x")).as_deref(), Some("javascript:x"));
+        assert_eq!(of_code(&raw("go(\"a\")")).as_deref(), Some("go(\"a\")"));
+    }
+}

@@ -1,0 +1,221 @@
+//! Decides how a tree is spelled for readers of XML alone, so that no text and no name in it can break the page.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+
+use bine_vocabulary::{is_raw_text, is_void};
+
+use super::{Below, Element, Node, TreeWriter, name, polyglot};
+use crate::Writer;
+
+/// Writes XHTML: well-formed XML in the namespaces that HTML, SVG and MathML have by themselves in HTML.
+///
+/// What XML cannot hold (U+0000 and most control characters) is written as U+FFFD, an attribute that XML has no name
+/// for (`@click`) is left out, and what stands in `<script>` and `<style>` is escaped, as XML reads it. Markup from
+/// [`raw`](crate::raw) is written as it is: whether it is XML, whoever wrote it answers for.
+#[derive(Clone, Default, Debug)]
+pub struct Xhtml {
+    /// The languages of the elements that are open.
+    open: Vec<Language>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Language {
+    Html,
+    Svg,
+    /// In an element of SVG that has HTML in it.
+    HtmlInSvg,
+    MathMl,
+}
+
+impl TreeWriter for Xhtml {
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
+        let around = self.open.last().copied().unwrap_or(Language::Html);
+        let language = Language::of(element.name(), around);
+        to.constant("<");
+        to.unescaped(&spelled(element.name(), language));
+        if element.attribute("xmlns").is_none()
+            && (language.namespace() != around.namespace() || element.name() == "html")
+        {
+            to.constant(" xmlns=\"");
+            to.constant(language.namespace());
+            to.constant("\"");
+        }
+        attributes(element, language, to);
+        if is_void(element.name()) && language == Language::Html {
+            to.constant(" />");
+            return Below::Skip;
+        }
+        to.constant(">");
+        if is_raw_text(element.name()) {
+            for node in element.children() {
+                if let Node::Raw(code) = node {
+                    text(&code.0, to);
+                }
+            }
+            close(element, language, to);
+            return Below::Skip;
+        }
+        self.open.push(if element.name() == "foreignObject" {
+            Language::HtmlInSvg
+        } else {
+            language
+        });
+        Below::Visit
+    }
+
+    fn close(&mut self, element: &Element, to: &mut Writer<'_>) {
+        let inside = self.open.pop().unwrap_or(Language::Html);
+        let language = if element.name() == "foreignObject" { Language::Svg } else { inside };
+        close(element, language, to);
+    }
+
+    fn text(&mut self, plain: &str, to: &mut Writer<'_>) {
+        text(plain, to);
+    }
+
+    fn comment(&mut self, text: &str, to: &mut Writer<'_>) {
+        polyglot::comment(&text.replace(|char| !is_in_xml(char), "\u{fffd}"), to);
+    }
+}
+
+impl Language {
+    fn of(name: &str, around: Self) -> Self {
+        match (name, around) {
+            ("svg", _) => Self::Svg,
+            ("math", _) => Self::MathMl,
+            (_, Self::HtmlInSvg) => Self::Html,
+            _ => around,
+        }
+    }
+
+    /// Where the children of an element in it belong, unless they say otherwise.
+    const fn namespace(self) -> &'static str {
+        match self {
+            Self::Html => "http://www.w3.org/1999/xhtml",
+            Self::Svg | Self::HtmlInSvg => "http://www.w3.org/2000/svg",
+            Self::MathMl => "http://www.w3.org/1998/Math/MathML",
+        }
+    }
+}
+
+fn close(element: &Element, language: Language, to: &mut Writer<'_>) {
+    if element.name() == "head" {
+        to.end_head();
+    }
+    to.constant("</");
+    to.unescaped(&spelled(element.name(), language));
+    to.constant(">");
+}
+
+fn attributes(element: &Element, language: Language, to: &mut Writer<'_>) {
+    let is_linked = element.attributes().any(|(name, _)| name.starts_with("xlink:"));
+    if is_linked && element.attribute("xmlns:xlink").is_none() {
+        to.constant(" xmlns:xlink=\"http://www.w3.org/1999/xlink\"");
+    }
+    for (name, value) in element.attributes() {
+        let has_prefix = name.split_once(':').is_some_and(|(prefix, local)| {
+            !["xml", "xmlns", "xlink"].contains(&prefix)
+                || !name::is_xml(local)
+                || local.contains(':')
+        });
+        if has_prefix || !name::is_xml(name) {
+            continue;
+        }
+        to.constant(" ");
+        to.unescaped(&spelled(name, language));
+        to.constant("=\"");
+        value_text(value, to);
+        to.constant("\"");
+    }
+}
+
+/// Names of HTML are in small letters in XML; a prefix that nobody declared is none.
+fn spelled(name: &str, language: Language) -> Cow<'_, str> {
+    let is_declared = ["xml:", "xmlns:", "xlink:"].iter().any(|prefix| name.starts_with(prefix));
+    let is_foreign =
+        language != Language::Html || !name.contains(|char: char| char.is_ascii_uppercase());
+    if is_foreign && (is_declared || !name.contains(':')) {
+        return Cow::Borrowed(name);
+    }
+    let name = if is_foreign { name.into() } else { name.to_ascii_lowercase() };
+    Cow::Owned(if is_declared { name } else { name.replace(':', "_") })
+}
+
+/// A carriage return would be read as a line feed (XML 1.0, section 2.11).
+pub(super) fn text(text: &str, to: &mut Writer<'_>) {
+    escape(text, |char| char == '\r', to);
+}
+
+/// White space in an attribute would be read as spaces (XML 1.0, section 3.3.3).
+fn value_text(text: &str, to: &mut Writer<'_>) {
+    escape(text, |char| matches!(char, '\t' | '\n' | '\r'), to);
+}
+
+fn escape(text: &str, is_referred_to: impl Fn(char) -> bool, to: &mut Writer<'_>) {
+    let mut rest = text;
+    while let Some(place) = rest.find(|char| is_referred_to(char) || !is_in_xml(char)) {
+        let (before, after) = rest.split_at(place);
+        to.text(before);
+        let mut chars = after.chars();
+        to.constant(match chars.next() {
+            Some('\t') => "&#9;",
+            Some('\n') => "&#10;",
+            Some('\r') => "&#13;",
+            _ => "\u{fffd}",
+        });
+        rest = chars.as_str();
+    }
+    to.text(rest);
+}
+
+/// What a document may hold (XML 1.0, section 2.2).
+const fn is_in_xml(char: char) -> bool {
+    !matches!(char, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Tree;
+    use super::*;
+    use crate::raw;
+
+    fn element(name: &'static str, children: impl IntoIterator<Item = Node>) -> Element {
+        let mut element = Element::new(name).unwrap();
+        element.children_mut().extend(children);
+        element
+    }
+
+    #[track_caller]
+    fn check(node: impl Into<Tree>, expected: &str) {
+        assert_eq!(node.into().to_string_by(Xhtml::default()), expected);
+    }
+
+    #[test]
+    fn namespaces_are_those_that_html_has_by_itself() {
+        let inside = element("foreignObject", [element("P", [element("br", []).into()]).into()]);
+        let mut link = element("a", []);
+        link.set_attribute("xlink:href", "/").unwrap();
+        let drawing = element("svg", [link.into(), inside.into()]);
+        check(
+            element("html", [element("body", [drawing.into()]).into()]),
+            "<html xmlns=\"http://www.w3.org/1999/xhtml\"><body><svg xmlns=\"http://www.w3.org/2000/svg\">\
+             <a xmlns:xlink=\"http://www.w3.org/1999/xlink\" xlink:href=\"/\"></a><foreignObject>\
+             <p xmlns=\"http://www.w3.org/1999/xhtml\"><br /></p></foreignObject></svg></body></html>",
+        );
+    }
+
+    #[test]
+    fn nothing_breaks_the_page() {
+        let mut odd = element("x:y", ["a\0b\rc".into()]);
+        odd.set_attribute("@click", "x").unwrap();
+        odd.set_attribute("a:b", "x").unwrap();
+        odd.set_attribute("title", "a\tb\nc\u{ffff}").unwrap();
+        check(odd, "<x_y title=\"a&#9;b&#10;c\u{fffd}\">a\u{fffd}b&#13;c</x_y>");
+        check(
+            element("script", [raw("a < b && c").into()]),
+            "<script>a &lt; b &amp;&amp; c</script>",
+        );
+        check(Node::comment("a\0--"), "<!--a\u{fffd}- - -->");
+    }
+}

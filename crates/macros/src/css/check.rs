@@ -1,0 +1,247 @@
+//! Decides whether a style sheet is what CSS knows: which statement may stand where, and what each may say.
+
+use bine_vocabulary::{self as vocabulary, Words};
+
+use super::lex::{Kind, Piece};
+use super::parse::Mistake;
+use super::selector::{self, Around};
+use super::tree::{AtRule, Declaration, Item, Rule};
+use super::{did_you_mean, prelude, value};
+
+/// Notes what is wrong with a sheet; `is_scoped` says that it has names of its own.
+pub(crate) fn sheet(items: &[Item<'_>], is_scoped: bool, mistakes: &mut Vec<Mistake>) {
+    Checker { is_scoped, mistakes }.items(items, Place::Sheet);
+}
+
+/// Notes what is wrong with the value of a `style` attribute.
+pub(crate) fn attribute(items: &[Item<'_>], mistakes: &mut Vec<Mistake>) {
+    Checker { is_scoped: false, mistakes }.items(items, Place::Attribute);
+}
+
+struct Checker<'m> {
+    is_scoped: bool,
+    mistakes: &'m mut Vec<Mistake>,
+}
+
+/// What a statement stands in.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Sheet,
+    Rule,
+    Attribute,
+    Keyframes,
+    /// A step of an animation.
+    Step,
+    /// An at-rule that takes nothing but these, and perhaps properties.
+    Descriptors {
+        of: &'a AtRule<'a>,
+        known: Words,
+        properties: bool,
+    },
+}
+
+/// What an at-rule holds.
+enum Holds {
+    /// What could stand around it.
+    Same,
+    Keyframes,
+    Descriptors {
+        properties: bool,
+    },
+    /// Something that nobody looks at.
+    Anything,
+    /// It has no place in a sheet that is joined with others.
+    Nowhere(&'static str),
+}
+
+impl Holds {
+    fn of(name: &str) -> Self {
+        match name {
+            "media" | "supports" | "container" | "layer" | "scope" | "starting-style" | "when"
+            | "else" => Self::Same,
+            "keyframes" => Self::Keyframes,
+            "font-face"
+            | "property"
+            | "counter-style"
+            | "font-palette-values"
+            | "color-profile"
+            | "view-transition" => Self::Descriptors { properties: false },
+            "page" | "position-try" => Self::Descriptors { properties: true },
+            "import" => Self::Nowhere("name the other file in a `css_file!`"),
+            "namespace" => Self::Nowhere("write the names without a prefix"),
+            _ => Self::Anything,
+        }
+    }
+}
+
+impl Checker<'_> {
+    fn items(&mut self, items: &[Item<'_>], place: Place<'_>) {
+        let declarations = || {
+            items.iter().filter_map(|item| match item {
+                Item::Declaration(declaration) => Some(declaration),
+                _ => None,
+            })
+        };
+        let names: Vec<&str> = declarations().map(|declaration| declaration.name.text).collect();
+        let mut before: Vec<&Declaration<'_>> = Vec::new();
+        for item in items {
+            match item {
+                Item::Declaration(declaration) => {
+                    self.declaration(declaration, &names, place);
+                    self.twice(declaration, &before);
+                    before.push(declaration);
+                }
+                Item::Rule(rule) => self.rule(rule, place),
+                Item::At(rule) => self.at_rule(rule, place),
+            }
+        }
+    }
+
+    fn declaration(&mut self, declaration: &Declaration<'_>, names: &[&str], place: Place<'_>) {
+        let name = declaration.name.text;
+        match place {
+            Place::Sheet => {
+                let message =
+                    format!("a declaration stands in a rule: `selector {{ {name}: .. }}`");
+                self.mistake(&declaration.name, message);
+            }
+            Place::Keyframes => {
+                let message = format!("a declaration stands in a step: `50% {{ {name}: .. }}`");
+                self.mistake(&declaration.name, message);
+            }
+            Place::Rule | Place::Attribute | Place::Step => {
+                value::property(declaration, names, self.mistakes);
+            }
+            Place::Descriptors { known, properties: true, .. } if !known.contains(name) => {
+                value::property(declaration, names, self.mistakes);
+            }
+            Place::Descriptors { of, known, .. } => {
+                value::descriptor(of, known, declaration, self.mistakes);
+            }
+        }
+    }
+
+    /// The same with another value may stand there for browsers that do not know the second; the very same does not.
+    fn twice(&mut self, declaration: &Declaration<'_>, before: &[&Declaration<'_>]) {
+        let same = |other: &&&Declaration<'_>| {
+            other.name.text.eq_ignore_ascii_case(declaration.name.text)
+                && other
+                    .value
+                    .iter()
+                    .map(|piece| piece.text)
+                    .eq(declaration.value.iter().map(|piece| piece.text))
+        };
+        if before.iter().any(|other| same(&other)) {
+            let message =
+                format!("this block says the same of `{}` already", declaration.name.text);
+            self.mistake(&declaration.name, message);
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule<'_>, place: Place<'_>) {
+        let first = rule.prelude.first();
+        let at = first.map_or(rule.at, |first| first.at);
+        match place {
+            Place::Sheet | Place::Rule => {
+                let is_relative = matches!(place, Place::Rule);
+                let around = Around { is_relative, is_scoped: self.is_scoped };
+                selector::list(rule.prelude, around, rule.at, self.mistakes);
+                self.items(&rule.block, Place::Rule);
+            }
+            Place::Keyframes => {
+                self.steps(rule);
+                self.items(&rule.block, Place::Step);
+            }
+            Place::Attribute => {
+                let message = "a `style` attribute takes declarations alone, `name: value;`";
+                self.mistakes.push((at, message.to_owned()));
+            }
+            Place::Step | Place::Descriptors { .. } => {
+                let message = "no rule may stand here, only `name: value;`".to_owned();
+                self.mistakes.push((at, message));
+            }
+        }
+    }
+
+    fn steps(&mut self, rule: &Rule<'_>) {
+        for step in super::split_at_depth(rule.prelude, ",") {
+            let is_step = match step {
+                [step] => step.kind == Kind::Percentage || step.is("from") || step.is("to"),
+                // Of a named timeline range: `entry 25%`.
+                [range, step] => range.is_word() && step.kind == Kind::Percentage,
+                _ => false,
+            };
+            if !is_step {
+                let at = step.first().map_or(rule.at, |first| first.at);
+                let message = "a step of an animation is `from`, `to` or a share such as `50%`";
+                self.mistakes.push((at, message.to_owned()));
+            }
+        }
+    }
+
+    fn at_rule(&mut self, rule: &AtRule<'_>, place: Place<'_>) {
+        let name = rule.name.name().to_ascii_lowercase();
+        if name.starts_with('-') {
+            return;
+        }
+        if matches!(place, Place::Attribute | Place::Keyframes | Place::Step) {
+            let message = format!("`@{name}` may not stand here");
+            return self.mistake(&rule.name, message);
+        }
+        let Some(known) = vocabulary::at_rule(&name) else {
+            let names = vocabulary::at_rules().iter().map(|known| known.name);
+            let meant = did_you_mean("@", &name, names);
+            return self.mistake(&rule.name, format!("CSS has no rule `@{name}`{meant}"));
+        };
+        prelude::check(rule, self.mistakes);
+        let holds = Holds::of(&name);
+        if let Holds::Nowhere(instead) = holds {
+            let message =
+                format!("`@{name}` may not stand in a sheet that is joined with others: {instead}");
+            return self.mistake(&rule.name, message);
+        }
+        let is_statement =
+            ["charset", "layer", "custom-media", "custom-selector", "apply"].contains(&&*name);
+        let Some(block) = &rule.block else {
+            if !is_statement {
+                self.mistake(&rule.name, format!("`@{name}` needs a block, `{{ .. }}`"));
+            }
+            return;
+        };
+        match holds {
+            Holds::Same => {
+                if name == "scope" {
+                    self.scope(rule);
+                }
+                // Within `@scope` and the others a rule is where it would be without them.
+                self.items(block, place);
+            }
+            Holds::Keyframes => self.items(block, Place::Keyframes),
+            Holds::Descriptors { properties } => {
+                let known = known.descriptors;
+                self.items(block, Place::Descriptors { of: rule, known, properties });
+            }
+            Holds::Anything | Holds::Nowhere(_) => {}
+        }
+    }
+
+    /// `@scope (from) to (to)` has selectors in its parentheses.
+    fn scope(&mut self, rule: &AtRule<'_>) {
+        let around = Around { is_relative: false, is_scoped: self.is_scoped };
+        let mut rest = rule.prelude;
+        while let [piece, behind @ ..] = rest {
+            rest = behind;
+            if piece.is("(") {
+                let (selectors, behind) = selector::inside(behind);
+                selector::list(selectors, around, piece.at, self.mistakes);
+                rest = behind;
+            } else if !piece.is("to") {
+                self.mistake(piece, "`@scope` is written `@scope (from) to (to)`");
+            }
+        }
+    }
+
+    fn mistake(&mut self, piece: &Piece<'_>, message: impl Into<String>) {
+        self.mistakes.push((piece.at, message.into()));
+    }
+}

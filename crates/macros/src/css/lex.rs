@@ -1,0 +1,230 @@
+//! Decides where one token of CSS ends and the next begins (CSS Syntax 3, section 4).
+
+use crate::token::Gap;
+
+/// A token of a style sheet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece<'t> {
+    pub(crate) kind: Kind,
+    /// As it is written.
+    pub(crate) text: &'t str,
+    /// Where it begins.
+    pub(crate) at: usize,
+    /// The white space before it.
+    pub(crate) gap: Gap,
+    /// A comment alone keeps it apart from the one before.
+    pub(crate) comment: bool,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Word,
+    /// A word and the parenthesis behind it.
+    Function,
+    /// A word with an `@` before it.
+    At,
+    /// A word with a `#` before it.
+    Hash,
+    String,
+    /// A string without its end.
+    OpenString,
+    /// `url(..)` around an address without quotes.
+    Address,
+    Number,
+    Percentage,
+    /// A number with a unit, which begins at that byte.
+    Dimension(usize),
+    /// `(`, `[` or `{`.
+    Open,
+    /// `)`, `]` or `}`.
+    Close,
+    /// Any other sign.
+    Mark,
+}
+
+impl<'t> Piece<'t> {
+    /// Whether this is that sign, bracket or word, in any case.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        matches!(self.kind, Kind::Mark | Kind::Open | Kind::Close | Kind::Word)
+            && self.text.eq_ignore_ascii_case(text)
+    }
+
+    /// Whether it is a word.
+    pub(crate) fn is_word(&self) -> bool {
+        self.kind == Kind::Word
+    }
+
+    /// Whether a bracket is opened by it.
+    pub(crate) fn opens(&self) -> bool {
+        matches!(self.kind, Kind::Open | Kind::Function)
+    }
+
+    /// The name of a function, an at-rule or a hash, without what makes it one.
+    pub(crate) fn name(&self) -> &'t str {
+        self.text.trim_start_matches(['@', '#']).trim_end_matches('(')
+    }
+}
+
+/// The tokens of a text. Any text has some.
+pub(crate) fn lex(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    loop {
+        let (length, gap, comment) = gap(&text[at..]);
+        at += length;
+        let rest = &text[at..];
+        let Some(first) = rest.chars().next() else { return pieces };
+        let (kind, length) = piece(rest, first);
+        pieces.push(Piece { kind, text: &rest[..length], at, gap, comment });
+        at += length;
+    }
+}
+
+/// The length of what is no token, what white space it is, and whether it is comment alone.
+fn gap(text: &str) -> (usize, Gap, bool) {
+    let mut rest = text;
+    let (mut is_space, mut is_line, mut is_comment) = (false, false, false);
+    loop {
+        if let Some(comment) = rest.strip_prefix("/*") {
+            is_comment = true;
+            rest = comment.split_once("*/").map_or("", |(_, behind)| behind);
+            continue;
+        }
+        match rest.chars().next() {
+            Some('\n' | '\r' | '\x0c') => is_line = true,
+            Some(' ' | '\t') => is_space = true,
+            _ => break,
+        }
+        rest = &rest[1..];
+    }
+    let gap = match (is_line, is_space) {
+        (true, _) => Gap::Line,
+        (false, true) => Gap::Space,
+        (false, false) => Gap::None,
+    };
+    (text.len() - rest.len(), gap, is_comment && gap == Gap::None)
+}
+
+/// The kind and the length of the token that a text begins with.
+fn piece(rest: &str, first: char) -> (Kind, usize) {
+    if let Some(length) = number(rest) {
+        return match &rest[length..] {
+            unit if unit.starts_with('%') => (Kind::Percentage, length + 1),
+            unit => match word(unit) {
+                0 => (Kind::Number, length),
+                unit => (Kind::Dimension(length), length + unit),
+            },
+        };
+    }
+    let length = word(rest);
+    if length > 0 {
+        return match &rest[length..] {
+            inside if !inside.starts_with('(') => (Kind::Word, length),
+            inside => match address(&inside[1..]) {
+                Some(end) if rest[..length].eq_ignore_ascii_case("url") => {
+                    (Kind::Address, length + 1 + end)
+                }
+                _ => (Kind::Function, length + 1),
+            },
+        };
+    }
+    match first {
+        '"' | '\'' => string(rest, first),
+        '@' if word(&rest[1..]) > 0 => (Kind::At, 1 + word(&rest[1..])),
+        '#' if name(&rest[1..]) > 0 => (Kind::Hash, 1 + name(&rest[1..])),
+        '(' | '[' | '{' => (Kind::Open, 1),
+        ')' | ']' | '}' => (Kind::Close, 1),
+        other => (Kind::Mark, other.len_utf8()),
+    }
+}
+
+/// The length of the number that a text begins with.
+fn number(text: &str) -> Option<usize> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let whole = digits(&text[sign..]);
+    let mut length = sign + whole;
+    if text[length..].starts_with('.') && digits(&text[length + 1..]) > 0 {
+        length += 1 + digits(&text[length + 1..]);
+    } else if whole == 0 {
+        return None;
+    }
+    if text[length..].starts_with(['e', 'E']) {
+        let sign = usize::from(text[length + 1..].starts_with(['+', '-']));
+        let exponent = digits(&text[length + 1 + sign..]);
+        if exponent > 0 {
+            length += 1 + sign + exponent;
+        }
+    }
+    Some(length)
+}
+
+/// The length of the word that a text begins with.
+fn word(text: &str) -> usize {
+    let behind = text.strip_prefix('-').unwrap_or(text);
+    let mut letters = behind.chars();
+    let begins = match letters.next() {
+        Some('-') => text.starts_with('-'),
+        Some('\\') => letters.next().is_some_and(|next| next != '\n'),
+        Some(letter) => is_of_name(letter) && !letter.is_ascii_digit(),
+        None => false,
+    };
+    if begins { name(text) } else { 0 }
+}
+
+/// The length of the letters of a word that a text begins with.
+fn name(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        let mut letters = rest.chars();
+        match letters.next() {
+            Some(letter) if is_of_name(letter) => rest = letters.as_str(),
+            Some('\\') if letters.next().is_some_and(|next| next != '\n') => {
+                rest = behind_escape(&rest[1..]);
+            }
+            _ => return text.len() - rest.len(),
+        }
+    }
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '-' || letter == '_' || !letter.is_ascii()
+}
+
+/// What is behind an escape, of which the text has all but the `\`: six digits at most, and a blank.
+fn behind_escape(text: &str) -> &str {
+    let digits = text.bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
+    if digits == 0 {
+        let mut letters = text.chars();
+        letters.next();
+        return letters.as_str();
+    }
+    let rest = &text[digits..];
+    rest.strip_prefix([' ', '\t', '\n']).unwrap_or(rest)
+}
+
+/// A string that begins with this quote; one that has no end goes to the end of its line.
+fn string(text: &str, quote: char) -> (Kind, usize) {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices().skip(1) {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '\n' => return (Kind::OpenString, at),
+            _ if letter == quote => return (Kind::String, at + 1),
+            _ => {}
+        }
+    }
+    (Kind::OpenString, text.len())
+}
+
+/// The length of an address without quotes and of the parenthesis that closes it.
+fn address(inside: &str) -> Option<usize> {
+    let end = inside.find(')')?;
+    let address = inside[..end].trim();
+    let is_plain = !address.contains(|letter: char| {
+        letter.is_ascii_whitespace() || letter.is_control() || "\"'(\\".contains(letter)
+    });
+    is_plain.then_some(end + 1)
+}

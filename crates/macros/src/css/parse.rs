@@ -1,0 +1,256 @@
+//! Decides which statement a token of CSS belongs to (CSS Syntax 3 section 5, and CSS Nesting 1).
+//!
+//! A mistake is noted and reading goes on. A block may hold declarations and rules in any order; what ends first, a
+//! semicolon or an opening brace, tells them apart.
+
+use crate::token::Gap;
+
+use super::lex::{Kind, Piece};
+use super::tree::{AtRule, Declaration, Item, Rule};
+
+/// What is wrong, and where.
+pub(crate) type Mistake = (usize, String);
+
+/// Brackets of all kinds stand in each other no deeper than this, so that reading and checking them is bounded.
+const DEEPEST: usize = 64;
+
+/// Reads a whole style sheet, or the declarations of an attribute. What is read is sound even where there are
+/// mistakes.
+pub(crate) fn parse<'p>(pieces: &'p [Piece<'p>], mistakes: &mut Vec<Mistake>) -> Vec<Item<'p>> {
+    if let Some(piece) = too_deep(pieces) {
+        mistakes.push((piece.at, format!("brackets stand in each other {DEEPEST} deep at most")));
+        return Vec::new();
+    }
+    let mut parser = Parser { pieces, at: 0, depth: 0, mistakes };
+    parser.items()
+}
+
+/// The bracket that is one too many.
+fn too_deep<'p>(pieces: &'p [Piece<'p>]) -> Option<&'p Piece<'p>> {
+    let mut depth = 0_usize;
+    pieces.iter().find(|piece| {
+        if piece.opens() {
+            depth += 1;
+        } else if piece.kind == Kind::Close {
+            depth = depth.saturating_sub(1);
+        }
+        depth > DEEPEST
+    })
+}
+
+struct Parser<'p, 'm> {
+    pieces: &'p [Piece<'p>],
+    at: usize,
+    depth: usize,
+    mistakes: &'m mut Vec<Mistake>,
+}
+
+impl<'p> Parser<'p, '_> {
+    /// Reads to the end of the block, or of the sheet.
+    fn items(&mut self) -> Vec<Item<'p>> {
+        let mut items = Vec::new();
+        while let Some(piece) = self.peek() {
+            if piece.is(";") {
+                self.at += 1;
+            } else if piece.is("}") {
+                if self.depth > 0 {
+                    break;
+                }
+                self.at += 1;
+                self.mistake(piece, "`}` closes nothing: no block is open here");
+            } else if piece.kind == Kind::At {
+                items.push(Item::At(self.at_rule(piece)));
+            } else {
+                self.statement(&mut items);
+            }
+        }
+        items
+    }
+
+    fn at_rule(&mut self, name: &'p Piece<'p>) -> AtRule<'p> {
+        self.at += 1;
+        let end = self.end(self.at, false);
+        let prelude = self.take(end);
+        let opens = self.peek().is_some_and(|piece| piece.is("{"));
+        let block = opens.then(|| self.block());
+        AtRule { name: *name, prelude, block }
+    }
+
+    /// Reads a declaration or a rule; both, where what stands between them is missing.
+    fn statement(&mut self, items: &mut Vec<Item<'p>>) {
+        let first = &self.pieces[self.at];
+        let colon = self.pieces.get(self.at + 1).filter(|next| next.is(":"));
+        if first.is_word() && first.text.starts_with("--") && colon.is_some() {
+            let end = self.end(self.at, true);
+            let statement = self.take(end);
+            let name = statement[0];
+            return items.push(Item::Declaration(Declaration { name, value: &statement[2..] }));
+        }
+        let end = self.end(self.at, false);
+        let start = self.at;
+        let statement = self.take(end);
+        let Some(opening) = self.peek().filter(|piece| piece.is("{")) else {
+            return self.declaration(statement, items);
+        };
+        // Behind the colon of a pseudo-class is no blank: `color: red .next {` lacks its semicolon.
+        if first.is_word()
+            && colon.is_some()
+            && statement.get(2).is_some_and(|value| value.gap != Gap::None)
+        {
+            let next = statement.iter().skip(3).rposition(|piece| piece.gap == Gap::Line);
+            match next {
+                Some(next) => {
+                    let (declaration, _) = statement.split_at(next + 3);
+                    self.missing_semicolon(&statement[next + 3]);
+                    self.declaration(declaration, items);
+                    self.at = start + next + 3;
+                    return;
+                }
+                None => self.mistake(
+                    opening,
+                    "a declaration ends with `;`, and a rule begins with a selector: what is this block's?",
+                ),
+            }
+            self.block();
+            return;
+        }
+        if statement.is_empty() {
+            self.mistake(
+                opening,
+                "a rule begins with a selector: which elements is this block for?",
+            );
+        }
+        let at = opening.at;
+        let block = self.block();
+        items.push(Item::Rule(Rule { prelude: statement, block, at }));
+    }
+
+    /// Reads `name: value`, and what follows where a semicolon is missing.
+    fn declaration(&mut self, statement: &'p [Piece<'p>], items: &mut Vec<Item<'p>>) {
+        let [name, rest @ ..] = statement else { return };
+        if !name.is_word() {
+            let message =
+                "a declaration, `name: value;`, or a rule, `selector { .. }`, is expected here";
+            return self.mistake(name, message);
+        }
+        let value = match rest {
+            [colon, value @ ..] if colon.is(":") => value,
+            [next, ..] => {
+                let message = format!("a `:` is missing behind `{}`", name.text);
+                return self.mistake(next, message);
+            }
+            [] => {
+                let message =
+                    format!("a declaration is `name: value;`: what is `{}` to be?", name.text);
+                return self.mistake(name, message);
+            }
+        };
+        let next = next_declaration(value);
+        let (value, behind) = value.split_at(next.unwrap_or(value.len()));
+        if value.is_empty() {
+            self.mistake(name, format!("`{}` has no value", name.text));
+        }
+        items.push(Item::Declaration(Declaration { name: *name, value }));
+        if let Some(next) = behind.first() {
+            self.missing_semicolon(next);
+            self.declaration(behind, items);
+        }
+    }
+
+    /// Reads a block, from its brace.
+    fn block(&mut self) -> Vec<Item<'p>> {
+        let opening = &self.pieces[self.at];
+        self.at += 1;
+        self.depth += 1;
+        let items = self.items();
+        self.depth -= 1;
+        match self.peek() {
+            Some(_) => self.at += 1,
+            // The innermost is told alone: where its brace is missing, those around it have none either.
+            None if !self.mistakes.iter().any(|(_, message)| message == UNCLOSED) => {
+                self.mistake(opening, UNCLOSED);
+            }
+            None => {}
+        }
+        items
+    }
+
+    /// The end of a statement: its `;`, the `{` of its block, or the `}` of the block around it. What stands in
+    /// brackets does not count, nor in braces if that is so.
+    fn end(&mut self, start: usize, braces_enclose: bool) -> usize {
+        let mut open: Vec<&str> = Vec::new();
+        for (at, piece) in self.pieces.iter().enumerate().skip(start) {
+            let is_brace = piece.is("{") && !braces_enclose;
+            if open.is_empty() && (piece.is(";") || is_brace || piece.is("}")) {
+                return at;
+            }
+            match piece.kind {
+                Kind::Open | Kind::Function => open.push(match piece.text {
+                    "[" => "]",
+                    "{" => "}",
+                    _ => ")",
+                }),
+                Kind::Close if open.last() == Some(&piece.text) => {
+                    open.pop();
+                }
+                Kind::Close => {
+                    let message = match open.last() {
+                        Some(missing) => format!("`{missing}` is missing before this"),
+                        None => format!("`{}` closes nothing", piece.text),
+                    };
+                    self.mistake(piece, message);
+                    if piece.is("}") {
+                        return at;
+                    }
+                }
+                Kind::OpenString => {
+                    self.mistake(piece, "this string has no end on its line");
+                }
+                _ => {}
+            }
+        }
+        if let (Some(missing), Some(last)) = (open.last(), self.pieces.last()) {
+            self.mistake(last, format!("`{missing}` is missing behind this"));
+        }
+        self.pieces.len()
+    }
+
+    fn take(&mut self, end: usize) -> &'p [Piece<'p>] {
+        let taken = &self.pieces[self.at..end];
+        self.at = end;
+        taken
+    }
+
+    fn peek(&self) -> Option<&'p Piece<'p>> {
+        self.pieces.get(self.at)
+    }
+
+    fn missing_semicolon(&mut self, next: &Piece<'_>) {
+        self.mistake(next, format!("a `;` is missing before `{}`", next.text));
+    }
+
+    fn mistake(&mut self, piece: &Piece<'_>, message: impl Into<String>) {
+        self.mistakes.push((piece.at, message.into()));
+    }
+}
+
+const UNCLOSED: &str = "this block has no `}`";
+
+/// Where a value turns into the next declaration, for want of a semicolon: at a word before a colon.
+fn next_declaration(value: &[Piece<'_>]) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, piece) in value.iter().enumerate() {
+        if piece.opens() {
+            depth += 1;
+        } else if piece.kind == Kind::Close {
+            depth = depth.saturating_sub(1);
+        } else if depth == 0
+            && piece.is_word()
+            && piece.gap != Gap::None
+            && value.get(at + 1).is_some_and(|next| next.is(":"))
+        {
+            return Some(at);
+        }
+    }
+    None
+}

@@ -1,0 +1,272 @@
+//! Decides whether a selector is one, and whether CSS and HTML know its names (Selectors 4).
+
+use bine_vocabulary::{self as vocabulary, MATHML, SVG};
+
+use crate::token::Gap;
+
+use super::did_you_mean;
+use super::lex::{Kind, Piece};
+use super::parse::Mistake;
+
+/// Pseudo-classes and pseudo-elements whose arguments are selectors.
+const OF_SELECTORS: [&str; 11] = [
+    "cue",
+    "current",
+    "global",
+    "has",
+    "host",
+    "host-context",
+    "is",
+    "matches",
+    "not",
+    "slotted",
+    "where",
+];
+
+/// Where a selector stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Around {
+    /// In a rule, or in `:has(..)`: it may begin with a combinator.
+    pub(crate) is_relative: bool,
+    /// The sheet has names of its own, so that `:global(..)` means something.
+    pub(crate) is_scoped: bool,
+}
+
+/// Notes what is wrong with a list of selectors. `at` is where its end is, for one that is missing.
+pub(crate) fn list(pieces: &[Piece<'_>], around: Around, at: usize, mistakes: &mut Vec<Mistake>) {
+    // That there is none at all is told elsewhere, and allowed in `:is()`.
+    let selectors = super::split_at_depth(pieces, ",").filter(|_| !pieces.is_empty());
+    for selector in selectors {
+        match selector.first() {
+            Some(_) => complex(selector, around, mistakes),
+            None => mistakes.push((at, "a selector is missing between commas".to_owned())),
+        }
+    }
+}
+
+/// Notes what is wrong with one selector, combinators and all.
+fn complex(pieces: &[Piece<'_>], around: Around, mistakes: &mut Vec<Mistake>) {
+    let mut combined = !around.is_relative;
+    let mut rest = pieces;
+    while let [piece, behind @ ..] = rest {
+        let is_combinator = piece.kind == Kind::Mark && [">", "+", "~"].contains(&piece.text);
+        if is_combinator && (combined || behind.is_empty()) {
+            let side = if behind.is_empty() { "behind" } else { "before" };
+            let message =
+                format!("`{}` stands between two selectors: {side} it is none", piece.text);
+            mistakes.push((piece.at, message));
+        }
+        combined = is_combinator;
+        rest = if is_combinator { behind } else { simple(rest, around, mistakes) };
+    }
+}
+
+/// Reads one simple selector, and says what is behind it.
+fn simple<'p>(
+    pieces: &'p [Piece<'p>],
+    around: Around,
+    mistakes: &mut Vec<Mistake>,
+) -> &'p [Piece<'p>] {
+    let (piece, behind) = pieces.split_first().expect("it is asked for one that is there");
+    let adjacent = behind.first().filter(|next| next.gap == Gap::None && !next.comment);
+    match piece.kind {
+        Kind::Word => {
+            let is_namespace = adjacent.is_some_and(|next| next.is("|"));
+            if !is_namespace {
+                element(piece, mistakes);
+            }
+            behind
+        }
+        Kind::Hash => behind,
+        Kind::Open if piece.text == "[" => attribute(piece, behind, mistakes),
+        Kind::Mark if [".", ":"].contains(&piece.text) => match adjacent {
+            Some(name) if piece.text == ":" => pseudo(name, &behind[1..], around, mistakes),
+            Some(name) if name.is_word() => &behind[1..],
+            _ => {
+                let what = if piece.is(".") { "a class" } else { "a state such as `hover`" };
+                mistakes.push((piece.at, format!("the name of {what} is missing behind this")));
+                behind
+            }
+        },
+        Kind::Mark if piece.text == "|" => match behind {
+            [name, rest @ ..] if name.is_word() || name.is("*") => rest,
+            _ => behind,
+        },
+        Kind::Mark if ["*", "&"].contains(&piece.text) => behind,
+        Kind::Number | Kind::Dimension(_) if piece.text.starts_with('.') => {
+            let message = "a class does not begin with a digit".to_owned();
+            mistakes.push((piece.at, message));
+            behind
+        }
+        _ => {
+            mistakes.push((piece.at, format!("`{}` has no place in a selector", piece.text)));
+            if piece.opens() { inside(behind).1 } else { behind }
+        }
+    }
+}
+
+fn element(piece: &Piece<'_>, mistakes: &mut Vec<Mistake>) {
+    let name = piece.text.to_ascii_lowercase();
+    if vocabulary::element(&name).is_some()
+        || vocabulary::is_custom(&name)
+        || SVG.has_element(piece.text)
+        || MATHML.has_element(piece.text)
+    {
+        return;
+    }
+    let current = vocabulary::elements().iter().filter(|known| known.deprecated.is_none());
+    let meant = did_you_mean("", &name, current.map(|known| known.name));
+    let message = format!("HTML has no element `{name}`{meant}; a class is `.{name}`");
+    mistakes.push((piece.at, message));
+}
+
+/// Reads `[name]` or `[name operator value]` from behind the bracket.
+fn attribute<'p>(
+    bracket: &Piece<'_>,
+    behind: &'p [Piece<'p>],
+    mistakes: &mut Vec<Mistake>,
+) -> &'p [Piece<'p>] {
+    let (inside, rest) = inside(behind);
+    // A prefix is separated by `|`, and an operator by one sign before its `=`.
+    let name = inside.iter().take_while(|piece| piece.is_word() || piece.is("|") || piece.is("*"));
+    let behind_name = match &inside[name.count()..] {
+        // Its `|` is an operator's.
+        behind @ [equals, ..] if equals.is("=") => behind,
+        [sign, behind @ ..] if ["~", "^", "$"].iter().any(|mark| sign.is(mark)) => behind,
+        behind => behind,
+    };
+    let is_well =
+        inside.first().is_some_and(|first| first.is_word() || first.is("*") || first.is("|"))
+            && match behind_name {
+                [] => true,
+                [equals, value, flags @ ..] => {
+                    equals.is("=")
+                        && matches!(value.kind, Kind::Word | Kind::String)
+                        && matches!(flags, [] | [Piece { kind: Kind::Word, .. }])
+                }
+                _ => false,
+            };
+    if !is_well {
+        let message = "an attribute is selected by `[name]` or `[name=\"value\"]`".to_owned();
+        mistakes.push((inside.first().unwrap_or(bracket).at, message));
+    }
+    rest
+}
+
+/// Reads what stands behind a colon: one more and a pseudo-element, or a pseudo-class.
+fn pseudo<'p>(
+    first: &Piece<'p>,
+    behind: &'p [Piece<'p>],
+    around: Around,
+    mistakes: &mut Vec<Mistake>,
+) -> &'p [Piece<'p>] {
+    let (name, behind, of_elements) = match behind {
+        [name, behind @ ..] if first.is(":") && name.gap == Gap::None => (name, behind, true),
+        _ => (first, behind, false),
+    };
+    if !matches!(name.kind, Kind::Word | Kind::Function) {
+        mistakes.push((name.at, "the name of a state such as `hover` is expected here".to_owned()));
+        return behind;
+    }
+    known_pseudo(name, of_elements, around, mistakes);
+    if name.kind == Kind::Word {
+        return behind;
+    }
+    let (arguments, rest) = inside(behind);
+    let function = name.name().to_ascii_lowercase();
+    if function.starts_with("nth-") && !function.ends_with("fragment") {
+        let of = arguments.iter().position(|piece| piece.is("of"));
+        let (nth, selectors) = arguments.split_at(of.unwrap_or(arguments.len()));
+        if !is_nth(nth) {
+            let message = "a place is `odd`, `even`, a number, or as `2n + 1`".to_owned();
+            mistakes.push((arguments.first().unwrap_or(name).at, message));
+        }
+        if let [of, selectors @ ..] = selectors {
+            list(selectors, around, of.at, mistakes);
+        }
+    } else if OF_SELECTORS.contains(&&*function) {
+        let inner = Around { is_relative: function == "has", ..around };
+        list(arguments, inner, name.at, mistakes);
+    }
+    rest
+}
+
+fn known_pseudo(name: &Piece<'_>, of_elements: bool, around: Around, mistakes: &mut Vec<Mistake>) {
+    let word = name.name().to_ascii_lowercase();
+    if word.starts_with('-') {
+        return;
+    }
+    if word == "global" && !of_elements {
+        if !around.is_scoped {
+            let message = "every class of this sheet is global: `:global(..)` belongs to a sheet with a `mod` at its head";
+            mistakes.push((name.at, message.to_owned()));
+        } else if name.kind == Kind::Word {
+            mistakes.push((name.at, "`:global(..)` takes a selector".to_owned()));
+        }
+        return;
+    }
+    let known =
+        if of_elements { vocabulary::pseudo_elements() } else { vocabulary::pseudo_classes() };
+    let takes = known.contains(&&*format!("{word}()"));
+    let stands_alone = known.contains(&&*word);
+    let (colons, kind) = if of_elements { ("::", "pseudo-element") } else { (":", "pseudo-class") };
+    let message = match name.kind {
+        Kind::Word if stands_alone => return,
+        Kind::Function if takes => return,
+        Kind::Word if takes => format!("`{colons}{word}` takes an argument: `{colons}{word}(..)`"),
+        _ if stands_alone => format!("`{colons}{word}` takes no argument"),
+        _ => {
+            let names = known.iter().map(|known| known.trim_end_matches("()"));
+            let other = if of_elements {
+                vocabulary::pseudo_classes()
+            } else {
+                vocabulary::pseudo_elements()
+            };
+            let meant = if other.iter().any(|other| other.trim_end_matches("()") == word) {
+                let colons = if of_elements { ":" } else { "::" };
+                format!("; did you mean `{colons}{word}`?")
+            } else {
+                did_you_mean(colons, &word, names)
+            };
+            format!("CSS has no {kind} `{colons}{word}`{meant}")
+        }
+    };
+    mistakes.push((name.at, message));
+}
+
+/// Whether this is `An+B` (CSS Syntax 3, section 6).
+fn is_nth(pieces: &[Piece<'_>]) -> bool {
+    let text: String = pieces.iter().map(|piece| piece.text).collect();
+    let text = text.to_ascii_lowercase();
+    if text == "odd" || text == "even" {
+        return true;
+    }
+    let is_whole = |text: &str| {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    match text.split_once('n') {
+        None => is_whole(&text),
+        Some((step, offset)) => {
+            let offset_is_signed = offset.starts_with(['+', '-']);
+            (["", "+", "-"].contains(&step) || is_whole(step))
+                && (offset.is_empty() || offset_is_signed && is_whole(offset))
+        }
+    }
+}
+
+/// What stands before the bracket that closes, and what behind it.
+pub(crate) fn inside<'p>(pieces: &'p [Piece<'p>]) -> (&'p [Piece<'p>], &'p [Piece<'p>]) {
+    let mut depth = 0_usize;
+    for (at, piece) in pieces.iter().enumerate() {
+        if piece.opens() {
+            depth += 1;
+        } else if piece.kind == Kind::Close {
+            if depth == 0 {
+                return (&pieces[..at], &pieces[at + 1..]);
+            }
+            depth -= 1;
+        }
+    }
+    (pieces, &[])
+}

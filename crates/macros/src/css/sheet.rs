@@ -1,0 +1,233 @@
+//! Decides what `css!` and `css_file!` become: a style sheet for the linker to collect, and a name in Rust for each
+//! class.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use crate::expansion::Expansion;
+use crate::fault::Fault;
+use crate::literal;
+use crate::token::{Delimiter, Token};
+
+use super::lex::lex;
+use super::parse::parse;
+use super::text::Text;
+use super::write::{Names, write};
+use super::{check, tell};
+
+/// Where a macro is called.
+pub(crate) struct Site<'a> {
+    /// What tells its file from others: of its package, and where in it.
+    pub(crate) file: &'a str,
+    /// Reads the file that a literal names, beside the one it stands in.
+    pub(crate) read: &'a dyn Fn(&Token, &str) -> Result<String, String>,
+}
+
+/// Expands `css!`. The first token is a bracket with the path of the `bine` crate; then perhaps `mod name;`, and CSS.
+pub(crate) fn css(tokens: &[Token], site: &Site<'_>) -> Expansion {
+    let (head, tokens) = Head::read(tokens);
+    let mut faults = Vec::new();
+    let text = Text::of_tokens(tokens, &mut faults);
+    head.expand(&text, site, None, faults)
+}
+
+/// Expands `css_file!`: the same, with the path of a file in the place of CSS.
+pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
+    let (head, tokens) = Head::read(tokens);
+    let mut faults = Vec::new();
+    let path = match tokens {
+        [path] => literal::string(path),
+        _ => None,
+    };
+    let Some(path) = path else {
+        let message = "the name of a file is expected: `css_file!(\"style.css\")`";
+        faults.push(
+            tokens.first().map_or_else(
+                || Fault::at(Fault::WHOLE, message),
+                |first| Fault::new(first, message),
+            ),
+        );
+        return head.expand(&Text::default(), site, None, faults);
+    };
+    let token = &tokens[0];
+    let content = path.and_then(|path| {
+        let content = (site.read)(token, &path);
+        content
+            .map(|content| (path.clone(), content))
+            .map_err(|error| Fault::new(token, format!("cannot read `{path}`: {error}")))
+    });
+    let text = match content {
+        Ok((path, content)) => {
+            // Some editors put a mark of the encoding before the first letter.
+            let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
+            Text::of_file(&path, content.to_owned(), token.origin)
+        }
+        Err(fault) => {
+            faults.push(fault);
+            Text::default()
+        }
+    };
+    head.expand(&text, site, Some(token), faults)
+}
+
+/// What stands before the CSS.
+struct Head<'t> {
+    krate: &'t [Token],
+    /// Who may see the names.
+    visibility: &'t [Token],
+    /// The module of the names; `None`: they are global.
+    module: Option<&'t Token>,
+}
+
+impl<'t> Head<'t> {
+    fn read(tokens: &'t [Token]) -> (Self, &'t [Token]) {
+        let (krate, tokens) = match tokens.split_first() {
+            Some((first, rest)) => (first.group(Delimiter::Bracket).unwrap_or_default(), rest),
+            None => (tokens, tokens),
+        };
+        let is_visibility =
+            |token: &&Token| token.is("pub") || token.group(Delimiter::Parenthesis).is_some();
+        let visible = match tokens.first() {
+            Some(first) if first.is("pub") => {
+                tokens.iter().take(2).take_while(is_visibility).count()
+            }
+            _ => 0,
+        };
+        match &tokens[visible..] {
+            [word, name, end, rest @ ..] if word.is("mod") && name.is_word() && end.is(";") => {
+                (Self { krate, visibility: &tokens[..visible], module: Some(name) }, rest)
+            }
+            _ => (Self { krate, visibility: &[], module: None }, tokens),
+        }
+    }
+
+    fn expand(
+        &self,
+        text: &Text,
+        site: &Site<'_>,
+        file: Option<&Token>,
+        mut faults: Vec<Fault>,
+    ) -> Expansion {
+        let pieces = lex(&text.text);
+        let mut mistakes = Vec::new();
+        let items = parse(&pieces, &mut mistakes);
+        check::sheet(&items, self.module.is_some(), &mut mistakes);
+        let ending = self.module.map(|_| ending(&[site.file, &text.text]));
+        let names = Names::of(&items, ending);
+        let classes = match self.module {
+            Some(_) => classes(&names, &mut mistakes),
+            None => Vec::new(),
+        };
+        tell(text, mistakes, &mut faults);
+        let is_faulty = !faults.is_empty();
+        let mut expansion = Expansion { faults, ..Expansion::default() };
+        if let Some(module) = self.module {
+            // Of somebody else's file few classes may be used; of a sheet beside its page all should be.
+            let unused = if file.is_some() { "dead_code," } else { "" };
+            expansion.code("#[doc = \"The classes of a style sheet.\"]");
+            expansion.code(&format!(
+                "#[allow({unused} non_upper_case_globals, unreachable_pub, reason = \"named by the style sheet\")]"
+            ));
+            expansion.run(self.visibility);
+            expansion.code("mod");
+            expansion.run(std::slice::from_ref(module));
+            expansion.code("{");
+            for class in classes {
+                self.constant(&mut expansion, &class, text.origin(class.at), &names);
+            }
+            expansion.code("}");
+        }
+        if !is_faulty {
+            self.submit(&mut expansion, &write(&items, &names), file);
+        }
+        expansion
+    }
+
+    /// Writes the constant of a class. Its first and its last token stand where the class does, and so it does for
+    /// the compiler.
+    fn constant(
+        &self,
+        expansion: &mut Expansion,
+        class: &Class<'_>,
+        origin: usize,
+        names: &Names<'_>,
+    ) {
+        let Class { constant, name, .. } = class;
+        let ending = names.ending.as_deref().unwrap_or_default();
+        expansion.code(&format!("#[doc = {:?}]", format!("`.{name}`")));
+        // Raw, since a keyword of Rust may be a class.
+        expansion.owned(origin, format!("pub const r#{constant}"));
+        expansion.code(":");
+        expansion.run(self.krate);
+        expansion.code("::Class =");
+        expansion.run(self.krate);
+        expansion.code("::Class::new(");
+        expansion.string(&format!("{name}_{ending}"));
+        expansion.code(")");
+        expansion.owned(origin, ";");
+    }
+
+    /// Leaves the sheet for the linker.
+    fn submit(&self, expansion: &mut Expansion, css: &str, file: Option<&Token>) {
+        expansion.code("const _: () = {");
+        if let Some(file) = file {
+            // The compiler knows then that it must look again when the file has changed.
+            expansion.code("const _: &[::core::primitive::u8] = ::core::include_bytes!(");
+            expansion.run(std::slice::from_ref(file));
+            expansion.code(");");
+        }
+        expansion.run(self.krate);
+        expansion.code("::__private::submit! {");
+        expansion.run(self.krate);
+        expansion.code("::__private::Sheet { text:");
+        expansion.string(css);
+        expansion.code(", module: ::core::module_path!(), line: ::core::line!(), is_file: ");
+        expansion.code(if file.is_some() { "true" } else { "false" });
+        expansion.code("} } };");
+    }
+}
+
+/// A class with a name in Rust.
+struct Class<'t> {
+    constant: String,
+    name: &'t str,
+    /// Where it stands first.
+    at: usize,
+}
+
+/// Names each class, and notes those that cannot have one.
+fn classes<'t>(names: &Names<'t>, mistakes: &mut Vec<(usize, String)>) -> Vec<Class<'t>> {
+    let mut classes: Vec<Class<'t>> = Vec::new();
+    for piece in &names.classes {
+        let (name, at) = (piece.text, piece.at);
+        let constant = name.replace('-', "_");
+        let is_word = |letter: char| letter == '_' || letter.is_alphanumeric();
+        if !constant.chars().all(is_word)
+            || ["_", "self", "Self", "super", "crate"].contains(&&*constant)
+        {
+            let message = format!(
+                "`{name}` can be no name in Rust; a class that is not this sheet's own is written `:global(.{name})`"
+            );
+            mistakes.push((at, message));
+            continue;
+        }
+        if let Some(other) = classes.iter().find(|other| other.constant == constant) {
+            let other = other.name;
+            let message = format!("`.{name}` and `.{other}` would both be `{constant}` in Rust");
+            mistakes.push((at, message));
+            continue;
+        }
+        classes.push(Class { constant, name, at });
+    }
+    classes
+}
+
+/// What an ending is made of.
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// What tells the names of a sheet from those of all others: six letters of its place and content, 30 bits.
+fn ending(of: &[&str]) -> String {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    let hash = hasher.finish();
+    (0..6).map(|place| char::from(LETTERS[(hash >> (5 * place)) as usize % 32])).collect()
+}

@@ -1,0 +1,183 @@
+//! Decides what text a style sheet is, and which token each part of it came from.
+//!
+//! Rust reads some of CSS otherwise than a browser (`10px` is a number with a suffix, `#1e3` has an exponent), and its
+//! tokens have no white space. So they are put together to text again, which is then read as CSS says, whether it
+//! comes from tokens, from a string or from a file.
+
+use crate::fault::Fault;
+use crate::literal;
+use crate::token::{Delimiter, Gap, Kind, Token};
+
+/// The text of a style sheet, and where it is from.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    /// In the order of their places.
+    parts: Vec<Part>,
+}
+
+/// A piece of the text, up to the next.
+#[derive(Debug)]
+struct Part {
+    at: usize,
+    /// The token to blame.
+    origin: usize,
+    kind: Told,
+}
+
+/// How a place in a part is told.
+#[derive(Debug)]
+enum Told {
+    /// The token says it all.
+    Token,
+    /// The text stands in a literal of one line.
+    Quoted,
+    /// It stands in a literal of several: line and column there.
+    Lines,
+    /// It stands in the file of this name.
+    File(String),
+}
+
+impl Text {
+    /// What stands between the braces of `css!`: CSS in tokens, of which those that begin a statement with a string
+    /// stand for its value.
+    pub(crate) fn of_tokens(tokens: &[Token], faults: &mut Vec<Fault>) -> Self {
+        let mut text = Self::default();
+        Joiner { text: &mut text, begins: true, faults }.join(tokens);
+        text
+    }
+
+    /// What a literal holds.
+    pub(crate) fn of_literal(value: &str, origin: usize) -> Self {
+        let mut text = Self::default();
+        text.add_literal(value, origin);
+        text
+    }
+
+    /// What the file holds that a literal names.
+    pub(crate) fn of_file(name: &str, content: String, origin: usize) -> Self {
+        let part = Part { at: 0, origin, kind: Told::File(name.to_owned()) };
+        Self { text: content, parts: vec![part] }
+    }
+
+    /// Where a place in the text came from.
+    pub(crate) fn origin(&self, at: usize) -> usize {
+        self.part(at).map_or(Fault::WHOLE, |part| part.origin)
+    }
+
+    /// A mistake at a place in the text.
+    pub(crate) fn fault(&self, at: usize, message: &str) -> Fault {
+        let Some(part) = self.part(at) else { return Fault::at(Fault::WHOLE, message) };
+        let before = &self.text[part.at..at];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let message = match &part.kind {
+            Told::File(name) => format!("{name}:{line}:{column}: {message}"),
+            Told::Lines => format!("in line {line} of this text, column {column}: {message}"),
+            Told::Quoted | Told::Token => message.to_owned(),
+        };
+        Fault::at(part.origin, message)
+    }
+
+    fn part(&self, at: usize) -> Option<&Part> {
+        let next = self.parts.partition_point(|part| part.at <= at);
+        self.parts.get(next.saturating_sub(1))
+    }
+
+    fn add_literal(&mut self, value: &str, origin: usize) {
+        self.add(value, origin, if value.contains('\n') { Told::Lines } else { Told::Quoted });
+    }
+
+    fn add(&mut self, text: &str, origin: usize, kind: Told) {
+        self.parts.push(Part { at: self.text.len(), origin, kind });
+        self.text.push_str(text);
+    }
+}
+
+/// Puts tokens together.
+struct Joiner<'t, 'f> {
+    text: &'t mut Text,
+    /// The next token begins a statement.
+    begins: bool,
+    faults: &'f mut Vec<Fault>,
+}
+
+impl Joiner<'_, '_> {
+    fn join(&mut self, tokens: &[Token]) {
+        for token in tokens {
+            // `2em` is no token of Rust's, which misses an exponent behind the `e`: it is written `2 em`.
+            let is_unit = token.gap == Gap::Space && (token.is("em") || token.is("ex"));
+            if !(is_unit && ends_with_number(&self.text.text)) {
+                self.gap(token.gap);
+            }
+            self.token(token);
+        }
+    }
+
+    fn token(&mut self, token: &Token) {
+        let begins = std::mem::replace(&mut self.begins, token.is(";"));
+        match &token.kind {
+            Kind::Word => self.add(token.text.trim_start_matches("r#"), token),
+            Kind::Mark => self.add(&token.text, token),
+            Kind::Literal => match literal::string(token) {
+                Some(Ok(value)) if begins => {
+                    self.text.add_literal(&value, token.origin);
+                    self.begins = true;
+                }
+                Some(Ok(value)) => self.add(&quoted(&value), token),
+                Some(Err(fault)) => self.faults.push(fault),
+                None => self.add(&token.text, token),
+            },
+            Kind::Group(group) => {
+                let (open, close) = match group.delimiter {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Invisible => ("", ""),
+                };
+                let is_block = group.delimiter == Delimiter::Brace;
+                self.begins = is_block;
+                self.add(open, token);
+                self.join(&group.tokens);
+                self.gap(group.last_gap);
+                self.add(close, token);
+                self.begins = is_block;
+            }
+        }
+    }
+
+    fn add(&mut self, text: &str, token: &Token) {
+        self.text.add(text, token.origin, Told::Token);
+    }
+
+    fn gap(&mut self, gap: Gap) {
+        self.text.text.push_str(match gap {
+            Gap::None => "",
+            Gap::Space => " ",
+            Gap::Line => "\n",
+        });
+    }
+}
+
+/// Whether a text ends with a number that has no unit, which is not the end of a name as in `.column-2`.
+fn ends_with_number(text: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    let last = text.rsplit(|letter| !is_part(letter)).next().unwrap_or_default();
+    last.ends_with(|digit: char| digit.is_ascii_digit())
+        && !last.contains(|letter: char| letter.is_alphabetic() || letter == '_')
+}
+
+/// A string of CSS with that value (CSS Object Model, "serialize a string").
+fn quoted(value: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in value.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            _ if letter.is_control() => {
+                quoted.extend(["\\", &format!("{:x}", u32::from(letter)), " "]);
+            }
+            _ => quoted.push(letter),
+        }
+    }
+    quoted + "\""
+}

@@ -1,0 +1,251 @@
+//! Decides how markup becomes a tree: calls on a builder, and what is constant built once.
+
+use crate::check::check;
+use crate::context::method;
+use crate::expansion::Expansion;
+use crate::fault::Fault;
+use crate::parse::parse;
+use crate::place::{Kind, Place};
+use crate::token::{Delimiter, Token};
+use crate::tree::{Attribute, Branch, Element, Node, Value};
+
+/// Expands `tree!`. The first token is a bracket with the path of the `bine` crate, the rest is markup.
+pub(crate) fn tree(tokens: &[Token]) -> Expansion {
+    let (krate, markup) = match tokens.split_first() {
+        Some((first, rest)) => (first.group(Delimiter::Bracket).unwrap_or_default(), rest),
+        None => (tokens, tokens),
+    };
+    let mut faults = Vec::new();
+    let nodes = parse(markup, &mut faults);
+    check(&nodes, &mut faults);
+    let mut grower = Grower { expansion: Expansion::default(), once: true };
+    if faults.is_empty() {
+        grower.tree(krate, &nodes);
+    } else {
+        grower.faulty_tree(krate, faults);
+    }
+    grower.expansion
+}
+
+struct Grower {
+    expansion: Expansion,
+    /// Whether what is constant is built once; not within what is.
+    once: bool,
+}
+
+impl Grower {
+    fn tree(&mut self, krate: &[Token], nodes: &[Node]) {
+        // The first run is the path, which the code then names by its number.
+        self.code("{ #[allow(unused_imports)] use");
+        self.expansion.run(krate);
+        // A tree may have holes of one kind alone, or none.
+        self.code("::__private::html::{FillPage as _, FillValue as _};");
+        self.code(
+            "#[allow(unused_mut)] let mut builder = __run0 ::__private::html::tree::Builder::new();",
+        );
+        self.nodes(nodes, &Place::root(Kind::of(nodes)));
+        self.code("builder.finish() }");
+    }
+
+    /// A tree in the place of one that has faults, so that they are all the compiler complains about.
+    fn faulty_tree(&mut self, krate: &[Token], faults: Vec<Fault>) {
+        self.expansion.faults = faults;
+        self.code("{");
+        self.expansion.run(krate);
+        self.code("::__private::html::Tree::new() }");
+    }
+
+    fn nodes(&mut self, nodes: &[Node], place: &Place<'_>) {
+        for node in nodes {
+            self.node(node, place);
+        }
+    }
+
+    fn node(&mut self, node: &Node, place: &Place<'_>) {
+        match node {
+            Node::Doctype => {
+                self.code("builder.push(__run0 ::__private::html::tree::Node::Doctype);");
+            }
+            Node::Text(text, _) => self.call("text", &[text]),
+            Node::RawText(text) => self.call("code_text", &[text]),
+            Node::Element(element) if self.once && is_worth_keeping(element) => {
+                self.kept(element, place)
+            }
+
+            Node::Element(element) => self.element(element, place),
+            Node::Hole(expression) => {
+                self.code("(");
+                let run = self.expansion.run(expression);
+                self.code(").");
+                self.expansion.word_at(run, place.hole().method());
+                self.code("(&mut builder);");
+            }
+            Node::RawHole(expression) => self.call_with("fill_raw", "", expression),
+            Node::For { pattern, iterator, body } => {
+                self.code("for");
+                self.expansion.run(pattern);
+                self.code("in");
+                self.expansion.run(iterator);
+                self.body(body, place);
+            }
+            Node::If { branches, otherwise } => self.conditional(branches, otherwise, place),
+            Node::Match { value, arms } => {
+                self.code("match");
+                self.expansion.run(value);
+                self.code("{");
+                for arm in arms {
+                    self.expansion.run(&arm.head);
+                    self.code("=>");
+                    self.body(&arm.body, place);
+                }
+                self.code("}");
+            }
+        }
+    }
+
+    /// An element that is the same each time: every tree holds the one that the first has built.
+    fn kept(&mut self, element: &Element, place: &Place<'_>) {
+        self.code(
+            "{ static KEPT: __run0 ::__private::Once<__run0 ::__private::html::Tree> = \
+             __run0 ::__private::Once::new(|| { \
+             let mut builder = __run0 ::__private::html::tree::Builder::new();",
+        );
+        self.once = false;
+        self.element(element, place);
+        self.once = true;
+        self.code("builder.finish() }); builder.kept(&KEPT); }");
+    }
+
+    fn element(&mut self, element: &Element, place: &Place<'_>) {
+        self.call("open", &[&element.name]);
+        for attribute in &element.attributes {
+            self.attribute(&element.name, attribute);
+        }
+        self.nodes(&element.children, &place.inside(element));
+        self.code("builder.close();");
+    }
+
+    fn attribute(&mut self, element: &str, attribute: &Attribute) {
+        let name = &attribute.name;
+        match &attribute.value {
+            Value::Bare => self.call("constant", &[name, ""]),
+            Value::Text(text) => self.call("constant", &[name, text]),
+            Value::Hole(expression) => {
+                self.call_with(method(element, name), &format!("{name:?}, "), expression);
+            }
+        }
+    }
+
+    fn call(&mut self, method: &str, texts: &[&str]) {
+        self.code(&format!("builder.{method}("));
+        for text in texts {
+            self.expansion.string(text);
+            self.code(",");
+        }
+        self.code(");");
+    }
+
+    /// Calls a method of the builder with the value of a hole. Method and value are both blamed on the hole.
+    fn call_with(&mut self, method: &str, before: &str, expression: &[Token]) {
+        self.code("builder.");
+        self.expansion.word_at(self.expansion.runs.len(), method);
+        self.code("(");
+        self.code(before);
+        self.code("(&(");
+        self.expansion.run(expression);
+        self.code(")));");
+    }
+
+    fn conditional(&mut self, branches: &[Branch], otherwise: &[Node], place: &Place<'_>) {
+        for (index, branch) in branches.iter().enumerate() {
+            self.code(if index == 0 { "if" } else { "else if" });
+            self.expansion.run(&branch.head);
+            self.body(&branch.body, place);
+        }
+        if !otherwise.is_empty() {
+            self.code("else ");
+            self.body(otherwise, place);
+        }
+    }
+
+    fn body(&mut self, nodes: &[Node], place: &Place<'_>) {
+        self.code("{");
+        self.nodes(nodes, place);
+        self.code("}");
+    }
+
+    fn code(&mut self, code: &str) {
+        self.expansion.code(code);
+    }
+}
+
+/// Whether an element is constant and large enough: with an element in it, since one alone is built as fast as it is
+/// looked up.
+fn is_worth_keeping(element: &Element) -> bool {
+    let is_element = |node: &Node| matches!(node, Node::Element(_));
+    is_constant(element) && element.children.iter().any(is_element)
+}
+
+fn is_constant(element: &Element) -> bool {
+    let is_hole = |attribute: &Attribute| matches!(attribute.value, Value::Hole(_));
+    !element.attributes.iter().any(is_hole)
+        && element.children.iter().all(|node| match node {
+            Node::Doctype | Node::Text(..) | Node::RawText(_) => true,
+            Node::Element(element) => is_constant(element),
+            _ => false,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    /// `expected` is what is done to the builder.
+    #[track_caller]
+    fn check(source: &str, expected: &str) {
+        let sample = Sample::new(&format!("[bine]{source}"));
+        let expansion = tree(&sample.tokens);
+        assert_eq!(sample.tell(&expansion.faults), "");
+        let spelled = sample.spell(&expansion);
+        let body = spelled
+            .split_once("Builder::new();")
+            .and_then(|(_, body)| body.strip_suffix("builder.finish() }"));
+        assert_eq!(body, Some(expected));
+    }
+
+    #[test]
+    fn each_tag_and_each_hole_is_a_call() {
+        check(
+            "<p class=\"a\" title={t} hidden>\"b \"{c}</p>",
+            "builder.open(\"p\",);builder.constant(\"class\",\"a\",);builder.attribute(\"title\", (&( t )));\
+             builder.constant(\"hidden\",\"\",);builder.text(\"b \",);( c ).fill_phrasing(&mut builder);builder.close();",
+        );
+        check(
+            "<a href={h} onclick={c}><img src={s} alt=\"\"></a>",
+            "builder.open(\"a\",);builder.link(\"href\", (&( h )));builder.code(\"onclick\", (&( c )));\
+             builder.open(\"img\",);builder.image(\"src\", (&( s )));builder.constant(\"alt\",\"\",);builder.close();\
+             builder.close();",
+        );
+        check(
+            "{for x in list { {x} }}{if a { b } else { c }}",
+            "for x in list {( x ).fill_phrasing(&mut builder);}if a {builder.text(\"b\",);}else {builder.text(\"c\",);}",
+        );
+    }
+
+    #[test]
+    fn what_is_constant_is_built_once() {
+        let sample = Sample::new("[bine]<ul><li>one</li></ul><p>{two}</p>");
+        let spelled = sample.spell(&tree(&sample.tokens));
+        assert_eq!(spelled.matches("static KEPT").count(), 1);
+        assert!(spelled.contains("builder.open(\"ul\",);builder.open(\"li\",)"));
+        let sample = Sample::new("[bine]<p>one</p><ul><li>{two}</li></ul>");
+        assert!(!sample.spell(&tree(&sample.tokens)).contains("KEPT"));
+    }
+
+    #[test]
+    fn a_tree_with_faults_is_replaced_by_an_empty_one() {
+        let sample = Sample::new("[bine]<p>");
+        assert_eq!(sample.spell(&tree(&sample.tokens)), "{ bine ::__private::html::Tree::new() }");
+    }
+}

@@ -1,0 +1,1 @@
+//! Decides how what was acknowledged outlives the machine.

@@ -1,0 +1,4 @@
+//! Decides what is kept: rows in memory, durable by a journal.
+#![deny(unsafe_code)]
+
+pub mod journal;
