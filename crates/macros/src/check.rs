@@ -14,62 +14,92 @@ use crate::place::{self, Hole, Place, categories_of, foreign_root};
 use crate::token::Token;
 use crate::tree::{Attribute, Branch, Element, Node, Value};
 
+mod attributes;
+mod siblings;
+
+use siblings::Siblings;
+
 /// Notes what is wrong with `nodes`.
 pub(crate) fn check(nodes: &[Node], faults: &mut Vec<Fault>) {
-    let mut checker = Checker { faults, ids: Vec::new(), loops: 0 };
-    checker.nodes(nodes, &Place::root(place::Kind::Whole), &mut Vec::new());
+    let mut checker = Checker { faults, seen: Seen::default(), loops: 0, controls: None };
+    checker.nodes(nodes, &Place::root(place::Kind::Whole), &mut Siblings::default());
 }
 
 struct Checker<'f> {
     faults: &'f mut Vec<Fault>,
-    /// Ids that the page has in any case.
-    ids: Vec<String>,
+    seen: Seen,
     /// Loops around what is looked at.
     loops: usize,
+    /// How many controls the `label` around has so far, if there is one.
+    controls: Option<usize>,
+}
+
+/// What the page has in any case, of what it may have but once.
+#[derive(Clone, Default)]
+struct Seen {
+    ids: Vec<String>,
+    main: bool,
 }
 
 impl Checker<'_> {
-    /// `once` are the elements that were seen and may be there but once.
-    fn nodes(&mut self, nodes: &[Node], place: &Place<'_>, once: &mut Vec<&'static str>) {
+    fn nodes(&mut self, nodes: &[Node], place: &Place<'_>, siblings: &mut Siblings) {
         for node in nodes {
             match node {
                 Node::Doctype | Node::RawText(_) | Node::RawHole(_) => {}
-                Node::Hole(expression) => self.hole(expression, place),
-                Node::Text(text, origin) => self.text(text, *origin, place),
-                Node::Element(element) => self.element(element, place, once),
+                Node::Hole(expression) => {
+                    self.hole(expression, place);
+                    siblings.forget_group();
+                }
+                Node::Text(text, origin) => self.text(text, *origin, place, siblings),
+                Node::Element(element) => self.element(element, place, siblings),
                 Node::For { body, .. } => {
-                    self.loops += 1;
-                    self.nodes(body, place, once);
-                    self.loops -= 1;
+                    siblings.forget_group();
+                    self.turns(body, place, siblings);
+                    siblings.forget_group();
                 }
                 Node::If { branches, otherwise } => {
-                    self.branches(branches, place, once);
-                    self.branch(otherwise, place, once);
+                    siblings.forget_group();
+                    self.branches(branches, place, siblings);
+                    self.branch(otherwise, place, siblings);
                 }
-                Node::Match { arms, .. } => self.branches(arms, place, once),
+                Node::Match { arms, .. } => {
+                    siblings.forget_group();
+                    self.branches(arms, place, siblings);
+                }
             }
         }
     }
 
-    fn branches(&mut self, branches: &[Branch], place: &Place<'_>, once: &[&'static str]) {
+    /// What stands in a loop, within its parent and within the page.
+    fn turns(&mut self, body: &[Node], place: &Place<'_>, siblings: &mut Siblings) {
+        self.loops += 1;
+        siblings.loops += 1;
+        self.nodes(body, place, siblings);
+        siblings.loops -= 1;
+        self.loops -= 1;
+    }
+
+    fn branches(&mut self, branches: &[Branch], place: &Place<'_>, siblings: &Siblings) {
         for branch in branches {
-            self.branch(&branch.body, place, once);
+            self.branch(&branch.body, place, siblings);
         }
     }
 
     /// One of several ways: what the others have does not count.
-    fn branch(&mut self, body: &[Node], place: &Place<'_>, once: &[&'static str]) {
-        let ids = self.ids.clone();
-        self.nodes(body, place, &mut once.to_vec());
-        self.ids = ids;
+    fn branch(&mut self, body: &[Node], place: &Place<'_>, siblings: &Siblings) {
+        let (seen, controls) = (self.seen.clone(), self.controls);
+        self.nodes(body, place, &mut siblings.clone());
+        (self.seen, self.controls) = (seen, controls);
     }
 
-    fn text(&mut self, text: &str, origin: usize, place: &Place<'_>) {
-        if !place.content.text
-            && place.foreign.is_none()
-            && !text.trim().is_empty()
-            && let Some(parent) = place.parent
-        {
+    fn text(&mut self, text: &str, origin: usize, place: &Place<'_>, siblings: &mut Siblings) {
+        if place.foreign.is_some() || text.trim().is_empty() {
+            return;
+        }
+        let Some(parent) = place.parent else { return };
+        if place.content.text {
+            self.ordered(None, origin, parent, siblings);
+        } else {
             let takes = takes(&place.content);
             self.fault(
                 origin,
@@ -87,22 +117,20 @@ impl Checker<'_> {
         }
     }
 
-    fn element(&mut self, element: &Element, place: &Place<'_>, once: &mut Vec<&'static str>) {
+    fn element(&mut self, element: &Element, place: &Place<'_>, siblings: &mut Siblings) {
         if let Some(foreign) = place.foreign {
             return self.foreign(element, foreign, place);
         }
         let inside = place.inside(element);
+        let Some(known) = vocabulary::element(&element.name) else {
+            self.unknown_element(element, place, siblings);
+            return self.nodes(&element.children, &inside, &mut Siblings::default());
+        };
         if let Some(foreign) = foreign_root(element) {
             self.attributes_of_foreign(element, foreign);
-            if let Some(known) = vocabulary::element(&element.name) {
-                self.placed(element, known, place, once);
-            }
-            return self.nodes(&element.children, &inside, &mut Vec::new());
+            self.placed(element, known, place, siblings);
+            return self.nodes(&element.children, &inside, &mut Siblings::default());
         }
-        let Some(known) = vocabulary::element(&element.name) else {
-            self.unknown_element(element);
-            return self.nodes(&element.children, &inside, &mut Vec::new());
-        };
         if let Some(instead) = known.deprecated {
             self.fault(
                 element.origin,
@@ -112,14 +140,48 @@ impl Checker<'_> {
         for attribute in &element.attributes {
             self.attribute(attribute, known);
         }
-        self.required(element, known);
-        self.placed(element, known, place, once);
-        self.nodes(&element.children, &inside, &mut Vec::new());
+        self.beside(element, known);
+        self.ruled(element, known, place);
+        self.single(element, known);
+        if self.placed(element, known, place, siblings) || !known.content.transparent {
+            self.children(element, known, &inside);
+        } else {
+            // What is in it would be told of for its parent's sake.
+            self.children(element, known, &place.astray());
+        }
     }
 
-    fn unknown_element(&mut self, element: &Element) {
+    /// The children of an element, and whether all are there that have to be.
+    fn children(
+        &mut self,
+        element: &Element,
+        known: &'static vocabulary::Element,
+        inside: &Place<'_>,
+    ) {
+        let controls = self.controls;
+        if known.name == "label" {
+            self.controls = Some(0);
+        }
+        let mut siblings = Siblings::default();
+        self.nodes(&element.children, inside, &mut siblings);
+        self.controls = controls;
+        self.complete(element, known, &siblings);
+    }
+
+    fn unknown_element(&mut self, element: &Element, place: &Place<'_>, siblings: &mut Siblings) {
         let name = &element.name;
-        if vocabulary::is_custom(name) || name.contains(':') {
+        let is_custom = vocabulary::is_custom(name);
+        if let Some(parent) = place.parent {
+            if is_custom && !place.content.categories.meets(CUSTOM) {
+                let takes = takes(&place.content);
+                return self.fault(
+                    element.origin,
+                    format!("`<{name}>` may not stand in `<{}>`: it takes {takes}", parent.name),
+                );
+            }
+            self.ordered(None, element.origin, parent, siblings);
+        }
+        if is_custom || name.contains(':') {
             return;
         }
         if let Some(known) = vocabulary::element(&name.to_ascii_lowercase()) {
@@ -137,96 +199,91 @@ impl Checker<'_> {
         );
     }
 
-    /// Whether the element may stand where it does.
+    /// Whether the element may stand directly in its parent; what is wrong with where it stands is told.
     fn placed(
         &mut self,
         element: &Element,
         known: &'static vocabulary::Element,
         place: &Place<'_>,
-        once: &mut Vec<&'static str>,
-    ) {
+        siblings: &mut Siblings,
+    ) -> bool {
         let name = known.name;
         let categories = categories_of(element, known);
         if let Some(parent) = place.parent {
             let stands = if known.parents.is_empty() {
                 place.content.admits(known, categories)
             } else {
-                known.parents.contains(parent.name)
+                known.parents.contains(parent.name) && place.content.admits(known, categories)
             };
             if !stands {
-                let why = if known.parents.is_empty() {
-                    format!("it takes {}", takes(&place.content))
+                let is_somewhere_else = known.parents.contains(parent.name);
+                let (this, why) = if known.parents.is_empty() || is_somewhere_else {
+                    let this = if is_somewhere_else { "this " } else { "" };
+                    (this, format!("it takes {}", takes(&place.content)))
                 } else {
-                    format!("`<{name}>` stands in {}", tags(known.parents))
+                    ("", format!("`<{name}>` stands in {}", tags(known.parents)))
                 };
-                return self.fault(
+                self.fault(
                     element.origin,
-                    format!("`<{name}>` may not stand in `<{}>`: {why}", parent.name),
+                    format!("`<{name}>` may not stand in {this}`<{}>`: {why}", parent.name),
                 );
+                return false;
             }
-            if place.content.once.contains(name) {
-                if once.contains(&name) || self.loops > 0 {
-                    self.fault(
-                        element.origin,
-                        format!("`<{name}>` stands in `<{}>` but once", parent.name),
-                    );
-                }
-                once.push(name);
+            if place.content.once.contains(name) && siblings.has(name) {
+                self.fault(
+                    element.origin,
+                    format!("`<{name}>` stands in `<{}>` but once", parent.name),
+                );
+                return true;
             }
+            self.ordered(Some(name), element.origin, parent, siblings);
         }
-        let excluding = place.around().find(|outer| {
-            outer.excluded.elements.contains(name) || outer.excluded.categories.meets(categories)
-        });
-        if let Some(outer) = excluding {
-            let what = if outer.excluded.elements.contains(name) {
-                String::new()
-            } else {
+        self.within(element, known, categories, place);
+        true
+    }
+
+    /// Whether the element may stand within all that is around it.
+    fn within(
+        &mut self,
+        element: &Element,
+        known: &'static vocabulary::Element,
+        categories: Categories,
+        place: &Place<'_>,
+    ) {
+        let name = known.name;
+        if let Some(outer) = place.around().find(|outer| !known.may_stand_within(outer.name)) {
+            return self.fault(
+                element.origin,
                 format!(
-                    ", which takes nothing that is {}",
-                    outer.excluded.categories.and(categories)
-                )
+                    "`<{name}>` may not stand within `<{}>`: around it there are only {}",
+                    outer.name,
+                    tags(known.around)
+                ),
+            );
+        }
+        // What the keyboard reaches is acted upon like what is interactive (HTML 4.5.1, 4.10.6).
+        let (acts, by) = match element.attribute("tabindex") {
+            Some(_) if !categories.meets(Categories::INTERACTIVE) => {
+                (categories.or(Categories::INTERACTIVE), " with `tabindex`")
+            }
+            _ => (categories, ""),
+        };
+        let excluding = place.around().find(|outer| outer.excluded.names(known, acts));
+        if let Some(outer) = excluding {
+            let (by, what) = if outer.excluded.elements.contains(name) {
+                ("", String::new())
+            } else {
+                let excluded = outer.excluded.categories.and(acts);
+                (by, format!(", which takes nothing that is {excluded}"))
             };
             return self.fault(
                 element.origin,
-                format!("`<{name}>` may not stand within `<{}>`{what}", outer.name),
+                format!("`<{name}>`{by} may not stand within `<{}>`{what}", outer.name),
             );
         }
         let is_within = place.around().any(|outer| known.within.contains(outer.name));
         if !known.within.is_empty() && !is_within && place.is_complete() {
             self.fault(element.origin, format!("`<{name}>` stands within {}", tags(known.within)));
-        }
-    }
-
-    fn required(&mut self, element: &Element, known: &vocabulary::Element) {
-        for wanted in known.required {
-            let is_there = |name: &str| {
-                element.attributes.iter().any(|attribute| attribute.name.eq_ignore_ascii_case(name))
-            };
-            if let Some((wanted, given)) = wanted.split_once('?') {
-                match (is_there(wanted), is_there(given)) {
-                    (false, true) => self.fault(
-                        element.origin,
-                        format!("`<{}>` with `{given}` needs `{wanted}`", known.name),
-                    ),
-                    (true, false) => self.fault(
-                        element.origin,
-                        format!("`<{}>` has `{wanted}` only beside `{given}`", known.name),
-                    ),
-                    _ => {}
-                }
-                continue;
-            }
-            if wanted.split('|').any(is_there) {
-                continue;
-            }
-            let wanted = wanted.replace('|', "` or `");
-            let hint = match (known.name, &*wanted) {
-                ("img", "alt") => {
-                    ", what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing"
-                }
-                _ => "",
-            };
-            self.fault(element.origin, format!("`<{}>` needs `{wanted}`{hint}", known.name));
         }
     }
 
@@ -294,13 +351,13 @@ impl Checker<'_> {
                 attribute.value_origin,
                 format!("each turn of the loop would have the id `{id}`"),
             );
-        } else if self.ids.contains(id) {
+        } else if self.seen.ids.contains(id) {
             self.fault(
                 attribute.value_origin,
                 format!("the id `{id}` is on another element already"),
             );
         } else {
-            self.ids.push(id.clone());
+            self.seen.ids.push(id.clone());
         }
     }
 
@@ -322,7 +379,7 @@ impl Checker<'_> {
             );
         }
         self.attributes_of_foreign(element, foreign);
-        self.nodes(&element.children, &place.inside(element), &mut Vec::new());
+        self.nodes(&element.children, &place.inside(element), &mut Siblings::default());
     }
 
     fn attributes_of_foreign(&mut self, element: &Element, foreign: &'static Foreign) {
@@ -352,6 +409,9 @@ impl Checker<'_> {
     }
 }
 
+/// What an element of a page's own counts to (HTML 4.13.3).
+const CUSTOM: Categories = Categories::FLOW.or(Categories::PHRASING);
+
 fn did_you_mean(
     name: &str,
     among: impl Iterator<Item = &'static str>,
@@ -380,5 +440,7 @@ fn tags(words: Words) -> impl Display {
     tags.join(", ")
 }
 
+#[cfg(test)]
+mod standard;
 #[cfg(test)]
 mod tests;

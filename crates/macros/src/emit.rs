@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use bine_vocabulary::is_void;
+use bine_vocabulary::{drops_line_feed, is_void};
 
 use crate::check::check;
 use crate::context::method;
@@ -128,6 +128,9 @@ impl Emitter {
             return;
         }
         self.constant(">");
+        if drops_line_feed(&element.name) && may_begin_with_line_feed(&element.children) {
+            self.either("\n", "");
+        }
         self.nodes(&element.children, &place.inside(element));
         if element.name == "head" {
             self.flush();
@@ -233,6 +236,15 @@ impl Emitter {
 
     fn code(&mut self, code: &str) {
         self.expansion.code(code);
+    }
+}
+
+/// Whether a line feed may come first, for all that is known.
+fn may_begin_with_line_feed(children: &[Node]) -> bool {
+    match children.first() {
+        None | Some(Node::Element(_)) => false,
+        Some(Node::Text(text, _)) => text.starts_with('\n'),
+        Some(_) => true,
     }
 }
 

@@ -69,7 +69,7 @@ impl Grower {
             Node::Text(text, _) => self.call("text", &[text]),
             Node::RawText(text) => self.call("code_text", &[text]),
             Node::Element(element) if self.once && is_worth_keeping(element) => {
-                self.kept(element, place)
+                self.kept(element, place);
             }
 
             Node::Element(element) => self.element(element, place),

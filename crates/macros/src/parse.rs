@@ -114,6 +114,7 @@ impl<'t> Scope<'t, '_> {
             Some(next) if next.is("!") => self.doctype(angle),
             Some(next) if next.is_word() && self.is_raw() => {
                 self.at += 1;
+                self.given_up.push(next.text.clone());
                 self.fault(next, "no element may stand here: write the text as a string, \"..\"");
             }
             Some(next) if next.is_word() => self.opening_tag(angle),

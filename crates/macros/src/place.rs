@@ -59,13 +59,7 @@ impl<'p> Place<'p> {
 
     /// Where the children of an element stand that itself stands here.
     pub(crate) fn inside(&'p self, element: &Element) -> Self {
-        let unknown = Place {
-            parent: None,
-            content: Content::ANYTHING,
-            foreign: None,
-            outer: Some(self),
-            hole: Hole::Anything,
-        };
+        let unknown = self.astray();
         if let Some(foreign) = self.foreign {
             const BACK: [&str; 4] = ["foreignObject", "annotation-xml", "desc", "title"];
             let comes_back = BACK.contains(&&*element.name);
@@ -75,7 +69,7 @@ impl<'p> Place<'p> {
             return Place { foreign: Some(foreign), ..unknown };
         }
         let Some(known) = vocabulary::element(&element.name) else { return unknown };
-        let content = known.content.inside(&self.content);
+        let content = self.content_of(known);
         let place = Place { parent: Some(known), content, ..unknown };
         let hole = if known.content.transparent && known.content.elements.is_empty() {
             self.hole
@@ -83,6 +77,31 @@ impl<'p> Place<'p> {
             place.judged()
         };
         Place { hole, ..place }
+    }
+
+    /// Where the children of an element stand that should not be here itself.
+    pub(crate) fn astray(&'p self) -> Self {
+        Place {
+            parent: None,
+            content: Content::ANYTHING,
+            foreign: None,
+            outer: Some(self),
+            hole: Hole::Anything,
+        }
+    }
+
+    /// What may stand in an element that itself stands here. A `div` has parts of lists only where it is one of theirs.
+    fn content_of(&self, known: &'static vocabulary::Element) -> Content {
+        let content = known.content.inside(&self.content);
+        match self.parent {
+            Some(list) if known.name == "div" && list.name == "dl" => Content::GROUP,
+            Some(other)
+                if known.name == "div" && !is_group(other.name) && !is_nested(other.name) =>
+            {
+                Content { elements: Content::NOTHING.elements, ..content }
+            }
+            _ => content,
+        }
     }
 
     /// What a hole here takes.
@@ -97,7 +116,6 @@ impl<'p> Place<'p> {
         if categories == Categories::ALL {
             Hole::Anything
         } else if is_line(categories) {
-            let is_group = |name| ["dl", "select", "optgroup", "option"].contains(&name);
             let is_division = self.parent.is_some_and(|parent| parent.name == "div")
                 && !self.around().nth(1).is_some_and(|outer| is_group(outer.name));
             match () {
@@ -134,6 +152,16 @@ impl<'p> Place<'p> {
         let mut places = std::iter::successors(Some(self), |place| place.outer);
         places.any(|place| place.parent.is_some_and(|parent| parent.name == "html"))
     }
+}
+
+/// Whether a `div` in it holds parts of it.
+fn is_group(name: &str) -> bool {
+    ["dl", "select", "optgroup", "option"].contains(&name)
+}
+
+/// Whether a `div` in it holds parts of what is around that, which is not looked for.
+fn is_nested(name: &str) -> bool {
+    ["div", "template"].contains(&name)
 }
 
 const FLOW_OR_PHRASING: Categories = Categories::FLOW.or(Categories::PHRASING);
@@ -266,10 +294,8 @@ pub(crate) fn categories_of(element: &Element, known: &vocabulary::Element) -> C
 }
 
 /// What is known of an attribute while the page is compiled.
-fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
-    let given =
-        element.attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name));
-    match given.map(|attribute| &attribute.value) {
+pub(crate) fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
+    match element.attribute(name).map(|attribute| &attribute.value) {
         None => vocabulary::Value::Absent,
         Some(Value::Bare) => vocabulary::Value::Is(""),
         Some(Value::Text(text)) => vocabulary::Value::Is(text),

@@ -46,6 +46,13 @@ pub(crate) struct Element {
     pub(crate) children: Vec<Node>,
 }
 
+impl Element {
+    /// The attribute of that name, in any case.
+    pub(crate) fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
+    }
+}
+
 /// One attribute.
 #[derive(Debug)]
 pub(crate) struct Attribute {

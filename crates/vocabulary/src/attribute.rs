@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::table::{EVENT_HANDLERS, GLOBAL_ATTRIBUTES};
-use crate::{Words, aria};
+use crate::{Words, aria, moment};
 
 /// An attribute, of one element or of all.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,8 @@ pub struct Attribute {
     pub kind: Kind,
     /// That the standard has done away with it, and what to write instead.
     pub deprecated: Option<&'static str>,
+    /// The words in `type` beside which it may stand; none: beside any.
+    pub types: Words,
 }
 
 /// What values an attribute takes.
@@ -29,6 +31,8 @@ pub enum Kind {
     Url,
     /// A whole number, not negative (HTML 2.3.4.2).
     Whole,
+    /// A whole number, not zero nor negative.
+    Positive,
     /// A whole number (HTML 2.3.4.1).
     Integer,
     /// A number, with a fraction or not (HTML 2.3.4.3).
@@ -37,6 +41,12 @@ pub enum Kind {
     Id,
     /// Ids with spaces between.
     Ids,
+    /// A name after a `#` (HTML 2.3.9).
+    Fragment,
+    /// The tag of a language, or nothing: a language that is not known (BCP 47).
+    Language,
+    /// A date or a time in one of the forms of these names (HTML 2.3.5).
+    Moment(Words),
     /// One of these words (HTML 2.3.3).
     Words(Words),
     /// One of these words, or no value, which means something of its own: `crossorigin`.
@@ -67,12 +77,16 @@ impl Kind {
             // As XHTML spells it.
             Self::Boolean => value.is_empty(),
             Self::Whole => is_whole(value),
+            Self::Positive => is_whole(value) && value.bytes().any(|byte| byte != b'0'),
             Self::Integer => is_whole(value.strip_prefix('-').unwrap_or(value)),
             Self::Number => is_number(value),
             Self::Id => {
                 !value.is_empty() && !value.contains(|char: char| char.is_ascii_whitespace())
             }
             Self::Ids => value.split_ascii_whitespace().next().is_some(),
+            Self::Fragment => value.len() > 1 && value.starts_with('#'),
+            Self::Language => value.is_empty() || is_language(value),
+            Self::Moment(forms) => forms.iter().any(|form| moment::has_form(form, value)),
             Self::Words(words) => words.contains(value),
             Self::WordsOrNone(words) => value.is_empty() || words.contains(value),
             Self::WordList(words) => {
@@ -111,10 +125,20 @@ impl fmt::Display for Kind {
             Self::Boolean => to.write_str("no value"),
             Self::Url => to.write_str("an address"),
             Self::Whole => to.write_str("a whole number that is not negative"),
+            Self::Positive => to.write_str("a whole number from 1 on"),
             Self::Integer => to.write_str("a whole number"),
             Self::Number => to.write_str("a number"),
             Self::Id => to.write_str("an id, without spaces"),
             Self::Ids => to.write_str("ids with spaces between"),
+            Self::Fragment => to.write_str("a name after a `#`"),
+            Self::Language => to.write_str("the tag of a language, `en` or `pt-BR`"),
+            Self::Moment(forms) => {
+                let told = moment::FORMS.iter().filter(|(form, _)| forms.contains(form));
+                for (place, (_, example)) in told.enumerate() {
+                    write!(to, "{}{example}", if place == 0 { "" } else { "; " })?;
+                }
+                Ok(())
+            }
             Self::Words(words) => write!(to, "one of {words}"),
             Self::WordsOrNone(words) => write!(to, "no value, or one of {words}"),
             Self::WordsOrText(words) => write!(to, "a name, or one of {words}"),
@@ -139,7 +163,8 @@ pub fn event_handlers() -> &'static [Attribute] {
 
 /// An attribute that every element has.
 pub(crate) fn global(name: &str) -> Option<&'static Attribute> {
-    static DATA: Attribute = Attribute { name: "data-*", kind: Kind::Text, deprecated: None };
+    static DATA: Attribute =
+        Attribute { name: "data-*", kind: Kind::Text, deprecated: None, types: Words::new("") };
     if name.len() > "data-".len() && name.starts_with("data-") {
         return Some(&DATA);
     }
@@ -156,6 +181,33 @@ pub(crate) fn global(name: &str) -> Option<&'static Attribute> {
 pub(crate) fn find(attributes: &'static [Attribute], name: &str) -> Option<&'static Attribute> {
     let place = attributes.binary_search_by(|attribute| attribute.name.cmp(name)).ok()?;
     attributes.get(place)
+}
+
+/// What `value`, `min` and `max` take beside a word in the `type` of an `input`, if that is more than some text
+/// (HTML 4.10.5.1).
+pub fn input_value(of: &str) -> Option<Kind> {
+    let form = match of {
+        "date" => "date",
+        "datetime-local" => "local",
+        "month" => "month",
+        "time" => "time",
+        "week" => "week",
+        "number" | "range" => return Some(Kind::Number),
+        _ => return None,
+    };
+    Some(Kind::Moment(Words::new(form)))
+}
+
+/// Letters and digits in parts of one to eight, dashes between; letters first. What the parts mean is not looked at.
+fn is_language(value: &str) -> bool {
+    let is_part = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    value.split('-').all(is_part)
+        && value
+            .split('-')
+            .next()
+            .is_some_and(|first| first.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
 fn is_whole(value: &str) -> bool {
@@ -181,13 +233,14 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Kind, global};
+    use super::{Kind, global, input_value};
     use crate::Words;
 
     #[test]
     fn numbers_have_the_form_that_the_standard_gives_them() {
         for (kind, right, wrong) in [
             (Kind::Whole, &["0", "007", "65534"][..], &["", "-1", "+1", "1.0", "1 ", "ten"][..]),
+            (Kind::Positive, &["1", "10"], &["0", "00", "-1", "", "1.5"]),
             (Kind::Integer, &["0", "-1", "12"], &["", "-", "--1", "+1", "1e3"]),
             (Kind::Number, &["0", "-.5", "1.5e-3", "2E+6"], &["", ".", "1.", "-", "e3", "+1"]),
         ] {
@@ -205,6 +258,28 @@ mod tests {
         assert!(Kind::WordList(words).accepts("use-credentials anonymous"));
         assert!(!Kind::WordList(words).accepts("anonymous x"));
         assert!(Kind::Roles.accepts("none presentation") && !Kind::Roles.accepts("buton"));
+    }
+
+    #[test]
+    fn languages_have_dashes_and_fragments_a_hash() {
+        for tag in ["", "en", "pt-BR", "zh-Hant-TW", "de-1996", "x-hop", "sl-rozaj-biske"] {
+            assert!(Kind::Language.accepts(tag), "{tag}");
+        }
+        for tag in ["en_US", "english please", "e n", "-", "en-", "1a", "languages1"] {
+            assert!(!Kind::Language.accepts(tag), "{tag}");
+        }
+        assert!(Kind::Fragment.accepts("#a") && !Kind::Fragment.accepts("a"));
+        assert!(!Kind::Fragment.accepts("#") && !Kind::Fragment.accepts(""));
+    }
+
+    #[test]
+    fn what_an_input_takes_hangs_on_its_type() {
+        let takes = |of, value| input_value(of).is_none_or(|kind| kind.accepts(value));
+        assert!(takes("date", "2026-11-21") && !takes("date", "21.11.2026"));
+        assert!(takes("datetime-local", "2026-11-21T08:30") && !takes("week", "2026-47"));
+        assert!(takes("range", "0.5") && !takes("number", "many") && takes("text", "many"));
+        let told = input_value("time").map(|kind| kind.to_string());
+        assert_eq!(told.as_deref(), Some("a time, `08:30`"));
     }
 
     #[test]

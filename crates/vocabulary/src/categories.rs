@@ -27,10 +27,12 @@ impl Categories {
     pub const SCRIPT_SUPPORTING: Self = Self(1 << 7);
     /// What has its place in certain elements only: `li`, `td`. No category of the standard's.
     pub const PART: Self = Self(1 << 8);
+    /// What a `label` may be for: `input`, `meter`.
+    pub const LABELABLE: Self = Self(1 << 9);
     /// All of them.
-    pub const ALL: Self = Self((1 << 9) - 1);
+    pub const ALL: Self = Self((1 << 10) - 1);
 
-    const NAMES: [(Self, &'static str); 9] = [
+    const NAMES: [(Self, &'static str); 10] = [
         (Self::METADATA, "metadata"),
         (Self::FLOW, "flow"),
         (Self::PHRASING, "phrasing"),
@@ -40,6 +42,7 @@ impl Categories {
         (Self::SECTIONING, "sectioning"),
         (Self::SCRIPT_SUPPORTING, "script-supporting"),
         (Self::PART, "part"),
+        (Self::LABELABLE, "labelable"),
     ];
 
     /// What is in either.

@@ -28,6 +28,12 @@ impl Content {
         text: false,
         transparent: false,
     };
+    /// A group of terms: what a `div` in `dl` has (HTML 4.4.9).
+    pub const GROUP: Self = Self {
+        categories: Categories::SCRIPT_SUPPORTING,
+        elements: Words::new("dd dt"),
+        ..Self::NOTHING
+    };
     /// Anything: in `template`, in a custom element, and where a page's outer part is not known.
     pub const ANYTHING: Self = Self { categories: Categories::ALL, text: true, ..Self::NOTHING };
 

@@ -68,6 +68,12 @@ pub fn is_raw_text(element: &str) -> bool {
     is_among(element, &["script", "style"])
 }
 
+/// Whether a browser drops a line feed that comes first in such an element, in any case (HTML 13.2.6.4.7), so that one
+/// which is meant has to come twice.
+pub fn drops_line_feed(element: &str) -> bool {
+    is_among(element, &["listing", "pre", "textarea"])
+}
+
 /// Whether the attribute is an event handler: `on` and the event, one word. Events are added to HTML, SVG and their
 /// relatives every year, so no list of them would stay true. A custom element's `once` is taken for one; `data-once`
 /// is not.

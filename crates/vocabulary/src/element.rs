@@ -1,9 +1,11 @@
 //! Decides what an element of HTML is, and which there are.
 
+use core::fmt;
+
 use crate::attribute::{self, Attribute};
 use crate::content::{Content, Excluded};
 use crate::table::ELEMENTS;
-use crate::{Categories, Words};
+use crate::{Categories, Rule, Words};
 
 /// An element of HTML.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +27,14 @@ pub struct Element {
     pub parents: Words,
     /// The elements of which one has to stand around it, at any distance; none: no such rule.
     pub within: Words,
-    /// The attributes that have to be there; `href|imagesrcset`: one of the two; `alt?href`: the first exactly if the
-    /// second is there.
-    pub required: Words,
+    /// The elements that alone may stand around it, besides elements of a page's own; none: no such rule.
+    pub around: Words,
+    /// The order in which its children come, `*` for all that it does not name; none: any order.
+    pub order: Words,
+    /// The children that have to be there; `h1|h2`: one of the two.
+    pub needs: Words,
+    /// What its attributes say of each other, besides the [rules for every element](crate::global_rules).
+    pub rules: &'static [Rule],
     /// That the standard has done away with it, and what to write instead.
     pub deprecated: Option<&'static str>,
     /// The attributes that it has beyond those of every element, in the order of their names.
@@ -38,6 +45,11 @@ impl Element {
     /// An attribute that may stand on this element: its own, or one of every element's.
     pub fn attribute(&self, name: &str) -> Option<&'static Attribute> {
         attribute::find(self.attributes, name).or_else(|| attribute::global(name))
+    }
+
+    /// Whether an element of that name may be around it, at any distance.
+    pub fn may_stand_within(&self, outer: &str) -> bool {
+        self.around.is_empty() || self.around.contains(outer)
     }
 
     /// The names of its own attributes and of every element's, for the nearest one; what is deprecated is not
@@ -82,26 +94,36 @@ pub enum Given {
     Present(&'static str),
     /// It is there and has one of these words, others beside it or not.
     Among(&'static str, Words),
-    /// It is not there or has another value than this.
-    Except(&'static str, &'static str),
+    /// It is not there or has none of these words.
+    Except(&'static str, Words),
 }
 
 impl Given {
-    fn holds<'a>(&self, value_of: impl Fn(&str) -> Value<'a>) -> Option<bool> {
+    /// Whether it holds, as [`Sometimes::holds`].
+    pub fn holds<'a>(&self, value_of: impl Fn(&str) -> Value<'a>) -> Option<bool> {
+        let has_one = |name: &str, words: Words| match value_of(name) {
+            Value::Absent => Some(false),
+            Value::Unknown => None,
+            Value::Is(text) => Some(text.split_ascii_whitespace().any(|word| words.contains(word))),
+        };
         match *self {
             Self::Present(name) => Some(!matches!(value_of(name), Value::Absent)),
-            Self::Among(name, words) => match value_of(name) {
-                Value::Absent => Some(false),
-                Value::Unknown => None,
-                Value::Is(text) => {
-                    Some(text.split_ascii_whitespace().any(|word| words.contains(word)))
-                }
-            },
-            Self::Except(name, value) => match value_of(name) {
-                Value::Absent => Some(true),
-                Value::Unknown => None,
-                Value::Is(text) => Some(!text.eq_ignore_ascii_case(value)),
-            },
+            Self::Among(name, words) => has_one(name, words),
+            Self::Except(name, words) => has_one(name, words).map(|has| !has),
+        }
+    }
+}
+
+/// As in a message: `it needs .. beside ..`.
+impl fmt::Display for Given {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one_of = |words: &Words| if words.iter().count() > 1 { "one of " } else { "" };
+        match self {
+            Self::Present(name) => write!(to, "beside `{name}`"),
+            Self::Among(name, words) => write!(to, "where `{name}` is {}{words}", one_of(words)),
+            Self::Except(name, words) => {
+                write!(to, "where `{name}` is not {}{words}", one_of(words))
+            }
         }
     }
 }

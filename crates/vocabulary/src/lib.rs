@@ -32,17 +32,19 @@ mod context;
 mod css;
 mod element;
 mod foreign;
+mod moment;
 mod nearest;
+mod rule;
 // One line for each thing, however long, so that a change of the standards is read as a diff.
 #[rustfmt::skip]
 mod table;
 mod words;
 
 pub use aria::{Role, role, roles, state, states};
-pub use attribute::{Attribute, Kind, event_handlers, global_attributes};
+pub use attribute::{Attribute, Kind, event_handlers, global_attributes, input_value};
 pub use categories::Categories;
 pub use content::{Content, Excluded};
-pub use context::{Context, is_raw_text, is_void};
+pub use context::{Context, drops_line_feed, is_raw_text, is_void};
 pub use css::{
     AtRule, Property, at_rule, at_rules, colors, functions, is_wide, properties, property,
     pseudo_classes, pseudo_elements,
@@ -50,4 +52,5 @@ pub use css::{
 pub use element::{Element, Given, Sometimes, Value, element, elements, is_custom};
 pub use foreign::{Foreign, MATHML, SVG};
 pub use nearest::nearest;
+pub use rule::{Rule, global_rules};
 pub use words::Words;

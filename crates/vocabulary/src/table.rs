@@ -8,10 +8,10 @@
 //! - html-validate 11.18.0 (MIT; David Sveningsson)
 
 use crate::Kind::{
-    Boolean, Id, Ids, Integer, Number, Roles, Script, Style, Text, TextOrNone, Url, Whole, WordList, Words as OneOf,
-    WordsOrNone, WordsOrText,
+    Boolean, Fragment, Id, Ids, Integer, Language, Moment, Number, Positive, Roles, Script, Style, Text, TextOrNone, Url,
+    Whole, WordList, Words as OneOf, WordsOrNone, WordsOrText,
 };
-use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Sometimes, Words};
+use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Rule, Sometimes, Words};
 
 const NONE: Categories = Categories::NONE;
 const METADATA: Categories = Categories::METADATA;
@@ -23,12 +23,14 @@ const HEADING: Categories = Categories::HEADING;
 const SECTIONING: Categories = Categories::SECTIONING;
 const SCRIPT: Categories = Categories::SCRIPT_SUPPORTING;
 const PART: Categories = Categories::PART;
+const LABELABLE: Categories = Categories::LABELABLE;
 
 /// What the elements have in common that say nothing else.
 const ELEMENT: Element = Element {
     name: "", void: false, categories: NONE, sometimes: None, content: Content::NOTHING,
     excluded: Excluded { categories: NONE, elements: words("") },
-    parents: words(""), within: words(""), required: words(""), deprecated: None, attributes: &[],
+    parents: words(""), within: words(""), around: words(""), order: words(""), needs: words(""),
+    rules: &[], deprecated: None, attributes: &[],
 };
 
 const fn words(text: &'static str) -> Words {
@@ -36,23 +38,27 @@ const fn words(text: &'static str) -> Words {
 }
 
 const fn attribute(name: &'static str, kind: Kind) -> Attribute {
-    Attribute { name, kind, deprecated: None }
+    Attribute { name, kind, deprecated: None, types: words("") }
+}
+
+const fn beside(name: &'static str, kind: Kind, types: Words) -> Attribute {
+    Attribute { name, kind, deprecated: None, types }
 }
 
 const fn deprecated(name: &'static str, kind: Kind, instead: &'static str) -> Attribute {
-    Attribute { name, kind, deprecated: Some(instead) }
+    Attribute { name, kind, deprecated: Some(instead), types: words("") }
 }
 
 /// The elements of HTML.
-pub(crate) static ELEMENTS: [Element; 142] = [
-    Element { name: "a", categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("href")] }), content: Content { transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("a") }, attributes: &[
+pub(crate) static ELEMENTS: [Element; 144] = [
+    Element { name: "a", categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("href")] }), content: Content { transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("a") }, rules: &[Rule::Needs("href", Given::Present("itemprop")), Rule::Only(words("download hreflang ping referrerpolicy rel target type"), Given::Present("href"))], attributes: &[
         deprecated("charset", Text, "leave it out; the other resource says it in its own head"),
         deprecated("coords", Text, "use `area`"),
         deprecated("datafld", Text, "leave it out"),
         deprecated("datasrc", Text, "leave it out"),
         attribute("download", TextOrNone),
         attribute("href", Url),
-        attribute("hreflang", Text),
+        attribute("hreflang", Language),
         deprecated("methods", Text, "leave it out"),
         deprecated("name", Text, "use `id`"),
         attribute("ping", Text),
@@ -71,23 +77,23 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("datafld", Text),
         attribute("datasrc", Text),
     ], ..ELEMENT },
-    Element { name: "area", void: true, categories: FLOW.or(PHRASING), within: words("map template"), required: words("alt?href"), attributes: &[
+    Element { name: "area", void: true, categories: FLOW.or(PHRASING), within: words("map template"), rules: &[Rule::Needs("alt", Given::Present("href")), Rule::Needs("coords", Given::Except("shape", words("default"))), Rule::Needs("href", Given::Present("itemprop")), Rule::Only(words("alt download ping referrerpolicy rel target"), Given::Present("href")), Rule::Only(words("coords"), Given::Except("shape", words("default")))], attributes: &[
         attribute("alt", Text),
         attribute("coords", Text),
         attribute("download", Text),
         attribute("href", Url),
-        attribute("hreflang", Text),
+        deprecated("hreflang", Text, "leave it out"),
         deprecated("nohref", Boolean, "leave `href` out"),
         attribute("ping", Text),
         attribute("referrerpolicy", WordsOrNone(words("no-referrer no-referrer-when-downgrade origin origin-when-cross-origin same-origin strict-origin strict-origin-when-cross-origin unsafe-url"))),
         attribute("rel", Text),
         attribute("shape", OneOf(words("circle default poly rect"))),
         attribute("target", WordsOrText(words("_blank _parent _self _top"))),
-        attribute("type", Text),
+        deprecated("type", Text, "leave it out"),
     ], ..ELEMENT },
     Element { name: "article", categories: FLOW.or(SECTIONING), content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("main") }, ..ELEMENT },
     Element { name: "aside", categories: FLOW.or(SECTIONING), content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("main") }, ..ELEMENT },
-    Element { name: "audio", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, attributes: &[
+    Element { name: "audio", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, order: words("source track *"), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         attribute("autoplay", Boolean),
         attribute("controls", Boolean),
         attribute("crossorigin", WordsOrNone(words("anonymous use-credentials"))),
@@ -99,13 +105,15 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("src", Url),
     ], ..ELEMENT },
     Element { name: "b", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "base", void: true, categories: METADATA, parents: words("head"), required: words("href|target"), attributes: &[
+    Element { name: "base", void: true, categories: METADATA, parents: words("head"), rules: &[Rule::Any(words("href target"))], attributes: &[
         attribute("href", Url),
         attribute("target", WordsOrText(words("_blank _parent _self _top"))),
     ], ..ELEMENT },
     Element { name: "basefont", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use CSS `font`"), ..ELEMENT },
     Element { name: "bdi", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "bdo", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, required: words("dir"), ..ELEMENT },
+    Element { name: "bdo", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, rules: &[Rule::Any(words("dir"))], attributes: &[
+        attribute("dir", OneOf(words("ltr rtl"))),
+    ], ..ELEMENT },
     Element { name: "bgsound", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `audio`"), ..ELEMENT },
     Element { name: "big", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use CSS `font-size`"), ..ELEMENT },
     Element { name: "blink", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use CSS `animation`"), ..ELEMENT },
@@ -116,6 +124,8 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("alink", Text, "use CSS `color` with `:active`"),
         deprecated("background", Text, "use CSS `background-image`"),
         deprecated("bgcolor", Text, "use CSS `background-color`"),
+        deprecated("bottommargin", Text, "use CSS `margin`"),
+        deprecated("leftmargin", Text, "use CSS `margin`"),
         deprecated("link", Text, "use CSS `color` with `:link`"),
         deprecated("marginbottom", Text, "use CSS `margin`"),
         deprecated("marginheight", Text, "use CSS `margin`"),
@@ -141,13 +151,15 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("onstorage", Script),
         attribute("onunhandledrejection", Script),
         attribute("onunload", Script),
+        deprecated("rightmargin", Text, "use CSS `margin`"),
         deprecated("text", Text, "use CSS `color`"),
+        deprecated("topmargin", Text, "use CSS `margin`"),
         deprecated("vlink", Text, "use CSS `color` with `:visited`"),
     ], ..ELEMENT },
     Element { name: "br", void: true, categories: FLOW.or(PHRASING), attributes: &[
         deprecated("clear", Text, "use CSS `clear`"),
     ], ..ELEMENT },
-    Element { name: "button", categories: FLOW.or(PHRASING).or(INTERACTIVE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("") }, attributes: &[
+    Element { name: "button", categories: FLOW.or(PHRASING).or(INTERACTIVE).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: INTERACTIVE, elements: words("") }, rules: &[Rule::Only(words("formaction formenctype formmethod formnovalidate formtarget"), Given::Except("type", words("button reset")))], attributes: &[
         attribute("command", WordsOrText(words("close hide-popover request-close show-modal show-popover toggle-popover"))),
         attribute("commandfor", Id),
         deprecated("datafld", Text, "leave it out"),
@@ -180,7 +192,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
-        attribute("span", Whole),
+        attribute("span", Positive),
         deprecated("valign", Text, "use CSS `vertical-align`"),
         deprecated("width", Text, "use CSS `width`"),
     ], ..ELEMENT },
@@ -188,20 +200,20 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
-        attribute("span", Whole),
+        attribute("span", Positive),
         deprecated("valign", Text, "use CSS `vertical-align`"),
         deprecated("width", Text, "use CSS `width`"),
     ], ..ELEMENT },
-    Element { name: "data", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, required: words("value"), attributes: &[
+    Element { name: "data", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, rules: &[Rule::Any(words("value"))], attributes: &[
         attribute("value", Text),
     ], ..ELEMENT },
     Element { name: "datalist", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, elements: words("option"), text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "dd", categories: PART, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, parents: words("div dl template"), within: words("dl template"), ..ELEMENT },
     Element { name: "del", categories: FLOW.or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, attributes: &[
         attribute("cite", Url),
-        attribute("datetime", Text),
+        attribute("datetime", Moment(words("date global"))),
     ], ..ELEMENT },
-    Element { name: "details", categories: FLOW.or(INTERACTIVE), content: Content { categories: FLOW, elements: words("summary"), once: words("summary"), text: true, ..Content::NOTHING }, attributes: &[
+    Element { name: "details", categories: FLOW.or(INTERACTIVE), content: Content { categories: FLOW, elements: words("summary"), once: words("summary"), text: true, ..Content::NOTHING }, needs: words("summary"), order: words("summary *"), attributes: &[
         attribute("name", Text),
         attribute("open", Boolean),
     ], ..ELEMENT },
@@ -224,22 +236,24 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     ], ..ELEMENT },
     Element { name: "dt", categories: PART, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: HEADING.or(SECTIONING), elements: words("footer header") }, parents: words("div dl template"), within: words("dl template"), ..ELEMENT },
     Element { name: "em", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "embed", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), attributes: &[
+    Element { name: "embed", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         attribute("height", Whole),
+        deprecated("hspace", Text, "use CSS `margin`"),
         deprecated("name", Text, "use `id`"),
         attribute("src", Url),
         attribute("type", Text),
+        deprecated("vspace", Text, "use CSS `margin`"),
         attribute("width", Whole),
     ], ..ELEMENT },
-    Element { name: "fieldset", categories: FLOW, content: Content { categories: FLOW, elements: words("legend"), once: words("legend"), text: true, ..Content::NOTHING }, attributes: &[
+    Element { name: "fieldset", categories: FLOW, content: Content { categories: FLOW, elements: words("legend"), once: words("legend"), text: true, ..Content::NOTHING }, order: words("legend *"), attributes: &[
         deprecated("datafld", Text, "leave it out"),
         attribute("disabled", Boolean),
         attribute("form", Id),
         attribute("name", Text),
     ], ..ELEMENT },
     Element { name: "figcaption", categories: PART, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, parents: words("figure template"), ..ELEMENT },
-    Element { name: "figure", categories: FLOW, content: Content { categories: FLOW, elements: words("figcaption"), once: words("figcaption"), text: true, ..Content::NOTHING }, ..ELEMENT },
+    Element { name: "figure", categories: FLOW, content: Content { categories: FLOW, elements: words("figcaption"), once: words("figcaption"), text: true, ..Content::NOTHING }, order: words("figcaption * figcaption"), ..ELEMENT },
     Element { name: "font", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use CSS `font` and `color`"), attributes: &[
         attribute("color", Text),
         attribute("face", Text),
@@ -248,7 +262,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     Element { name: "footer", categories: FLOW, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("footer header main") }, ..ELEMENT },
     Element { name: "form", categories: FLOW, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("form") }, attributes: &[
         deprecated("accept", Text, "put it on the `input`"),
-        attribute("accept-charset", Text),
+        attribute("accept-charset", OneOf(words("utf-8"))),
         attribute("action", Url),
         attribute("autocomplete", OneOf(words("off on"))),
         attribute("enctype", OneOf(words("application/x-www-form-urlencoded multipart/form-data text/plain"))),
@@ -292,11 +306,11 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     Element { name: "h6", categories: FLOW.or(HEADING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
     ], ..ELEMENT },
-    Element { name: "head", categories: PART, content: Content { categories: METADATA, elements: words("base title"), once: words("base title"), ..Content::NOTHING }, parents: words("html"), attributes: &[
+    Element { name: "head", categories: PART, content: Content { categories: METADATA, elements: words("base title"), once: words("base title"), ..Content::NOTHING }, parents: words("html"), needs: words("title"), attributes: &[
         deprecated("profile", Text, "leave it out"),
     ], ..ELEMENT },
     Element { name: "header", categories: FLOW, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("footer header main") }, ..ELEMENT },
-    Element { name: "hgroup", categories: FLOW.or(HEADING), content: Content { categories: HEADING.or(SCRIPT), elements: words("p"), ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("hgroup") }, ..ELEMENT },
+    Element { name: "hgroup", categories: FLOW.or(HEADING), content: Content { categories: HEADING.or(SCRIPT), elements: words("p"), ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("hgroup") }, needs: words("h1|h2|h3|h4|h5|h6"), ..ELEMENT },
     Element { name: "hr", void: true, categories: FLOW, attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("color", Text, "use CSS `color`"),
@@ -304,11 +318,12 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("size", Text, "use CSS `height`"),
         deprecated("width", Text, "use CSS `width`"),
     ], ..ELEMENT },
-    Element { name: "html", categories: PART, content: Content { elements: words("body head"), once: words("body head"), ..Content::NOTHING }, attributes: &[
+    Element { name: "html", categories: PART, content: Content { elements: words("body head"), once: words("body head"), ..Content::NOTHING }, order: words("head body"), attributes: &[
+        deprecated("manifest", Text, "use a service worker"),
         deprecated("version", Text, "leave it out"),
     ], ..ELEMENT },
     Element { name: "i", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "iframe", categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), attributes: &[
+    Element { name: "iframe", categories: FLOW.or(PHRASING).or(EMBEDDED).or(INTERACTIVE), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         attribute("allow", Text),
         attribute("allowfullscreen", Boolean),
@@ -316,6 +331,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("datafld", Text, "leave it out"),
         deprecated("datasrc", Text, "leave it out"),
         deprecated("frameborder", Text, "use CSS `border`"),
+        deprecated("framespacing", Text, "leave it out"),
         attribute("height", Whole),
         deprecated("hspace", Text, "use CSS `margin`"),
         attribute("loading", OneOf(words("eager lazy"))),
@@ -331,7 +347,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("vspace", Text, "use CSS `margin`"),
         attribute("width", Whole),
     ], ..ELEMENT },
-    Element { name: "img", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("usemap")] }), required: words("alt src"), attributes: &[
+    Element { name: "img", void: true, categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls"), Given::Present("usemap")] }), rules: &[Rule::Any(words("alt")), Rule::Any(words("src"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         attribute("alt", Text),
         deprecated("border", Text, "use CSS `border`"),
@@ -352,62 +368,63 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("sizes", Text),
         attribute("src", Url),
         attribute("srcset", Text),
-        attribute("usemap", Text),
+        attribute("usemap", Fragment),
         deprecated("vspace", Whole, "use CSS `margin`"),
         attribute("width", Whole),
     ], ..ELEMENT },
-    Element { name: "input", void: true, categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Except("type", "hidden")] }), attributes: &[
-        attribute("accept", Text),
+    Element { name: "input", void: true, categories: FLOW.or(PHRASING), sometimes: Some(Sometimes { categories: INTERACTIVE.or(LABELABLE), given: &[Given::Except("type", words("hidden"))] }), rules: &[Rule::Needs("alt", Given::Among("type", words("image"))), Rule::Needs("src", Given::Among("type", words("image")))], attributes: &[
+        beside("accept", Text, words("file")),
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
-        attribute("alpha", Boolean),
-        attribute("alt", Text),
+        beside("alpha", Boolean, words("color")),
+        beside("alt", Text, words("image")),
         attribute("autocomplete", Text),
-        attribute("capture", WordsOrNone(words("environment user"))),
-        attribute("checked", Boolean),
-        attribute("colorspace", OneOf(words("display-p3 limited-srgb"))),
+        deprecated("border", Text, "use CSS `border`"),
+        beside("capture", WordsOrNone(words("environment user")), words("file")),
+        beside("checked", Boolean, words("checkbox radio")),
+        beside("colorspace", OneOf(words("display-p3 limited-srgb")), words("color")),
         deprecated("datafld", Text, "leave it out"),
         deprecated("dataformatas", Text, "leave it out"),
         deprecated("datasrc", Text, "leave it out"),
-        attribute("dirname", Text),
+        beside("dirname", Text, words("email hidden password search submit tel text url")),
         attribute("disabled", Boolean),
         attribute("form", Id),
-        attribute("formaction", Url),
-        attribute("formenctype", OneOf(words("application/x-www-form-urlencoded multipart/form-data text/plain"))),
-        attribute("formmethod", OneOf(words("dialog get post"))),
-        attribute("formnovalidate", Boolean),
-        attribute("formtarget", WordsOrText(words("_blank _parent _self _top"))),
-        attribute("height", Whole),
+        beside("formaction", Url, words("image submit")),
+        beside("formenctype", OneOf(words("application/x-www-form-urlencoded multipart/form-data text/plain")), words("image submit")),
+        beside("formmethod", OneOf(words("dialog get post")), words("image submit")),
+        beside("formnovalidate", Boolean, words("image submit")),
+        beside("formtarget", WordsOrText(words("_blank _parent _self _top")), words("image submit")),
+        beside("height", Whole, words("image")),
         deprecated("hspace", Text, "use CSS `margin`"),
         deprecated("ismap", Text, "leave it out"),
-        attribute("list", Id),
-        attribute("max", Text),
-        attribute("maxlength", Whole),
-        attribute("min", Text),
-        attribute("minlength", Whole),
-        attribute("multiple", Boolean),
+        beside("list", Id, words("color date datetime-local email month number range search tel text time url week")),
+        beside("max", Text, words("date datetime-local month number range time week")),
+        beside("maxlength", Whole, words("email password search tel text url")),
+        beside("min", Text, words("date datetime-local month number range time week")),
+        beside("minlength", Whole, words("email password search tel text url")),
+        beside("multiple", Boolean, words("email file")),
         attribute("name", Text),
-        attribute("pattern", Text),
-        attribute("placeholder", Text),
-        attribute("popovertarget", Id),
-        attribute("popovertargetaction", OneOf(words("hide show toggle"))),
-        attribute("readonly", Boolean),
-        attribute("required", Boolean),
-        attribute("size", Whole),
-        attribute("src", Url),
-        attribute("step", Text),
+        beside("pattern", Text, words("email password search tel text url")),
+        beside("placeholder", Text, words("email number password search tel text url")),
+        beside("popovertarget", Id, words("button image reset submit")),
+        beside("popovertargetaction", OneOf(words("hide show toggle")), words("button image reset submit")),
+        beside("readonly", Boolean, words("date datetime-local email month number password search tel text time url week")),
+        beside("required", Boolean, words("checkbox date datetime-local email file month number password radio search tel text time url week")),
+        beside("size", Positive, words("email password search tel text url")),
+        beside("src", Url, words("image")),
+        beside("step", Text, words("date datetime-local month number range time week")),
         attribute("type", OneOf(words("button checkbox color date datetime-local email file hidden image month number password radio range reset search submit tel text time url week"))),
         deprecated("usemap", Text, "use `img`"),
         attribute("value", Text),
         deprecated("vspace", Text, "use CSS `margin`"),
-        attribute("width", Whole),
+        beside("width", Whole, words("image")),
     ], ..ELEMENT },
     Element { name: "ins", categories: FLOW.or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, attributes: &[
         attribute("cite", Url),
-        attribute("datetime", Text),
+        attribute("datetime", Moment(words("date global"))),
     ], ..ELEMENT },
     Element { name: "isindex", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `form` and `input`"), ..ELEMENT },
     Element { name: "kbd", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "keygen", void: true, categories: FLOW.or(PHRASING).or(INTERACTIVE), deprecated: Some("use the Web Cryptography API"), ..ELEMENT },
+    Element { name: "keygen", void: true, categories: FLOW.or(PHRASING).or(INTERACTIVE).or(LABELABLE), deprecated: Some("use the Web Cryptography API"), ..ELEMENT },
     Element { name: "label", categories: FLOW.or(PHRASING).or(INTERACTIVE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("label") }, attributes: &[
         deprecated("datafld", Text, "leave it out"),
         deprecated("dataformatas", Text, "leave it out"),
@@ -424,7 +441,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("type", Text, "use CSS `list-style-type`"),
         attribute("value", Integer),
     ], ..ELEMENT },
-    Element { name: "link", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop"), Given::Among("rel", words("dns-prefetch modulepreload pingback preconnect prefetch preload stylesheet"))] }), required: words("href|imagesrcset itemprop|rel"), attributes: &[
+    Element { name: "link", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop"), Given::Among("rel", words("dns-prefetch modulepreload pingback preconnect prefetch preload stylesheet"))] }), rules: &[Rule::Any(words("href imagesrcset")), Rule::Any(words("itemprop rel")), Rule::Needs("as", Given::Among("rel", words("preload"))), Rule::Only(words("as"), Given::Among("rel", words("modulepreload preload"))), Rule::Only(words("color"), Given::Among("rel", words("mask-icon"))), Rule::Only(words("disabled"), Given::Among("rel", words("stylesheet"))), Rule::Only(words("imagesizes imagesrcset"), Given::Among("as", words("image"))), Rule::Only(words("integrity"), Given::Among("rel", words("modulepreload preload stylesheet"))), Rule::Only(words("sizes"), Given::Among("rel", words("apple-touch-icon icon")))], attributes: &[
         attribute("as", OneOf(words("audio audioworklet document embed fetch font frame iframe image manifest object paintworklet report script serviceworker sharedworker style track video webidentity worker xslt"))),
         attribute("blocking", WordList(words("render"))),
         deprecated("charset", Text, "leave it out; the other resource says it in its own head"),
@@ -433,7 +450,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("disabled", Boolean),
         attribute("fetchpriority", OneOf(words("auto high low"))),
         attribute("href", Url),
-        attribute("hreflang", Text),
+        attribute("hreflang", Language),
         attribute("imagesizes", Text),
         attribute("imagesrcset", Text),
         attribute("integrity", Text),
@@ -450,8 +467,8 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     Element { name: "listing", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `pre` and `code`"), attributes: &[
         attribute("width", Integer),
     ], ..ELEMENT },
-    Element { name: "main", categories: FLOW, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "map", categories: FLOW.or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, required: words("name"), attributes: &[
+    Element { name: "main", categories: FLOW, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, around: words("body div form html"), ..ELEMENT },
+    Element { name: "map", categories: FLOW.or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, rules: &[Rule::Any(words("name"))], attributes: &[
         attribute("name", Text),
     ], ..ELEMENT },
     Element { name: "mark", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
@@ -471,11 +488,14 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("vspace", Whole),
         attribute("width", Text),
     ], ..ELEMENT },
+    Element { name: "math", categories: FLOW.or(PHRASING).or(EMBEDDED), content: Content::ANYTHING, ..ELEMENT },
     Element { name: "menu", categories: FLOW, content: Content { categories: SCRIPT, elements: words("li"), ..Content::NOTHING }, attributes: &[
         deprecated("compact", Boolean, "use CSS `margin`"),
+        deprecated("label", Text, "leave it out"),
+        deprecated("type", Text, "leave it out"),
     ], ..ELEMENT },
     Element { name: "menuitem", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("answer the event `contextmenu` with a script"), ..ELEMENT },
-    Element { name: "meta", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop")] }), required: words("charset|http-equiv|itemprop|name|property"), attributes: &[
+    Element { name: "meta", void: true, categories: METADATA, sometimes: Some(Sometimes { categories: FLOW.or(PHRASING), given: &[Given::Present("itemprop")] }), rules: &[Rule::Any(words("charset http-equiv itemprop name property")), Rule::Needs("content", Given::Present("http-equiv")), Rule::Needs("content", Given::Present("itemprop")), Rule::Needs("content", Given::Present("name")), Rule::Needs("content", Given::Present("property"))], attributes: &[
         attribute("charset", OneOf(words("utf-8"))),
         attribute("content", Text),
         attribute("http-equiv", OneOf(words("content-security-policy content-type default-style refresh x-ua-compatible"))),
@@ -484,7 +504,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("property", Text),
         deprecated("scheme", Text, "make it part of `content`"),
     ], ..ELEMENT },
-    Element { name: "meter", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("meter") }, required: words("value"), attributes: &[
+    Element { name: "meter", categories: FLOW.or(PHRASING).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("meter") }, rules: &[Rule::Any(words("value"))], attributes: &[
         attribute("high", Number),
         attribute("low", Number),
         attribute("max", Number),
@@ -499,10 +519,9 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     Element { name: "noembed", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `object`, with what stands in for it inside"), ..ELEMENT },
     Element { name: "noframes", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `iframe`"), ..ELEMENT },
     Element { name: "noscript", categories: METADATA.or(FLOW).or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("noscript") }, ..ELEMENT },
-    Element { name: "object", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("usemap")] }), content: Content { elements: words("param"), transparent: true, ..Content::NOTHING }, required: words("data"), attributes: &[
+    Element { name: "object", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("usemap")] }), content: Content { elements: words("param"), transparent: true, ..Content::NOTHING }, rules: &[Rule::Any(words("data"))], attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("archive", Text, "use `data` and `type`"),
-        attribute("blocking", WordList(words("render"))),
         deprecated("border", Text, "use CSS `border`"),
         deprecated("classid", Text, "use `data` and `type`"),
         deprecated("code", Text, "use `data` and `type`"),
@@ -513,11 +532,13 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("dataformatas", Text, "leave it out"),
         deprecated("datasrc", Text, "leave it out"),
         deprecated("declare", Boolean, "repeat the `object`"),
+        attribute("form", Id),
         attribute("height", Whole),
         deprecated("hspace", Whole, "use CSS `margin`"),
         attribute("name", Text),
         deprecated("standby", Text, "leave it out"),
         attribute("type", Text),
+        deprecated("typemustmatch", Text, "leave it out"),
         deprecated("usemap", Text, "use `img`"),
         deprecated("vspace", Whole, "use CSS `margin`"),
         attribute("width", Whole),
@@ -541,7 +562,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("selected", Boolean),
         attribute("value", Text),
     ], ..ELEMENT },
-    Element { name: "output", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, attributes: &[
+    Element { name: "output", categories: FLOW.or(PHRASING).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, attributes: &[
         attribute("for", Ids),
         attribute("form", Id),
         attribute("name", Text),
@@ -556,12 +577,12 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("value", Text),
         attribute("valuetype", Text),
     ], ..ELEMENT },
-    Element { name: "picture", categories: FLOW.or(PHRASING).or(EMBEDDED), content: Content { categories: SCRIPT, elements: words("img source"), once: words("img"), ..Content::NOTHING }, ..ELEMENT },
+    Element { name: "picture", categories: FLOW.or(PHRASING).or(EMBEDDED), content: Content { categories: SCRIPT, elements: words("img source"), once: words("img"), ..Content::NOTHING }, needs: words("img"), order: words("source img"), ..ELEMENT },
     Element { name: "plaintext", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `pre`"), ..ELEMENT },
     Element { name: "pre", categories: FLOW, content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, attributes: &[
         deprecated("width", Integer, "use CSS `width`"),
     ], ..ELEMENT },
-    Element { name: "progress", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("progress") }, attributes: &[
+    Element { name: "progress", categories: FLOW.or(PHRASING).or(LABELABLE), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("progress") }, attributes: &[
         attribute("max", Number),
         attribute("value", Number),
     ], ..ELEMENT },
@@ -569,13 +590,13 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("cite", Url),
     ], ..ELEMENT },
     Element { name: "rb", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, deprecated: Some("put its text into `ruby` directly"), ..ELEMENT },
-    Element { name: "rp", categories: PART, content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, parents: words("ruby template"), ..ELEMENT },
+    Element { name: "rp", categories: PART, content: Content { text: true, ..Content::NOTHING }, parents: words("ruby template"), ..ELEMENT },
     Element { name: "rt", categories: PART, content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, parents: words("rtc ruby template"), ..ELEMENT },
     Element { name: "rtc", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, elements: words("rt"), text: true, ..Content::NOTHING }, deprecated: Some("put one `ruby` into another"), ..ELEMENT },
     Element { name: "ruby", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, elements: words("rb rp rt rtc"), text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "s", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "samp", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "script", categories: METADATA.or(FLOW).or(PHRASING).or(SCRIPT), content: Content { text: true, ..Content::NOTHING }, attributes: &[
+    Element { name: "script", categories: METADATA.or(FLOW).or(PHRASING).or(SCRIPT), content: Content { text: true, ..Content::NOTHING }, rules: &[Rule::Only(words("defer integrity"), Given::Present("src")), Rule::Only(words("nomodule"), Given::Except("type", words("module")))], attributes: &[
         attribute("async", Boolean),
         attribute("blocking", WordList(words("render"))),
         deprecated("charset", Text, "leave it out; the other resource says it in its own head"),
@@ -593,21 +614,24 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     ], ..ELEMENT },
     Element { name: "search", categories: FLOW, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "section", categories: FLOW.or(SECTIONING), content: Content { categories: FLOW, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "select", categories: FLOW.or(PHRASING).or(INTERACTIVE), content: Content { categories: SCRIPT, elements: words("button div hr noscript optgroup option"), once: words("button"), ..Content::NOTHING }, attributes: &[
+    Element { name: "select", categories: FLOW.or(PHRASING).or(INTERACTIVE).or(LABELABLE), content: Content { categories: SCRIPT, elements: words("button div hr noscript optgroup option"), once: words("button"), ..Content::NOTHING }, order: words("button *"), attributes: &[
         attribute("autocomplete", Text),
+        deprecated("datafld", Text, "leave it out"),
+        deprecated("dataformatas", Text, "leave it out"),
+        deprecated("datasrc", Text, "leave it out"),
         attribute("disabled", Boolean),
         attribute("form", Id),
         attribute("multiple", Boolean),
         attribute("name", Text),
         attribute("required", Boolean),
-        attribute("size", Whole),
+        attribute("size", Positive),
     ], ..ELEMENT },
     Element { name: "selectedcontent", categories: PHRASING, within: words("select"), ..ELEMENT },
     Element { name: "slot", categories: FLOW.or(PHRASING), content: Content { transparent: true, ..Content::NOTHING }, attributes: &[
         attribute("name", Text),
     ], ..ELEMENT },
     Element { name: "small", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "source", void: true, categories: PART, parents: words("audio picture template video"), attributes: &[
+    Element { name: "source", void: true, categories: PART, parents: words("audio picture template video"), rules: &[Rule::In("src", words("audio video")), Rule::In("srcset", words("picture"))], attributes: &[
         attribute("height", Whole),
         attribute("media", Text),
         attribute("sizes", Text),
@@ -632,7 +656,8 @@ pub(crate) static ELEMENTS: [Element; 142] = [
     Element { name: "sub", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
     Element { name: "summary", categories: PART, content: Content { categories: PHRASING.or(HEADING), text: true, ..Content::NOTHING }, parents: words("details template"), ..ELEMENT },
     Element { name: "sup", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "table", categories: FLOW, content: Content { categories: SCRIPT, elements: words("caption colgroup tbody tfoot thead tr"), once: words("caption tfoot thead"), ..Content::NOTHING }, attributes: &[
+    Element { name: "svg", categories: FLOW.or(PHRASING).or(EMBEDDED), content: Content::ANYTHING, ..ELEMENT },
+    Element { name: "table", categories: FLOW, content: Content { categories: SCRIPT, elements: words("caption colgroup tbody tfoot thead tr"), once: words("caption tfoot thead"), ..Content::NOTHING }, order: words("caption colgroup thead tbody tr tfoot"), attributes: &[
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("background", Text, "use CSS `background-image`"),
         deprecated("bgcolor", Text, "use CSS `background-color`"),
@@ -644,6 +669,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("datapagesize", Text, "leave it out"),
         deprecated("datasrc", Text, "leave it out"),
         deprecated("frame", Text, "use CSS `border`"),
+        deprecated("height", Text, "use CSS `height`"),
         deprecated("rules", Text, "use CSS `border`"),
         deprecated("summary", Text, "use `caption`"),
         deprecated("width", Text, "use CSS `width`"),
@@ -653,17 +679,18 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("background", Text, "use CSS `background-image`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
+        deprecated("height", Text, "use CSS `height`"),
         deprecated("valign", Text, "use CSS `vertical-align`"),
     ], ..ELEMENT },
     Element { name: "td", categories: PART, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, parents: words("template tr"), attributes: &[
-        attribute("abbr", Text),
+        deprecated("abbr", Text, "use `th`"),
         deprecated("align", Text, "use CSS `text-align`, `float` or `margin`"),
         deprecated("axis", Text, "use `scope` on the `th`"),
         deprecated("background", Text, "use CSS `background-image`"),
         deprecated("bgcolor", Text, "use CSS `background-color`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
-        attribute("colspan", Whole),
+        attribute("colspan", Positive),
         attribute("headers", Ids),
         deprecated("height", Text, "use CSS `height`"),
         deprecated("nowrap", Boolean, "use CSS `white-space`"),
@@ -681,9 +708,9 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("shadowrootserializable", Boolean),
         attribute("shadowrootslotassignment", OneOf(words("manual named"))),
     ], ..ELEMENT },
-    Element { name: "textarea", categories: FLOW.or(PHRASING).or(INTERACTIVE), content: Content { text: true, ..Content::NOTHING }, attributes: &[
+    Element { name: "textarea", categories: FLOW.or(PHRASING).or(INTERACTIVE).or(LABELABLE), content: Content { text: true, ..Content::NOTHING }, attributes: &[
         attribute("autocomplete", Text),
-        attribute("cols", Whole),
+        attribute("cols", Positive),
         deprecated("datafld", Text, "leave it out"),
         deprecated("datasrc", Text, "leave it out"),
         attribute("dirname", Text),
@@ -695,7 +722,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         attribute("placeholder", Text),
         attribute("readonly", Boolean),
         attribute("required", Boolean),
-        attribute("rows", Whole),
+        attribute("rows", Positive),
         attribute("wrap", OneOf(words("hard soft"))),
     ], ..ELEMENT },
     Element { name: "tfoot", categories: PART, content: Content { categories: SCRIPT, elements: words("tr"), ..Content::NOTHING }, parents: words("table template"), attributes: &[
@@ -703,6 +730,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("background", Text, "use CSS `background-image`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
+        deprecated("height", Text, "use CSS `height`"),
         deprecated("valign", Text, "use CSS `vertical-align`"),
     ], ..ELEMENT },
     Element { name: "th", categories: PART, content: Content { categories: FLOW, text: true, ..Content::NOTHING }, excluded: Excluded { categories: HEADING.or(SECTIONING), elements: words("footer header") }, parents: words("template tr"), attributes: &[
@@ -713,7 +741,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("bgcolor", Text, "use CSS `background-color`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
-        attribute("colspan", Whole),
+        attribute("colspan", Positive),
         attribute("headers", Ids),
         deprecated("height", Text, "use CSS `height`"),
         deprecated("nowrap", Boolean, "use CSS `white-space`"),
@@ -727,10 +755,11 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("background", Text, "use CSS `background-image`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
+        deprecated("height", Text, "use CSS `height`"),
         deprecated("valign", Text, "use CSS `vertical-align`"),
     ], ..ELEMENT },
     Element { name: "time", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, attributes: &[
-        attribute("datetime", Text),
+        attribute("datetime", Moment(words("date duration global local month time week year yearless zone"))),
     ], ..ELEMENT },
     Element { name: "title", categories: METADATA, content: Content { text: true, ..Content::NOTHING }, parents: words("head"), ..ELEMENT },
     Element { name: "tr", categories: PART, content: Content { categories: SCRIPT, elements: words("td th"), ..Content::NOTHING }, parents: words("table tbody template tfoot thead"), attributes: &[
@@ -739,14 +768,15 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("bgcolor", Text, "use CSS `background-color`"),
         deprecated("char", Text, "leave it out"),
         deprecated("charoff", Text, "leave it out"),
+        deprecated("height", Text, "use CSS `height`"),
         deprecated("valign", Text, "use CSS `vertical-align`"),
     ], ..ELEMENT },
-    Element { name: "track", void: true, categories: PART, parents: words("audio template video"), required: words("src"), attributes: &[
+    Element { name: "track", void: true, categories: PART, parents: words("audio template video"), rules: &[Rule::Any(words("src")), Rule::Needs("srclang", Given::Except("kind", words("captions chapters descriptions metadata")))], attributes: &[
         attribute("default", Boolean),
         attribute("kind", WordsOrNone(words("captions chapters descriptions metadata subtitles"))),
         attribute("label", Text),
         attribute("src", Url),
-        attribute("srclang", Text),
+        attribute("srclang", Language),
     ], ..ELEMENT },
     Element { name: "tt", categories: FLOW.or(PHRASING), content: Content::ANYTHING, deprecated: Some("use `code`, `kbd`, `samp` or `var`"), ..ELEMENT },
     Element { name: "u", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
@@ -755,7 +785,7 @@ pub(crate) static ELEMENTS: [Element; 142] = [
         deprecated("type", Text, "use CSS `list-style-type`"),
     ], ..ELEMENT },
     Element { name: "var", categories: FLOW.or(PHRASING), content: Content { categories: PHRASING, text: true, ..Content::NOTHING }, ..ELEMENT },
-    Element { name: "video", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, attributes: &[
+    Element { name: "video", categories: FLOW.or(PHRASING).or(EMBEDDED), sometimes: Some(Sometimes { categories: INTERACTIVE, given: &[Given::Present("controls")] }), content: Content { elements: words("source track"), transparent: true, ..Content::NOTHING }, excluded: Excluded { categories: NONE, elements: words("audio video") }, order: words("source track *"), rules: &[Rule::Needs("src", Given::Present("itemprop"))], attributes: &[
         attribute("autoplay", Boolean),
         attribute("controls", Boolean),
         attribute("crossorigin", WordsOrNone(words("anonymous use-credentials"))),
@@ -784,7 +814,7 @@ pub(crate) static GLOBAL_ATTRIBUTES: [Attribute; 38] = [
     attribute("autocorrect", WordsOrNone(words("off on"))),
     attribute("autofocus", Boolean),
     attribute("class", Text),
-    attribute("contenteditable", WordsOrNone(words("false true"))),
+    attribute("contenteditable", WordsOrNone(words("false plaintext-only true"))),
     deprecated("contextmenu", Text, "answer the event `contextmenu` with a script"),
     attribute("dir", OneOf(words("auto ltr rtl"))),
     attribute("draggable", OneOf(words("false true"))),
@@ -802,7 +832,7 @@ pub(crate) static GLOBAL_ATTRIBUTES: [Attribute; 38] = [
     attribute("itemref", Text),
     attribute("itemscope", Boolean),
     attribute("itemtype", Text),
-    attribute("lang", Text),
+    attribute("lang", Language),
     attribute("nonce", Text),
     attribute("part", Text),
     attribute("popover", WordsOrNone(words("auto hint manual"))),
@@ -815,7 +845,7 @@ pub(crate) static GLOBAL_ATTRIBUTES: [Attribute; 38] = [
     attribute("translate", WordsOrNone(words("no yes"))),
     attribute("virtualkeyboardpolicy", OneOf(words("auto manual"))),
     attribute("writingsuggestions", WordsOrNone(words("false true"))),
-    attribute("xml:lang", Text),
+    attribute("xml:lang", Language),
     attribute("xmlns", Text),
 ];
 
@@ -924,6 +954,13 @@ pub(crate) static EVENT_HANDLERS: [Attribute; 103] = [
     attribute("onwebkitanimationstart", Script),
     attribute("onwebkittransitionend", Script),
     attribute("onwheel", Script),
+];
+
+/// What the attributes of every element say of each other.
+pub(crate) static GLOBAL_RULES: [Rule; 3] = [
+    Rule::Only(words("itemid"), Given::Present("itemtype")),
+    Rule::Only(words("itemref"), Given::Present("itemscope")),
+    Rule::Only(words("itemtype"), Given::Present("itemscope")),
 ];
 
 /// The roles of ARIA that a page may use.

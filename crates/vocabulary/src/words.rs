@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::SplitAsciiWhitespace;
 
-/// Words in the order of their bytes, such as the values of an attribute that are allowed.
+/// Words, such as the values of an attribute that are allowed, in the order of their bytes unless they tell one.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Words(&'static str);
 

@@ -46,6 +46,7 @@ pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("", "bgcolor", "use CSS `background-color`"),
     ("", "border", "use CSS `border`"),
     ("", "bordercolor", "use CSS `border-color`"),
+    ("", "bottommargin", "use CSS `margin`"),
     ("", "cellpadding", "use CSS `padding` of `td` and `th`"),
     ("", "cellspacing", "use CSS `border-spacing`"),
     ("", "char", "leave it out"),
@@ -69,13 +70,18 @@ pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("", "for", "use `addEventListener` in the script"),
     ("", "frame", "use CSS `border`"),
     ("", "frameborder", "use CSS `border`"),
+    ("", "framespacing", "leave it out"),
     ("", "height", "use CSS `height`"),
+    ("", "hreflang", "leave it out"),
     ("", "hspace", "use CSS `margin`"),
     ("", "ismap", "leave it out"),
+    ("", "label", "leave it out"),
     ("", "language", "leave it out; `type` says it, if need be"),
+    ("", "leftmargin", "use CSS `margin`"),
     ("", "link", "use CSS `color` with `:link`"),
     ("", "longdesc", "link to the description with `a`"),
     ("", "lowsrc", "use a progressive image in `src`"),
+    ("", "manifest", "use a service worker"),
     ("", "marginbottom", "use CSS `margin`"),
     ("", "marginheight", "use CSS `margin`"),
     ("", "marginleft", "use CSS `margin`"),
@@ -89,6 +95,7 @@ pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("", "nowrap", "use CSS `white-space`"),
     ("", "profile", "leave it out"),
     ("", "rev", "use `rel` with the opposite word"),
+    ("", "rightmargin", "use CSS `margin`"),
     ("", "rules", "use CSS `border`"),
     ("", "scheme", "make it part of `content`"),
     ("", "scope", "use `th`"),
@@ -99,8 +106,12 @@ pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("", "summary", "use `caption`"),
     ("", "target", "leave it out"),
     ("", "text", "use CSS `color`"),
+    ("", "topmargin", "use CSS `margin`"),
+    ("area", "type", "leave it out"),
+    ("menu", "type", "leave it out"),
     ("style", "type", "leave it out"),
     ("", "type", "use CSS `list-style-type`"),
+    ("", "typemustmatch", "leave it out"),
     ("", "urn", "use `href`"),
     ("", "usemap", "use `img`"),
     ("", "valign", "use CSS `vertical-align`"),
@@ -110,30 +121,122 @@ pub(super) const ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("", "width", "use CSS `width`"),
 ];
 
+/// Attributes that the standard has done away with, though no source says so (HTML 16.2).
+pub(super) const OBSOLETE: &[(&str, &str)] = &[
+    ("area", "hreflang type"),
+    ("body", "bottommargin leftmargin rightmargin topmargin"),
+    ("embed", "hspace vspace"),
+    ("html", "manifest"),
+    ("iframe", "framespacing"),
+    ("input", "border"),
+    ("menu", "label type"),
+    ("object", "typemustmatch"),
+    ("select", "datafld dataformatas datasrc"),
+    ("table", "height"),
+    ("tbody", "height"),
+    ("td", "abbr"),
+    ("tfoot", "height"),
+    ("thead", "height"),
+    ("tr", "height"),
+];
+
+/// Attributes that html-validate gives to elements which do not have them.
+pub(super) const NOT_ON: &[(&str, &str)] = &[("object", "blocking")];
+
+/// The words in `type` beside which an attribute may stand (HTML 4.10.5.1, "content attributes").
+pub(super) const TYPES: &[(&str, &str, &str)] = &[
+    ("input", "accept", "file"),
+    ("input", "alpha", "color"),
+    ("input", "alt", "image"),
+    ("input", "capture", "file"),
+    ("input", "checked", "checkbox radio"),
+    ("input", "colorspace", "color"),
+    ("input", "dirname", "email hidden password search submit tel text url"),
+    ("input", "formaction", "image submit"),
+    ("input", "formenctype", "image submit"),
+    ("input", "formmethod", "image submit"),
+    ("input", "formnovalidate", "image submit"),
+    ("input", "formtarget", "image submit"),
+    ("input", "height", "image"),
+    (
+        "input",
+        "list",
+        "color date datetime-local email month number range search tel text time url week",
+    ),
+    ("input", "max", "date datetime-local month number range time week"),
+    ("input", "maxlength", "email password search tel text url"),
+    ("input", "min", "date datetime-local month number range time week"),
+    ("input", "minlength", "email password search tel text url"),
+    ("input", "multiple", "email file"),
+    ("input", "pattern", "email password search tel text url"),
+    ("input", "placeholder", "email number password search tel text url"),
+    ("input", "popovertarget", "button image reset submit"),
+    ("input", "popovertargetaction", "button image reset submit"),
+    (
+        "input",
+        "readonly",
+        "date datetime-local email month number password search tel text time url week",
+    ),
+    (
+        "input",
+        "required",
+        "checkbox date datetime-local email file month number password radio search tel text time url week",
+    ),
+    ("input", "size", "email password search tel text url"),
+    ("input", "src", "image"),
+    ("input", "step", "date datetime-local month number range time week"),
+    ("input", "width", "image"),
+];
+
+/// Attributes beside those that html-validate names, with which an element is interactive too (HTML 3.2.5.2.7).
+pub(super) const GIVEN: &[(&str, &str)] = &[("img", "controls")];
+
 /// Kinds of attributes that the sources lack, or take for more or less than they are; `*`: of every element.
 pub(super) const KINDS: &[(&str, &str, &str, &str)] = &[
+    ("*", "contenteditable", "WordsOrNone", "false plaintext-only true"),
+    ("*", "lang", "Language", ""),
     ("*", "role", "Roles", ""),
     ("*", "style", "Style", ""),
     ("*", "virtualkeyboardpolicy", "Words", "auto manual"),
     // XHTML's half of polyglot markup says the language twice.
-    ("*", "xml:lang", "Text", ""),
+    ("*", "xml:lang", "Language", ""),
+    ("a", "hreflang", "Language", ""),
     ("audio", "loading", "Words", "eager lazy"),
     ("base", "target", "WordsOrText", "_blank _parent _self _top"),
+    // Unlike other elements, it must say one of the two.
+    ("bdo", "dir", "Words", "ltr rtl"),
     ("button", "formenctype", "Words", ENCTYPES),
+    ("col", "span", "Positive", ""),
+    ("colgroup", "span", "Positive", ""),
+    ("del", "datetime", "Moment", "date global"),
+    ("form", "accept-charset", "Words", "utf-8"),
+    ("html", "lang", "Language", ""),
     ("iframe", "loading", "Words", "eager lazy"),
     ("iframe", "sandbox", "WordList", SANDBOX),
     ("iframe", "srcdoc", "Text", ""),
+    ("img", "usemap", "Fragment", ""),
     ("input", "formenctype", "Words", ENCTYPES),
     ("input", "formmethod", "Words", "dialog get post"),
+    ("input", "size", "Positive", ""),
+    ("ins", "datetime", "Moment", "date global"),
+    ("link", "hreflang", "Language", ""),
     ("marquee", "loop", "Integer", ""),
     ("meta", "http-equiv", "Words", HTTP_EQUIV),
     // Of RDFa, not of HTML, but what other sites read when they show a link to this one (Open Graph).
     ("meta", "property", "Text", ""),
     ("meter", "value", "Number", ""),
+    ("object", "form", "Id", ""),
     // It may be negative, which html-validate denies.
     ("ol", "start", "Integer", ""),
     ("script", "type", "WordsOrText", "importmap module speculationrules"),
+    ("select", "size", "Positive", ""),
     ("style", "blocking", "WordList", "render"),
+    ("td", "colspan", "Positive", ""),
+    ("textarea", "cols", "Positive", ""),
+    ("textarea", "rows", "Positive", ""),
+    ("th", "colspan", "Positive", ""),
+    ("time", "datetime", "Moment", "date duration global local month time week year yearless zone"),
+    ("track", "srclang", "Language", ""),
     ("video", "loading", "Words", "eager lazy"),
 ];
 
@@ -169,21 +272,74 @@ pub(super) const MEMBERS: &[&str] = &[
     "value",
 ];
 
-/// Attributes that must be there (HTML 4, "must be present" or "must be specified"); one of those joined by `|`, and the first of
-/// two joined by `?` exactly if the second is there.
+/// Attributes of which one must be there (HTML 4, "must be present" or "must be specified").
 pub(super) const REQUIRED: &[(&str, &str)] = &[
-    ("area", "alt?href"),
-    ("base", "href|target"),
+    ("base", "href target"),
     ("bdo", "dir"),
     ("data", "value"),
     // The standard has exceptions; a page that needs one says `alt=""`.
     ("img", "alt"),
-    ("link", "href|imagesrcset"),
-    ("link", "itemprop|rel"),
-    ("meta", "charset|http-equiv|itemprop|name|property"),
+    ("link", "href imagesrcset"),
+    ("link", "itemprop rel"),
+    ("meta", "charset http-equiv itemprop name property"),
     ("meter", "value"),
     ("object", "data"),
 ];
+
+/// Attributes that must be there if another is, or if it has or has not one of some words; no element: of any.
+pub(super) const NEEDED: &[(&str, &str, When)] = &[
+    ("a", "href", When::There("itemprop")),
+    ("area", "alt", When::There("href")),
+    ("area", "coords", When::HasNot("shape", "default")),
+    ("area", "href", When::There("itemprop")),
+    ("audio", "src", When::There("itemprop")),
+    ("embed", "src", When::There("itemprop")),
+    ("iframe", "src", When::There("itemprop")),
+    ("input", "alt", When::Has("type", "image")),
+    ("input", "src", When::Has("type", "image")),
+    ("link", "as", When::Has("rel", "preload")),
+    ("meta", "content", When::There("http-equiv")),
+    ("meta", "content", When::There("itemprop")),
+    ("meta", "content", When::There("name")),
+    ("meta", "content", When::There("property")),
+    // Subtitles are what a track has if nothing is said.
+    ("track", "srclang", When::HasNot("kind", "captions chapters descriptions metadata")),
+    ("video", "src", When::There("itemprop")),
+];
+
+/// Attributes that must be omitted unless that holds.
+pub(super) const ONLY: &[(&str, &str, When)] = &[
+    ("", "itemid", When::There("itemtype")),
+    ("", "itemref", When::There("itemscope")),
+    ("", "itemtype", When::There("itemscope")),
+    ("a", "download hreflang ping referrerpolicy rel target type", When::There("href")),
+    ("area", "alt download ping referrerpolicy rel target", When::There("href")),
+    ("area", "coords", When::HasNot("shape", "default")),
+    (
+        "button",
+        "formaction formenctype formmethod formnovalidate formtarget",
+        When::HasNot("type", "button reset"),
+    ),
+    ("link", "as", When::Has("rel", "modulepreload preload")),
+    ("link", "color", When::Has("rel", "mask-icon")),
+    ("link", "disabled", When::Has("rel", "stylesheet")),
+    ("link", "imagesizes imagesrcset", When::Has("as", "image")),
+    ("link", "integrity", When::Has("rel", "modulepreload preload stylesheet")),
+    ("link", "sizes", When::Has("rel", "apple-touch-icon icon")),
+    ("script", "defer integrity", When::There("src")),
+    ("script", "nomodule", When::HasNot("type", "module")),
+];
+
+/// A condition on another attribute.
+pub(super) enum When {
+    There(&'static str),
+    Has(&'static str, &'static str),
+    HasNot(&'static str, &'static str),
+}
+
+/// Attributes that must be there in certain parents.
+pub(super) const IN: &[(&str, &str, &str)] =
+    &[("source", "src", "audio video"), ("source", "srcset", "picture")];
 
 /// Attributes that html-validate wants to be there and the standard only recommends.
 pub(super) const NOT_REQUIRED: &[(&str, &str)] =
@@ -211,8 +367,20 @@ pub(super) const CONTENT: &[(&str, &[&str])] = &[
 pub(super) const WITHIN: &[(&str, &str)] =
     &[("optgroup", "select template"), ("option", "datalist optgroup select template")];
 
+/// The elements that alone may stand around another, besides elements of a page's own (HTML 4.4.14).
+pub(super) const AROUND: &[(&str, &str)] = &[("main", "body div form html")];
+
+/// What html-validate asks for as `@heading`.
+pub(super) const HEADINGS: &str = "h1|h2|h3|h4|h5|h6";
+
+/// Children that have to be there, which html-validate does not say.
+pub(super) const NEEDS: &[(&str, &str)] = &[("picture", "img")];
+
+/// Children that html-validate wants to be there and a browser makes.
+pub(super) const NOT_NEEDED: &[(&str, &str)] = &[("html", "body"), ("html", "head")];
+
 /// Elements that hold text and nothing else.
-pub(super) const TEXT: &[&str] = &["script", "style", "textarea", "title"];
+pub(super) const TEXT: &[&str] = &["rp", "script", "style", "textarea", "title"];
 
 /// Elements in which anything may stand: what a template is for is not known, and SVG and MathML have rules of
 /// their own.

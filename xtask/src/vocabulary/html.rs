@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::idl::Interfaces;
 use super::kind::{self, Kind};
@@ -11,7 +11,7 @@ use super::table::{Table, quoted, words};
 use super::{chosen, words as listed};
 
 /// The categories: html-validate's key, its word in lists, ours.
-const CATEGORIES: [(&str, &str, &str); 8] = [
+const CATEGORIES: [(&str, &str, &str); 9] = [
     ("metadata", "@meta", "METADATA"),
     ("flow", "@flow", "FLOW"),
     ("phrasing", "@phrasing", "PHRASING"),
@@ -20,6 +20,7 @@ const CATEGORIES: [(&str, &str, &str); 8] = [
     ("heading", "@heading", "HEADING"),
     ("sectioning", "@sectioning", "SECTIONING"),
     ("scriptSupporting", "@script", "SCRIPT"),
+    ("labelable", "@labelable", "LABELABLE"),
 ];
 
 /// What is known of an element.
@@ -33,7 +34,12 @@ struct Element {
     excluded: Allowed,
     parents: BTreeSet<String>,
     within: BTreeSet<String>,
-    required: BTreeSet<String>,
+    around: BTreeSet<String>,
+    /// In the order that they tell.
+    order: Vec<String>,
+    needs: BTreeSet<String>,
+    /// As Rust has them.
+    rules: Vec<String>,
     deprecated: Option<&'static str>,
     attributes: Attributes,
 }
@@ -59,6 +65,14 @@ type Attributes = BTreeMap<String, Attribute>;
 struct Attribute {
     kind: Kind,
     deprecated: Option<&'static str>,
+    types: &'static str,
+}
+
+impl Attribute {
+    /// One that is as usual.
+    fn plain(kind: Kind) -> Self {
+        Self { kind, deprecated: None, types: "" }
+    }
 }
 
 /// Writes elements, attributes that all have, and event handlers.
@@ -70,7 +84,9 @@ pub(super) fn write(
 ) -> Result<()> {
     let globals = attributes("*", &validated["*"], Some("HTMLElement"), interfaces)?;
     let mut elements = BTreeMap::new();
-    for facts in standard["elements"].as_array().into_iter().flatten() {
+    // The two that open another language are told of in that language's own list.
+    let foreign = ["math", "svg"].map(|name| json!({ "name": name }));
+    for facts in standard["elements"].as_array().into_iter().flatten().chain(&foreign) {
         let name = facts["name"].as_str().context("an element has no name")?;
         let element = element(name, facts, &validated[name], interfaces)
             .with_context(|| format!("the element {name}"))?;
@@ -84,7 +100,7 @@ pub(super) fn write(
                 .is_none_or(|global| global.kind != own.kind || own.deprecated.is_some())
         });
     }
-    check_names(&elements, &globals)?;
+    check_names(&elements)?;
 
     let records: Vec<String> = elements.iter().map(|(name, element)| element.rust(name)).collect();
     table.list("ELEMENTS", "Element", "The elements of HTML.", &records);
@@ -96,6 +112,8 @@ pub(super) fn write(
         handlers.into_iter().map(|name| format!("attribute({}, Script)", quoted(name))).collect();
     let about = "What every element may answer an event with.";
     table.list("EVENT_HANDLERS", "Attribute", about, &records);
+    let about = "What the attributes of every element say of each other.";
+    table.list("GLOBAL_RULES", "Rule", about, &rules("", &Value::Null));
     Ok(())
 }
 
@@ -134,6 +152,16 @@ fn element(
     for (_, around) in chosen::WITHIN.iter().filter(|(element, _)| *element == name) {
         element.within.extend(around.split(' ').map(str::to_owned));
     }
+    let chosen = chosen::AROUND.iter().filter(|(element, _)| *element == name);
+    element.around.extend(chosen.flat_map(|(_, around)| around.split(' ').map(str::to_owned)));
+    element.order = order(facts);
+    let needs = listed(&facts["requiredContent"]).into_iter().filter(|_| !is_obsolete);
+    let chosen = chosen::NEEDS.iter().filter(|(element, _)| *element == name);
+    element.needs = needs
+        .chain(chosen.map(|(_, needed)| *needed))
+        .filter(|needed| !chosen::NOT_NEEDED.contains(&(name, needed)))
+        .map(|needed| needed.replace("@heading", chosen::HEADINGS))
+        .collect();
     // SVG and MathML have lists of their own, for their outermost elements too.
     if !["svg", "math"].contains(&name) {
         // What is reflected by the interface of every element is every element's.
@@ -145,20 +173,12 @@ fn element(
     }
     if name == "body" {
         for handler in interfaces.handlers("WindowEventHandlers") {
-            let attribute = Attribute { kind: Kind::plain("Script"), deprecated: None };
-            element.attributes.insert(handler.clone(), attribute);
+            element.attributes.insert(handler.clone(), Attribute::plain(Kind::plain("Script")));
         }
     }
-    for (attribute, facts) in facts["attributes"].as_object().into_iter().flatten() {
-        if !is_obsolete
-            && facts["required"] == true
-            && !chosen::NOT_REQUIRED.contains(&(name, attribute))
-        {
-            element.required.insert(attribute.clone());
-        }
+    if !is_obsolete {
+        element.rules = rules(name, &facts["attributes"]);
     }
-    let chosen = chosen::REQUIRED.iter().filter(|(element, _)| *element == name);
-    element.required.extend(chosen.map(|(_, attributes)| (*attributes).to_owned()));
     Ok(element)
 }
 
@@ -182,7 +202,7 @@ fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
                 format!("Given::Among(\"rel\", {})", words(chosen::BODY_OK.split(' '))),
             ],
             "node.getAttribute(\"type\") !== \"hidden\";" => {
-                vec!["Given::Except(\"type\", \"hidden\")".to_owned()]
+                vec!["Given::Except(\"type\", words(\"hidden\"))".to_owned()]
             }
             "Boolean(node.closest(\"map\"));" => {
                 element.categories.insert(category);
@@ -193,7 +213,9 @@ fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
                 let Some(attribute) = inside.and_then(|rest| rest.strip_suffix("\");")) else {
                     bail!("it is {key} by a rule that is new: {code}")
                 };
-                vec![format!("Given::Present({})", quoted(attribute))]
+                let more = chosen::GIVEN.iter().filter(|(element, _)| *element == name);
+                let all = more.map(|(_, attribute)| *attribute).chain([attribute]);
+                all.map(|attribute| format!("Given::Present({})", quoted(attribute))).collect()
             }
         };
         ensure!(element.given.is_empty() || element.given == given, "two rules: {code}");
@@ -201,6 +223,55 @@ fn categorize(name: &str, facts: &Value, element: &mut Element) -> Result<()> {
         element.sometimes.insert(category);
     }
     Ok(())
+}
+
+/// What an element's attributes say of each other; no name: those of every element.
+fn rules(name: &str, facts: &Value) -> Vec<String> {
+    let facts = facts.as_object().into_iter().flatten();
+    let required = facts.filter(|(attribute, facts)| {
+        facts["required"] == true && !chosen::NOT_REQUIRED.contains(&(name, attribute))
+    });
+    let chosen = chosen::REQUIRED.iter().filter(|(element, _)| *element == name);
+    let any: BTreeSet<&str> = required
+        .map(|(attribute, _)| attribute.as_str())
+        .chain(chosen.map(|(_, attributes)| *attributes))
+        .collect();
+    let mut rules: Vec<String> =
+        any.into_iter().map(|names| format!("Rule::Any({})", words(names.split(' ')))).collect();
+    for (_, attribute, when) in chosen::NEEDED.iter().filter(|(element, ..)| *element == name) {
+        rules.push(format!("Rule::Needs({}, {})", quoted(attribute), given(when)));
+    }
+    for (_, attributes, when) in chosen::ONLY.iter().filter(|(element, ..)| *element == name) {
+        let attributes = words(attributes.split(' '));
+        rules.push(format!("Rule::Only({attributes}, {})", given(when)));
+    }
+    for (_, attribute, parents) in chosen::IN.iter().filter(|(element, ..)| *element == name) {
+        let parents = words(parents.split(' '));
+        rules.push(format!("Rule::In({}, {parents})", quoted(attribute)));
+    }
+    rules
+}
+
+fn given(when: &chosen::When) -> String {
+    let listed =
+        |other: &str, among: &str| format!("({}, {})", quoted(other), words(among.split(' ')));
+    match when {
+        chosen::When::There(other) => format!("Given::Present({})", quoted(other)),
+        chosen::When::Has(other, among) => format!("Given::Among{}", listed(other, among)),
+        chosen::When::HasNot(other, among) => format!("Given::Except{}", listed(other, among)),
+    }
+}
+
+/// The order of an element's children, `*` for those that are of a category or one among several.
+fn order(facts: &Value) -> Vec<String> {
+    let is_current = |name: &&str| chosen::ELEMENTS.iter().all(|(obsolete, _)| obsolete != name);
+    let named = |name: &str| match name {
+        any if any.starts_with('@') || any.contains(',') => "*".to_owned(),
+        one => one.to_owned(),
+    };
+    let order: Vec<String> =
+        listed(&facts["permittedOrder"]).into_iter().filter(is_current).map(named).collect();
+    if order.iter().all(|name| name == "*") { Vec::new() } else { order }
 }
 
 /// What may stand directly in an element.
@@ -223,6 +294,7 @@ fn content(name: &str, facts: &Value, is_empty: bool, is_obsolete: bool) -> Resu
     }
     let is_said = !facts["permittedContent"].is_null() || !content.allowed.is_empty();
     if chosen::TEXT.contains(&name) {
+        content.allowed.categories.clear();
         content.text = true;
     } else if facts["transparent"] == true || facts["transparent"].is_array() {
         // What is around decides of the rest.
@@ -288,7 +360,10 @@ fn attributes(
     let mut found = Attributes::new();
     for one in interface.into_iter().flat_map(|one| interfaces.reflected(one)) {
         let deprecated = one.obsolete.then(|| instead(name, &one.name)).transpose()?;
-        found.insert(one.name.clone(), Attribute { kind: one.kind.clone(), deprecated });
+        found.insert(
+            one.name.clone(),
+            Attribute { deprecated, ..Attribute::plain(one.kind.clone()) },
+        );
     }
     for (attribute, facts) in facts["attributes"].as_object().into_iter().flatten() {
         // Families have lists of their own.
@@ -303,12 +378,24 @@ fn attributes(
         };
         let known = known.map(|known| known.kind);
         let kind = kind.or(known).unwrap_or_else(|| Kind::plain("Text"));
-        found.insert(attribute.clone(), Attribute { kind, deprecated });
+        found.insert(attribute.clone(), Attribute { deprecated, ..Attribute::plain(kind) });
     }
     for (_, attribute, kind, words) in chosen::KINDS.iter().filter(|(element, ..)| *element == name)
     {
-        let kind = Kind::with(kind, words);
-        found.insert((*attribute).to_owned(), Attribute { kind, deprecated: None });
+        found.insert((*attribute).to_owned(), Attribute::plain(Kind::with(kind, words)));
+    }
+    for (_, attributes) in chosen::OBSOLETE.iter().filter(|(element, _)| *element == name) {
+        for attribute in attributes.split(' ') {
+            let known = found.remove(attribute).map(|known| known.kind);
+            let deprecated = Some(instead(name, attribute)?);
+            let kind = known.unwrap_or_else(|| Kind::plain("Text"));
+            found.insert(attribute.to_owned(), Attribute { deprecated, ..Attribute::plain(kind) });
+        }
+    }
+    found.retain(|attribute, _| !chosen::NOT_ON.contains(&(name, attribute)));
+    for (_, attribute, types) in chosen::TYPES.iter().filter(|(element, ..)| *element == name) {
+        found.get_mut(*attribute).with_context(|| format!("there is no {attribute}"))?.types =
+            types;
     }
     // What the standard tells in prose must not be lost: another source has it, or a person has looked at it.
     for member in interface.into_iter().flat_map(|one| interfaces.unmarked(one)) {
@@ -334,7 +421,7 @@ fn instead(element: &str, attribute: &str) -> Result<&'static str> {
 }
 
 /// Every element that a rule names must be one.
-fn check_names(elements: &BTreeMap<&str, Element>, globals: &Attributes) -> Result<()> {
+fn check_names(elements: &BTreeMap<&str, Element>) -> Result<()> {
     for (name, element) in elements {
         let content = &element.content;
         let lists = [
@@ -342,17 +429,13 @@ fn check_names(elements: &BTreeMap<&str, Element>, globals: &Attributes) -> Resu
             &element.excluded.elements,
             &element.parents,
             &element.within,
+            &element.around,
         ];
-        for other in lists.into_iter().flatten() {
-            ensure!(
-                elements.contains_key(other.as_str()),
-                "{name} speaks of {other}, which is no element"
-            );
-        }
-        for attribute in element.required.iter().flat_map(|one| one.split(['|', '?'])) {
-            let is_known =
-                [&element.attributes, globals].iter().any(|list| list.contains_key(attribute));
-            ensure!(is_known, "{name} must have {attribute}, which it cannot have");
+        let needs = element.needs.iter().flat_map(|one| one.split('|'));
+        let order = element.order.iter().map(String::as_str).filter(|one| *one != "*");
+        let named = lists.into_iter().flatten().map(String::as_str).chain(needs).chain(order);
+        for other in named {
+            ensure!(elements.contains_key(other), "{name} speaks of {other}, which is no element");
         }
     }
     Ok(())
@@ -388,12 +471,22 @@ impl Element {
             let value = format!("Excluded {{ categories: {categories}, elements: {elements} }}");
             field("excluded", value);
         }
-        let sets =
-            [("parents", &self.parents), ("within", &self.within), ("required", &self.required)];
+        let sets = [
+            ("parents", &self.parents),
+            ("within", &self.within),
+            ("around", &self.around),
+            ("needs", &self.needs),
+        ];
         for (name, set) in sets {
             if !set.is_empty() {
                 field(name, texts(set));
             }
+        }
+        if !self.order.is_empty() {
+            field("order", words(self.order.iter().map(String::as_str)));
+        }
+        if !self.rules.is_empty() {
+            field("rules", format!("&[{}]", self.rules.join(", ")));
         }
         if let Some(instead) = self.deprecated {
             field("deprecated", format!("Some({})", quoted(instead)));
@@ -437,7 +530,8 @@ impl Attribute {
         let (name, kind) = (quoted(name), self.kind.rust());
         match self.deprecated {
             Some(instead) => format!("deprecated({name}, {kind}, {})", quoted(instead)),
-            None => format!("attribute({name}, {kind})"),
+            None if self.types.is_empty() => format!("attribute({name}, {kind})"),
+            None => format!("beside({name}, {kind}, {})", words(self.types.split(' '))),
         }
     }
 }

@@ -57,10 +57,10 @@ const HEAD: &str = "\
 
 const SHORTHAND: &str = "
 use crate::Kind::{
-    Boolean, Id, Ids, Integer, Number, Roles, Script, Style, Text, TextOrNone, Url, Whole, WordList, Words as OneOf,
-    WordsOrNone, WordsOrText,
+    Boolean, Fragment, Id, Ids, Integer, Language, Moment, Number, Positive, Roles, Script, Style, Text, TextOrNone, Url,
+    Whole, WordList, Words as OneOf, WordsOrNone, WordsOrText,
 };
-use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Sometimes, Words};
+use crate::{AtRule, Attribute, Categories, Content, Element, Excluded, Given, Kind, Property, Role, Rule, Sometimes, Words};
 
 const NONE: Categories = Categories::NONE;
 const METADATA: Categories = Categories::METADATA;
@@ -72,12 +72,14 @@ const HEADING: Categories = Categories::HEADING;
 const SECTIONING: Categories = Categories::SECTIONING;
 const SCRIPT: Categories = Categories::SCRIPT_SUPPORTING;
 const PART: Categories = Categories::PART;
+const LABELABLE: Categories = Categories::LABELABLE;
 
 /// What the elements have in common that say nothing else.
 const ELEMENT: Element = Element {
     name: \"\", void: false, categories: NONE, sometimes: None, content: Content::NOTHING,
     excluded: Excluded { categories: NONE, elements: words(\"\") },
-    parents: words(\"\"), within: words(\"\"), required: words(\"\"), deprecated: None, attributes: &[],
+    parents: words(\"\"), within: words(\"\"), around: words(\"\"), order: words(\"\"), needs: words(\"\"),
+    rules: &[], deprecated: None, attributes: &[],
 };
 
 const fn words(text: &'static str) -> Words {
@@ -85,11 +87,15 @@ const fn words(text: &'static str) -> Words {
 }
 
 const fn attribute(name: &'static str, kind: Kind) -> Attribute {
-    Attribute { name, kind, deprecated: None }
+    Attribute { name, kind, deprecated: None, types: words(\"\") }
+}
+
+const fn beside(name: &'static str, kind: Kind, types: Words) -> Attribute {
+    Attribute { name, kind, deprecated: None, types }
 }
 
 const fn deprecated(name: &'static str, kind: Kind, instead: &'static str) -> Attribute {
-    Attribute { name, kind, deprecated: Some(instead) }
+    Attribute { name, kind, deprecated: Some(instead), types: words(\"\") }
 }
 ";
 

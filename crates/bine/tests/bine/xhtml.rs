@@ -21,6 +21,7 @@ fn the_program_with_two_languages_serves() -> Exit {
         .page(long)
         .page(alone)
         .page(fragment)
+        .page(headless)
         .run_with("Usage: xhtml", options.lines())
 }
 
@@ -59,6 +60,12 @@ async fn alone() -> impl Respond {
 #[page("/fragment")]
 async fn fragment() -> impl Respond {
     html!(<p>a<br>b</p>).without_layout()
+}
+
+/// Whole by itself, but no document to XML.
+#[page("/headless")]
+async fn headless() -> impl Page {
+    html!(<title>Headless</title><p>a</p>)
 }
 
 fn serve() -> Program {
@@ -124,6 +131,9 @@ fn only_a_whole_document_becomes_xhtml() {
     let fragment = ask(&mut peer, "/fragment", "application/xhtml+xml");
     assert_eq!((fragment.field("Content-Type"), fragment.field("Vary")), (Some(HTML), None));
     assert_eq!(fragment.text(), "<p>a<br />b</p>");
+    let headless = ask(&mut peer, "/headless", "application/xhtml+xml");
+    assert_eq!((headless.field("Content-Type"), headless.field("Vary")), (Some(HTML), None));
+    assert_eq!(headless.text(), "<title>Headless</title><p>a</p>");
     let alone = ask(&mut peer, "/alone", "application/xhtml+xml");
     assert_eq!(alone.field("Content-Type"), Some(XHTML));
     parsed(&alone);

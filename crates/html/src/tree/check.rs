@@ -110,12 +110,11 @@ fn judge<'t>(
     if is_raw_text(name) && element.children().iter().any(|node| !matches!(node, Node::Raw(_))) {
         fault(format!("only raw text is written in `<{name}>`"));
     }
-    for wanted in known.required {
-        // What one attribute wants beside another is looked at while compiling.
-        let is_there = |name: &str| element.attribute(name).is_some();
-        if !wanted.contains('?') && !wanted.split('|').any(is_there) {
-            fault(format!("`<{name}>` needs `{}`", wanted.replace('|', "` or `")));
-        }
+    let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
+    let parent = levels.last().and_then(|level| level.known).map(|parent| parent.name);
+    let rules = known.rules.iter().chain(vocabulary::global_rules());
+    for rule in rules.filter(|rule| rule.is_broken(value_of, parent)) {
+        fault(format!("`<{name}>` {rule}"));
     }
     if let Some(what) = misplaced(levels, element, known) {
         fault(what);
@@ -174,9 +173,10 @@ fn misplaced(
     let around = || levels.iter().rev().take(FARTHEST).filter_map(|level| level.known);
     if let Some(outer) = around().find(|outer| outer.excluded.names(known, categories)) {
         let kinds = outer.excluded.categories.and(categories);
-        let why = match outer.excluded.elements.contains(name) {
-            true => String::new(),
-            false => format!(", which takes nothing that is {kinds}"),
+        let why = if outer.excluded.elements.contains(name) {
+            String::new()
+        } else {
+            format!(", which takes nothing that is {kinds}")
         };
         return Some(format!("`<{name}>` may not stand within `<{}>`{why}", outer.name));
     }

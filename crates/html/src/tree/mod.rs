@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::{fmt, slice};
+use core::fmt;
 
 use crate::{Anywhere, Flow, Html, Page, Parts, Phrasing, Render, Writer};
 
@@ -119,11 +119,7 @@ impl Page for Tree {
     }
 
     fn is_whole(&self) -> bool {
-        self.roots().iter().any(|root| match root {
-            Node::Doctype => true,
-            Node::Element(element) => element.name() == "html",
-            _ => false,
-        })
+        self.roots().iter().any(Page::is_whole)
     }
 
     fn graft(self, builder: &mut Builder) {
@@ -134,7 +130,11 @@ impl Page for Tree {
 /// A tree that is kept stands in a hole too, to be written again.
 impl Render for Tree {
     fn render(&self, writer: &mut Writer<'_>) {
-        self.write_by(Polyglot, writer);
+        if writer.is_in_xml() {
+            self.write_by(Xhtml::default(), writer);
+        } else {
+            self.write_by(Polyglot, writer);
+        }
     }
 
     fn graft(&self, builder: &mut Builder) {
@@ -147,6 +147,14 @@ impl Page for Node {
         self.render(writer);
     }
 
+    fn is_whole(&self) -> bool {
+        match self {
+            Self::Doctype => true,
+            Self::Element(element) => element.is_whole(),
+            _ => false,
+        }
+    }
+
     fn graft(self, builder: &mut Builder) {
         builder.push(self);
     }
@@ -154,7 +162,7 @@ impl Page for Node {
 
 impl Render for Node {
     fn render(&self, writer: &mut Writer<'_>) {
-        write::write(slice::from_ref(self), &mut Polyglot, writer);
+        Tree::from(self.clone()).render(writer);
     }
 
     fn graft(&self, builder: &mut Builder) {
@@ -165,6 +173,10 @@ impl Render for Node {
 impl Page for Element {
     fn write(self, writer: &mut Writer<'_>) {
         self.render(writer);
+    }
+
+    fn is_whole(&self) -> bool {
+        ["html", "head", "body"].contains(&self.name())
     }
 
     fn graft(self, builder: &mut Builder) {

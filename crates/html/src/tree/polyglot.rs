@@ -1,6 +1,6 @@
 //! Decides how a tree is spelled as markup that HTML and XML read alike, exactly as `html!` spells it.
 
-use bine_vocabulary::{is_raw_text, is_void};
+use bine_vocabulary::{drops_line_feed, is_raw_text, is_void};
 
 use super::{Below, Element, Node, TreeWriter};
 use crate::Writer;
@@ -38,7 +38,19 @@ pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
         close(element, to);
         return Below::Skip;
     }
+    if drops_line_feed(name) && may_begin_with_line_feed(element.children()) {
+        to.constant("\n");
+    }
     Below::Visit
+}
+
+fn may_begin_with_line_feed(children: &[Node]) -> bool {
+    match children.first() {
+        Some(Node::Text(text)) => text.starts_with('\n'),
+        Some(Node::Raw(markup)) => markup.0.starts_with('\n'),
+        Some(Node::Own(_)) => true,
+        _ => false,
+    }
 }
 
 pub(super) fn close(element: &Element, to: &mut Writer<'_>) {
@@ -50,12 +62,13 @@ pub(super) fn close(element: &Element, to: &mut Writer<'_>) {
     to.constant(">");
 }
 
-/// HTML knows no escape in a comment, so what would end it is pulled apart (HTML 13.1.6; XML 1.0, section 2.5).
+/// HTML knows no escape in a comment, so what would end it is pulled apart (HTML 13.1.6; XML 1.0, section 2.5). So is
+/// `</`: in `<title>` and its like a comment is text, which an end tag ends.
 pub(super) fn comment(text: &str, to: &mut Writer<'_>) {
     to.constant("<!--");
     let mut last = '-';
     for char in text.chars() {
-        if last == '-' && (char == '-' || char == '>') {
+        if matches!((last, char), ('-', '-' | '>') | ('<', '/')) {
             to.constant(" ");
         }
         to.unescaped(char.encode_utf8(&mut [0; 4]));

@@ -196,5 +196,11 @@ impl AsSelector for str {
     }
 }
 
+impl AsSelector for String {
+    fn with<T>(&self, then: impl FnOnce(&Selector) -> T) -> Result<T, SelectorError> {
+        self.as_str().with(then)
+    }
+}
+
 #[cfg(test)]
 mod tests;

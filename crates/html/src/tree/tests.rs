@@ -58,6 +58,7 @@ fn no_comment_can_be_left() {
         (">", "<!-- >-->"),
         ("--!>", "<!-- - -!>-->"),
         ("a-", "<!--a- -->"),
+        ("</title>", "<!--< /title>-->"),
     ] {
         check(Node::comment(text), expected);
     }

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use bine_vocabulary::{is_raw_text, is_void};
 
-use super::{Below, Element, Node, TreeWriter, name, polyglot};
+use super::{Below, Element, Node, TreeWriter, name, polyglot, value};
 use crate::Writer;
+use crate::xml::clean;
 
 /// Writes XHTML: well-formed XML in the namespaces that HTML, SVG and MathML have by themselves in HTML.
 ///
@@ -75,7 +76,9 @@ impl TreeWriter for Xhtml {
     }
 
     fn comment(&mut self, text: &str, to: &mut Writer<'_>) {
-        polyglot::comment(&text.replace(|char| !is_in_xml(char), "\u{fffd}"), to);
+        let mut comment = value::written(|writer| polyglot::comment(text, writer)).into_bytes();
+        clean(&mut comment, 0, false);
+        to.bytes(&comment);
     }
 }
 
@@ -125,7 +128,7 @@ fn attributes(element: &Element, language: Language, to: &mut Writer<'_>) {
         to.constant(" ");
         to.unescaped(&spelled(name, language));
         to.constant("=\"");
-        value_text(value, to);
+        escape(value, true, to);
         to.constant("\"");
     }
 }
@@ -142,36 +145,19 @@ fn spelled(name: &str, language: Language) -> Cow<'_, str> {
     Cow::Owned(if is_declared { name } else { name.replace(':', "_") })
 }
 
-/// A carriage return would be read as a line feed (XML 1.0, section 2.11).
+/// Writes text that XML reads as it is, as far as XML can hold it.
 pub(super) fn text(text: &str, to: &mut Writer<'_>) {
-    escape(text, |char| char == '\r', to);
+    escape(text, false, to);
 }
 
-/// White space in an attribute would be read as spaces (XML 1.0, section 3.3.3).
-fn value_text(text: &str, to: &mut Writer<'_>) {
-    escape(text, |char| matches!(char, '\t' | '\n' | '\r'), to);
-}
-
-fn escape(text: &str, is_referred_to: impl Fn(char) -> bool, to: &mut Writer<'_>) {
-    let mut rest = text;
-    while let Some(place) = rest.find(|char| is_referred_to(char) || !is_in_xml(char)) {
-        let (before, after) = rest.split_at(place);
-        to.text(before);
-        let mut chars = after.chars();
-        to.constant(match chars.next() {
-            Some('\t') => "&#9;",
-            Some('\n') => "&#10;",
-            Some('\r') => "&#13;",
-            _ => "\u{fffd}",
-        });
-        rest = chars.as_str();
+fn escape(text: &str, in_value: bool, to: &mut Writer<'_>) {
+    // What needs more than escaping is rare: a control character, or U+FFFE and its like.
+    if !text.bytes().any(|byte| byte < b' ' || byte == 0xef) {
+        return to.text(text);
     }
-    to.text(rest);
-}
-
-/// What a document may hold (XML 1.0, section 2.2).
-const fn is_in_xml(char: char) -> bool {
-    !matches!(char, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
+    let mut escaped = value::written(|writer| writer.text(text)).into_bytes();
+    clean(&mut escaped, 0, in_value);
+    to.bytes(&escaped);
 }
 
 #[cfg(test)]

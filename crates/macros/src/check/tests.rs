@@ -59,7 +59,7 @@ fn a_value_that_is_none_of_an_attributes_is_told_with_what_it_takes() {
     );
     check(
         "<td colspan=\"two\"></td>",
-        "\"two\": `colspan` takes a whole number that is not negative, not `two`",
+        "\"two\": `colspan` takes a whole number from 1 on, not `two`",
     );
     check(
         "<input disabled=\"yes\">",
@@ -127,6 +127,130 @@ fn what_may_come_but_once_comes_once() {
     check(
         "<table><caption>a</caption><caption>b</caption><tbody></tbody></table>",
         "caption: `<caption>` stands in `<table>` but once",
+    );
+}
+
+#[test]
+fn what_may_come_but_once_may_come_in_each_turn_of_a_loop_around_its_parent() {
+    // Symptom: a table in a loop was refused its caption. Cause: loops around the parent counted as loops in it.
+    check("{for a in b { <table><caption>{a}</caption></table> }}", "");
+    check(
+        "<table>{for a in b { <caption>{a}</caption> }}</table>",
+        "caption: `<caption>` stands in `<table>` but once",
+    );
+}
+
+#[test]
+fn children_come_in_their_order() {
+    check("<fieldset>{intro}<legend>l</legend><p>p</p></fieldset>", "");
+    check("<table>{if a { <thead></thead> }}<caption>c</caption></table>", "");
+    check(
+        "<fieldset><p>p</p><legend>l</legend></fieldset>",
+        "legend: `<legend>` comes too late in `<fieldset>`: first `<legend>`, then the rest",
+    );
+    check(
+        "<fieldset>text<legend>l</legend></fieldset>",
+        "legend: `<legend>` comes too late in `<fieldset>`: first `<legend>`, then the rest",
+    );
+    check(
+        "<figure><img src=\"a\" alt=\"\"><figcaption>c</figcaption><my-map></my-map></figure>",
+        "my: this comes too late in `<figure>`: first `<figcaption>`, then the rest, then `<figcaption>`",
+    );
+    check(
+        "<table>{for a in b { <tr><td>{a}</td></tr> }}<thead></thead></table>",
+        "thead: `<thead>` comes too late in `<table>`: first `<caption>`, then `<colgroup>`, then `<thead>`, then `<tbody>`, then `<tr>`, then `<tfoot>`",
+    );
+}
+
+#[test]
+fn children_that_must_be_there_are_missed_only_where_all_is_known() {
+    check("<details>{summary}</details>", "");
+    check("<details>{if a { <summary>s</summary> }}</details>", "");
+    check("<details><p>p</p></details>", "details: `<details>` needs a `<summary>`");
+    check(
+        "<hgroup><p>p</p></hgroup>",
+        "hgroup: `<hgroup>` needs a `<h1>` or `<h2>` or `<h3>` or `<h4>` or `<h5>` or `<h6>`",
+    );
+}
+
+#[test]
+fn terms_have_descriptions_and_groups_are_whole() {
+    check("<dl>{for a in b { <dt>{a}</dt><dd>d</dd> }}<dt>t</dt>{rest}</dl>", "");
+    check("<dl>{first}<dd>d</dd></dl>", "");
+    check("<dl><dd>d</dd></dl>", "dd: `<dd>` describes a `<dt>` before it, and there is none");
+    check(
+        "<dl><dt>a</dt><dd>d</dd><dt>t</dt></dl>",
+        "dt: `<dt>` is described by a `<dd>` after it, and there is none",
+    );
+    check(
+        "<dl><dt>a</dt><dd>d</dd><div><dt>a</dt><dd>d</dd></div></dl>",
+        "div: `<dl>` has its groups in `<div>`s, or has no `<div>`",
+    );
+    check(
+        "<dl><div><dt>a</dt><dd>d</dd><dt>b</dt><dd>e</dd></div></dl>",
+        "dt: a `<div>` in `<dl>` is one group: `<dt>`, then `<dd>`",
+    );
+    check(
+        "<dl><div><p>p</p></div></dl>",
+        "p: `<p>` may not stand in `<div>`: it takes script-supporting content and `<dd>`, `<dt>`",
+    );
+    check(
+        "<section><div><dt>t</dt></div></section>",
+        "dt: `<dt>` may not stand in this `<div>`: it takes flow content",
+    );
+}
+
+#[test]
+fn a_label_is_for_one_control_and_a_page_has_one_main() {
+    check(
+        "<label>{if a { <input> } else { <select></select> }}<input type=\"hidden\"></label>",
+        "",
+    );
+    check("<body><main>a</main><main hidden>b</main></body>", "");
+    check("{if a { <main>a</main> } else { <main>b</main> }}", "");
+    check(
+        "<label><input><output></output></label>",
+        "output: a `<label>` is for one control, and this `<output>` is another",
+    );
+    check("<main>a</main><main>b</main>", "main: a page has one `<main>`; any other is `hidden`");
+    check(
+        "<section><main>a</main></section>",
+        "main: `<main>` may not stand within `<section>`: around it there are only `<body>`, `<div>`, `<form>`, `<html>`",
+    );
+}
+
+#[test]
+fn what_the_keyboard_reaches_is_kept_out_of_what_is_interactive() {
+    check("<a href=\"/\"><b>b</b></a><p tabindex=\"0\">p</p>", "");
+    check(
+        "<button><b tabindex=\"0\">b</b></button>",
+        "b: `<b>` with `tabindex` may not stand within `<button>`, which takes nothing that is interactive",
+    );
+}
+
+#[test]
+fn the_attributes_of_an_input_fit_its_type() {
+    check("<input type={kind} checked maxlength=\"3\" value=\"x\">", "");
+    check("<input type=\"date\" value=\"\" min=\"2026-11-21\" max={last}>", "");
+    check(
+        "<input checked>",
+        "checked: `<input>` with no `type` has no `checked`: that is for `checkbox`, `radio`",
+    );
+    check(
+        "<input type=\"number\" maxlength=\"3\">",
+        "maxlength: `<input>` with `type=\"number\"` has no `maxlength`: that is for `email`, `password`, `search`, `tel`, `text`, `url`",
+    );
+    check(
+        "<input type=\"date\" value=\"21.11.2026\">",
+        "\"21.11.2026\": `value` takes a date, `2026-11-21`, not `21.11.2026`",
+    );
+    check(
+        "<input type=\"image\" src=\"a\">",
+        "input: `<input>` needs `alt` where `type` is `image`",
+    );
+    check(
+        "<picture><source src=\"a\"><img src=\"a\" alt=\"\"></picture>",
+        "source: `<source>` needs `srcset` in `picture`",
     );
 }
 

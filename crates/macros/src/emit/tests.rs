@@ -51,9 +51,11 @@ fn a_hole_is_filled_as_its_place_asks() {
     check_hole("<title>{x}</title>", "text");
     check_hole("<ul>{x}</ul>", "parts");
     check_hole("<html><head>{x}</head></html>", "parts");
-    check_hole("<html><head><noscript>{x}</noscript></head></html>", "parts");
+    check_hole("<html><head><title>t</title><noscript>{x}</noscript></head></html>", "parts");
     check_hole("<dl>{x}</dl>", "pieces");
-    check_hole("<dl><div>{x}</div></dl>", "anything");
+    check_hole("<dl><div>{x}</div></dl>", "parts");
+    check_hole("<section><div>{x}</div></section>", "flow");
+    check_hole("<select><div>{x}</div></select>", "anything");
     check_hole("<picture>{x}</picture>", "pieces");
     check_hole("<figure>{x}</figure>", "anything");
     check_hole("<my-map>{x}</my-map>", "anything");
@@ -232,5 +234,14 @@ fn a_page_with_faults_is_replaced_by_an_empty_one() {
     assert_eq!(
         sample.spell(&html(&sample.tokens)),
         "{ bine ::__private::html::page::< bine ::__private::html::Anywhere, _>(|_| {}) }"
+    );
+}
+
+#[test]
+fn a_line_feed_that_a_browser_drops_is_none_of_the_text() {
+    check(
+        "<textarea>{a}</textarea><pre>x</pre>",
+        "writer.either(\"<textarea>\\n\", \"<textarea>\");( a ).fill_text(writer);\
+         writer.constant(\"</textarea><pre>x</pre>\");",
     );
 }

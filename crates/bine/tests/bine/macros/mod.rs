@@ -2,5 +2,6 @@
 
 mod contained;
 mod golden;
+mod hostile;
 mod refused;
 mod shown;

@@ -41,10 +41,17 @@ fn each_mistake_is_told_where_it_is() {
     }
     let differences = told.iter().filter_map(|(name, told)| {
         assert!(!told.is_empty(), "{name} is not refused");
-        golden::compare(&cases.join(name).with_extension("stderr"), told)
+        let path = cases.join(name).with_extension("stderr");
+        let is_known = fs::read_to_string(&path).is_ok_and(|expected| is_alike(&expected, told));
+        if is_known { None } else { golden::compare(&path, told) }
     });
     let differences: String = differences.collect();
     assert!(differences.is_empty(), "{differences}");
+}
+
+/// Whether both say the same. How far lines are indented hangs on whether the sources of the standard library are there.
+fn is_alike(one: &str, other: &str) -> bool {
+    one.lines().map(str::trim_start).eq(other.lines().map(str::trim_start))
 }
 
 /// What cargo says of all programs of the package.

@@ -5,11 +5,12 @@ mod writers;
 use std::sync::LazyLock;
 
 use bine::{
-    App, Dress, Error, Exit, Frozen, Page, Path, Respond, State, Status, Text, Tree, html, page,
-    tree,
+    App, Content, Dress, Error, Exit, Frozen, Page, Path, Respond, State, Status, Text, Tree, html,
+    page, tree,
 };
 
 use bine::tree::Element;
+use roxmltree::{Document, ParsingOptions};
 
 use crate::app::{numbered, options, program};
 use crate::harness::{Peer, Program, SCHEDULERS};
@@ -31,6 +32,44 @@ fn the_program_with_trees_serves() -> Exit {
         .page(around)
         .page(misplaced)
         .run_with("Usage: trees", options.lines())
+}
+
+/// Another, which has a layout and a style sheet.
+#[test]
+fn the_program_with_a_style_sheet_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .style("p { color: green }")
+        .layout(layout)
+        .page(whole)
+        .page(frozen)
+        .page(kept_whole)
+        .page(drawn)
+        .run_with("Usage: trees", options.lines())
+}
+
+fn layout(content: Content<'_>) -> impl Page {
+    html! {
+        <!DOCTYPE html>
+        <html lang="en"><head><title>{content.title()}</title></head><body>{content}</body></html>
+    }
+}
+
+#[page("/whole")]
+async fn whole() -> impl Page {
+    html!(<!DOCTYPE html><html lang="en"><head><title>t</title></head><body><p>p</p></body></html>)
+        .freeze()
+}
+
+#[page("/kept/whole")]
+async fn kept_whole() -> impl Page {
+    tree!(<!DOCTYPE html><html lang="en"><head><title>t</title></head><body><p>p</p></body></html>)
+}
+
+#[page("/drawn")]
+async fn drawn() -> impl Page {
+    let drawing = tree!(<svg viewBox="0 0 1 1"><path d="M0 0" /></svg><p title="\t">"a\0b"<br></p>);
+    html!(<section>{drawing}</section>)
 }
 
 fn on_each_scheduler(check: impl Fn(&mut Peer)) {
@@ -177,4 +216,44 @@ fn a_long_frozen_page_leaves_with_its_length() {
         assert_eq!(peer.reply_to_head().field("Content-Length"), Some("1000000"));
         assert_eq!(peer.get("/frozen").text(), WRITTEN);
     });
+}
+
+#[test]
+fn what_is_whole_has_no_layout_and_its_style_sheet_whether_kept_or_frozen() {
+    let test = "trees::the_program_with_a_style_sheet_serves";
+    let program = Program::start(&mut program(test, &[]));
+    let peer = &mut program.connect();
+    for path in ["/whole", "/kept/whole"] {
+        let reply = peer.get(path);
+        let (before, behind) = reply.text().split_once("<link rel=\"stylesheet\"").expect("a link");
+        assert_eq!(before, "<!DOCTYPE html><html lang=\"en\"><head><title>t</title>");
+        assert!(behind.ends_with(".css\" /></head><body><p>p</p></body></html>"), "{behind}");
+    }
+    let tag = peer.get("/whole").field("ETag").expect("a tag").to_owned();
+    peer.send(format!("GET /whole HTTP/1.1\r\nHost: a\r\nIf-None-Match: {tag}\r\n\r\n"));
+    assert_eq!(peer.reply().status(), 304);
+    // A part stands in the layout, which is written anew.
+    let reply = peer.get("/frozen");
+    assert!(reply.text().ends_with(&format!("<body>{WRITTEN}</body></html>")), "{}", reply.text());
+    assert_eq!(reply.field("ETag"), None);
+}
+
+#[test]
+fn a_tree_is_xhtml_where_its_page_is() {
+    let test = "trees::the_program_with_a_style_sheet_serves";
+    let program = Program::start(&mut program(test, &[]));
+    let peer = &mut program.connect();
+    assert!(peer.get("/drawn").text().contains("<section><svg viewBox=\"0 0 1 1\"><path d"));
+    peer.send("GET /drawn HTTP/1.1\r\nHost: a\r\nAccept: application/xhtml+xml\r\n\r\n");
+    let reply = peer.reply();
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(reply.text(), options).unwrap();
+    let named =
+        |name: &str| document.descendants().find(|node| node.tag_name().name() == name).unwrap();
+    assert_eq!(named("path").tag_name().namespace(), Some("http://www.w3.org/2000/svg"));
+    assert_eq!(named("p").tag_name().namespace(), Some("http://www.w3.org/1999/xhtml"));
+    assert_eq!(
+        (named("p").attribute("title"), named("p").text()),
+        (Some("\t"), Some("a\u{fffd}b"))
+    );
 }

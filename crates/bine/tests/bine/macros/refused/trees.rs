@@ -1,3 +1,5 @@
+//! Misuse: what a tree does not take is what a page does not take.
+
 use std::cell::RefCell;
 
 use bine::{Flow, Html, Tree, html, tree};

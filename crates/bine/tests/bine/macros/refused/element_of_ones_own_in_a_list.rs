@@ -1,0 +1,11 @@
+//! Misuse: element of ones own in a list.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<ul><my-item>"text"</my-item></ul>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: keyboard stop in a link.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<a href="/">"text " <b tabindex="0">"more"</b></a>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: language with an underscore.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<p lang="en_US">"text"</p>)
+}
+
+fn main() {
+    drop(page());
+}

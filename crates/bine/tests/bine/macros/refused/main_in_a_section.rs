@@ -1,0 +1,11 @@
+//! Misuse: main in a section.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<section><main>"text"</main></section>)
+}
+
+fn main() {
+    drop(page());
+}

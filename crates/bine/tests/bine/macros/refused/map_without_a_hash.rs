@@ -1,0 +1,11 @@
+//! Misuse: map without a hash.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<img src="/map.png" alt="A map" usemap="rooms">)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: source of a picture.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<picture><source src="/small.png"><img src="/large.png" alt=""></picture>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,11 @@
+//! Misuse: summary missing.
+
+use bine::{Page, html};
+
+fn page() -> impl Page {
+    html!(<details><p>"text"</p></details>)
+}
+
+fn main() {
+    drop(page());
+}

@@ -1,0 +1,220 @@
+//! Decides that the checks agree with the element pages of the HTML standard, both ways.
+//!
+//! Each page that says what an element is has markup here that it allows, and markup that it forbids. The claims
+//! are the standard's, the words are ours. What a page demands and nothing here looks at is in [`NOT_CHECKED`].
+
+use std::collections::BTreeSet;
+
+use bine_vocabulary as vocabulary;
+
+use crate::parse::parse;
+use crate::sample::Sample;
+use crate::tree::Node;
+
+mod document;
+mod edits;
+mod embedded;
+mod forms;
+mod grouping;
+mod inputs;
+mod interactive;
+mod scripting;
+mod sections;
+mod tables;
+mod text;
+
+/// What one page of the standard says.
+struct Page {
+    /// Where it is said: the fragment of the address.
+    anchor: &'static str,
+    right: &'static [&'static str],
+    /// Markup with one mistake, and a part of what is said about it.
+    wrong: &'static [(&'static str, &'static str)],
+}
+
+fn pages() -> impl Iterator<Item = &'static Page> {
+    let chapters = [
+        document::PAGES,
+        sections::PAGES,
+        grouping::PAGES,
+        text::PAGES,
+        edits::PAGES,
+        embedded::PAGES,
+        tables::PAGES,
+        forms::PAGES,
+        inputs::PAGES,
+        interactive::PAGES,
+        scripting::PAGES,
+    ];
+    chapters.into_iter().flatten()
+}
+
+/// What the pages demand and the checks do not look at: because it is known only while the page is written, or is a
+/// language of its own, or needs a reader.
+const NOT_CHECKED: &[(&str, &str)] = &[
+    ("addresses, media queries, types of media, patterns, colors", "their grammar"),
+    (
+        "srcset, sizes, imagesrcset, imagesizes, coords",
+        "their grammar, and what one says of another",
+    ),
+    ("autocomplete, rel, accept, allow, step, content", "their words"),
+    ("accesskey, class, headers, itemprop, ping", "that no word is there twice"),
+    (
+        "for, form, list, headers, usemap, itemref, aria-..",
+        "that what they name is there, and fits",
+    ),
+    ("id, name of map, details and radio buttons", "that it is unique across components"),
+    ("itemprop", "that it is within an item"),
+    ("h1 to h6", "that no level is left out; that `hgroup` has but one"),
+    ("dfn, abbr, cite, b, i, s, small, u", "that they mean what they are used for"),
+    ("time", "its text, where `datetime` is not there"),
+    ("base", "that it comes before what has addresses"),
+    ("meta", "one `charset` and one `description` to a page; `content` beside `charset` alone"),
+    ("link", "`type`, `media`, `blocking` and `fetchpriority` by `rel`"),
+    ("noscript in a head", "that it holds `link`, `meta` and `style` alone"),
+    ("embed", "parameters of its own, which stand in quotes"),
+    ("iframe", "the page in its `srcdoc`"),
+    ("audio, video", "`source` in one that has `src`"),
+    ("source", "one after another that is always taken; `sizes` and `media` by the parent"),
+    ("track", "one `default` of a kind; labels that differ"),
+    ("img", "`ismap` within a link; `sizes=\"auto\"` with `loading`"),
+    ("table", "`tr` beside `tbody`; cells over one another; columns without a cell"),
+    ("colgroup", "`span` beside `col`"),
+    ("option, optgroup", "`label` or text; `label` or `legend`"),
+    ("select", "two `selected` without `multiple`; an empty first option where `required`"),
+    (
+        "input, textarea",
+        "`value` within its bounds; `minlength` below `maxlength`; `value` of a file",
+    ),
+    ("meter, progress", "that their numbers lie between each other"),
+    ("label", "a control within one whose `for` names another"),
+    ("button", "what `command` says of the element that `commandfor` names"),
+    ("datalist", "that it has options, or what stands in for them, not both"),
+    ("ruby", "that `rt` follows what it annotates, and `rp` stands around it"),
+    ("selectedcontent", "that it is in the first `button` of a `select`"),
+    ("dialog", "`tabindex` on it"),
+    ("script", "`async` without `src`; attributes of what is no program"),
+    ("template", "its content; attributes of a shadow root without `shadowrootmode`"),
+    ("elements of a page's own, is", "their attributes and their content"),
+    ("svg, math", "where their elements stand, and which attributes each has"),
+    ("role, aria-..", "which of them an element may have"),
+    ("holes", "what a value turns out to be; its type says what a component is"),
+];
+
+#[track_caller]
+fn told(markup: &str) -> (usize, String) {
+    let sample = Sample::new(markup);
+    let mut faults = Vec::new();
+    let nodes = parse(&sample.tokens, &mut faults);
+    super::check(&nodes, &mut faults);
+    (faults.len(), sample.tell(&faults))
+}
+
+#[test]
+fn what_the_standard_allows_is_accepted() {
+    let mut refused = Vec::new();
+    for (page, markup) in pages().flat_map(|page| page.right.iter().map(move |one| (page, one))) {
+        let (faults, told) = told(markup);
+        if faults > 0 {
+            refused.push(format!("{}: {markup}\n{told}", page.anchor));
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n\n"));
+}
+
+#[test]
+fn what_the_standard_forbids_is_refused_and_nothing_else_with_it() {
+    let mut otherwise = Vec::new();
+    for (page, one) in pages().flat_map(|page| page.wrong.iter().map(move |one| (page, one))) {
+        let (markup, part) = one;
+        let (faults, told) = told(markup);
+        if faults != 1 || !told.contains(part) {
+            otherwise.push(format!("{}: {markup}\nnot {part}, but\n{told}", page.anchor));
+        }
+    }
+    assert!(otherwise.is_empty(), "{}", otherwise.join("\n\n"));
+}
+
+#[test]
+fn every_element_is_there_both_ways() {
+    let (mut right, mut wrong) = (BTreeSet::new(), BTreeSet::new());
+    for page in pages() {
+        page.right.iter().for_each(|markup| collect(markup, &mut right));
+        page.wrong.iter().for_each(|(markup, _)| collect(markup, &mut wrong));
+    }
+    for element in vocabulary::elements().iter().filter(|element| element.deprecated.is_none()) {
+        assert!(right.contains(element.name), "nothing right has <{}>", element.name);
+        assert!(wrong.contains(element.name), "nothing wrong has <{}>", element.name);
+    }
+}
+
+#[test]
+fn every_page_is_named_once_and_says_something() {
+    let mut anchors = BTreeSet::new();
+    for page in pages() {
+        assert!(anchors.insert(page.anchor), "{} twice", page.anchor);
+        assert!(!page.right.is_empty() && !page.wrong.is_empty(), "{}", page.anchor);
+    }
+    assert!(NOT_CHECKED.iter().all(|(what, why)| !what.is_empty() && !why.is_empty()));
+}
+
+#[test]
+fn every_element_done_away_with_is_told_with_what_to_write() {
+    for element in vocabulary::elements() {
+        let Some(instead) = element.deprecated else { continue };
+        let name = element.name;
+        let closing = if element.void { String::new() } else { format!("</{name}>") };
+        let (_, told) = told(&format!("<{name}>{closing}"));
+        assert!(
+            told.contains(&format!("`<{name}>` is no longer part of HTML: {instead}")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn every_attribute_done_away_with_is_told_with_what_to_write() {
+    for element in vocabulary::elements().iter().filter(|element| element.deprecated.is_none()) {
+        for attribute in element.attributes {
+            let Some(instead) = attribute.deprecated else { continue };
+            let closing = if element.void { String::new() } else { format!("</{}>", element.name) };
+            let (_, told) = told(&format!("<{} {}=\"1\">{closing}", element.name, attribute.name));
+            let wanted = format!("`{}` is no longer part of HTML: {instead}", attribute.name);
+            assert!(told.contains(&wanted), "{}: {told}", element.name);
+        }
+    }
+}
+
+#[test]
+fn every_attribute_of_every_element_is_accepted_with_each_of_its_words() {
+    for element in vocabulary::elements().iter().filter(|element| element.deprecated.is_none()) {
+        let closing = if element.void { String::new() } else { format!("</{}>", element.name) };
+        let own = element.attributes.iter().chain(vocabulary::global_attributes());
+        for attribute in own.filter(|attribute| attribute.deprecated.is_none()) {
+            let (name, kind) = (attribute.name, attribute.kind);
+            // Its own stands before one of all elements.
+            if element.attribute(name).is_none_or(|found| found.kind != kind) {
+                continue;
+            }
+            let values = kind.words().into_iter().filter(|word| kind.accepts(word));
+            for value in values.map(|word| format!("=\"{word}\"")).chain(["={value}".into()]) {
+                let (_, told) = told(&format!("<{} {name}{value}>{closing}", element.name));
+                assert!(!told.contains(&format!("`{name}` takes")), "{value}: {told}");
+                assert!(!told.contains("has no attribute"), "{value}: {told}");
+            }
+        }
+    }
+}
+
+/// The names of the elements of HTML in some markup.
+fn collect(markup: &str, names: &mut BTreeSet<String>) {
+    fn walk(nodes: &[Node], names: &mut BTreeSet<String>) {
+        for node in nodes {
+            if let Node::Element(element) = node {
+                names.insert(element.name.clone());
+                walk(&element.children, names);
+            }
+        }
+    }
+    walk(&parse(&Sample::new(markup).tokens, &mut Vec::new()), names);
+}
