@@ -7,6 +7,7 @@ mod arguments;
 mod compile;
 mod cost;
 mod figures;
+mod gather;
 mod hostile;
 mod kills;
 mod machine;
@@ -60,6 +61,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --only NAME,..      (bine)
   templates the public template benchmark and escaping, beside other engines; by criterion
               --seconds S         for each figure (3)
+  gather    a constant piece of a page copied before it is sent, beside writev
+              --rounds N          (101)
   compile   compile time of a page, beside the same page in maud
               --rounds N          (5)
               --elements N        in the page (1000)
@@ -98,6 +101,7 @@ fn run() -> Result<()> {
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
+        "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
         "" => bail!("no command; see --help"),
