@@ -21,6 +21,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(shop.root.join("bench/templates")).args(["bench", "--locked"]);
+    command.args(["--bench", "templates", "--bench", "escape"]);
     command.arg("--target-dir").arg(&target).args(["--", "--noplot", "--quiet"]);
     command.args(["--measurement-time", &seconds, "--warm-up-time", "1"]);
     // The tables are what goes to stdout.
@@ -36,7 +37,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .flat_map(|length| kinds.map(|kind| format!("escape_{length} {kind}")))
         .collect();
     println!();
-    table("escaping", &target, &texts, "v_htmlescape")
+    table("escaping", &target, &texts, "v_htmlescape")?;
+    println!();
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(shop.root.join("bench/templates")).args(["bench", "--locked", "--quiet"]);
+    command.args(["--bench", "turns", "--target-dir"]).arg(&target);
+    ensure!(command.status()?.success(), "the race failed");
+    Ok(())
 }
 
 fn table(what: &str, target: &Path, groups: &[String], yardstick: &str) -> Result<()> {

@@ -38,6 +38,9 @@ pub(crate) fn write(to: &mut [MaybeUninit<u8>; LONGEST], negative: bool, magnitu
 }
 
 /// Writes `magnitude`, which has three digits or more, from `start` on, and tells where it ends.
+///
+/// Apart, and called cold, so that what surrounds a short number stays in one line of code.
+#[cold]
 #[inline(never)]
 fn write_long(to: &mut [MaybeUninit<u8>; LONGEST], start: usize, magnitude: u64) -> usize {
     if magnitude < 1000 {
