@@ -24,7 +24,7 @@ impl Field for Text {
     }
 }
 
-impl Part<Text> for &str {
+impl KeyPart<Text> for &str {
     fn part(&self) -> Value<'_> {
         Value::Text(self)
     }

@@ -29,7 +29,7 @@ mod value;
 pub use commit::{Pending, Sync};
 pub use error::Error;
 pub use id::{Id, NoId, RowId};
-pub use query::{By, Part, Parts};
+pub use query::{By, KeyPart, KeyParts};
 pub use reads::{Changes, ReadSet};
 pub use schema::{Column, Constant, Index, Schema, Table, Wrong};
 pub use snapshot::{Found, Snapshot};

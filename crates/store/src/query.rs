@@ -30,31 +30,31 @@ impl<T, K> Clone for By<T, K> {
 impl<T, K> Copy for By<T, K> {}
 
 /// What a column of the type `K` may be compared with: a value of its own type, or text.
-pub trait Part<K> {
+pub trait KeyPart<K> {
     /// What it would be as such a column.
     fn part(&self) -> Value<'_>;
 }
 
-impl<K: Field> Part<K> for K {
+impl<K: Field> KeyPart<K> for K {
     fn part(&self) -> Value<'_> {
         self.value()
     }
 }
 
-impl<K: Field> Part<K> for &K {
+impl<K: Field> KeyPart<K> for &K {
     fn part(&self) -> Value<'_> {
         (*self).value()
     }
 }
 
-impl Part<String> for &str {
+impl KeyPart<String> for &str {
     fn part(&self) -> Value<'_> {
         Value::Text(self)
     }
 }
 
 /// What the columns `K` of an index may be compared with: a value for each of them, or for the first ones.
-pub trait Parts<K> {
+pub trait KeyParts<K> {
     /// Adds them to a key.
     #[doc(hidden)]
     fn put(&self, key: &mut PartialKey);
@@ -65,7 +65,7 @@ pub trait Parts<K> {
 #[derive(Debug, Default)]
 pub struct PartialKey(Key);
 
-impl<A, P: Part<A>> Parts<(A,)> for P {
+impl<A, P: KeyPart<A>> KeyParts<(A,)> for P {
     fn put(&self, key: &mut PartialKey) {
         key.0.push(self.part());
     }
@@ -73,7 +73,7 @@ impl<A, P: Part<A>> Parts<(A,)> for P {
 
 macro_rules! parts {
     ($([$($column:ident)+] $($given:ident: $of:ident $place:tt)+;)*) => {$(
-        impl<$($column,)+ $($given: Part<$of>),+> Parts<($($column,)+)> for ($($given,)+) {
+        impl<$($column,)+ $($given: KeyPart<$of>),+> KeyParts<($($column,)+)> for ($($given,)+) {
             fn put(&self, key: &mut PartialKey) {
                 $(key.0.push(self.$place.part());)+
             }
@@ -94,7 +94,7 @@ parts! {
 }
 
 /// The key of these parts.
-pub(crate) fn key<K>(parts: &impl Parts<K>) -> Key {
+pub(crate) fn key<K>(parts: &impl KeyParts<K>) -> Key {
     let mut key = PartialKey::default();
     parts.put(&mut key);
     key.0
@@ -102,7 +102,7 @@ pub(crate) fn key<K>(parts: &impl Parts<K>) -> Key {
 
 /// Between which keys rows lie that are asked for by the first columns: whoever names a part means all that begins
 /// with it. `None`: there can be none.
-pub(crate) fn bounds<K, P: Parts<K>>(range: &impl RangeBounds<P>) -> Option<[Bound<Key>; 2]> {
+pub(crate) fn bounds<K, P: KeyParts<K>>(range: &impl RangeBounds<P>) -> Option<[Bound<Key>; 2]> {
     let from = match range.start_bound() {
         Bound::Included(parts) => Bound::Included(key(parts)),
         Bound::Excluded(parts) => Bound::Included(key(parts).end()?),

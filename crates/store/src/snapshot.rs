@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::id::{Id, RowId};
 use crate::key::Key;
-use crate::query::{self, By, Parts};
+use crate::query::{self, By, KeyParts};
 use crate::reads::{Read, ReadSet};
 use crate::row::Row;
 use crate::schema::Table;
@@ -96,7 +96,7 @@ impl Snapshot {
         clippy::needless_pass_by_value,
         reason = "keys are small, and written where they are used"
     )]
-    pub fn find<T: Table, K>(&self, by: By<T, K>, parts: impl Parts<K>) -> Found<'_, T> {
+    pub fn find<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> Found<'_, T> {
         let (table, index) = (self.table::<T>(), by.place);
         let key = query::key(&parts);
         let walk = self.walk(table, index, Bound::Included(&key), end_of(key.end().as_ref()));
@@ -105,12 +105,12 @@ impl Snapshot {
     }
 
     /// The row of which the index's columns are these. Of several it is the oldest.
-    pub fn one<T: Table, K>(&self, by: By<T, K>, parts: impl Parts<K>) -> Option<T> {
+    pub fn one<T: Table, K>(&self, by: By<T, K>, parts: impl KeyParts<K>) -> Option<T> {
         self.find(by, parts).next()
     }
 
     /// The rows of which the index's columns, or the first of them, lie in this range, in their order.
-    pub fn range<T: Table, K, P: Parts<K>>(
+    pub fn range<T: Table, K, P: KeyParts<K>>(
         &self,
         by: By<T, K>,
         range: impl RangeBounds<P>,
