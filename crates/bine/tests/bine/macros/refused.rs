@@ -99,7 +99,9 @@ fn as_told_of_the_case(diagnostic: &str) -> String {
             is_foreign = false;
         }
         if !is_foreign {
-            told.push_str(&without_place_of_macro(line.trim_end()));
+            let line = without_place_of_macro(line.trim_end());
+            let is_code = text.starts_with(|first: char| first.is_ascii_digit());
+            told.push_str(&if is_code { line } else { without_crate(&line) });
             told.push('\n');
         }
     }
@@ -117,6 +119,21 @@ fn narrowed(told: &str) -> String {
     let room = " ".repeat(given.saturating_sub(wanted));
     let narrow = |line: &str| format!("{}\n", line.strip_prefix(&*room).unwrap_or(line));
     told.lines().map(narrow).collect()
+}
+
+/// `line` with the types of the front door under their names alone: whether the compiler puts `bine::` before one hangs
+/// on what other crates have of that name.
+fn without_crate(line: &str) -> String {
+    let mut parts = line.split("bine::").peekable();
+    let mut told = String::new();
+    while let Some(part) = parts.next() {
+        told.push_str(part);
+        let is_type = |next: &&str| next.starts_with(|first: char| first.is_ascii_uppercase());
+        if parts.peek().is_some_and(|next| !is_type(next)) {
+            told.push_str("bine::");
+        }
+    }
+    told
 }
 
 /// `line` without where in our own code a closure of `html!` stands.
