@@ -79,6 +79,41 @@ fn a_file_that_is_gone_or_cut_is_refused_and_repaired() {
 }
 
 #[test]
+fn with_nothing_readable_the_numbers_are_still_not_used_again() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let file = "journal-0000000000000001.log";
+    let noise: Vec<u8> = (0..4096_u32).map(|at| (at * 31 % 251) as u8 | 1).collect();
+    folder.put(file, &noise);
+    let error = open(&folder).map(|_| ()).expect_err("it is noise");
+    assert!(error.to_string().contains("its head does not match"), "{error}");
+    let repaired = repair(&shared(&folder)).expect("the disk is well");
+    assert_eq!(repaired.lost, [1..=4096 / 24]);
+    assert_eq!(folder.content(&repaired.aside[0]), Some(noise));
+    let (mut opened, found) = open(&folder).expect("it is repaired");
+    assert_eq!(found.lost, repaired.lost);
+    assert_eq!(opened.journal.append(b"a").ok(), Some(1 + 4096 / 24));
+}
+
+#[test]
+fn with_both_snapshots_damaged_the_blocks_that_can_be_read_stay() {
+    let folder = store(true);
+    let newest = "snapshot-0000000000000050.bin";
+    for name in ["snapshot-0000000000000028.bin", newest] {
+        let mut bytes = folder.content(name).expect("it was written");
+        // Within the third of nine blocks.
+        bytes[32 + 2 * 108 + 50] ^= 1;
+        folder.put(name, &bytes);
+    }
+    let error = open(&folder).map(|_| ()).expect_err("the journal begins later");
+    assert!(error.to_string().contains("no file holds records"), "{error}");
+    let repaired = repair(&shared(&folder)).expect("the disk is well");
+    assert_eq!((repaired.blocks, repaired.lost.len(), repaired.aside.len()), (1, 0, 2));
+    let (opened, found) = open(&folder).expect("it is repaired");
+    assert_eq!((opened.snapshot, found.records.len()), (80, 40));
+    assert_eq!(folder.content(newest).map(|bytes| bytes.len()), Some(32 + 8 * 108 + 24));
+}
+
+#[test]
 fn files_of_two_stores_are_not_mixed() {
     let (folder, other) = (store(true), store_of(99, true));
     let files = files(&folder);
