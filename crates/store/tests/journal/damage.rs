@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use bine_store::disk::{Folder, SimulatedFolder};
+use bine_store::disk::{Fault, Folder, SimulatedFolder};
 use bine_store::journal::{
     Error, FileJournal, Journal, Loaded, Opened, Options, Repair, check, repair,
 };
@@ -111,6 +111,46 @@ fn with_both_snapshots_damaged_the_blocks_that_can_be_read_stay() {
     let (opened, found) = open(&folder).expect("it is repaired");
     assert_eq!((opened.snapshot, found.records.len()), (80, 40));
     assert_eq!(folder.content(newest).map(|bytes| bytes.len()), Some(32 + 8 * 108 + 24));
+}
+
+#[test]
+fn a_repair_that_is_interrupted_hides_nothing_and_is_repeated() {
+    let damaged = || {
+        let folder = store(true);
+        let [.., last, _, newest] = &files(&folder)[..] else { panic!("there are files") };
+        for (name, place) in [(last, 200), (newest, 200)] {
+            let mut bytes = folder.content(name).expect("it was listed");
+            bytes[place] ^= 1;
+            folder.put(name, &bytes);
+        }
+        folder
+    };
+    let whole = repair(&shared(&damaged())).expect("nothing fails").lost;
+    assert!(!whole.is_empty());
+    for after in 0.. {
+        let folder = damaged();
+        folder.fail(after, Fault::Death);
+        let outcome = repair(&shared(&folder));
+        folder.lose_power();
+        let missing = |found: &Found| {
+            let here = |n: &u64| found.records.iter().any(|(sequence, _)| sequence == n);
+            (found.snapshot + 1..=ALL).filter(|n| !here(n)).collect::<Vec<_>>()
+        };
+        let told = |found: &Found| found.lost.iter().cloned().flatten().collect::<Vec<_>>();
+        match open(&folder) {
+            Ok((_, found)) => assert_eq!(told(&found), missing(&found), "after {after}"),
+            Err(Error::Damaged(_)) => {
+                repair(&shared(&folder)).expect("nothing fails any more");
+                let (_, found) = open(&folder).expect("it is repaired");
+                assert_eq!(told(&found), missing(&found), "after {after}");
+            }
+            Err(error) => panic!("after {after}: {error}"),
+        }
+        if outcome.is_ok() {
+            assert!(after > 20, "{after}");
+            break;
+        }
+    }
 }
 
 #[test]
