@@ -77,12 +77,12 @@ impl Other {
 }
 
 impl Work for Other {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         match self.ask(&request.incoming().head) {
-            Ok(reply) if reply.starts_with(b"HTTP/1.1 ") => out.extend_from_slice(&reply),
+            Ok(reply) if reply.starts_with(b"HTTP/1.1 ") => out.buffer.extend_from_slice(&reply),
             _ => {
                 let exchange = Exchange::farewell();
-                Reply::begin(out, exchange, Status::BAD_GATEWAY, &clock.date())
+                Reply::begin(out.buffer, exchange, Status::BAD_GATEWAY, &clock.date())
                     .whole(b"The other server does not answer.\n");
             }
         }

@@ -44,7 +44,7 @@ enum Loops {
 
 /// The rate of new connections leaves the server's core idle for a part of each second: what is
 /// measured is a connection's price, not a queue.
-const SCENARIOS: [Scenario; 15] = [
+const SCENARIOS: [Scenario; 16] = [
     page("kept-64", "64 kept connections", 64, Load::Kept, Loops::OneOnItsCore),
     page("kept-4", "4 kept connections", 4, Load::Kept, Loops::OneOnItsCore),
     page("kept-512", "512 kept connections", 512, Load::Kept, Loops::OneOnItsCore),
@@ -71,6 +71,7 @@ const SCENARIOS: [Scenario; 15] = [
     ),
     kept("file-984", "984-byte file, 64 kept connections", Content::File(984), 64),
     kept("page-984", "984-byte page, 64 kept connections", Content::LongPage, 64),
+    kept("values-984", "984-byte page of 20 values, 64 kept", Content::Values, 64),
     kept("file-64k", "64 KiB file, 64 kept connections", Content::File(64 << 10), 64),
     kept("file-10m", "10 MB file, 8 kept connections", Content::File(10_000_000), 8),
     kept("tls-984", "984-byte file over TLS, 64 kept", Content::SecureFile(984), 64),

@@ -4,11 +4,14 @@
 
 mod allocations;
 mod arguments;
+mod compile;
 mod cost;
 mod figures;
+mod gather;
 mod hostile;
 mod journal;
 mod kills;
+mod lookups;
 mod machine;
 mod memory;
 mod peer;
@@ -16,6 +19,7 @@ mod random;
 mod servers;
 mod soak;
 mod stalls;
+mod templates;
 mod tools;
 
 use std::process::ExitCode;
@@ -34,8 +38,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seconds S         length of a sample (5)
               --only NAME,..      of limit, bine, nginx, hyper, axum, lighttpd, php (all)
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
-                                  file-984, page-984, file-64k, file-10m, tls-984, tls-64k,
-                                  tls-new, loops-1, loops-2 (all)
+                                  file-984, page-984, values-984, file-64k, file-10m, tls-984,
+                                  tls-64k, tls-new, loops-1, loops-2 (all)
   memory    bytes per idle connection, memory at rest, time from exec to the first answer
               --connections N     kept open at once (15000)
               --starts N          starts timed (20)
@@ -61,6 +65,15 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
+              --samples N         (21)
+  templates the public template benchmark and escaping, beside other engines; by criterion
+              --seconds S         for each figure (3)
+  gather    a constant piece of a page copied before it is sent, beside writev
+              --rounds N          (101)
+  compile   compile time of a page, beside the same page in maud
+              --rounds N          (5)
+              --elements N        in the page (1000)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
 Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf and, for the
@@ -96,7 +109,11 @@ fn run() -> Result<()> {
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
+        "templates" => templates::run(&accept(&["--seconds"])?),
+        "gather" => gather::run(&accept(&["--rounds"])?),
+        "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),
     }

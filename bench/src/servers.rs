@@ -38,6 +38,8 @@ pub(crate) enum Content {
     Page,
     /// The same page as long as the small file; its address is nearly as long.
     LongPage,
+    /// A page as long with twenty values in it.
+    Values,
     /// A file of so many bytes.
     File(usize),
     /// The same over TLS.
@@ -126,10 +128,12 @@ impl Server {
         match self {
             // What it sends stands in its memory: no yardstick for what comes from a disk.
             Self::Limit => content.len() <= LARGEST_CANNED,
+            Self::Bine => true,
+            _ if content == Content::Values => false,
             Self::Php | Self::Hyper => content.is_page(),
             Self::Lighttpd => !content.is_page(),
             Self::Nginx => content != Content::LongPage,
-            Self::Bine | Self::Axum => true,
+            Self::Axum => true,
         }
     }
 
@@ -149,6 +153,9 @@ impl Server {
             (Self::Limit, _) => shop.compile("limit", &["-pthread"]).map(drop),
             (Self::Bine, Content::Page | Content::LongPage) => {
                 shop.cargo_build(&words(&["-p", "bine", "--example", "hello"]))
+            }
+            (Self::Bine, Content::Values) => {
+                shop.cargo_build(&words(&["-p", "bine", "--example", "values"]))
             }
             (Self::Bine, Content::File(_)) => shop.cargo_build(&words(&["-p", "bine-cli"])),
             (Self::Bine, Content::SecureFile(_)) => {
@@ -186,10 +193,13 @@ impl Server {
                 words.extend(setting.canned.map(|file| file.display().to_string()));
                 words
             }
-            (Self::Bine, Content::Page | Content::LongPage) => command(
-                built("release/examples/hello"),
-                &["--listen", &listen, "--loops", &loops, "--access-log", "off"],
-            ),
+            (Self::Bine, content @ (Content::Page | Content::LongPage | Content::Values)) => {
+                let example = if content == Content::Values { "values" } else { "hello" };
+                command(
+                    built(&format!("release/examples/{example}")),
+                    &["--listen", &listen, "--loops", &loops, "--access-log", "off"],
+                )
+            }
             (Self::Bine, Content::File(_)) => {
                 command(built("release/bine"), &["serve", &files, "--listen", &listen])
             }
@@ -244,6 +254,7 @@ impl Content {
     pub(crate) fn path(self) -> String {
         match self {
             Self::Page => String::from("/hello?name=TLUG"),
+            Self::Values => String::from("/values"),
             Self::LongPage => {
                 format!("/hello?name={}", "a".repeat(LONG_PAGE - "<h1>Hello </h1>".len()))
             }
@@ -255,7 +266,7 @@ impl Content {
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Page => "<h1>Hello TLUG</h1>".len(),
-            Self::LongPage => LONG_PAGE,
+            Self::LongPage | Self::Values => LONG_PAGE,
             Self::File(size) | Self::SecureFile(size) => size,
         }
     }

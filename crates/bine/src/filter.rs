@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Head, Method};
-use bine_pipeline::{Clock, Done, Incoming, Peer, Retained, Who, Work};
+use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Who, Work};
 
 use crate::respond::Response;
 
@@ -103,7 +103,7 @@ pub(crate) struct Rewritten {
 }
 
 impl Work for Rewritten {
-    fn run(&self, _request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, _request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         self.work.run(&self.request, clock, out)
     }
 

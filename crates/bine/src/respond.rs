@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bine_files::Sending;
 use bine_html::{Frozen, Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
-use bine_pipeline::{Answer, Clock, FilePart, Follow, Incoming, Outgoing, Stream, log};
+use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 use crate::arguments::Rejection;
 use crate::error::Error;
@@ -288,7 +288,7 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
         return to.send_frozen(frozen, top);
     }
     let (look, chunk_at) = (to.look, to.chunk_at);
-    let is_document = if above.is_bare { P::is_document() } else { look.is_document(&page) };
+    let is_document = if above.is_bare { page.is_this_document() } else { look.is_document(&page) };
     let is_xml = is_document && to.asked.taste().prefers_xhtml;
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);
@@ -309,6 +309,7 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     } else {
         look.write(page, &above.title, &above.meta, &mut writer);
     }
+    drop(writer);
     body.finish(buffer)
 }
 
@@ -514,6 +515,12 @@ impl Response {
 }
 
 impl Replying<'_, '_> {
+    /// Writes what a handler returned; says what follows and whether the connection closes.
+    pub(crate) fn finish<K>(mut self, outcome: impl Outcome<K>) -> Done {
+        let close = outcome.reply(&mut self).close;
+        Done { follow: self.follow, close }
+    }
+
     /// Writes what a handler returned; says it as the pipeline wants to hear it.
     pub(crate) fn answer<K>(mut self, outcome: impl Outcome<K>) -> Answer {
         let Finished { close } = outcome.reply(&mut self);

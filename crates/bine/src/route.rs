@@ -215,8 +215,11 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
             apologize(asked.closing(), &bench.clock, &house.look, &mut bytes);
             return pipeline::Finished { bytes, follow: None, close: true };
         };
-        let Done { follow, close } =
-            reply_into(value, asked, &bench.clock, &house.look, &mut bytes);
+        // It is one task among many of its loop, which nobody could drain.
+        let mut keep = |_: &mut Vec<u8>| {};
+        let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
+        let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &house.look);
+        let Done { follow, close } = to.finish(value);
         pipeline::Finished { bytes, follow, close }
     })
 }
@@ -239,6 +242,8 @@ struct Plain<C, K> {
     name: &'static str,
     call: Arc<C>,
     place: Place,
+    /// A page longer than this leaves while it is written.
+    chunk_at: usize,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -254,9 +259,10 @@ where
     R: Outcome<K> + 'static,
     K: 'static,
 {
-    fn local(&self, _bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
+    fn local(&self, bench: &Bench, place: &Place) -> Box<dyn LocalCaller> {
         let (name, call, kind) = (self.name, Arc::clone(&self.call), self.kind);
-        let work = Arc::new(Plain { name, call, place: place.clone(), kind });
+        let chunk_at = bench.chunk_at;
+        let work = Arc::new(Plain { name, call, place: place.clone(), chunk_at, kind });
         Box::new(LocalBlocking { work, body: place.body, on_disk: place.on_disk })
     }
 }
@@ -278,14 +284,13 @@ where
     C: Fn(&mut Arguments<'_>) -> Result<R, Rejection> + Send + Sync,
     R: Outcome<K>,
 {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let incoming = request.incoming();
         let (asked, look) = (Asked::by(&incoming), &self.place.house.look);
+        let to = Replying::new(out, asked, clock, self.chunk_at, look);
         match (self.call)(&mut self.place.arguments(&incoming)) {
-            Ok(value) => reply_into(value, asked, clock, look, out),
-            Err(rejection) => {
-                reply_into(Response::of_rejection(&rejection), asked, clock, look, out)
-            }
+            Ok(value) => to.finish(value),
+            Err(rejection) => to.finish(Response::of_rejection(&rejection)),
         }
     }
 
@@ -302,19 +307,4 @@ impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
         Arguments { incoming, pattern: &self.pattern, states: &self.house.states }
     }
-}
-
-/// Writes `value` whole into `bytes`, up to what follows its head.
-fn reply_into<K>(
-    value: impl Outcome<K>,
-    asked: Asked<'_>,
-    clock: &Clock,
-    look: &Look,
-    bytes: &mut Vec<u8>,
-) -> Done {
-    let mut keep = |_: &mut Vec<u8>| {};
-    let mut out = Outgoing { buffer: bytes, drain: &mut keep };
-    let mut to = Replying::new(&mut out, asked, clock, usize::MAX, look);
-    let close = value.reply(&mut to).close;
-    Done { follow: to.follow.take(), close }
 }

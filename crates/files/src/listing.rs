@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use bine_http::{Date, Status};
-use bine_pipeline::{Clock, Done, Retained, Work, log};
+use bine_pipeline::{Clock, Done, Outgoing, Retained, Work, log};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
 use crate::answer::Blank;
@@ -27,10 +27,10 @@ pub(crate) struct Listing {
 }
 
 impl Work for Listing {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let request = request.incoming();
         let (exchange, head, date) = (request.exchange, Some(request.head), clock.date());
-        let mut blank = Blank { buffer: out, exchange, head, date };
+        let mut blank = Blank { buffer: out.buffer, exchange, head, date };
         let folder = name::beneath_root(&self.path, self.rules.hidden)
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
             .and_then(|name| self.read(name));

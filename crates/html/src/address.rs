@@ -129,6 +129,7 @@ mod tests {
             screen.text(part);
         }
         screen.end();
+        drop(writer);
         String::from_utf8(out).unwrap()
     }
 

@@ -288,6 +288,7 @@ mod tests {
         writer.link(" href=\"", &raw("javascript:go(\"a\")"));
         writer.code(" onclick=\"", &Some(raw("go('<b>')")));
         writer.code(" style=\"", &None::<Raw<&str>>);
+        drop(writer);
         let expected = " href=\"javascript:go(&quot;a&quot;)\" onclick=\"go(&#39;&lt;b&gt;&#39;)\"";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

@@ -1,49 +1,54 @@
 //! Decides which bytes of a text must not reach a page as they are, and what is written instead.
 
-use alloc::vec::Vec;
+/// The most bytes that one becomes.
+pub(crate) const LONGEST: usize = b"&quot;".len();
 
-/// Bytes tested at once. With sixteen the compiler makes one vector comparison of each test on every target.
-const BLOCK: usize = 16;
-
-/// Appends `text`, safe in element content and between double or single quotes alike.
-#[inline]
-pub(crate) fn escape_into(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text.as_bytes();
-    loop {
-        let (clean, tail) = rest.split_at(clean_prefix(rest));
-        out.extend_from_slice(clean);
-        let Some((&special, tail)) = tail.split_first() else { return };
-        out.extend_from_slice(reference(special));
-        rest = tail;
-    }
-}
-
-/// How many bytes from the start need no escape.
-#[inline]
-fn clean_prefix(bytes: &[u8]) -> usize {
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let clean = blocks.iter().take_while(|block| !holds_special(block)).count() * BLOCK;
-    clean + bytes[clean..].iter().take_while(|&&byte| !is_special(byte)).count()
-}
-
-/// Looks at the whole block without a branch, which is what lets it become vector code.
-#[inline]
-fn holds_special(block: &[u8; BLOCK]) -> bool {
-    block.iter().fold(false, |found, &byte| found | is_special(byte))
-}
+/// The space in which [`written`] tells what a byte becomes: one register, so that it moves in one piece.
+pub(crate) const SPACE: usize = 8;
 
 /// `&` and `'` differ in one bit, `<` and `>` in another: three comparisons find all five.
-#[inline]
 #[allow(
     clippy::needless_bitwise_bool,
-    reason = "a lazy operator branches, and a branch keeps the block test from becoming vector code"
+    reason = "a lazy operator branches, and a branch keeps a test of many bytes from becoming vector code"
 )]
-fn is_special(byte: u8) -> bool {
+pub(crate) const fn is_special(byte: u8) -> bool {
     (byte | 1 == b'\'') | (byte | 2 == b'>') | (byte == b'"')
 }
 
+/// What a byte becomes, in the first so many bytes; those behind it mean nothing.
+#[inline]
+pub(crate) const fn written(byte: u8) -> ([u8; SPACE], usize) {
+    let entry = WRITTEN[byte as usize];
+    (entry.to_le_bytes(), (entry >> LENGTH_AT) as usize)
+}
+
+/// For every byte what is written for it, the first byte lowest, and in the highest byte how long that is.
+static WRITTEN: [u64; 256] = {
+    let mut written = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        written[byte] = entry(byte as u8);
+        byte += 1;
+    }
+    written
+};
+
+const LENGTH_AT: u32 = u64::BITS - 8;
+
+const fn entry(byte: u8) -> u64 {
+    let own = [byte];
+    let text: &[u8] = if is_special(byte) { reference(byte) } else { &own };
+    let mut entry = (text.len() as u64) << LENGTH_AT;
+    let mut at = 0;
+    while at < text.len() {
+        entry |= (text[at] as u64) << (8 * at);
+        at += 1;
+    }
+    entry
+}
+
 /// The character reference for a special byte. All five mean the same in HTML and in XML.
-fn reference(special: u8) -> &'static [u8] {
+const fn reference(special: u8) -> &'static [u8] {
     match special {
         b'&' => b"&amp;",
         b'<' => b"&lt;",
@@ -56,14 +61,16 @@ fn reference(special: u8) -> &'static [u8] {
 #[cfg(test)]
 mod tests {
     use alloc::string::String;
+    use alloc::vec::Vec;
 
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Writer;
 
     fn escaped(text: &str) -> String {
         let mut out = Vec::new();
-        escape_into(&mut out, text);
+        Writer::new(&mut out).text(text);
         String::from_utf8(out).unwrap()
     }
 

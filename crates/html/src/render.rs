@@ -7,7 +7,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::{self, Write as _};
 
-use crate::decimal;
 use crate::tree::Builder;
 use crate::writer::Writer;
 
@@ -106,7 +105,7 @@ macro_rules! render_integers {
                 #[allow(unused_comparisons, reason = "the macro also serves the unsigned types")]
                 let negative = *self < 0;
                 match u64::try_from(self.abs_diff(0)) {
-                    Ok(magnitude) => decimal::write(writer, negative, magnitude),
+                    Ok(magnitude) => writer.decimal(negative, magnitude),
                     // Past 64 bits speed no longer matters.
                     Err(_) => format_args!("{self}").render(writer),
                 }

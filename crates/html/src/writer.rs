@@ -4,39 +4,24 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
-use crate::escape::escape_into;
+use crate::buffer::Buffer;
 use crate::hole::RawText;
 use crate::tree::Finding;
-use crate::xml::clean;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
 ///
 /// There is one method per trust: [`constant`](Self::constant) takes what stands in the source,
 /// [`text`](Self::text) and [`attribute`](Self::attribute) take anything and escape it, [`link`](Self::link) and
 /// [`image`](Self::image) look at the scheme as well, and [`code`](Self::code) takes only [`raw`](crate::raw) text.
+#[derive(Debug)]
 pub struct Writer<'a> {
-    out: &'a mut Vec<u8>,
-    /// The length of `out` that makes it spill; out of reach without a spill.
-    spill_at: usize,
-    chunk_at: usize,
-    spill: Option<Spill<'a>>,
+    buffer: Buffer<'a>,
     head: Head<'a>,
-    /// What is written stands in the value of an attribute.
-    in_value: bool,
-    xml: Option<Xml>,
     inspector: Option<Inspector>,
 }
 
-/// What a page for readers of XML needs besides. To look at all that is written, such a writer seems to spill at
-/// every byte, so that no other writer pays for it.
-struct Xml {
-    /// The length of `out` up to which it was looked at.
-    clean: usize,
-    /// The length of `out` that makes it spill.
-    spill_at: usize,
-}
-
 /// What happens where the page's `<head>` ends.
+#[derive(Debug)]
 enum Head<'a> {
     /// This is still to be written.
     Markup(&'a str),
@@ -47,43 +32,25 @@ enum Head<'a> {
 /// Is told what is wrong with a tree.
 type Inspector = fn(&Finding);
 
-/// Takes what it wants of a full buffer.
-type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
-
 impl<'a> Writer<'a> {
-    /// Writes to the end of `out`, however long it grows.
+    /// Writes to the end of `out`, however long it grows; all is there when the writer is dropped.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        let (spill_at, chunk_at) = (usize::MAX, usize::MAX);
-        Self {
-            out,
-            spill_at,
-            chunk_at,
-            spill: None,
-            head: Head::Markup(""),
-            in_value: false,
-            xml: None,
-            inspector: None,
-        }
+        Self { buffer: Buffer::new(out), head: Head::Markup(""), inspector: None }
     }
 
-    /// Writes to the end of `out`, and calls `spill` whenever it has grown by `chunk_at` bytes or more, so that a
-    /// long page leaves in pieces while it is written.
+    /// Writes to the end of `out`, and calls `spill` when it has grown by `chunk_at` bytes or more and more is to come,
+    /// so that a long page leaves in pieces while it is written.
     ///
     /// What `out` holds already (a head) does not count. `spill` may take all of `out`, a part of it or nothing; it
-    /// is called again when `out` has grown by `chunk_at` bytes from what it left. The last piece stays in `out`.
-    pub fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
-        let chunk_at = chunk_at.max(1);
-        let spill_at = out.len().saturating_add(chunk_at);
-        Self {
-            out,
-            spill_at,
-            chunk_at,
-            spill: Some(spill),
-            head: Head::Markup(""),
-            in_value: false,
-            xml: None,
-            inspector: None,
-        }
+    /// is called again when `out` has grown by `chunk_at` bytes from what it left. The last piece is in `out` when
+    /// the writer is dropped.
+    pub fn with_spill(
+        out: &'a mut Vec<u8>,
+        chunk_at: usize,
+        spill: &'a mut dyn FnMut(&mut Vec<u8>),
+    ) -> Self {
+        let buffer = Buffer::with_spill(out, chunk_at, spill);
+        Self { buffer, head: Head::Markup(""), inspector: None }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.
@@ -93,14 +60,13 @@ impl<'a> Writer<'a> {
     /// [`raw`](crate::raw) is written as it is: whether it is XML, whoever wrote it answers for.
     #[must_use]
     pub fn in_xml(mut self) -> Self {
-        self.xml = Some(Xml { clean: self.out.len(), spill_at: self.spill_at });
-        self.spill_at = 0;
+        self.buffer.go_over_to_xml();
         self
     }
 
     /// Whether it writes for readers of XML.
     pub const fn is_in_xml(&self) -> bool {
-        self.xml.is_some()
+        self.buffer.is_in_xml()
     }
 
     /// The same with markup that is to stand at the end of the page's `<head>`, such as the link to a style sheet.
@@ -119,7 +85,7 @@ impl<'a> Writer<'a> {
     pub fn end_head(&mut self) {
         match core::mem::replace(&mut self.head, Head::Markup("")) {
             Head::Markup(head) => self.bytes(head.as_bytes()),
-            Head::Noted(place) => *place = Some(self.out.len()),
+            Head::Noted(place) => *place = Some(self.buffer.settled_length()),
         }
     }
 
@@ -141,8 +107,7 @@ impl<'a> Writer<'a> {
     /// Writes text from anywhere, escaped.
     #[inline]
     pub fn text(&mut self, text: &str) {
-        escape_into(self.out, text);
-        self.spill_if_due();
+        self.buffer.text(text);
     }
 
     /// Writes a whole attribute, or nothing if its value says so. `opening` is all that comes before the value,
@@ -189,13 +154,13 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn open_value(&mut self, opening: &'static str) {
         self.constant(opening);
-        self.in_value = true;
+        self.buffer.enter_value(true);
     }
 
     /// Ends the value.
     #[inline]
     pub(crate) fn close_value(&mut self) {
-        self.in_value = false;
+        self.buffer.enter_value(false);
         self.constant("\"");
     }
 
@@ -208,33 +173,13 @@ impl<'a> Writer<'a> {
     /// Writes bytes known to need no escape.
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
-        self.spill_if_due();
+        self.buffer.bytes(bytes);
     }
 
+    /// Writes an integer in decimal.
     #[inline]
-    fn spill_if_due(&mut self) {
-        if self.out.len() >= self.spill_at {
-            self.spill();
-        }
-    }
-
-    #[cold]
-    fn spill(&mut self) {
-        if let Some(xml) = &mut self.xml {
-            clean(self.out, xml.clean, self.in_value);
-            xml.clean = self.out.len();
-            if xml.clean < xml.spill_at {
-                return;
-            }
-        }
-        let Some(spill) = &mut self.spill else { return };
-        spill(self.out);
-        let spill_at = self.out.len().saturating_add(self.chunk_at);
-        match &mut self.xml {
-            Some(xml) => *xml = Xml { clean: self.out.len(), spill_at },
-            None => self.spill_at = spill_at,
-        }
+    pub(crate) fn decimal(&mut self, negative: bool, magnitude: u64) {
+        self.buffer.decimal(negative, magnitude);
     }
 }
 
@@ -243,12 +188,6 @@ impl fmt::Write for Writer<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.text(text);
         Ok(())
-    }
-}
-
-impl fmt::Debug for Writer<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Writer").field("length", &self.out.len()).finish_non_exhaustive()
     }
 }
 
@@ -284,6 +223,7 @@ mod tests {
         for word in ["ab", "cd", "ef", "ghij", "k"] {
             writer.constant(word);
         }
+        drop(writer);
         assert_eq!(pieces, [b"abcd".as_slice(), b"efghij"]);
         assert_eq!(out, b"k");
     }
@@ -296,6 +236,7 @@ mod tests {
             writer.end_head();
             writer.constant("</head>");
         }
+        drop(writer);
         assert_eq!(out, b"<link /></head></head>");
     }
 
@@ -315,6 +256,7 @@ mod tests {
         writer.link(" href=\"", "/a\n\u{ffff}");
         writer.constant(">");
         writer.text("a\tb\nc\rd\0<\u{fffe}\u{fffd}");
+        drop(writer);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "a head\r\n<p title=\"a&#9;b&#10;c&#13;d\u{fffd}e\" href=\"/a&#10;\u{fffd}\">\

@@ -4,13 +4,15 @@ use alloc::vec::Vec;
 
 /// How the pieces of a content are told apart from what follows it (RFC 9112 section 6).
 ///
-/// Made by [`Reply::pieces`](crate::Reply::pieces), which has announced it in the head.
+/// Made by [`Reply::pieces`](crate::Reply::pieces), which has announced it in the head, unless they come framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// Each piece is a chunk; an empty one ends the content (RFC 9112 section 7.1).
     Chunks,
     /// The end of the connection ends the content: the peer knows no chunks.
     UntilClose,
+    /// The pieces come framed, and so does their end: a [`Body`](crate::Body) sees to that.
+    Framed,
     /// There is no content: the reply is to HEAD, or its status allows none.
     Nothing,
 }
@@ -26,7 +28,7 @@ impl Pieces {
         match self {
             Self::Nothing => {}
             _ if piece.is_empty() => {}
-            Self::UntilClose => out.extend_from_slice(piece),
+            Self::UntilClose | Self::Framed => out.extend_from_slice(piece),
             Self::Chunks => {
                 let digits = (piece.len().ilog2() / 4 + 1) as usize;
                 let size =

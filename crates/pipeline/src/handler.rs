@@ -161,8 +161,9 @@ impl fmt::Debug for FilePart {
 
 /// A handler that may block, with the page it writes.
 pub trait Work: Send + Sync {
-    /// Answers `request` into `out`, on whatever thread the scheduler chose.
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done;
+    /// Answers `request` into `out`, on whatever thread the scheduler chose. A long reply may be drained while it is
+    /// written; that waits for a peer that reads slowly.
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done;
 
     /// Appends the whole reply to a request in whose `run` it panicked; the connection closes behind it, as `request`
     /// says. Where it appends nothing the peer gets a line of text.

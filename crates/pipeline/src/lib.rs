@@ -19,6 +19,7 @@ mod listener;
 pub mod log;
 mod mailbox;
 mod notify;
+mod relay;
 pub mod scheduler;
 mod server;
 mod settings;

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::clock::Clock;
-use crate::handler::{Done, Retained, Work};
+use crate::handler::{Done, Outgoing, Retained, Work};
 use crate::log;
 
 /// A piece of a body that is worth a write, and the most of it that stays in memory.
@@ -69,7 +69,7 @@ impl Spool {
 
 /// Writes the piece that was collected. Nothing in `out` says that it is written.
 impl Work for Spool {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let Err(error) = self.append(&request.body) else { return Done::default() };
         log::error(format_args!("a body cannot be kept in {}: {error}", self.folder.display()));
         let full =
@@ -79,7 +79,7 @@ impl Work for Spool {
         } else {
             (Status::INTERNAL_SERVER_ERROR, "This could not be stored; the log says why.\n")
         };
-        let mut reply = Reply::begin(out, Exchange::farewell(), status, &clock.date());
+        let mut reply = Reply::begin(out.buffer, Exchange::farewell(), status, &clock.date());
         reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
         reply.whole(told.as_bytes());
         Done { follow: None, close: true }

@@ -7,10 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::handler::{FilePart, Finished, Retained, Work};
+use crate::handler::{FilePart, Finished, Outgoing, Retained, Work};
 use crate::mailbox::{Letter, Mailbox};
+use crate::relay::Courier;
 use crate::slab::Token;
-use crate::stages::run_work;
+use crate::stages::{excuse, run_work};
 use crate::warmth;
 
 /// A worker with nothing to do goes after this long.
@@ -156,6 +157,27 @@ impl Workers {
     }
 }
 
+/// Runs a handler. `None`: its reply has left while it was written.
+fn answer(
+    work: &dyn Work,
+    request: &Retained,
+    mut bytes: Vec<u8>,
+    clock: &Clock,
+    ticket: &Ticket,
+) -> Option<Finished> {
+    let mut courier = Courier::new(ticket, request);
+    let mut drain = |buffer: &mut Vec<u8>| courier.carry(buffer);
+    let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
+    let done = run_work(work, request, clock, &mut out);
+    if courier.has_left() {
+        courier.carry(&mut bytes);
+        courier.end(done.is_some());
+        return None;
+    }
+    let done = done.unwrap_or_else(|| excuse(work, request, clock, &mut bytes));
+    Some(Finished { bytes, follow: done.follow, close: done.close })
+}
+
 impl Shared {
     fn run(&self) {
         let clock = Clock::kernel();
@@ -163,19 +185,20 @@ impl Shared {
         while let Some(Task { job, ticket }) = task {
             clock.turn();
             let letter = match job {
-                Job::Answer { work, request, mut bytes } => {
-                    let done = run_work(&*work, &request, &clock, &mut bytes);
+                Job::Answer { work, request, bytes } => {
+                    let finished = answer(&*work, &request, bytes, &clock, &ticket);
                     // The last owner of a program may be here, and its values may panic as they go.
                     let _ = catch_unwind(AssertUnwindSafe(move || drop(work)));
-                    let finished = Finished { bytes, follow: done.follow, close: done.close };
-                    Letter::Finished(ticket.token, request, finished)
+                    finished.map(|finished| Letter::Finished(ticket.token, request, finished))
                 }
                 Job::WarmUp(part) => {
                     warmth::warm_up(&part);
-                    Letter::Warm(ticket.token)
+                    Some(Letter::Warm(ticket.token))
                 }
             };
-            ticket.reply_to.post(letter);
+            if let Some(letter) = letter {
+                ticket.reply_to.post(letter);
+            }
             task = self.next();
         }
     }

@@ -5,15 +5,17 @@
 
 use std::fmt::Write as _;
 use std::future::{Future, pending};
+use std::io::Read;
+use std::net::TcpStream;
 use std::pin::Pin;
 use std::process::Command;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bine::{App, Body, Dress, Exit, Page, Query, Request, Respond, Response, Status, Text};
+use bine::{App, Body, Dress, Exit, Page, Path, Query, Request, Respond, Response, Status, Text};
 use bine::{html, page, timeout};
 
-use crate::harness::{Program, SCHEDULERS};
+use crate::harness::{PATIENCE, Program, SCHEDULERS};
 
 /// Holds the options of the program under test.
 const OPTIONS: &str = "BINE_TEST_OPTIONS";
@@ -55,6 +57,9 @@ fn the_program_under_test_serves() -> Exit {
         .page(numbers)
         .page(number_from_a_worker)
         .page(number_after_a_while)
+        .page(rows)
+        .page(plain_rows)
+        .page(broken_rows)
         .page(kinds)
         .page(echo)
         .page(plain_echo)
@@ -119,6 +124,37 @@ async fn number_after_a_while(bytes: Query<usize>) -> impl Page {
     OnceMore::default().await;
     let text = numbered(*bytes);
     html!({ text })
+}
+
+/// Its last row is made only when somebody at `port` says so.
+#[page("/rows/{port}")]
+async fn rows(port: Path<u16>) -> impl Page {
+    html!({numbered(FIRST_ROWS)}{last_row(*port)})
+}
+
+#[page("/rows/plain/{port}")]
+fn plain_rows(port: Path<u16>) -> impl Page {
+    html!({numbered(FIRST_ROWS)}{last_row(*port)})
+}
+
+#[page("/rows/broken/{port}")]
+fn broken_rows(port: Path<u16>) -> impl Page {
+    html!({numbered(FIRST_ROWS)}{last_row(*port)} {broken_row()})
+}
+
+/// Bytes of all rows but the last: more than a page keeps back.
+pub(crate) const FIRST_ROWS: usize = 100_000;
+
+fn last_row(port: u16) -> &'static str {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    "the last row"
+}
+
+fn broken_row() -> &'static str {
+    fail("broken in the middle");
+    "never"
 }
 
 /// `bytes` bytes, in which no piece can be lost, doubled or misplaced unseen.

@@ -89,7 +89,8 @@ impl Asker {
         );
         let answer = match answer {
             Some(Answer::Work(work)) => {
-                let done = work.run(&Retained::of(&request), &self.clock, &mut buffer);
+                let mut out = Outgoing { buffer: &mut buffer, drain: &mut drain };
+                let done = work.run(&Retained::of(&request), &self.clock, &mut out);
                 assert!(done.follow.is_none() && !done.close);
                 Some(Answer::Written { close: false })
             }

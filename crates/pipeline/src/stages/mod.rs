@@ -27,7 +27,7 @@ use crate::link::Link;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
-    RetainedPool, dynamic, failed, finished, overloaded, response, run_work,
+    RetainedPool, dynamic, excuse, failed, finished, overloaded, response, run_work,
 };
 
 /// What a stage returns: where its connection stands.

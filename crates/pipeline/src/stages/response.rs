@@ -109,7 +109,33 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let done = run_work(&*work, &request, &context.clock, &mut bytes);
+    let Context { settings, clock, access, .. } = &mut *context;
+    let more = request.exchange.method != Method::Head;
+    let mut sink = Sink::new(&mut connection.link, settings, mark, more, access.wants_head());
+    let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
+    let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
+    let done = run_work(&*work, &request, clock, &mut out);
+    if sink.sent > 0 || sink.broken {
+        let replied = sink.replied(&bytes);
+        let is_whole = done.is_some() && !sink.broken;
+        if is_whole && access.is_on() {
+            access.record(&request.incoming(), request.began, clock, replied);
+        }
+        if done.is_none() {
+            log::error(format_args!(
+                "{} panicked in the middle of its reply, which was cut",
+                work.name()
+            ));
+        }
+        connection.closing |= done.is_some_and(|done| done.close);
+        context.output = bytes;
+        context.clock.turn();
+        context.retained.put(request);
+        connection.phase = Phase::Idle;
+        // What is cut off is not whole, and the end of the connection tells its peer so.
+        return if is_whole { Next::Reply } else { Next::Closed };
+    }
+    let done = done.unwrap_or_else(|| excuse(&*work, &request, &context.clock, &mut bytes));
     connection.closing |= bound(&mut bytes, context);
     context.output = bytes;
     context.clock.turn();
@@ -126,23 +152,33 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     settle_reply(connection, context, done.follow, Some(request), mark)
 }
 
-/// Runs `work`, wherever that is; a panic becomes a 500 behind what stood in `out` before.
+/// Runs `work`, wherever that is. `None`: it panicked, and what it wrote since it last drained `out` is dropped.
 pub(crate) fn run_work(
+    work: &dyn Work,
+    request: &Retained,
+    clock: &Clock,
+    out: &mut Outgoing<'_>,
+) -> Option<Done> {
+    let mark = out.buffer.len();
+    let ran = catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out)));
+    if ran.is_err() {
+        out.buffer.truncate(mark);
+    }
+    ran.ok()
+}
+
+/// Writes what the peer of a `work` that panicked is told, if nothing of its reply has left.
+pub(crate) fn excuse(
     work: &dyn Work,
     request: &Retained,
     clock: &Clock,
     out: &mut Vec<u8>,
 ) -> Done {
-    let mark = out.len();
-    let ran = catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out)));
-    ran.unwrap_or_else(|_| {
-        log::error(format_args!("{} panicked; its peer got a 500", work.name()));
-        out.truncate(mark);
-        let mut incoming = request.incoming();
-        incoming.exchange.keep_alive = false;
-        apologize(out, clock, |out| work.failed(&incoming, clock, out));
-        Done { follow: None, close: true }
-    })
+    log::error(format_args!("{} panicked; its peer got a 500", work.name()));
+    let mut incoming = request.incoming();
+    incoming.exchange.keep_alive = false;
+    apologize(out, clock, |out| work.failed(&incoming, clock, out));
+    Done { follow: None, close: true }
 }
 
 /// Lets the program tell that it failed in its own words, unless it fails at that too.

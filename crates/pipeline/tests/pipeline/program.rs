@@ -293,10 +293,10 @@ struct Errand {
 }
 
 impl Work for Errand {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
         let content = if self.length == 0 { b"work".to_vec() } else { vec![b'w'; self.length] };
-        Reply::begin(out, exchange, Status::OK, &clock.date()).whole(&content);
+        Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).whole(&content);
         if let Some(gate) = &self.gate {
             gate.pass();
         }
@@ -319,9 +319,9 @@ struct StreamErrand {
 }
 
 impl Work for StreamErrand {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
-        let pieces = Reply::begin(out, exchange, Status::OK, &clock.date()).pieces();
+        let pieces = Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).pieces();
         let write = self.write.lock().unwrap_or_else(PoisonError::into_inner).take();
         let follow = write.map(|write| Follow::Stream(Stream::new(pieces, write)));
         Done { follow, close: false }

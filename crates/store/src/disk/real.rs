@@ -109,11 +109,24 @@ impl Folder for RealFolder {
 
     fn chance(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        // Up to 256 bytes come whole or not at all.
-        let take = || rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
-        retry_on_intr(take)?;
+        fill(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
+}
+
+/// Fills `bytes`, at most 256, with what nobody can foresee.
+///
+/// # Panics
+///
+/// The system has nothing of the kind, which no Linux since 2014 says.
+pub(crate) fn random(bytes: &mut [u8]) {
+    fill(bytes).expect("the system's own source");
+}
+
+fn fill(bytes: &mut [u8]) -> io::Result<()> {
+    // Up to 256 bytes come whole or not at all.
+    retry_on_intr(|| rustix::rand::getrandom(&mut *bytes, GetRandomFlags::empty()))?;
+    Ok(())
 }
 
 struct RealFile(OwnedFd);

@@ -74,6 +74,13 @@ impl<S: Read + Write> Peer<S> {
         reply
     }
 
+    /// Waits until at least so many bytes of what comes next are here, and leaves them there.
+    pub(crate) fn await_beginning(&mut self, count: usize) {
+        while self.received.len() < count {
+            self.await_more();
+        }
+    }
+
     /// The next reply when the request was HEAD: whatever its head says, nothing follows it.
     pub(crate) fn reply_to_head(&mut self) -> Reply {
         Reply { head: self.head(), body: Vec::new() }

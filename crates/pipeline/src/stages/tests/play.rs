@@ -12,7 +12,7 @@ use crate::access::AccessLog;
 use crate::address::Peer;
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
-use crate::handler::{Finished, LaterReply, Retained, Work};
+use crate::handler::{Finished, LaterReply, Outgoing, Retained, Work};
 use crate::settings::Settings;
 use crate::stages::{self, Kind, Next};
 
@@ -194,7 +194,12 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
             }
             Some(Elsewhere::Work(work, request)) => {
                 let mut bytes = Vec::new();
-                let done = stages::run_work(&*work, &request, &context.clock, &mut bytes);
+                let mut keep = |_: &mut Vec<u8>| {};
+                let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
+                let done = stages::run_work(&*work, &request, &context.clock, &mut out);
+                let done = done.unwrap_or_else(|| {
+                    stages::excuse(&*work, &request, &context.clock, &mut bytes)
+                });
                 Finished { bytes, follow: done.follow, close: done.close }
             }
             None => return Next::Idle,

@@ -147,9 +147,9 @@ struct Errand {
 }
 
 impl Work for Errand {
-    fn run(&self, request: &Retained, clock: &Clock, out: &mut Vec<u8>) -> Done {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
-        Reply::begin(out, exchange, Status::OK, &clock.date()).whole(b"work");
+        Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).whole(b"work");
         if self.panics {
             resume_unwind(Box::new("a worker's fault"));
         }

@@ -1,0 +1,84 @@
+//! Decides what the engines are asked to write: the two pages of the public benchmark, in each engine's own words.
+//!
+//! One file per engine, each with `table` and `teams`, which append to whatever the engine appends to. Where it
+//! cannot append they make a string.
+
+#![forbid(unsafe_code)]
+
+pub mod askama;
+pub mod bine;
+pub mod hypertext;
+pub mod markup;
+pub mod maud;
+pub mod sailfish;
+pub mod write;
+
+/// What stands in the big table.
+pub type Rows = [Vec<usize>];
+
+/// A hundred rows of the numbers from 0 to 99.
+pub fn rows() -> Vec<Vec<usize>> {
+    vec![(0..100).collect(); 100]
+}
+
+/// A league in some year.
+pub struct League {
+    pub year: u16,
+    pub teams: Vec<Team>,
+}
+
+/// One of its teams.
+pub struct Team {
+    pub name: String,
+    pub score: u8,
+}
+
+/// The league that everybody measures with.
+pub fn league() -> League {
+    let team = |(name, score): (&str, u8)| Team { name: name.to_owned(), score };
+    let teams = [("Jiangsu", 43), ("Beijing", 27), ("Guangzhou", 22), ("Shandong", 12)];
+    League { year: 2015, teams: teams.map(team).into() }
+}
+
+/// The class of the team at this place, which is empty behind the first.
+pub fn class(place: usize) -> &'static str {
+    if place == 0 { "champion" } else { "" }
+}
+
+/// Strips what engines may differ in without a difference in meaning: how a void element ends.
+fn normal(page: &str) -> String {
+    page.replace(" />", ">")
+}
+
+/// Panics unless every engine writes the same two pages.
+pub fn compare() {
+    let (rows, league) = (rows(), league());
+    let mut out = Vec::new();
+    bine::table(&rows, &mut out);
+    let table = String::from_utf8(std::mem::take(&mut out)).expect("pages are text");
+    bine::teams(&league, &mut out);
+    let teams = String::from_utf8(out).expect("pages are text");
+    let (mut write_table, mut write_teams) = (String::new(), String::new());
+    write::table(&rows, &mut write_table);
+    write::teams(&league, &mut write_teams);
+    let others = [
+        ("askama", askama::table(&rows), askama::teams(&league)),
+        ("hypertext", hypertext::table(&rows), hypertext::teams(&league)),
+        ("markup", markup::table(&rows), markup::teams(&league)),
+        ("maud", maud::table(&rows), maud::teams(&league)),
+        ("sailfish", sailfish::table(&rows), sailfish::teams(&league)),
+        ("write!", write_table, write_teams),
+    ];
+    for (engine, other_table, other_teams) in others {
+        assert_eq!(normal(&other_table), normal(&table), "{engine}");
+        assert_eq!(normal(&other_teams), normal(&teams), "{engine}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_engine_writes_the_same_pages() {
+        super::compare();
+    }
+}
