@@ -22,7 +22,7 @@ pub struct SimulatedFolder(Arc<Mutex<State>>);
 pub enum Fault {
     /// The disk fails (EIO).
     Broken,
-    /// There is no room (ENOSPC); a write may have taken its first bytes.
+    /// There is no room (ENOSPC).
     Full,
     /// A write or a read is short, or interrupted before it began. Others go well.
     Short,

@@ -70,13 +70,18 @@ pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
             }
         };
         let records = (whole && *number > 0).then_some(1..=*number);
-        report.files.push(Checked { bytes: size(&**folder, &name)?, file: name, count, records });
+        report.files.push(Checked {
+            bytes: size_of(&**folder, &name)?,
+            file: name,
+            count,
+            records,
+        });
     }
     report.findings.extend(survey.missing(&**folder).map(Finding::Damaged));
     for (first, following) in survey.contents.from(survey.base + 1) {
         let name = Kind::Segment.name(first);
         let mut checked =
-            Checked { bytes: size(&**folder, &name)?, file: name, count: 0, records: None };
+            Checked { bytes: size_of(&**folder, &name)?, file: name, count: 0, records: None };
         let (segment, damage) = survey.segment(&**folder, first)?;
         report.findings.extend(damage.map(Finding::Damaged));
         if let Some(mut segment) = segment {
@@ -198,7 +203,12 @@ fn foreign(file: String) -> Damage {
     Damage { file, offset: 8, records: None, what: "it belongs to another store" }
 }
 
-fn size(folder: &dyn Folder, name: &str) -> Result<u64, Error> {
+/// The length of a segment in bytes.
+pub(super) fn size(folder: &dyn Folder, first: Sequence) -> Result<u64, Error> {
+    size_of(folder, &Kind::Segment.name(first))
+}
+
+fn size_of(folder: &dyn Folder, name: &str) -> Result<u64, Error> {
     let size = folder.open(name).and_then(|file| file.size());
     size.map_err(|error| Error::disk(name, "open", error))
 }

@@ -106,12 +106,18 @@ impl FileJournal {
         folder.sync().map_err(|error| Error::disk(&folder.name(), "sync", error))?;
         let store = match store {
             Some(store) => store,
-            // The lowest bit is set, so that it is never zero, which is what empty space reads as.
-            None => 1 | folder.chance().map_err(|error| Error::disk("chance", "ask", error))?,
+            None => new_store(&*folder)?,
         };
         let journal = FileJournal::behind(folder, lock, options, store, last);
         Ok(Opened { journal, snapshot, last, warnings })
     }
+}
+
+/// A number for a store that has none yet.
+pub(super) fn new_store(folder: &dyn Folder) -> Result<u64, Error> {
+    let number = folder.chance().map_err(|error| Error::disk("a random number", "get", error))?;
+    // The lowest bit is set, so that it is never zero, which is what empty space reads as.
+    Ok(number | 1)
 }
 
 /// Takes the folder for this process alone.

@@ -8,9 +8,9 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::check::Survey;
+use super::check::{Survey, size};
 use super::format::{HEAD, Head, Kind, UNFINISHED, word};
-use super::group::Draft;
+use super::group::{Draft, SHORTEST_RECORD};
 use super::open::{self, aside};
 use super::salvage::{Salvaged, salvage};
 use super::segment::Segment;
@@ -41,19 +41,14 @@ pub struct Repair {
 pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
     let lock = open::lock(&**folder)?;
     let mut survey = Survey::of(&**folder)?;
-    let mut work = Work { folder: &**folder, done: Repair::default() };
+    let mut work = Work { folder: &**folder, done: Repair::default(), useless: Vec::new() };
     for name in &survey.contents.unfinished {
         folder.remove(name).map_err(|error| Error::disk(name, "remove", error))?;
     }
     work.snapshots(&mut survey, folder, &lock)?;
-    let Some(store) = survey.store.or_else(|| store_of_first_group(&**folder, &survey)) else {
-        // Not one file says whose it is: nothing in them can be told from noise.
-        for &first in &survey.contents.segments {
-            work.set_aside(&Kind::Segment.name(first))?;
-        }
-        return Ok(work.done);
-    };
-    survey.store = Some(store);
+    survey.store = survey.store.or_else(|| store_of_first_group(&**folder, &survey));
+    // If not one file says whose it is, nothing in them can be told from noise.
+    let store = survey.store.map_or_else(|| open::new_store(&**folder), Ok)?;
     if let Some(damage) = survey.missing(&**folder) {
         let first = survey.base + 1;
         let following = damage.records.as_ref().map(|records| records.end() + 1);
@@ -78,10 +73,19 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
         let ends_early = survey.ends_early(&**folder, next).filter(|_| following.is_none());
         if is_damaged || ends_early.is_some() {
             let segment = survey.segment(&**folder, first)?.0;
-            let following = following.or(ends_early.is_some().then_some(survey.reaches() + 1));
-            work.rewrite(segment, store, first, following)?;
+            let early = ends_early.as_ref().map(|_| survey.reaches() + 1);
+            // Of a segment that cannot be read at all nobody knows how many records it held.
+            let beyond = match &segment {
+                None => Some(first + size(&**folder, first)? / SHORTEST_RECORD as u64),
+                Some(_) => None,
+            };
+            work.rewrite(segment, store, first, following.or(early.max(beyond)))?;
         }
         work.done.damages.extend(ends_early);
+    }
+    // Last, for what they say of the journal's end must outlast a repair that is interrupted.
+    for name in std::mem::take(&mut work.useless) {
+        work.set_aside(&name)?;
     }
     folder.sync().map_err(|error| Error::disk(&folder.name(), "sync", error))?;
     Ok(work.done)
@@ -105,10 +109,12 @@ fn store_of_first_group(folder: &dyn Folder, survey: &Survey) -> Option<u64> {
 struct Work<'f> {
     folder: &'f dyn Folder,
     done: Repair,
+    /// Damaged snapshots that nothing needs any more.
+    useless: Vec<String>,
 }
 
 impl Work<'_> {
-    /// Sets damaged snapshots aside. If none is left and the journal does not reach back to the
+    /// Finds out which damaged snapshots are needless. If no whole one is left and the journal does not reach back to the
     /// first record, what can be read of the newest takes its place.
     fn snapshots(
         &mut self,
@@ -128,7 +134,7 @@ impl Work<'_> {
                 self.rewrite_snapshot(*number, store, folder, lock)?;
                 survey.base = *number;
             } else {
-                self.set_aside(&name)?;
+                self.useless.push(name);
             }
         }
         Ok(())
@@ -306,7 +312,7 @@ impl fmt::Display for Repair {
             writeln!(f, "lost: {} blocks of the snapshot, or more", self.blocks)?;
         }
         if self.lost.is_empty() && self.blocks == 0 {
-            writeln!(f, "no record is lost")?;
+            writeln!(f, "no record is known to be lost")?;
         }
         for aside in &self.aside {
             writeln!(f, "kept as it was: {aside}")?;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use bine_store::disk::{Folder, SimulatedFolder};
+use bine_store::disk::{Fault, Folder, SimulatedFolder};
 use bine_store::journal::{
     Error, FileJournal, Journal, Loaded, Opened, Options, Repair, check, repair,
 };
@@ -75,6 +75,81 @@ fn a_file_that_is_gone_or_cut_is_refused_and_repaired() {
         let bytes = folder.content(file).expect("it was listed");
         folder.put(file, &bytes[..bytes.len() / 2 - 3]);
         spoiled(&folder, file, bytes.len() / 2 - 3);
+    }
+}
+
+#[test]
+fn with_nothing_readable_the_numbers_are_still_not_used_again() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let file = "journal-0000000000000001.log";
+    let noise: Vec<u8> = (0..4096_u32).map(|at| (at * 31 % 251) as u8 | 1).collect();
+    folder.put(file, &noise);
+    let error = open(&folder).map(|_| ()).expect_err("it is noise");
+    assert!(error.to_string().contains("its head does not match"), "{error}");
+    let repaired = repair(&shared(&folder)).expect("the disk is well");
+    assert_eq!(repaired.lost, [1..=4096 / 24]);
+    assert_eq!(folder.content(&repaired.aside[0]), Some(noise));
+    let (mut opened, found) = open(&folder).expect("it is repaired");
+    assert_eq!(found.lost, repaired.lost);
+    assert_eq!(opened.journal.append(b"a").ok(), Some(1 + 4096 / 24));
+}
+
+#[test]
+fn with_both_snapshots_damaged_the_blocks_that_can_be_read_stay() {
+    let folder = store(true);
+    let newest = "snapshot-0000000000000050.bin";
+    for name in ["snapshot-0000000000000028.bin", newest] {
+        let mut bytes = folder.content(name).expect("it was written");
+        // Within the third of nine blocks.
+        bytes[32 + 2 * 108 + 50] ^= 1;
+        folder.put(name, &bytes);
+    }
+    let error = open(&folder).map(|_| ()).expect_err("the journal begins later");
+    assert!(error.to_string().contains("no file holds records"), "{error}");
+    let repaired = repair(&shared(&folder)).expect("the disk is well");
+    assert_eq!((repaired.blocks, repaired.lost.len(), repaired.aside.len()), (1, 0, 2));
+    let (opened, found) = open(&folder).expect("it is repaired");
+    assert_eq!((opened.snapshot, found.records.len()), (80, 40));
+    assert_eq!(folder.content(newest).map(|bytes| bytes.len()), Some(32 + 8 * 108 + 24));
+}
+
+#[test]
+fn a_repair_that_is_interrupted_hides_nothing_and_is_repeated() {
+    let damaged = || {
+        let folder = store(true);
+        let [.., last, _, newest] = &files(&folder)[..] else { panic!("there are files") };
+        for (name, place) in [(last, 200), (newest, 200)] {
+            let mut bytes = folder.content(name).expect("it was listed");
+            bytes[place] ^= 1;
+            folder.put(name, &bytes);
+        }
+        folder
+    };
+    let whole = repair(&shared(&damaged())).expect("nothing fails").lost;
+    assert!(!whole.is_empty());
+    for after in 0.. {
+        let folder = damaged();
+        folder.fail(after, Fault::Death);
+        let outcome = repair(&shared(&folder));
+        folder.lose_power();
+        let missing = |found: &Found| {
+            let here = |n: &u64| found.records.iter().any(|(sequence, _)| sequence == n);
+            (found.snapshot + 1..=ALL).filter(|n| !here(n)).collect::<Vec<_>>()
+        };
+        let told = |found: &Found| found.lost.iter().cloned().flatten().collect::<Vec<_>>();
+        match open(&folder) {
+            Ok((_, found)) => assert_eq!(told(&found), missing(&found), "after {after}"),
+            Err(Error::Damaged(_)) => {
+                repair(&shared(&folder)).expect("nothing fails any more");
+                let (_, found) = open(&folder).expect("it is repaired");
+                assert_eq!(told(&found), missing(&found), "after {after}");
+            }
+            Err(error) => panic!("after {after}: {error}"),
+        }
+        if outcome.is_ok() {
+            assert!(after > 20, "{after}");
+            break;
+        }
     }
 }
 
