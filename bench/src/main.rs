@@ -9,7 +9,9 @@ mod cost;
 mod figures;
 mod gather;
 mod hostile;
+mod journal;
 mod kills;
+mod lookups;
 mod machine;
 mod memory;
 mod peer;
@@ -59,6 +61,12 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   allocations  heap allocations per request in steady state; Bine's must be 0
               --requests N        counted, after 10000 to warm up (100000)
               --only NAME,..      (bine)
+  journal   durable groups of records beside plain appends of the same bytes, on the disk of target/;
+            under 0.6 of their rate is a fault
+              --rounds N          samples of each figure (9)
+              --groups N          in a sample (500)
+  lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
+              --samples N         (21)
   templates the public template benchmark and escaping, beside other engines; by criterion
               --seconds S         for each figure (3)
   gather    a constant piece of a page copied before it is sent, beside writev
@@ -98,12 +106,14 @@ fn run() -> Result<()> {
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
+        "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),
     }

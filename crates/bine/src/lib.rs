@@ -42,6 +42,7 @@ mod router;
 mod secrecy;
 mod sites;
 pub mod step;
+pub mod store;
 mod stream;
 mod style;
 mod taste;

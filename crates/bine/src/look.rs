@@ -209,7 +209,7 @@ impl Look {
     #[inline]
     pub(crate) fn is_document<P: Page>(&self, page: &P) -> bool {
         match &self.layout {
-            _ if self.is_left_alone(page) => P::is_document(),
+            _ if self.is_left_alone(page) => page.is_this_document(),
             Some(layout) => layout.is_document(),
             None => true,
         }

@@ -288,7 +288,7 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
         return to.send_frozen(frozen, top);
     }
     let (look, chunk_at) = (to.look, to.chunk_at);
-    let is_document = if above.is_bare { P::is_document() } else { look.is_document(&page) };
+    let is_document = if above.is_bare { page.is_this_document() } else { look.is_document(&page) };
     let is_xml = is_document && to.asked.taste().prefers_xhtml;
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);

@@ -15,7 +15,10 @@ pub(crate) struct Taste {
 impl Taste {
     pub(crate) fn of(accept: Option<&str>) -> Self {
         let accept = accept.unwrap_or_default();
-        // Nearly nobody names it, and few of those before HTML.
+        // As all browsers say it: nothing outweighs that.
+        if accept.starts_with("text/html,") {
+            return Self { reads_pages: true, prefers_xhtml: false };
+        }
         let names_xhtml = accept.contains(XHTML);
         Self {
             reads_pages: names_xhtml || accept.contains(HTML),
@@ -48,10 +51,14 @@ fn weight<'a>(mut parameters: impl Iterator<Item = &'a str>) -> Option<u16> {
     });
     let Some(weight) = weight else { return Some(1000) };
     let (whole, decimals) = weight.split_once('.').unwrap_or((weight, ""));
-    let is_decimal = decimals.len() <= 3 && decimals.bytes().all(|digit| digit.is_ascii_digit());
-    match whole {
-        "0" if is_decimal => format!("{decimals:0<3}").parse().ok(),
-        "1" if is_decimal && decimals.bytes().all(|digit| digit == b'0') => Some(1000),
+    if decimals.len() > 3 || !decimals.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let digits = decimals.bytes().chain([b'0'; 3]).take(3);
+    let thousandths = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
+    match (whole, thousandths) {
+        ("0", _) => Some(thousandths),
+        ("1", 0) => Some(1000),
         _ => None,
     }
 }

@@ -34,6 +34,14 @@ pub trait Page: Unboxed {
         false
     }
 
+    /// Whether this page is such a document: of some types only the value tells.
+    fn is_this_document(&self) -> bool
+    where
+        Self: Sized,
+    {
+        Self::is_document()
+    }
+
     /// Whether it is whole by itself, so that no layout stands around it: it has its own `<html>`, or what stands in no
     /// body.
     fn is_whole(&self) -> bool {

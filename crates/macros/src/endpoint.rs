@@ -2,6 +2,7 @@
 
 use crate::expansion::Expansion;
 use crate::fault::Fault;
+use crate::item::{split_attributes, split_commas, split_visibility};
 use crate::literal;
 use crate::token::{Delimiter, Token};
 
@@ -159,16 +160,7 @@ fn refuse_path(token: &Token, path: &str) -> Option<Fault> {
 /// Cuts a function into its parts; `None` if it is no function at all.
 fn read_function<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Function<'t>> {
     let (attributes, rest) = split_attributes(item);
-    let visible = match rest {
-        [public, scope, ..]
-            if public.is("pub") && scope.group(Delimiter::Parenthesis).is_some() =>
-        {
-            2
-        }
-        [public, ..] if public.is("pub") => 1,
-        _ => 0,
-    };
-    let (visibility, whole) = rest.split_at(visible);
+    let (visibility, whole) = split_visibility(rest);
     let (is_async, function) = match whole {
         [word, after @ ..] if word.is("async") => (true, after),
         _ => (false, whole),
@@ -211,37 +203,6 @@ fn read_function<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Funct
 fn not_a_function(found: Option<&Token>) -> Fault {
     let origin = found.map_or(Fault::WHOLE, |token| token.origin);
     Fault { origin, message: "a page is a function: `async fn name(..)` or `fn name(..)`".into() }
-}
-
-/// The `#[..]` at the start of an item, and what follows.
-fn split_attributes(item: &[Token]) -> (Vec<&[Token]>, &[Token]) {
-    let (mut attributes, mut rest) = (Vec::new(), item);
-    while let [mark, bracket, ..] = rest
-        && mark.is("#")
-        && bracket.group(Delimiter::Bracket).is_some()
-    {
-        let (attribute, after) = rest.split_at(2);
-        attributes.push(attribute);
-        rest = after;
-    }
-    (attributes, rest)
-}
-
-/// The parts between commas, except those inside `<..>`, which is no group to the compiler.
-fn split_commas(list: &[Token]) -> Vec<&[Token]> {
-    let mut depth = 0_usize;
-    let mut arrow_may_end = false;
-    let parts = list.split(|token| {
-        let ends_arrow = arrow_may_end && token.is(">");
-        arrow_may_end = token.is("-");
-        if token.is("<") {
-            depth += 1;
-        } else if token.is(">") && !ends_arrow {
-            depth = depth.saturating_sub(1);
-        }
-        depth == 0 && token.is(",")
-    });
-    parts.filter(|part| !part.is_empty()).collect()
 }
 
 fn read_argument(argument: &[Token]) -> Result<Argument<'_>, Fault> {

@@ -19,10 +19,12 @@ mod endpoint;
 mod expansion;
 mod fault;
 mod grow;
+mod item;
 mod literal;
 mod parse;
 mod place;
 mod polyglot;
+mod table;
 mod token;
 mod tree;
 
@@ -74,4 +76,23 @@ pub fn __tree(input: TokenStream) -> TokenStream {
 pub fn page(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let source = bridge::Source::read([arguments, item]);
     source.write(&endpoint::page(&source.streams[0], &source.streams[1]))
+}
+
+/// Makes a struct with an `id` the row of a table: `#[derive(Table)]`.
+///
+/// Each other field is a column. `#[table(..)]` above it says more: `index`, `unique`, `private`, `length = 1..=80`,
+/// `range = 0..=5`, `default = 0`, `was = "old name"`. Above the struct it says `name = ".."`, `index(a, b)`,
+/// `unique(a, b)`, `dropped = ".."`, and `crate = path` where `bine` is not at `::bine`. Every index becomes a constant
+/// of the struct: `BY_A`, `BY_A_B`.
+#[proc_macro_derive(Table, attributes(table))]
+pub fn table(item: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([item]);
+    source.write(&table::table(&source.streams[0]))
+}
+
+/// Makes an enum without fields what a column holds, by the names of its variants: `#[derive(Word)]`.
+#[proc_macro_derive(Word, attributes(table))]
+pub fn word(item: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([item]);
+    source.write(&table::word(&source.streams[0]))
 }

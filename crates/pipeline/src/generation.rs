@@ -32,13 +32,19 @@ impl Generation {
         access: Option<AccessSettings>,
         older: Option<&Self>,
     ) -> io::Result<Self> {
-        let open = |wish: &Listen| match older.and_then(|older| older.listener(wish)) {
+        let kept = older.map_or_else(Vec::new, |older| older.kept_for(&settings.listeners));
+        let open = |(place, wish): (usize, &Listen)| match kept.get(place).copied().flatten() {
             Some((listener, own)) if own == wish => Ok(Arc::clone(listener)),
             Some((listener, own)) => listener.under(wish, own).map(Arc::new),
             None => Listener::open(wish).map(Arc::new),
         };
         Ok(Self {
-            listeners: settings.listeners.iter().map(open).collect::<io::Result<_>>()?,
+            listeners: settings
+                .listeners
+                .iter()
+                .enumerate()
+                .map(open)
+                .collect::<io::Result<_>>()?,
             settings: Arc::new(settings),
             access,
             handler,
@@ -46,10 +52,23 @@ impl Generation {
         })
     }
 
-    /// The listener for that address, and what was wished of it.
-    fn listener(&self, wish: &Listen) -> Option<(&Arc<Listener>, &Listen)> {
-        let mut all = self.listeners.iter().zip(&self.settings.listeners);
-        all.find(|(_, own)| own.address == wish.address)
+    /// For each of these wishes the listener that serves it, and what was wished of that: the same, else another for the
+    /// same address. None is given twice, since several wishes may leave their port to the kernel.
+    fn kept_for(&self, wishes: &[Listen]) -> Vec<Option<(&Arc<Listener>, &Listen)>> {
+        let mut left: Vec<_> = self.listeners.iter().zip(&self.settings.listeners).collect();
+        let mut kept = vec![None; wishes.len()];
+        let fits: [fn(&Listen, &Listen) -> bool; 2] =
+            [|own, wish| own == wish, |own, wish| own.address == wish.address];
+        for fits in fits {
+            for (wish, kept) in wishes.iter().zip(&mut kept) {
+                if kept.is_none()
+                    && let Some(place) = left.iter().position(|(_, own)| fits(own, wish))
+                {
+                    *kept = Some(left.remove(place));
+                }
+            }
+        }
+        kept
     }
 
     /// Listeners for addresses that `newer` does not have.

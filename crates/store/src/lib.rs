@@ -1,4 +1,38 @@
-//! Decides what is kept: rows in memory, durable by a journal.
+//! Decides what is kept: rows in memory, durable by a journal, and what each read depended on.
+//!
+//! A [`Store`] has tables of the program's own types. Whoever [reads](Store::read) has all of them as they are at one
+//! moment; whoever [changes](Store::change) them works on that moment alone and commits: its reads are checked against
+//! all commits since, its writes become a record of the journal, and only when that is as durable as was wished can
+//! anybody see them. Each look at a table is noted, so that what was read can be told from what a commit changed.
 #![deny(unsafe_code)]
 
+mod bytes;
+mod commit;
+pub mod disk;
+mod error;
+mod id;
+mod image;
 pub mod journal;
+mod key;
+mod load;
+mod query;
+mod reads;
+mod record;
+mod row;
+mod schema;
+mod snapshot;
+mod state;
+mod store;
+mod transaction;
+mod value;
+
+pub use commit::{Pending, Sync};
+pub use error::Error;
+pub use id::{Id, NoId, RowId};
+pub use query::{By, Part, Parts};
+pub use reads::{Changes, ReadSet};
+pub use schema::{Column, Constant, Index, Schema, Table, Wrong};
+pub use snapshot::{Found, Snapshot};
+pub use store::{Options, Progress, Store};
+pub use transaction::Transaction;
+pub use value::{Field, Kind, Time, Value, Words};

@@ -31,7 +31,7 @@ pub struct Element {
     pub around: Words,
     /// The order in which its children come, `*` for all that it does not name; none: any order.
     pub order: Words,
-    /// The children that have to be there; `h1|h2`: one of the two.
+    /// The children that have to be there, each once; `h1|h2`: one of the two.
     pub needs: Words,
     /// What its attributes say of each other, besides the [rules for every element](crate::global_rules).
     pub rules: &'static [Rule],

@@ -52,7 +52,13 @@ impl fmt::Display for Rule {
             }
             Self::Needs(name, given) => write!(to, "needs `{name}` {given}"),
             Self::Only(names, given) => write!(to, "has {names} only {given}"),
-            Self::In(name, parents) => write!(to, "needs `{name}` in {parents}"),
+            Self::In(name, parents) => {
+                write!(to, "needs `{name}`")?;
+                for (place, parent) in parents.iter().enumerate() {
+                    write!(to, " {} `<{parent}>`", if place == 0 { "in" } else { "or" })?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -64,7 +70,7 @@ pub fn global_rules() -> &'static [Rule] {
 
 #[cfg(test)]
 mod tests {
-    use std::string::ToString as _;
+    use std::string::ToString;
 
     use crate::{Value, element, global_rules};
 
@@ -79,7 +85,7 @@ mod tests {
         let known = element(name).expect("a name of the standard");
         let rules = known.rules.iter().chain(global_rules());
         let broken = rules.filter(|rule| rule.is_broken(value_of, parent));
-        assert!(broken.map(|rule| rule.to_string()).eq(told.iter().copied()), "{name}");
+        assert!(broken.map(ToString::to_string).eq(told.iter().copied()), "{name}");
     }
 
     #[test]
@@ -92,7 +98,7 @@ mod tests {
             &["needs `alt` where `type` is `image`"],
         );
         check("script", &[("defer", "")], None, &["has `defer`, `integrity` only beside `src`"]);
-        check("source", &[("src", "a")], Some("picture"), &["needs `srcset` in `picture`"]);
+        check("source", &[("src", "a")], Some("picture"), &["needs `srcset` in `<picture>`"]);
         check("p", &[("itemref", "a")], None, &["has `itemref` only beside `itemscope`"]);
     }
 

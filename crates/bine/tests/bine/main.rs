@@ -12,5 +12,6 @@ mod pages;
 mod scheduling;
 mod stop;
 mod style;
+mod tables;
 mod trees;
 mod xhtml;

@@ -22,7 +22,10 @@ fn what_has_begun_is_finished_before_the_program_ends() {
             assert_eq!(reply.text(), "<p>slow</p>", "{scheduler}");
             peer.expect_closed();
             let ended = program.wait();
-            assert_eq!((ended.code, ended.errors.as_str()), (Some(0), ""), "{scheduler}");
+            assert_eq!(ended.code, Some(0), "{scheduler}");
+            // A machine with much else to do may be slow, which is told.
+            let errors = ended.errors.lines().filter(|line| !line.contains("held its loop"));
+            assert_eq!(errors.collect::<Vec<_>>(), [""; 0], "{scheduler}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use crate::bine;
-use crate::harness::{Folder, Program, SCHEDULERS};
+use crate::harness::{Folder, Peer, Program, SCHEDULERS};
 
 /// Writes a certificate for `host`, and its key, as `NAME.pem`.
 fn certify(folder: &Folder, name: &str, host: &str) {
@@ -114,6 +114,29 @@ fn an_address_that_stays_takes_other_options_at_a_reload() {
             assert_eq!(program.connect().get("/").text(), "here", "{scheduler}");
         }
         assert_eq!(old.get("/").text(), "here", "{scheduler}");
+    }
+}
+
+/// The second was once taken for the first with other options.
+#[test]
+fn two_addresses_whose_ports_the_kernel_chose_stay_two_at_a_reload() {
+    let folder = Folder::new();
+    certify(&folder, "own", "localhost");
+    folder.write("www/index.html", b"here");
+    let config = folder.write(
+        "bine.toml",
+        b"listen = [\"127.0.0.1:0\", \"127.0.0.1:0,tls=off\"]\ncontrol = \"control\"\nroot = \"www\"\n\
+          tls = \"on\"\ncertificate = \"own.pem\"\ncertificate-key = \"own.pem\"\n",
+    );
+    let config = config.to_str().unwrap();
+    let mut program = Program::start(&mut bine(&["serve", "--config", config]));
+    let plain = program.await_address();
+    let plain = plain.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+    let secret = program.address();
+    for _ in 0..2 {
+        assert_eq!(ask(&folder, secret, "localhost", "own").as_deref(), Some("here"));
+        assert_eq!(Peer::tcp(plain).get("/").text(), "here");
+        assert_eq!(Program::run(&mut bine(&["reload", "--config", config])).code, Some(0));
     }
 }
 

@@ -8,6 +8,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use bine_vocabulary::is_raw_text;
+
 use crate::{Anywhere, Flow, Html, Page, Parts, Phrasing, Render, Writer};
 
 mod build;
@@ -91,6 +93,28 @@ impl Tree {
         findings
     }
 
+    /// Whether all that is in it is known to be XML where it is written so: markup is not, and neither are nodes of own
+    /// kinds. What is in a script is escaped.
+    fn is_known_as_xml(&self) -> bool {
+        // Of the nodes that come next, so many at least are in a script.
+        let (mut nodes, mut code) = (self.walk(), 0);
+        nodes.all(|node| match node {
+            Node::Element(element) if is_raw_text(element.name()) => {
+                code = element.children().len();
+                true
+            }
+            Node::Raw(_) if code > 0 => {
+                code -= 1;
+                true
+            }
+            Node::Raw(_) | Node::Own(_) => false,
+            _ => {
+                code = code.saturating_sub(1);
+                true
+            }
+        })
+    }
+
     /// Writes the tree in another way.
     pub fn write_by(&self, mut by: impl TreeWriter, to: &mut Writer<'_>) {
         if let Some(tell) = to.inspector() {
@@ -120,6 +144,11 @@ impl Page for Tree {
 
     fn is_whole(&self) -> bool {
         self.roots().iter().any(Page::is_whole)
+    }
+
+    fn is_this_document(&self) -> bool {
+        let has_html = |node: &Node| node.as_element().is_some_and(|root| root.name() == "html");
+        self.roots().iter().any(has_html) && self.is_known_as_xml()
     }
 
     fn graft(self, builder: &mut Builder) {

@@ -158,6 +158,20 @@ fn a_million_levels_fit_every_way_of_going_through_them() {
 }
 
 #[test]
+fn a_tree_is_a_document_in_xml_if_all_of_it_is_known_to_be() {
+    let page = |node: Node| Tree::from(element("html", [element("p", [node]).into()]));
+    assert!(page("a".into()).is_this_document());
+    assert!(
+        page(element("script", [raw("a < b").into(), raw("c").into()]).into()).is_this_document()
+    );
+    assert!(!page(raw("<br>").into()).is_this_document());
+    assert!(!page(Node::own(Endless)).is_this_document());
+    let scripted = [element("script", ["a".into()]).into(), raw("<br>").into()];
+    assert!(!Tree::from(element("html", scripted)).is_this_document());
+    assert!(!Tree::from(element("p", [])).is_this_document());
+}
+
+#[test]
 fn trees_cross_threads() {
     fn crosses<T: Send + Sync + 'static>(_: &T) {}
     crosses(&Tree::new());

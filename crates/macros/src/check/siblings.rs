@@ -32,6 +32,14 @@ enum Group {
     Unknown,
 }
 
+/// A `source` among children.
+fn source(child: &Node) -> Option<&Element> {
+    match child {
+        Node::Element(element) if element.name == "source" => Some(element),
+        _ => None,
+    }
+}
+
 impl Siblings {
     /// Whether a child of that name was seen, or will be in the next turn of a loop.
     pub(super) fn has(&self, name: &str) -> bool {
@@ -116,7 +124,7 @@ impl Checker<'_> {
         self.fault(origin, wrong.into());
     }
 
-    /// Whether everything is there that has to be, as far as that is known.
+    /// Whether everything is there that has to be, and once, as far as that is known.
     pub(super) fn complete(
         &mut self,
         element: &Element,
@@ -129,16 +137,24 @@ impl Checker<'_> {
                 "`<dt>` is described by a `<dd>` after it, and there is none".into(),
             );
         }
-        let is_known = |node: &Node| matches!(node, Node::Element(_) | Node::Text(..));
-        if !element.children.iter().all(is_known) {
-            return;
-        }
-        for wanted in known.needs {
-            let mut names = wanted.split('|');
-            if !names.any(|name| siblings.names.contains(&name)) {
-                let wanted = wanted.replace('|', ">` or `<");
-                self.fault(element.origin, format!("`<{}>` needs a `<{wanted}>`", known.name));
+        // A file of its own leaves no choice among several (HTML 4.8.8, 4.8.9).
+        if known.content.elements.contains("source") && element.attribute("src").is_some() {
+            for child in element.children.iter().filter_map(source) {
+                let name = known.name;
+                self.fault(child.origin, format!("`<source>` is for a `<{name}>` without `src`"));
             }
+        }
+        let is_known = |node: &Node| matches!(node, Node::Element(_) | Node::Text(..));
+        let is_all_known = element.children.iter().all(is_known);
+        for wanted in known.needs {
+            let is_wanted = |name: &&&str| wanted.split('|').any(|one| one == **name);
+            let what = match siblings.names.iter().filter(is_wanted).count() {
+                0 if is_all_known => "needs a",
+                0 | 1 => continue,
+                _ => "has but one",
+            };
+            let wanted = wanted.replace('|', ">` or `<");
+            self.fault(element.origin, format!("`<{}>` {what} `<{wanted}>`", known.name));
         }
     }
 

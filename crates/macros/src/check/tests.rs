@@ -250,7 +250,7 @@ fn the_attributes_of_an_input_fit_its_type() {
     );
     check(
         "<picture><source src=\"a\"><img src=\"a\" alt=\"\"></picture>",
-        "source: `<source>` needs `srcset` in `picture`",
+        "source: `<source>` needs `srcset` in `<picture>`",
     );
 }
 

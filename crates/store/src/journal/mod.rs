@@ -1,1 +1,105 @@
 //! Decides how what was acknowledged outlives the machine.
+//!
+//! A record is opaque bytes; one [`Sequence`] counts the records of everything that uses a journal.
+//! What lies on the disk is told byte by byte in docs/formats/journal.md.
+
+mod check;
+mod error;
+mod file;
+mod folder;
+mod format;
+mod group;
+mod memory;
+mod open;
+
+mod repair;
+mod salvage;
+mod segment;
+mod snapshot;
+
+pub use check::{Checked, Finding, Report, check};
+pub use error::{Damage, Error};
+pub use file::{FileJournal, Options};
+pub use group::LONGEST_GROUP;
+pub use memory::MemoryJournal;
+pub use open::{Loaded, Opened, Warning};
+
+pub use repair::{Repair, repair};
+pub use snapshot::LONGEST_BLOCK;
+
+/// The number of a record: the first is 1, and none is used twice. 0 is before all of them.
+pub type Sequence = u64;
+
+/// What keeps records in order.
+///
+/// Records gather in a group; writing it is one step, so many commits share one wait for the disk.
+pub trait Journal: Send {
+    /// Adds a record to the group under way and says which number it will have. Nothing is written
+    /// yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLong`] if the group has no place for it, [`Error::Broken`] after the disk failed.
+    fn append(&mut self, record: &[u8]) -> Result<Sequence, Error>;
+
+    /// Writes the group, makes it durable if `durably`, and says the number of the last record
+    /// written. What was written and not made durable earlier is durable then as well.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`]: the group is taken back, its numbers with it, and will not come back; the
+    /// journal tries again with the next group. [`Error::Broken`]: the disk failed, and so does
+    /// every later call. Whether this group is found at the next start, whole, is unknown.
+    fn write(&mut self, durably: bool) -> Result<Sequence, Error>;
+
+    /// Makes all groups written so far durable, and says the number of the last record in them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broken`]: the disk failed, and so does every later call.
+    fn sync(&mut self) -> Result<Sequence, Error>;
+
+    /// The number of the last record that is durable.
+    fn durable(&self) -> Sequence;
+
+    /// A writer for a snapshot of everything up to `sequence`, which may be used on another thread
+    /// while this journal goes on. The journal up to there is made durable first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broken`], [`Error::Full`] and [`Error::Disk`]; the last two leave all as it was.
+    fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, Error>;
+
+    /// Removes what the finished snapshot of `sequence` makes needless. It, the one before and every
+    /// record after that one stay, so that there are always two ways to the present.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disk`]; the journal goes on, and the next call removes what this one left.
+    fn compact(&mut self, snapshot: Sequence) -> Result<(), Error>;
+
+    /// Makes everything durable and says so on the disk, so that the next start can tell a change
+    /// of the last bytes from a group that was never finished. Nothing may be appended afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broken`] and [`Error::Full`].
+    fn close(&mut self) -> Result<(), Error>;
+}
+
+/// A snapshot that is being written. Dropped before [`finish`](Self::finish), it never was.
+pub trait SnapshotWriter: Send {
+    /// Adds a block of 1 to [`LONGEST_BLOCK`] bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`], [`Error::TooLong`] and [`Error::Disk`]; the snapshot can only be dropped then.
+    fn block(&mut self, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Makes the snapshot durable and gives it its name, in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`] and [`Error::Disk`]: there is no snapshot, and the journal is as it was.
+    fn finish(self: Box<Self>) -> Result<(), Error>;
+}

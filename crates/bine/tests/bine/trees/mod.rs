@@ -256,4 +256,10 @@ fn a_tree_is_xhtml_where_its_page_is() {
         (named("p").attribute("title"), named("p").text()),
         (Some("\t"), Some("a\u{fffd}b"))
     );
+    // A tree may be all of the page.
+    peer.send("GET /kept/whole HTTP/1.1\r\nHost: a\r\nAccept: application/xhtml+xml\r\n\r\n");
+    let reply = peer.reply();
+    assert_eq!(reply.field("Content-Type"), Some("application/xhtml+xml; charset=utf-8"));
+    assert_eq!(reply.field("Vary"), Some("Accept"));
+    assert!(reply.text().contains("<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">"));
 }

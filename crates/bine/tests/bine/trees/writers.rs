@@ -69,7 +69,7 @@ fn news() -> Tree {
             <article id="a"><time datetime="2026-11-20">no title</time></article>
             <article><h2>No address</h2><time datetime="2026-11-20">t</time></article>
             <article id="b"><h2>No time</h2></article>
-            <article id="c"><h2>No time</h2><time datetime="soon">soon</time></article>
+            <article id="c"><h2>No time</h2><time datetime={"soon"}>soon</time></article>
         </main>
     }
 }

@@ -43,13 +43,24 @@ pub(super) const PAGES: &[Page] = &[
         ],
         wrong: &[
             (
-                r#"<picture><source src="a"><img src="b" alt=""></picture>"#,
-                "`<source>` needs `srcset` in `picture`",
+                r#"<video src="a"><source src="b"></video>"#,
+                "`<source>` is for a `<video>` without `src`",
             ),
-            (r#"<video><source srcset="a"></video>"#, "`<source>` needs `src` in `audio`, `video`"),
+            (
+                r#"<audio src="a"><source src="b"></audio>"#,
+                "`<source>` is for a `<audio>` without `src`",
+            ),
+            (
+                r#"<picture><source src="a"><img src="b" alt=""></picture>"#,
+                "`<source>` needs `srcset` in `<picture>`",
+            ),
+            (
+                r#"<video><source srcset="a"></video>"#,
+                "`<source>` needs `src` in `<audio>` or `<video>`",
+            ),
             (
                 r#"<audio><source type="audio/ogg"></audio>"#,
-                "`<source>` needs `src` in `audio`, `video`",
+                "`<source>` needs `src` in `<audio>` or `<video>`",
             ),
             (
                 r#"<p><source src="a"></p>"#,

@@ -103,6 +103,7 @@ pub(super) const PAGES: &[Page] = &[
             "<hgroup><p>Welcome to</p><h2>The Hall</h2><template></template><p>of hops</p></hgroup>",
         ],
         wrong: &[
+            ("<hgroup><h1>a</h1><h2>b</h2></hgroup>", "`<hgroup>` has but one `<h1>` or `<h2>`"),
             ("<hgroup><p>t</p></hgroup>", "`<hgroup>` needs a `<h1>` or `<h2>`"),
             ("<hgroup><h1>t</h1><div>t</div></hgroup>", "`<div>` may not stand in `<hgroup>`"),
             (r#"<hgroup>"text"<h1>t</h1></hgroup>"#, "no text may stand in `<hgroup>`"),

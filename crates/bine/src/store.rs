@@ -1,0 +1,31 @@
+//! Decides how a program names its tables: all of the store, and texts of the front door as its columns.
+
+pub use bine_macros::{Table, Word};
+pub use bine_store::*;
+
+use crate::Text;
+
+impl Field for Text {
+    fn kind() -> Kind {
+        Kind::Text
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+
+    #[inline]
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text.into()),
+            _ => None,
+        }
+    }
+}
+
+impl Part<Text> for &str {
+    fn part(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}

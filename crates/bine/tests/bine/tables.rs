@@ -1,0 +1,109 @@
+//! Claims about tables that `#[derive(Table)]` makes.
+
+use bine::Text;
+use bine::store::{Error, Id, Options, Store, Table, Time, Word};
+
+#[derive(Clone, PartialEq, Debug, Table)]
+#[table(name = "people")]
+struct User {
+    id: Id<User>,
+    #[table(unique, length = 1..=20)]
+    name: Text,
+    #[table(range = 0..=150)]
+    age: Option<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, Word)]
+enum State {
+    Open,
+    ShutForEver,
+}
+
+#[derive(Clone, PartialEq, Debug, Table)]
+#[table(index(forum, posted))]
+pub(crate) struct BoardMessage {
+    id: Id<BoardMessage>,
+    forum: String,
+    author: Id<User>,
+    parent: Option<Id<BoardMessage>>,
+    posted: Time,
+    #[table(index, default = "open")]
+    state: State,
+    #[table(private)]
+    score: f32,
+}
+
+fn store() -> Store {
+    Store::in_memory(Options::new().table::<User>().table::<BoardMessage>()).unwrap()
+}
+
+fn message(author: Id<User>, forum: &str, posted: i64) -> BoardMessage {
+    BoardMessage {
+        id: Id::new(),
+        forum: forum.to_owned(),
+        author,
+        parent: None,
+        posted: Time(posted),
+        state: State::Open,
+        score: 0.5,
+    }
+}
+
+#[test]
+fn a_struct_is_a_table_and_its_indexes_have_names() {
+    assert_eq!((User::NAME, BoardMessage::NAME), ("people", "board_message"));
+    let store = store();
+    let (anna, first) = store
+        .change(|change| {
+            let anna = change.insert(User { id: Id::new(), name: "anna".into(), age: Some(9) })?;
+            let first = change.insert(message(anna, "garden", 2))?;
+            change.insert(message(anna, "garden", 1))?;
+            change.insert(message(anna, "kitchen", 3))?;
+            Ok::<_, Error>((anna, first))
+        })
+        .unwrap();
+    let now = store.read();
+    assert_eq!(now.one(User::BY_NAME, "anna").unwrap().id, anna);
+    let posted =
+        |found: Vec<BoardMessage>| found.iter().map(|one| one.posted.0).collect::<Vec<_>>();
+    assert_eq!(posted(now.find(BoardMessage::BY_FORUM_POSTED, ("garden",)).collect()), [1, 2]);
+    let late = ("garden", Time(2))..("garden", Time(9));
+    assert_eq!(posted(now.range(BoardMessage::BY_FORUM_POSTED, late).collect()), [2]);
+    store
+        .change(|change| {
+            change.update(first, |row: &mut BoardMessage| row.state = State::ShutForEver)
+        })
+        .unwrap();
+    let shut = store.read().find(BoardMessage::BY_STATE, State::ShutForEver).collect();
+    assert_eq!(posted(shut), [2]);
+    let first = store.read().get(first).unwrap();
+    assert_eq!(
+        first,
+        BoardMessage { id: first.id, state: State::ShutForEver, ..message(anna, "garden", 2) }
+    );
+}
+
+#[test]
+fn a_row_that_others_name_stays_and_one_that_is_not_there_is_not_named() {
+    let store = store();
+    let anna = store
+        .change(|change| change.insert(User { id: Id::new(), name: "anna".into(), age: None }))
+        .unwrap();
+    let first = store.change(|change| change.insert(message(anna, "garden", 1))).unwrap();
+    let outcome = store.change(|change| change.remove(anna));
+    assert_eq!(outcome.unwrap_err().to_string(), "rows of `board_message` name this row still");
+    let nobody = store.change(|change| change.insert(message(Id::new(), "garden", 1)));
+    assert!(nobody.unwrap_err().to_string().starts_with("there is no row 0000"));
+    let old = store
+        .change(|change| change.insert(User { id: Id::new(), name: "ben".into(), age: Some(200) }));
+    assert_eq!(old.unwrap_err().to_string(), "`age` must be from 0 to 150, not 200");
+    store
+        .change(|change| {
+            change.update(first, |row: &mut BoardMessage| row.parent = Some(first))?;
+            // It may name itself, and goes all the same.
+            change.remove(first)?;
+            change.remove(anna)
+        })
+        .unwrap();
+    assert_eq!(store.read().count::<User>(), 0);
+}

@@ -1,0 +1,466 @@
+//! Decides what `#[derive(Table)]` makes of a struct: a table whose rows it is, and a constant for each index.
+
+use crate::expansion::Expansion;
+use crate::fault::Fault;
+use crate::item::{split_attributes, split_commas, split_visibility};
+use crate::literal;
+use crate::token::{Delimiter, Token};
+
+/// Expands `#[derive(Table)]` on `item`.
+pub(crate) fn table(item: &[Token]) -> Expansion {
+    let mut faults = Vec::new();
+    let row = read_struct(item, &mut faults);
+    match row.filter(|_| faults.is_empty()) {
+        Some(row) => {
+            let mut emitter = Emitter::new(row.krate);
+            emitter.table(&row);
+            emitter.expansion
+        }
+        None => Expansion { faults, ..Expansion::default() },
+    }
+}
+
+/// Expands `#[derive(Word)]` on `item`.
+pub(crate) fn word(item: &[Token]) -> Expansion {
+    let mut faults = Vec::new();
+    let words = read_enum(item, &mut faults);
+    match words.filter(|_| faults.is_empty()) {
+        Some(words) => {
+            let mut emitter = Emitter::new(words.krate);
+            emitter.word(&words);
+            emitter.expansion
+        }
+        None => Expansion { faults, ..Expansion::default() },
+    }
+}
+
+/// A struct whose values are rows.
+struct Row<'t> {
+    visibility: &'t [Token],
+    name: &'t Token,
+    krate: Option<&'t [Token]>,
+    /// The table's own name, if it is another.
+    table: Option<String>,
+    dropped: Vec<String>,
+    columns: Vec<Column<'t>>,
+    indexes: Vec<Index>,
+}
+
+struct Column<'t> {
+    name: &'t Token,
+    kind: &'t [Token],
+    is_private: bool,
+    length: Option<&'t [Token]>,
+    range: Option<&'t [Token]>,
+    default: Option<&'t [Token]>,
+    was: Option<String>,
+}
+
+struct Index {
+    columns: Vec<usize>,
+    is_unique: bool,
+}
+
+/// An enum whose variants are words.
+struct Words<'t> {
+    name: &'t Token,
+    krate: Option<&'t [Token]>,
+    variants: Vec<&'t Token>,
+}
+
+/// One thing that `#[table(..)]` says.
+struct Saying<'t> {
+    word: &'t Token,
+    /// What stands in parentheses behind it, or behind `=`.
+    list: Option<&'t [Token]>,
+    value: &'t [Token],
+}
+
+/// Its own text in Rust, which a raw identifier has a mark before.
+fn spelled(name: &Token) -> &str {
+    name.text.trim_start_matches("r#")
+}
+
+fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>> {
+    let (attributes, rest) = split_attributes(item);
+    let (visibility, rest) = split_visibility(rest);
+    let (name, fields) = match rest {
+        [word, name, fields] if word.is("struct") => match fields.group(Delimiter::Brace) {
+            Some(fields) => (name, fields),
+            None => {
+                return refuse(
+                    faults,
+                    name,
+                    "a row has named fields: `struct Name { id: Id<Name>, .. }`",
+                );
+            }
+        },
+        [word, name, ..] if word.is("struct") => {
+            return refuse(
+                faults,
+                name,
+                "a row has named fields and no generics: `struct Name { id: Id<Name>, .. }`",
+            );
+        }
+        [word, ..] => {
+            return refuse(faults, word, "a row is a struct: `struct Name { id: Id<Name>, .. }`");
+        }
+        [] => return None,
+    };
+    let (krate, table, dropped) = (None, None, Vec::new());
+    let (columns, indexes) = (Vec::new(), Vec::new());
+    let mut row = Row { visibility, name, krate, table, dropped, columns, indexes };
+    let mut has_id = false;
+    for field in split_commas(fields) {
+        let (attributes, field) = split_attributes(field);
+        let (_, field) = split_visibility(field);
+        let [name, colon, kind @ ..] = field else { continue };
+        if !name.is_word() || !colon.is(":") {
+            continue;
+        }
+        if name.is("id") {
+            has_id = true;
+            continue;
+        }
+        read_column(name, kind, &attributes, &mut row, faults);
+    }
+    if !has_id {
+        let name = spelled(name);
+        let message = format!("a row has an id: `id: Id<{name}>` as a field");
+        faults.push(Fault::new(row.name, message));
+    }
+    for saying in sayings(&attributes) {
+        read_of_table(&saying, &mut row, faults);
+    }
+    Some(row)
+}
+
+fn refuse<T>(faults: &mut Vec<Fault>, token: &Token, message: &str) -> Option<T> {
+    faults.push(Fault::new(token, message));
+    None
+}
+
+/// All that the `#[table(..)]` among these say.
+fn sayings<'t>(attributes: &[&'t [Token]]) -> Vec<Saying<'t>> {
+    let mut all = Vec::new();
+    for attribute in attributes {
+        let Some([word, list]) = attribute[1].group(Delimiter::Bracket) else { continue };
+        let Some(list) = list.group(Delimiter::Parenthesis).filter(|_| word.is("table")) else {
+            continue;
+        };
+        for saying in split_commas(list) {
+            let Some((word, rest)) = saying.split_first() else { continue };
+            let list = rest.first().and_then(|first| first.group(Delimiter::Parenthesis));
+            let value = match rest {
+                [equals, value @ ..] if equals.is("=") => value,
+                _ => &[],
+            };
+            all.push(Saying { word, list, value });
+        }
+    }
+    all
+}
+
+fn read_column<'t>(
+    name: &'t Token,
+    kind: &'t [Token],
+    attributes: &[&'t [Token]],
+    row: &mut Row<'t>,
+    faults: &mut Vec<Fault>,
+) {
+    let place = row.columns.len();
+    let (length, range, default, was) = (None, None, None, None);
+    let mut column = Column { name, kind, is_private: false, length, range, default, was };
+    for Saying { word, value, .. } in sayings(attributes) {
+        let needs_value =
+            |example: &str| Fault::new(word, format!("`{}` has a value: `{example}`", word.text));
+        match word.text.as_str() {
+            "index" | "unique" => {
+                let is_unique = word.is("unique");
+                row.indexes.push(Index { columns: vec![place], is_unique });
+            }
+            "private" => column.is_private = true,
+            "length" | "range" | "default" if value.is_empty() => {
+                let example = match word.text.as_str() {
+                    "length" => "length = 1..=80",
+                    "range" => "range = 0..=5",
+                    _ => "default = 0",
+                };
+                faults.push(needs_value(example));
+            }
+            "length" => column.length = Some(value),
+            "range" => column.range = Some(value),
+            "default" => column.default = Some(value),
+            "was" => match text(value) {
+                Some(was) => column.was = Some(was),
+                None => faults.push(needs_value("was = \"name\"")),
+            },
+            other => {
+                let known = "`index`, `unique`, `private`, `length = 1..=80`, `range = 0..=5`, `default = 0`, `was = \"name\"`";
+                faults.push(Fault::new(
+                    word,
+                    format!("`{other}` says nothing of a column: one of {known}"),
+                ));
+            }
+        }
+    }
+    row.columns.push(column);
+}
+
+fn read_of_table<'t>(saying: &Saying<'t>, row: &mut Row<'t>, faults: &mut Vec<Fault>) {
+    let Saying { word, list, value } = *saying;
+    match (word.text.as_str(), list) {
+        ("index" | "unique", Some(list)) => {
+            let mut columns = Vec::new();
+            for name in split_commas(list) {
+                let found = row.columns.iter().position(|column| name[0].is(&column.name.text));
+                match found {
+                    Some(found) => columns.push(found),
+                    None => faults.push(Fault::new(&name[0], format!("there is no column `{}`", name[0].text))),
+                }
+            }
+            if columns.len() > 4 {
+                faults.push(Fault::new(word, "an index has at most four columns"));
+            }
+            row.indexes.push(Index { columns, is_unique: word.is("unique") });
+        }
+        ("name", None) if let Some(name) = text(value) => row.table = Some(name),
+        ("dropped", None) if let Some(name) = text(value) => row.dropped.push(name),
+        ("crate", None) if !value.is_empty() => row.krate = Some(value),
+        _ => faults.push(Fault::new(
+            word,
+            "of a table is said: `name = \"name\"`, `index(a, b)`, `unique(a, b)`, `dropped = \"name\"`, `crate = path`",
+        )),
+    }
+}
+
+/// The text of a string that stands alone.
+fn text(value: &[Token]) -> Option<String> {
+    let [value] = value else { return None };
+    literal::string(value)?.ok()
+}
+
+fn read_enum<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Words<'t>> {
+    const WANTED: &str = "words are an enum of names alone: `enum State { Open, Shut }`";
+    let (attributes, rest) = split_attributes(item);
+    let (_, rest) = split_visibility(rest);
+    let (name, variants) = match rest {
+        [word, name, variants] if word.is("enum") => match variants.group(Delimiter::Brace) {
+            Some(variants) => (name, variants),
+            None => return refuse(faults, name, WANTED),
+        },
+        [word, ..] => return refuse(faults, word, WANTED),
+        [] => return None,
+    };
+    let mut words = Words { name, krate: None, variants: Vec::new() };
+    for variant in split_commas(variants) {
+        match split_attributes(variant).1 {
+            [variant] if variant.is_word() => words.variants.push(variant),
+            [variant, ..] => return refuse(faults, variant, WANTED),
+            [] => {}
+        }
+    }
+    if words.variants.is_empty() {
+        return refuse(faults, name, WANTED);
+    }
+    for Saying { word, value, .. } in sayings(&attributes) {
+        match value {
+            [_, ..] if word.is("crate") => words.krate = Some(value),
+            _ => return refuse(faults, word, "of words only `crate = path` is said"),
+        }
+    }
+    Some(words)
+}
+
+/// `BoardMessage` is `board_message`.
+fn in_small_letters(name: &str) -> String {
+    let mut small = String::new();
+    for (place, letter) in name.chars().enumerate() {
+        if letter.is_uppercase() && place > 0 {
+            small.push('_');
+        }
+        small.extend(letter.to_lowercase());
+    }
+    small
+}
+
+struct Emitter<'t> {
+    expansion: Expansion,
+    krate: Option<&'t [Token]>,
+}
+
+impl<'t> Emitter<'t> {
+    fn new(krate: Option<&'t [Token]>) -> Self {
+        Self { expansion: Expansion::default(), krate }
+    }
+
+    fn table(&mut self, row: &Row<'_>) {
+        self.code("#[automatically_derived] impl");
+        self.store("Table for");
+        self.name(row.name);
+        self.code("{ const NAME: &'static ::core::primitive::str =");
+        let name = row.table.clone().unwrap_or_else(|| in_small_letters(spelled(row.name)));
+        self.expansion.string(&name);
+        self.code("; fn schema() ->");
+        self.store("Schema { let mut schema =");
+        self.store("Schema::new(Self::NAME);");
+        for column in &row.columns {
+            self.column(column);
+        }
+        for index in &row.indexes {
+            self.code("schema.indexes.push(");
+            let Index { columns, is_unique } = index;
+            self.store(&format!(
+                "Index {{ columns: ::std::vec!{columns:?}, is_unique: {is_unique} }});"
+            ));
+        }
+        for name in &row.dropped {
+            self.code("schema.dropped.push(::std::borrow::Cow::Borrowed(");
+            self.expansion.string(name);
+            self.code("));");
+        }
+        self.code("schema } fn id(&self) ->");
+        self.store("RowId { self.id.row() } fn set_id(&mut self, id:");
+        self.store("RowId) { self.id =");
+        self.store("Id::of(id); } fn values<'r>(&'r self, to: &mut ::std::vec::Vec<");
+        self.store("Value<'r>>) {");
+        for column in &row.columns {
+            self.code("to.push(");
+            self.store("Field::value(&self.");
+            self.name(column.name);
+            self.code("));");
+        }
+        self.code("} fn from_values(id:");
+        self.store("RowId, values: &[");
+        self.store("Value<'_>]) -> ::core::option::Option<Self> {");
+        self.code(&format!(
+            "if values.len() != {} {{ return ::core::option::Option::None; }}",
+            row.columns.len()
+        ));
+        self.code("::core::option::Option::Some(Self { id:");
+        self.store("Id::of(id),");
+        for (place, column) in row.columns.iter().enumerate() {
+            self.name(column.name);
+            self.code(":");
+            self.store(&format!("Field::from_value(values[{place}])?,"));
+        }
+        self.code("}) } }");
+        self.indexes(row);
+    }
+
+    fn column(&mut self, column: &Column<'_>) {
+        let name = spelled(column.name);
+        self.code("{ let mut column =");
+        self.store("Column::of::<");
+        self.expansion.run(column.kind);
+        self.code(">(");
+        self.expansion.string(name);
+        self.code(");");
+        if column.is_private {
+            self.code("column.is_private = true;");
+        }
+        for (limit, said) in [("length", column.length), ("range", column.range)] {
+            let Some(said) = said else { continue };
+            let number = if limit == "length" { "usize" } else { "f64" };
+            self.code("let limit =");
+            self.expansion.run(said);
+            self.code(&format!(
+                "; column.{limit} = ::core::option::Option::Some((*limit.start() as {number}, *limit.end() as {number}));"
+            ));
+        }
+        if let Some(default) = column.default {
+            self.code("column.default = ::core::option::Option::Some(");
+            self.store("Constant::from(");
+            self.expansion.run(default);
+            self.code("));");
+        }
+        if let Some(was) = &column.was {
+            self.code("column.was = ::core::option::Option::Some(::std::borrow::Cow::Borrowed(");
+            self.expansion.string(was);
+            self.code("));");
+        }
+        self.code("schema.columns.push(column); }");
+    }
+
+    fn indexes(&mut self, row: &Row<'_>) {
+        if row.indexes.is_empty() {
+            return;
+        }
+        self.code("impl");
+        self.name(row.name);
+        self.code("{");
+        for (place, index) in row.indexes.iter().enumerate() {
+            let names: Vec<&str> =
+                index.columns.iter().map(|column| spelled(row.columns[*column].name)).collect();
+            let said = names.join("`, `");
+            self.code(&format!("#[doc = \"Rows by `{said}`.\"]"));
+            self.expansion.run(row.visibility);
+            self.code("const ");
+            let run = self.expansion.runs.len();
+            self.expansion.word_at(run, &format!("BY_{}", names.join("_").to_uppercase()));
+            self.code(": ");
+            self.store("By<Self, (");
+            for column in &index.columns {
+                self.expansion.run(row.columns[*column].kind);
+                self.code(",");
+            }
+            self.code(")> =");
+            self.store(&format!("By::place({place});"));
+        }
+        self.code("}");
+    }
+
+    fn word(&mut self, words: &Words<'_>) {
+        let count = words.variants.len();
+        self.code("#[automatically_derived] impl");
+        self.store("Field for");
+        self.name(words.name);
+        self.code("{ fn kind() ->");
+        self.store(
+            "Kind { const WORDS: &[::std::borrow::Cow<'static, ::core::primitive::str>] = &[",
+        );
+        for variant in &words.variants {
+            self.code("::std::borrow::Cow::Borrowed(");
+            self.expansion.string(&in_small_letters(spelled(variant)));
+            self.code("),");
+        }
+        self.code("];");
+        self.store("Kind::Word(::std::borrow::Cow::Borrowed(WORDS)) } fn value(&self) ->");
+        self.store("Value<'_> {");
+        self.store("Value::Word(match self {");
+        for (place, variant) in words.variants.iter().enumerate() {
+            self.code("Self::");
+            self.name(variant);
+            self.code(&format!("=> {place}_u16,"));
+        }
+        self.code("}) } fn from_value(value:");
+        self.store("Value<'_>) -> ::core::option::Option<Self> { match value {");
+        for (place, variant) in words.variants.iter().enumerate() {
+            self.store(&format!("Value::Word({place}_u16) => ::core::option::Option::Some(Self::"));
+            self.name(variant);
+            self.code("),");
+        }
+        self.code("_ => ::core::option::Option::None } } }");
+        debug_assert!(count > 0, "an enum without words was refused");
+    }
+
+    fn name(&mut self, name: &Token) {
+        self.expansion.run(std::slice::from_ref(name));
+    }
+
+    /// Names something of the store.
+    fn store(&mut self, name: &str) {
+        match self.krate {
+            Some(krate) => {
+                self.expansion.run(krate);
+            }
+            None => self.code(" ::bine"),
+        }
+        self.code("::store::");
+        self.code(name);
+    }
+
+    fn code(&mut self, code: &str) {
+        self.expansion.code(code);
+    }
+}

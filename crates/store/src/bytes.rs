@@ -1,0 +1,147 @@
+//! Decides how numbers and texts become bytes in rows and records, and how they are read where no byte can be trusted.
+
+/// Reads what [`put_number`] and the others have written. Whatever the bytes are, it ends in `None` and not in a panic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
+
+/// Seven bits a byte, the lowest first, the highest bit says that more follow (LEB128).
+pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u128) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+/// Small numbers are short on both sides of zero (zigzag).
+pub(crate) fn put_signed(to: &mut Vec<u8>, number: i128) {
+    put_number(to, (number << 1 ^ number >> 127).cast_unsigned());
+}
+
+/// With its length before it.
+pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(to, bytes.len() as u128);
+    to.extend_from_slice(bytes);
+}
+
+impl<'b> Bytes<'b> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(crate) fn array<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    #[inline]
+    pub(crate) fn number(&mut self) -> Option<u128> {
+        // Nearly every number is below 128.
+        let first = self.byte()?;
+        if first < 0x80 { Some(u128::from(first)) } else { self.long_number(first) }
+    }
+
+    fn long_number(&mut self, first: u8) -> Option<u128> {
+        let mut number = u128::from(first & 0x7f);
+        let mut shift = 7;
+        loop {
+            let byte = self.byte()?;
+            let bits = u128::from(byte & 0x7f);
+            if shift > 121 && bits >> (128 - shift) != 0 {
+                return None;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+            shift += 7;
+            if shift > 126 {
+                return None;
+            }
+        }
+    }
+
+    pub(crate) fn signed(&mut self) -> Option<i128> {
+        let number = self.number()?;
+        Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    /// A number that counts something in memory.
+    pub(crate) fn count(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'b [u8]> {
+        let count = self.count()?;
+        self.take(count)
+    }
+
+    pub(crate) fn text(&mut self) -> Option<&'b str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_outermost_numbers_are_whole() {
+        for number in [0, 127, 128, u128::from(u64::MAX), u128::MAX] {
+            let mut written = Vec::new();
+            put_number(&mut written, number);
+            assert_eq!(Bytes(&written).number(), Some(number));
+        }
+        for number in [0, -1, i128::MIN, i128::MAX] {
+            let mut written = Vec::new();
+            put_signed(&mut written, number);
+            assert_eq!(Bytes(&written).signed(), Some(number));
+        }
+    }
+
+    #[test]
+    fn a_number_of_too_many_bits_is_none() {
+        let mut bytes = [0xff; 19];
+        bytes[18] = 0x07;
+        assert_eq!(Bytes(&bytes).number(), None);
+        bytes[18] = 0x03;
+        assert_eq!(Bytes(&bytes).number(), Some(u128::MAX));
+        assert_eq!(Bytes(&[0x80; 40]).number(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(number: u128, signed: i128, shift in 0_u32..128, bytes: Vec<u8>) {
+            let mut written = Vec::new();
+            put_number(&mut written, number >> shift);
+            put_signed(&mut written, signed >> shift);
+            put_bytes(&mut written, &bytes);
+            let mut read = Bytes(&written);
+            prop_assert_eq!(read.number(), Some(number >> shift));
+            prop_assert_eq!(read.signed(), Some(signed >> shift));
+            prop_assert_eq!(read.bytes(), Some(&bytes[..]));
+            prop_assert!(read.is_empty());
+        }
+
+        #[test]
+        fn whatever_is_read_does_not_panic(bytes: Vec<u8>) {
+            let mut read = Bytes(&bytes);
+            while read.text().is_some() || read.signed().is_some() {}
+        }
+    }
+}

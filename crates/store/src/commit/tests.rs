@@ -1,0 +1,396 @@
+//! Claims about the order of commits, whatever threads and the disk do.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::*;
+use crate::By;
+use crate::id::{Id, RowId};
+use crate::journal::{MemoryJournal, Sequence, SnapshotWriter};
+use crate::record::Record;
+use crate::schema::{Column, Index, Schema, Table};
+use crate::snapshot::Snapshot;
+use crate::store::{Options, Store};
+use crate::value::{Field, Value};
+
+/// A row with a number, found by its half.
+#[derive(Clone, PartialEq, Debug)]
+struct Counter {
+    id: Id<Counter>,
+    half: u64,
+    number: u64,
+}
+
+const HALF: By<Counter, (u64,)> = By::place(0);
+
+impl Table for Counter {
+    const NAME: &'static str = "counter";
+
+    fn schema() -> Schema {
+        Schema {
+            columns: vec![Column::new("half", u64::kind()), Column::new("number", u64::kind())],
+            indexes: vec![Index { columns: vec![0], is_unique: false }],
+            ..Schema::new("counter")
+        }
+    }
+
+    fn id(&self) -> RowId {
+        self.id.row()
+    }
+
+    fn set_id(&mut self, id: RowId) {
+        self.id = Id::of(id);
+    }
+
+    fn values<'r>(&'r self, to: &mut Vec<Value<'r>>) {
+        to.extend([self.half.value(), self.number.value()]);
+    }
+
+    fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
+        let [half, number] = values else { return None };
+        let (half, number) = (Field::from_value(*half)?, Field::from_value(*number)?);
+        Some(Self { id: Id::of(id), half, number })
+    }
+}
+
+/// Keeps records in memory, and has no room whenever its seed says so.
+struct Moody {
+    kept: Arc<Mutex<Vec<Vec<u8>>>>,
+    group: Vec<Vec<u8>>,
+    draw: Draw,
+    /// Of a hundred groups so many find no room.
+    full: Arc<AtomicU64>,
+    /// After so many groups the disk fails.
+    breaks_after: Option<u64>,
+}
+
+/// Marsaglia's xorshift: the same numbers each time.
+#[derive(Clone)]
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+impl Journal for Moody {
+    fn append(&mut self, record: &[u8]) -> Result<Sequence, journal::Error> {
+        self.group.push(record.to_vec());
+        Ok((self.kept.lock().unwrap().len() + self.group.len()) as u64)
+    }
+
+    fn write(&mut self, _: bool) -> Result<Sequence, journal::Error> {
+        let group = std::mem::take(&mut self.group);
+        if let Some(left) = &mut self.breaks_after {
+            if *left == 0 {
+                return Err(journal::Error::Broken { why: "it was told to".to_owned() });
+            }
+            *left -= 1;
+        }
+        if self.draw.below(100) < self.full.load(Ordering::Relaxed) {
+            let error = std::io::ErrorKind::StorageFull.into();
+            return Err(journal::Error::Full { file: "a disk of the tests".to_owned(), error });
+        }
+        let mut kept = self.kept.lock().unwrap();
+        kept.extend(group);
+        Ok(kept.len() as u64)
+    }
+
+    fn sync(&mut self) -> Result<Sequence, journal::Error> {
+        Ok(self.durable())
+    }
+
+    fn durable(&self) -> Sequence {
+        self.kept.lock().unwrap().len() as u64
+    }
+
+    fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, journal::Error> {
+        MemoryJournal::new().snapshot(sequence)
+    }
+
+    fn compact(&mut self, _: Sequence) -> Result<(), journal::Error> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), journal::Error> {
+        Ok(())
+    }
+}
+
+/// What a transaction saw and did.
+#[derive(Debug)]
+struct Deed {
+    /// Behind which commit it comes: its own for one that wrote.
+    sequence: u64,
+    saw: Vec<(RowId, Option<u64>)>,
+    saw_halves: Vec<(u64, Vec<RowId>)>,
+    wrote: Vec<(RowId, Option<u64>)>,
+}
+
+/// Does some things by chance: looks at rows and at an index, changes rows by what it saw, adds and removes some.
+fn act(change: &mut Transaction, ids: &[Id<Counter>], draw: &mut Draw) -> Result<Deed, Error> {
+    let mut deed = Deed { sequence: 0, saw: vec![], saw_halves: vec![], wrote: vec![] };
+    let mut sum = 0;
+    for _ in 0..=draw.below(3) {
+        let id = ids[draw.below(ids.len() as u64) as usize];
+        let seen = change.get(id).map(|row| row.number);
+        if deed.wrote.is_empty() {
+            deed.saw.push((id.row(), seen));
+        }
+        sum += seen.unwrap_or(1);
+    }
+    if draw.below(3) == 0 {
+        let half = draw.below(4);
+        let mut found: Vec<RowId> = change.find(HALF, half).map(|row| row.id.row()).collect();
+        found.sort_unstable();
+        sum += found.len() as u64;
+        deed.saw_halves.push((half, found));
+    }
+    for _ in 0..draw.below(3) {
+        let id = ids[draw.below(ids.len() as u64) as usize];
+        let number = (sum + draw.below(9)) % 8;
+        match draw.below(5) {
+            0 => {
+                if change.remove(id)? {
+                    deed.wrote.push((id.row(), None));
+                }
+            }
+            1 => {
+                let row = Counter { id: Id::new(), half: number / 2, number };
+                let id = change.insert(row)?;
+                deed.wrote.push((id.row(), Some(number)));
+            }
+            _ => {
+                let known = change.update(id, |row: &mut Counter| {
+                    row.half = number / 2;
+                    row.number = number;
+                });
+                if known.is_ok() {
+                    deed.wrote.push((id.row(), Some(number)));
+                }
+            }
+        }
+    }
+    Ok(deed)
+}
+
+/// A store on such a disk, what the disk keeps, and how often it finds no room.
+struct Played {
+    store: Store,
+    kept: Arc<Mutex<Vec<Vec<u8>>>>,
+    full: Arc<AtomicU64>,
+}
+
+fn moody(seed: u64, full: u64, breaks_after: Option<u64>) -> Played {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let often = full;
+    let full = Arc::new(AtomicU64::new(0));
+    let journal = Moody {
+        kept: Arc::clone(&kept),
+        group: Vec::new(),
+        draw: Draw(seed),
+        full: Arc::clone(&full),
+        breaks_after,
+    };
+    let options = Options::new().table::<Counter>();
+    let store = Store::with_journal(options, Box::new(journal)).unwrap();
+    full.store(often, Ordering::Relaxed);
+    Played { store, kept, full }
+}
+
+fn counters(store: &Store, count: u64) -> Vec<Id<Counter>> {
+    let add = |number| loop {
+        let row = Counter { id: Id::new(), half: number / 2, number };
+        match store.change(|change| change.insert(row.clone())) {
+            Err(Error::Full) => {}
+            id => break id.unwrap(),
+        }
+    };
+    (0..count).map(|number| add(number % 8)).collect()
+}
+
+/// All rows and their numbers.
+fn rows(snapshot: &Snapshot) -> BTreeMap<RowId, u64> {
+    snapshot.all::<Counter>().map(|row| (row.id.row(), row.number)).collect()
+}
+
+/// Replays the deeds one after the other on a plain map: each must have seen what was there when its turn came.
+fn replay(mut map: BTreeMap<RowId, u64>, deeds: &mut [Deed]) -> BTreeMap<RowId, u64> {
+    // One that only looked comes behind the commit it saw last.
+    deeds.sort_by_key(|deed| (deed.sequence, deed.wrote.is_empty()));
+    for pair in deeds.windows(2) {
+        assert!(
+            pair[0].sequence < pair[1].sequence || pair[1].wrote.is_empty(),
+            "two commits of one number: {pair:?}"
+        );
+    }
+    for deed in deeds {
+        for (id, seen) in &deed.saw {
+            assert_eq!(map.get(id), seen.as_ref(), "row {id} of {deed:?}");
+        }
+        for (half, found) in &deed.saw_halves {
+            let expected: Vec<RowId> =
+                map.iter().filter(|(_, number)| **number / 2 == *half).map(|(id, _)| *id).collect();
+            assert_eq!(found, &expected, "half {half} of {deed:?}");
+        }
+        for (id, number) in &deed.wrote {
+            match number {
+                Some(number) => drop(map.insert(*id, *number)),
+                None => drop(map.remove(id)),
+            }
+        }
+    }
+    map
+}
+
+/// What a program would have after a restart.
+fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
+    let definitions = &store.read().definitions;
+    let mut state = State::empty(definitions);
+    // The first one says what tables consist of.
+    for record in &records[1..] {
+        let Some(Record::Rows(writes)) = record::read(record) else { panic!("no record") };
+        for write in &writes {
+            state.apply(definitions, write);
+        }
+    }
+    rows(&Snapshot::new(definitions, Arc::new(state)))
+}
+
+/// Some threads at once, on few rows, half of them by retries on what is not yet written.
+fn play(seed: u64, full: u64) {
+    const THREADS: u64 = 4;
+    let Played { store, kept, .. } = moody(seed, full, None);
+    let ids = counters(&store, 6);
+    let before = rows(&store.read());
+    let conflicts = AtomicU64::new(0);
+    let mut deeds: Vec<Deed> = thread::scope(|scope| {
+        let threads: Vec<_> = (1..=THREADS)
+            .map(|number| {
+                let (store, ids, conflicts) = (&store, &ids, &conflicts);
+                scope.spawn(move || {
+                    let mut draw = Draw(seed * THREADS + number);
+                    let mut deeds = Vec::new();
+                    for _ in 0..40 {
+                        let mut change = match draw.below(3) {
+                            0 => store.begin_at_head(),
+                            _ => store.begin(),
+                        };
+                        // Somebody else comes in between.
+                        thread::yield_now();
+                        let Ok(mut deed) = act(&mut change, ids, &mut draw) else { continue };
+                        // Not its own writes are what it has seen then.
+                        if deed.wrote.is_empty() {
+                            deed.sequence = change.sequence();
+                        }
+                        match store.commit(change).and_then(Pending::wait) {
+                            Ok(sequence) => {
+                                if !deed.wrote.is_empty() {
+                                    deed.sequence = sequence;
+                                }
+                                deeds.push(deed);
+                            }
+                            Err(Error::Conflict) => drop(conflicts.fetch_add(1, Ordering::Relaxed)),
+                            Err(Error::Full) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    deeds
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let after = replay(before, &mut deeds);
+    assert_eq!(rows(&store.read()), after, "seed {seed}");
+    assert_eq!(recovered(&kept.lock().unwrap(), &store), after, "seed {seed}");
+}
+
+#[test]
+fn every_history_is_that_of_one_after_the_other() {
+    for seed in 1..60 {
+        play(seed, 0);
+    }
+}
+
+#[test]
+fn a_disk_without_room_takes_nothing_halfway() {
+    for seed in 1..60 {
+        play(seed, 30);
+    }
+}
+
+#[test]
+fn what_was_seen_of_a_commit_that_failed_is_a_conflict() {
+    let Played { store, full, .. } = moody(1, 0, None);
+    let id = counters(&store, 1)[0];
+    let mut lost = store.begin();
+    lost.update(id, |row: &mut Counter| row.number = 9).unwrap();
+    let lost = store.commit(lost).unwrap();
+    let mut misled = store.begin_at_head();
+    assert_eq!(misled.get(id).unwrap().number, 9);
+    misled.insert(Counter { id: Id::new(), half: 4, number: 9 }).unwrap();
+    let looked = store.begin_at_head();
+    assert_eq!(looked.get(id).unwrap().number, 9);
+    full.store(100, Ordering::Relaxed);
+    assert_eq!(lost.wait(), Err(Error::Full));
+    full.store(0, Ordering::Relaxed);
+    // Now as many have been committed as when it was staged.
+    counters(&store, 3);
+    assert_eq!(store.commit(misled).map(drop), Err(Error::Conflict));
+    assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
+    assert_eq!(store.read().get(id).unwrap().number, 0);
+}
+
+#[test]
+fn a_disk_that_failed_ends_writing_and_not_reading() {
+    let Played { store, kept, .. } = moody(1, 0, Some(3));
+    let row = || Counter { id: Id::new(), half: 1, number: 2 };
+    let id = store.change(|change| change.insert(row())).unwrap();
+    store.change(|change| change.insert(row())).unwrap();
+    for _ in 0..2 {
+        let outcome = store.change(|change| change.remove(id));
+        assert_eq!(outcome, Err(Error::Broken("it was told to".into())));
+    }
+    assert_eq!(store.read().count::<Counter>(), 2);
+    assert_eq!(kept.lock().unwrap().len(), 3);
+}
+
+struct Unpark(thread::Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
+    let Played { store, .. } = moody(1, 0, None);
+    let (tell, told) = std::sync::mpsc::channel();
+    store.observe(move |changes| tell.send(changes.sequence).unwrap());
+    let insert = || {
+        let mut change = store.begin();
+        change.insert(Counter { id: Id::new(), half: 1, number: 2 }).unwrap();
+        store.commit(change).unwrap()
+    };
+    drop(insert());
+    assert_eq!(told.recv(), Ok(2));
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut pending = std::pin::pin!(insert());
+    let outcome = loop {
+        match pending.as_mut().poll(&mut context) {
+            Poll::Ready(outcome) => break outcome,
+            Poll::Pending => thread::park(),
+        }
+    };
+    assert_eq!(outcome, Ok(3));
+    store.close();
+    assert_eq!(store.change(|change| change.remove(Id::<Counter>::new())), Err(Error::Closed));
+}

@@ -1,0 +1,180 @@
+//! Decides how the folder of a store is asked of Linux.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::rand::GetRandomFlags;
+
+use super::{File, Folder, Lock, read_full, write_all};
+
+/// A folder of the system's, held open: renaming it meanwhile does no harm.
+pub struct RealFolder {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+/// Rows may be anybody's secrets.
+const ONLY_THE_OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Written where the system cannot reserve.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+impl RealFolder {
+    /// Opens the folder at `path`, and makes it, with all above it, if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// The system's, with the path.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot open {}: {error}", path.display()))
+        };
+        fs::create_dir_all(path).map_err(named)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+            .map_err(|errno| named(errno.into()))?;
+        // The folder's own name must outlast a power loss too. Not every system lets it be synced.
+        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+            let _ = fs::File::open(above).and_then(|above| above.sync_all());
+        }
+        Ok(Self { path: path.to_owned(), folder })
+    }
+
+    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<RealFile> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let open = || rustix::fs::openat(&self.folder, name, flags, ONLY_THE_OWNER);
+        Ok(RealFile(retry_on_intr(open)?))
+    }
+}
+
+impl Folder for RealFolder {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.folder)? {
+            // A name that is no text is none of ours.
+            if let Ok(name) = entry?.file_name().to_str() {
+                names.push(name.to_owned());
+            }
+        }
+        names.retain(|name| name != "." && name != "..");
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(self.open_with(name, OFlags::RDWR)?))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(self.open_with(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.folder, from, &self.folder, to)?)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::fsync(&self.folder))?)
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>> {
+        let file = self.open_with(name, OFlags::RDWR | OFlags::CREATE)?;
+        let lock = || rustix::fs::flock(&file.0, FlockOperation::NonBlockingLockExclusive);
+        match retry_on_intr(lock) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let mut text = [0; 20];
+                let length = read_full(&file, &mut text, 0)?;
+                let process = std::str::from_utf8(&text[..length]).unwrap_or_default().trim();
+                return Err(io::Error::new(ErrorKind::WouldBlock, process.to_owned()));
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        // Only for the message of whoever comes second; on a full disk it is empty.
+        let process = format!("{}\n", std::process::id());
+        let _ = file.truncate(0).and_then(|()| write_all(&file, process.as_bytes(), 0));
+        Ok(Box::new(Held(file)))
+    }
+
+    fn chance(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        fill(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+/// Fills `bytes`, at most 256, with what nobody can foresee.
+///
+/// # Panics
+///
+/// The system has nothing of the kind, which no Linux since 2014 says.
+pub(crate) fn random(bytes: &mut [u8]) {
+    fill(bytes).expect("the system's own source");
+}
+
+fn fill(bytes: &mut [u8]) -> io::Result<()> {
+    // Up to 256 bytes come whole or not at all.
+    retry_on_intr(|| rustix::rand::getrandom(&mut *bytes, GetRandomFlags::empty()))?;
+    Ok(())
+}
+
+struct RealFile(OwnedFd);
+
+impl File for RealFile {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        Ok(rustix::io::pread(&self.0, buffer, at)?)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        Ok(rustix::io::pwrite(&self.0, bytes, at)?)
+    }
+
+    fn reserve(&self, length: u64) -> io::Result<()> {
+        let reserve = || rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, length);
+        match retry_on_intr(reserve) {
+            Err(Errno::OPNOTSUPP) => {
+                let mut at = self.size()?;
+                while at < length {
+                    let piece = (length - at).min(ZEROS.len() as u64);
+                    write_all(self, &ZEROS[..piece as usize], at)?;
+                    at += piece;
+                }
+                Ok(())
+            }
+            outcome => Ok(outcome?),
+        }
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::ftruncate(&self.0, length))?)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        let size = rustix::fs::fstat(&self.0)?.st_size;
+        Ok(u64::try_from(size).unwrap_or_default())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::fdatasync(&self.0))?)
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::fsync(&self.0))?)
+    }
+}
+
+/// The lock belongs to the open file and ends with it.
+struct Held(#[expect(dead_code, reason = "it is held, not used")] RealFile);
+
+impl Lock for Held {}

@@ -1,0 +1,559 @@
+//! Decides how a disk may fail, in memory and by a seed, so that every failure can be had again.
+//!
+//! What it models: a sync that fails forgets which sectors it failed to write, while readers go on
+//! seeing them; at a power loss each sector written since the last sync holds any of the contents
+//! it had since then, each for itself; a name made, changed or removed since the folder's last sync
+//! is so or is not, each for itself; a write takes only its first bytes; room runs out.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use super::{File, Folder, Lock};
+
+/// A folder in memory; every handle of it sees the same.
+#[derive(Clone)]
+pub struct SimulatedFolder(Arc<Mutex<State>>);
+
+/// How an operation goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The disk fails (EIO).
+    Broken,
+    /// There is no room (ENOSPC); a write may have taken its first bytes.
+    Full,
+    /// A write or a read is short, or interrupted before it began. Others go well.
+    Short,
+    /// The process ends here: this operation and all after it fail, until
+    /// [`revive`](SimulatedFolder::revive) or [`lose_power`](SimulatedFolder::lose_power).
+    Death,
+}
+
+/// What a disk writes whole or not at all.
+const SECTOR: usize = 512;
+
+struct State {
+    random: u64,
+    files: Vec<Content>,
+    /// Names as they are seen.
+    names: BTreeMap<String, usize>,
+    /// Names as they are on the disk.
+    durable_names: BTreeMap<String, usize>,
+    /// What was done to names since the last sync.
+    renamed: Vec<Renaming>,
+    /// Bytes that are left.
+    room: u64,
+    /// Operations so far; the faults name their place by it.
+    operations: u64,
+    faults: BTreeMap<u64, Fault>,
+    is_dead: bool,
+    is_locked: bool,
+    /// Counts deaths: a handle of an earlier process is dead for ever.
+    life: u64,
+}
+
+#[derive(Default)]
+struct Content {
+    /// As it is seen.
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+    /// What each sector has held since the last sync; shorter than a sector at the end of a file.
+    unsynced: BTreeMap<usize, Vec<Vec<u8>>>,
+    /// Which lengths the file has had since then.
+    lengths: Vec<usize>,
+}
+
+enum Renaming {
+    Made(String, usize),
+    Moved(String, String, usize),
+    Gone(String),
+}
+
+impl SimulatedFolder {
+    /// An empty one with so many bytes of room, whose luck is decided by `seed`.
+    pub fn new(seed: u64, room: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            files: Vec::new(),
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            renamed: Vec::new(),
+            room,
+            operations: 0,
+            faults: BTreeMap::new(),
+            is_dead: false,
+            is_locked: false,
+            life: 0,
+        })))
+    }
+
+    /// The operation that comes after `ahead` others goes wrong so.
+    pub fn fail(&self, ahead: u64, fault: Fault) {
+        let mut state = self.state();
+        let at = state.operations + ahead;
+        state.faults.insert(at, fault);
+    }
+
+    /// Nothing planned goes wrong any more.
+    pub fn heal(&self) {
+        self.state().faults.clear();
+    }
+
+    /// Sets how many bytes are left.
+    pub fn set_room(&self, room: u64) {
+        self.state().room = room;
+    }
+
+    /// Operations so far.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// The process ends and another begins; the disk was never without power.
+    pub fn revive(&self) {
+        self.state().begin_life();
+    }
+
+    /// The same, but the power fails in between.
+    pub fn lose_power(&self) {
+        let mut state = self.state();
+        let state = &mut *state;
+        for renaming in std::mem::take(&mut state.renamed) {
+            if chance(&mut state.random, 2) == 0 {
+                renaming.apply(&mut state.durable_names);
+            }
+        }
+        state.names.clone_from(&state.durable_names);
+        for content in &mut state.files {
+            content.lose_power(&mut state.random);
+        }
+        state.begin_life();
+    }
+
+    /// The bytes of a file, for a test that compares or spoils them.
+    pub fn content(&self, name: &str) -> Option<Vec<u8>> {
+        let state = self.state();
+        state.names.get(name).map(|index| state.files[*index].seen.clone())
+    }
+
+    /// Puts a file there as if it had always been, durably.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let mut state = self.state();
+        let content = Content { seen: bytes.into(), durable: bytes.into(), ..Content::default() };
+        state.files.push(content);
+        let index = state.files.len() - 1;
+        state.names.insert(name.to_owned(), index);
+        state.durable_names.insert(name.to_owned(), index);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins an operation of this life, which may be the one that fails.
+    fn operate(&self, life: Option<u64>) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
+        let mut state = self.state();
+        let at = state.operations;
+        state.operations += 1;
+        let fault = state.faults.remove(&at);
+        state.is_dead |= fault == Some(Fault::Death);
+        if state.is_dead || life.is_some_and(|life| life != state.life) {
+            return Err(io::Error::other("the process is dead"));
+        }
+        Ok((state, fault))
+    }
+
+    /// An operation that is done whole or not at all.
+    fn operate_whole(&self, life: Option<u64>) -> io::Result<MutexGuard<'_, State>> {
+        match self.operate(life)? {
+            (_, Some(Fault::Broken)) => Err(Errno::IO.into()),
+            (_, Some(Fault::Full)) => Err(Errno::NOSPC.into()),
+            (state, _) => Ok(state),
+        }
+    }
+
+    fn handle(&self, index: usize, life: u64) -> Box<dyn File> {
+        Box::new(SimulatedFile { folder: self.clone(), index, life })
+    }
+}
+
+impl Folder for SimulatedFolder {
+    fn name(&self) -> String {
+        "a simulated folder".to_owned()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.operate_whole(None)?.names.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let state = self.operate_whole(None)?;
+        let index = *state.names.get(name).ok_or(ErrorKind::NotFound)?;
+        Ok(self.handle(index, state.life))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let mut state = self.operate_whole(None)?;
+        if state.names.contains_key(name) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        state.files.push(Content::default());
+        let index = state.files.len() - 1;
+        state.rename(Renaming::Made(name.to_owned(), index));
+        Ok(self.handle(index, state.life))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.operate_whole(None)?;
+        let index = *state.names.get(from).ok_or(ErrorKind::NotFound)?;
+        state.give_back(to);
+        state.rename(Renaming::Moved(from.to_owned(), to.to_owned(), index));
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.operate_whole(None)?;
+        if !state.names.contains_key(name) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        state.give_back(name);
+        state.rename(Renaming::Gone(name.to_owned()));
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.operate_whole(None)?;
+        state.renamed.clear();
+        let names = state.names.clone();
+        state.durable_names = names;
+        Ok(())
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>> {
+        let mut state = self.operate_whole(None)?;
+        if state.is_locked {
+            return Err(io::Error::new(ErrorKind::WouldBlock, "1"));
+        }
+        state.is_locked = true;
+        if !state.names.contains_key(name) {
+            state.files.push(Content::default());
+            let index = state.files.len() - 1;
+            state.rename(Renaming::Made(name.to_owned(), index));
+        }
+        Ok(Box::new(SimulatedLock { folder: self.clone(), life: state.life }))
+    }
+
+    fn chance(&self) -> io::Result<u64> {
+        Ok(next(&mut self.state().random))
+    }
+}
+
+impl State {
+    fn begin_life(&mut self) {
+        self.is_dead = false;
+        self.is_locked = false;
+        self.faults.clear();
+        self.life += 1;
+    }
+
+    fn rename(&mut self, renaming: Renaming) {
+        renaming.apply(&mut self.names);
+        self.renamed.push(renaming);
+    }
+
+    /// The room of a file that is about to lose its name.
+    fn give_back(&mut self, name: &str) {
+        if let Some(index) = self.names.get(name) {
+            self.room += self.files[*index].seen.len() as u64;
+        }
+    }
+}
+
+impl Renaming {
+    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            Self::Made(name, index) => {
+                names.insert(name.clone(), *index);
+            }
+            Self::Moved(from, to, index) => {
+                names.retain(|name, each| name != from || each != index);
+                names.insert(to.clone(), *index);
+            }
+            Self::Gone(name) => {
+                names.remove(name);
+            }
+        }
+    }
+}
+
+struct SimulatedFile {
+    folder: SimulatedFolder,
+    index: usize,
+    life: u64,
+}
+
+impl SimulatedFile {
+    fn sync(&self) -> io::Result<()> {
+        let (mut state, fault) = self.folder.operate(Some(self.life))?;
+        let State { files, random, .. } = &mut *state;
+        let content = &mut files[self.index];
+        match fault {
+            Some(Fault::Broken | Fault::Full) => {
+                // Some of it arrived; which of it, nobody is told, and the rest counts as written.
+                content.durable = content.survivors(random);
+                content.forget();
+                Err(Errno::IO.into())
+            }
+            _ => {
+                // Not all that is seen: what an earlier failure has dropped stays dropped.
+                content.durable = content.with_unsynced(|choices| choices - 1);
+                content.forget();
+                Ok(())
+            }
+        }
+    }
+}
+
+impl File for SimulatedFile {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let (mut state, fault) = self.folder.operate(Some(self.life))?;
+        let State { files, random, .. } = &mut *state;
+        let seen = &files[self.index].seen;
+        let rest = seen.get(at as usize..).unwrap_or_default();
+        let mut length = rest.len().min(buffer.len());
+        match fault {
+            Some(Fault::Broken) => return Err(Errno::IO.into()),
+            Some(Fault::Short) if length < 2 => return Err(ErrorKind::Interrupted.into()),
+            Some(Fault::Short) => length = 1 + chance(random, length - 1),
+            _ => {}
+        }
+        buffer[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        let (mut state, fault) = self.folder.operate(Some(self.life))?;
+        let State { files, random, room, .. } = &mut *state;
+        let content = &mut files[self.index];
+        let end = content.seen.len();
+        let fits = (end + *room as usize).saturating_sub(at as usize).min(bytes.len());
+        let taken = match fault {
+            Some(Fault::Broken) => return Err(Errno::IO.into()),
+            Some(Fault::Full) => return Err(Errno::NOSPC.into()),
+            Some(Fault::Short) if chance(random, 4) == 0 => {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            Some(Fault::Short) => fits.min(1 + chance(random, bytes.len())),
+            _ => fits,
+        };
+        if taken == 0 && !bytes.is_empty() {
+            return Err(Errno::NOSPC.into());
+        }
+        content.write(&bytes[..taken], at as usize);
+        *room -= (content.seen.len() - end) as u64;
+        Ok(taken)
+    }
+
+    fn reserve(&self, length: u64) -> io::Result<()> {
+        let mut state = self.folder.operate_whole(Some(self.life))?;
+        let State { files, room, .. } = &mut *state;
+        let content = &mut files[self.index];
+        let more = length.saturating_sub(content.seen.len() as u64);
+        if more > *room {
+            return Err(Errno::NOSPC.into());
+        }
+        *room -= more;
+        content.set_length(content.seen.len().max(length as usize));
+        Ok(())
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        let mut state = self.folder.operate_whole(Some(self.life))?;
+        let State { files, room, .. } = &mut *state;
+        let content = &mut files[self.index];
+        *room = (*room + content.seen.len() as u64).saturating_sub(length);
+        content.set_length(length as usize);
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        let state = self.folder.operate_whole(Some(self.life))?;
+        Ok(state.files[self.index].seen.len() as u64)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.sync()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.sync()
+    }
+}
+
+struct SimulatedLock {
+    folder: SimulatedFolder,
+    life: u64,
+}
+
+impl Lock for SimulatedLock {}
+
+impl Drop for SimulatedLock {
+    fn drop(&mut self) {
+        let mut state = self.folder.state();
+        if state.life == self.life {
+            state.is_locked = false;
+        }
+    }
+}
+
+impl Content {
+    fn write(&mut self, bytes: &[u8], at: usize) {
+        let end = at + bytes.len();
+        if end > self.seen.len() {
+            self.set_length(end);
+        }
+        self.seen[at..end].copy_from_slice(bytes);
+        self.remember(at, end);
+    }
+
+    fn set_length(&mut self, length: usize) {
+        let before = self.seen.len();
+        self.seen.resize(length, 0);
+        self.lengths.push(length);
+        if length < before {
+            // What a longer file would show there again is nothing.
+            self.seen.resize(before, 0);
+            self.remember(length, before);
+            self.seen.truncate(length);
+        }
+    }
+
+    /// The sectors of these bytes have one content more that they may be found with.
+    fn remember(&mut self, from: usize, to: usize) {
+        for sector in from / SECTOR..to.div_ceil(SECTOR) {
+            let end = ((sector + 1) * SECTOR).min(self.seen.len());
+            let bytes = self.seen[sector * SECTOR..end].to_vec();
+            self.unsynced.entry(sector).or_default().push(bytes);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.unsynced.clear();
+        self.lengths.clear();
+    }
+
+    fn lose_power(&mut self, random: &mut u64) {
+        self.durable = self.survivors(random);
+        self.seen.clone_from(&self.durable);
+        self.forget();
+    }
+
+    /// What the disk may hold: any mixture, and often enough all of it or nothing.
+    fn survivors(&self, random: &mut u64) -> Vec<u8> {
+        let manner = chance(random, 4);
+        self.with_unsynced(|choices| match manner {
+            0 => 0,
+            1 => choices - 1,
+            _ => chance(random, choices),
+        })
+    }
+
+    /// What is durable, with a choice for each sector, and for the length, among what it was and
+    /// what it has become since, in this order.
+    fn with_unsynced(&self, mut choose: impl FnMut(usize) -> usize) -> Vec<u8> {
+        let mut bytes = self.durable.clone();
+        let length = match choose(self.lengths.len() + 1) {
+            0 => self.durable.len(),
+            newer => self.lengths[newer - 1],
+        };
+        for (sector, contents) in &self.unsynced {
+            let Some(newer) = choose(contents.len() + 1).checked_sub(1) else { continue };
+            let (from, content) = (sector * SECTOR, &contents[newer]);
+            if bytes.len() < from + content.len() {
+                bytes.resize(from + content.len(), 0);
+            }
+            bytes[from..from + content.len()].copy_from_slice(content);
+        }
+        bytes.resize(length, 0);
+        bytes
+    }
+}
+
+/// A number below `bound`.
+fn chance(random: &mut u64, bound: usize) -> usize {
+    (next(random) % bound as u64) as usize
+}
+
+/// Xorshift with a product (Vigna 2014): small seeds differ from the first number on.
+fn next(random: &mut u64) -> u64 {
+    *random ^= *random >> 12;
+    *random ^= *random << 25;
+    *random ^= *random >> 27;
+    random.wrapping_mul(0x2545_F491_4F6C_DD1D)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_synced_may_be_lost_and_what_was_is_not() {
+        let mut lost = 0;
+        for seed in 0..100 {
+            let folder = SimulatedFolder::new(seed, 1 << 20);
+            let file = folder.create("a").expect("nothing fails");
+            file.write_at(&[1; 2 * SECTOR], 0).expect("nothing fails");
+            file.sync_all().expect("nothing fails");
+            folder.sync().expect("nothing fails");
+            file.write_at(&[2; SECTOR], SECTOR as u64).expect("nothing fails");
+            folder.lose_power();
+            let found = folder.content("a").expect("its name was synced");
+            assert_eq!(found[..SECTOR], [1; SECTOR]);
+            assert!(found[SECTOR..] == [1; SECTOR] || found[SECTOR..] == [2; SECTOR]);
+            lost += u64::from(found[SECTOR] == 1);
+        }
+        assert!((20..80).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn a_name_that_was_not_synced_may_be_lost() {
+        let mut lost = 0;
+        for seed in 0..100 {
+            let folder = SimulatedFolder::new(seed, 1 << 20);
+            folder.create("a").expect("nothing fails");
+            folder.lose_power();
+            lost += u64::from(folder.content("a").is_none());
+        }
+        assert!((20..80).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn after_a_failed_sync_readers_see_what_the_disk_does_not_have() {
+        let mut lost = 0;
+        for seed in 0..100 {
+            let folder = SimulatedFolder::new(seed, 1 << 20);
+            let file = folder.create("a").expect("nothing fails");
+            folder.sync().expect("nothing fails");
+            file.write_at(&[1; 2 * SECTOR], 0).expect("nothing fails");
+            folder.fail(0, Fault::Broken);
+            assert!(file.sync_data().is_err());
+            assert!(file.sync_data().is_ok(), "the system has forgotten");
+            assert!(folder.content("a") == Some(vec![1; 2 * SECTOR]));
+            folder.lose_power();
+            lost += u64::from(folder.content("a") != Some(vec![1; 2 * SECTOR]));
+        }
+        assert!((20..90).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn a_full_disk_takes_the_first_bytes() {
+        let folder = SimulatedFolder::new(1, 10);
+        let file = folder.create("a").expect("nothing fails");
+        assert_eq!(file.write_at(&[1; 16], 0).expect("ten fit"), 10);
+        let error = file.write_at(&[1; 6], 10).expect_err("none fits");
+        assert!(super::super::is_full(&error), "{error}");
+        assert_eq!(file.reserve(11).map_err(|error| error.kind()), Err(ErrorKind::StorageFull));
+    }
+}

@@ -1,0 +1,327 @@
+//! Decides by what a row is known: a number that tells when it was made, and that nobody can guess.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+/// The id of a row, whichever table it is in: a UUID of version 7 (RFC 9562 section 5.7). Ids are ordered by the time
+/// at which they were made.
+// Two halves, because a u128 would ask every key that holds one for sixteen bytes of alignment.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct RowId(u64, u64);
+
+/// The id of a row of the table `T`.
+///
+/// [`Id::new`] stands for one that is still to be made: a row that is inserted gets its own.
+pub struct Id<T> {
+    row: RowId,
+    table: PhantomData<fn() -> T>,
+}
+
+/// Makes ids, each above the one before, whatever the clock does.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    last: RowId,
+    random: fn(&mut [u8]),
+}
+
+/// Of the 74 bits that the time leaves, so many are drawn for each step within a millisecond: too many to guess a
+/// neighbor, and few enough that 2^25 ids fit into one millisecond.
+const STEP_BITS: u32 = 48;
+const FREE_BITS: u32 = 74;
+/// The bits below the version, of those that are free.
+const LOW_BITS: u32 = 62;
+
+impl RowId {
+    /// The id of this number, which must be one that [`RowId::number`] gave.
+    pub const fn from_number(number: u128) -> Self {
+        Self((number >> 64) as u64, number as u64)
+    }
+
+    /// All of it, as the standard orders its bytes: the highest first.
+    pub const fn number(self) -> u128 {
+        (self.0 as u128) << 64 | self.1 as u128
+    }
+
+    /// When it was made, in milliseconds since 1970.
+    pub const fn milliseconds(self) -> u64 {
+        self.0 >> 16
+    }
+
+    /// Whether it stands for one that is still to be made.
+    pub const fn is_new(self) -> bool {
+        self.0 == 0 && self.1 == 0
+    }
+
+    fn of(milliseconds: u64, free: u128) -> Self {
+        let high = (free >> LOW_BITS) & 0xfff;
+        let low = free & ((1 << LOW_BITS) - 1);
+        Self(milliseconds << 16 | 0x7000 | high as u64, 0b10 << LOW_BITS | low as u64)
+    }
+
+    /// The bits that are neither time nor version nor variant.
+    const fn free(self) -> u128 {
+        (self.0 as u128 & 0xfff) << LOW_BITS | self.1 as u128 & ((1 << LOW_BITS) - 1)
+    }
+}
+
+impl Ids {
+    /// The first will be above `last`. `random` fills what it is given with bytes that nobody can foresee.
+    pub(crate) const fn after(last: RowId, random: fn(&mut [u8])) -> Self {
+        Self { last, random }
+    }
+
+    /// The next id. `now` is in milliseconds since 1970; a clock that stands or was set back only has the ids count on.
+    pub(crate) fn next(&mut self, now: u64) -> RowId {
+        let mut bytes = [0; 16];
+        (self.random)(&mut bytes);
+        let random = u128::from_le_bytes(bytes);
+        let now = now & ((1 << 48) - 1);
+        let last = self.last.milliseconds();
+        self.last = if now > last {
+            // One bit stays free, so that there is always room to count.
+            RowId::of(now, random & ((1 << (FREE_BITS - 1)) - 1))
+        } else {
+            let free = self.last.free() + 1 + (random & ((1 << STEP_BITS) - 1));
+            // More in a millisecond than there can be: the next one has begun.
+            RowId::of(last + u64::from(free >> FREE_BITS != 0), free & ((1 << FREE_BITS) - 1))
+        };
+        self.last
+    }
+}
+
+/// One comparison of both halves, which every look into a table makes some twenty times.
+impl Ord for RowId {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number().cmp(&other.number())
+    }
+}
+
+impl PartialOrd for RowId {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// As RFC 9562 section 4 spells it: `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
+impl fmt::Display for RowId {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.number();
+        write!(
+            to,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            all >> 96,
+            all >> 80 & 0xffff,
+            all >> 64 & 0xffff,
+            all >> 48 & 0xffff,
+            all & 0xffff_ffff_ffff
+        )
+    }
+}
+
+impl fmt::Debug for RowId {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, to)
+    }
+}
+
+/// A text that is no id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoId;
+
+impl fmt::Display for NoId {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an id is 32 hexadecimal digits, like 0193f9a0-4c5e-7b3a-9c1d-5e6f70819203")
+    }
+}
+
+impl std::error::Error for NoId {}
+
+impl FromStr for RowId {
+    type Err = NoId;
+
+    /// Reads it as it is written, in letters of either case.
+    fn from_str(text: &str) -> Result<Self, NoId> {
+        let bytes = text.as_bytes();
+        if bytes.len() != 36 {
+            return Err(NoId);
+        }
+        let mut all = 0;
+        for (place, byte) in bytes.iter().enumerate() {
+            if matches!(place, 8 | 13 | 18 | 23) {
+                if *byte != b'-' {
+                    return Err(NoId);
+                }
+            } else {
+                all = all << 4 | u128::from((*byte as char).to_digit(16).ok_or(NoId)?);
+            }
+        }
+        Ok(Self::from_number(all))
+    }
+}
+
+impl<T> Id<T> {
+    /// One that is still to be made, for a row that is to be inserted.
+    pub const fn new() -> Self {
+        Self::of(RowId(0, 0))
+    }
+
+    /// The id, of a row of this table.
+    pub const fn of(row: RowId) -> Self {
+        Self { row, table: PhantomData }
+    }
+
+    /// The same without its table.
+    pub const fn row(self) -> RowId {
+        self.row
+    }
+}
+
+// Derived, these would ask the same of the table's own type.
+impl<T> Clone for Id<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Id<T> {}
+
+impl<T> Default for Id<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> PartialEq for Id<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.row == other.row
+    }
+}
+
+impl<T> Eq for Id<T> {}
+
+impl<T> PartialOrd for Id<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Id<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.row.cmp(&other.row)
+    }
+}
+
+impl<T> Hash for Id<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.row.hash(state);
+    }
+}
+
+impl<T> fmt::Display for Id<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.row.fmt(to)
+    }
+}
+
+impl<T> fmt::Debug for Id<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.row.fmt(to)
+    }
+}
+
+impl<T> FromStr for Id<T> {
+    type Err = NoId;
+
+    fn from_str(text: &str) -> Result<Self, NoId> {
+        text.parse().map(Self::of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    thread_local! {
+        static STATE: Cell<u64> = const { Cell::new(1) };
+    }
+
+    /// The same bytes in each run (Marsaglia's xorshift).
+    fn random(bytes: &mut [u8]) {
+        STATE.with(|cell| {
+            for byte in bytes {
+                let mut state = cell.get();
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                cell.set(state);
+                *byte = state as u8;
+            }
+        });
+    }
+
+    /// All that can be drawn, so that the counter runs over as soon as it can.
+    fn ones(bytes: &mut [u8]) {
+        bytes.fill(0xff);
+    }
+
+    #[test]
+    fn an_id_is_a_uuid_of_version_7_with_its_time() {
+        let id = Ids::after(RowId::default(), random).next(1_795_208_400_123);
+        assert_eq!(id.milliseconds(), 1_795_208_400_123);
+        let text = id.to_string();
+        assert_eq!((&text[14..15], text.len()), ("7", 36), "{text}");
+        assert!("89ab".contains(&text[19..20]), "{text}");
+    }
+
+    #[test]
+    fn a_millisecond_that_is_full_makes_the_next_one_begin() {
+        let mut ids = Ids::after(RowId::of(7, (1 << FREE_BITS) - 2), ones);
+        let next = ids.next(7);
+        assert_eq!(next.milliseconds(), 8);
+        assert!(next > RowId::of(7, (1 << FREE_BITS) - 1));
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for text in [
+            "",
+            "1",
+            "0193f9a0-4c5e-7b3a-9c1d-5e6f7081920",
+            "0193f9a0x4c5e-7b3a-9c1d-5e6f70819203",
+            "0193f9a0-4c5e-7b3a-9c1d-5e6f7081920g",
+            "+193f9a0-4c5e-7b3a-9c1d-5e6f70819203",
+        ] {
+            assert_eq!(text.parse::<RowId>(), Err(NoId), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ids_grow_whatever_the_clock_does(clock in prop::collection::vec(0_u64..5, 1..200)) {
+            let mut ids = Ids::after(RowId::default(), random);
+            let mut last = RowId::default();
+            for now in clock {
+                let id = ids.next(now);
+                prop_assert!(id > last);
+                prop_assert_eq!((id.number() >> 76 & 0xf, id.number() >> 62 & 3), (7, 2));
+                last = id;
+            }
+        }
+
+        #[test]
+        fn an_id_is_read_as_it_is_written(number: u128) {
+            let id = RowId::from_number(number);
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
+            prop_assert_eq!(id.to_string().to_uppercase().parse(), Ok(id));
+        }
+    }
+}

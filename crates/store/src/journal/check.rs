@@ -1,0 +1,225 @@
+//! Decides what is told of the state of a folder, without changing it.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::folder::Contents;
+use super::format::{Head, Kind};
+use super::open::{self, Warning};
+use super::salvage::{Salvaged, salvage};
+use super::segment::Segment;
+use super::{Damage, Error, Sequence, snapshot};
+use crate::disk::Folder;
+
+/// What a folder holds and what is wrong with it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// The files that were read, snapshots first.
+    pub files: Vec<Checked>,
+    /// What is not as it was written.
+    pub findings: Vec<Finding>,
+}
+
+/// A file that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checked {
+    /// Its name.
+    pub file: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The records in it that can be read; for a snapshot, its blocks.
+    pub count: u64,
+    /// The numbers of the first and the last of these records; for a snapshot, of all before it.
+    pub records: Option<RangeInclusive<Sequence>>,
+}
+
+/// Something that is not as it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Finding {
+    /// The next start cuts it by itself, and loses nothing that was acknowledged as durable.
+    Harmless(Warning),
+    /// Acknowledged bytes cannot be read.
+    Damaged(Damage),
+}
+
+impl Report {
+    /// Whether a start would find everything that was acknowledged.
+    pub fn is_sound(&self) -> bool {
+        self.findings.iter().all(|finding| matches!(finding, Finding::Harmless(_)))
+    }
+}
+
+/// Reads every file of the store in `folder`.
+///
+/// # Errors
+///
+/// [`Error::Locked`] while a server uses it, [`Error::Disk`] if the disk cannot be read, and
+/// [`Error::Version`].
+pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
+    let _lock = open::lock(&**folder)?;
+    let survey = Survey::of(&**folder)?;
+    let mut report = Report::default();
+    for (number, found) in &survey.snapshots {
+        let name = Kind::Snapshot.name(*number);
+        let (count, whole) = match found {
+            Ok(tally) => (tally.blocks, true),
+            Err(damage) => {
+                report.findings.push(Finding::Damaged(damage.clone()));
+                (0, false)
+            }
+        };
+        let records = (whole && *number > 0).then_some(1..=*number);
+        report.files.push(Checked { bytes: size(&**folder, &name)?, file: name, count, records });
+    }
+    report.findings.extend(survey.missing(&**folder).map(Finding::Damaged));
+    for (first, following) in survey.contents.from(survey.base + 1) {
+        let name = Kind::Segment.name(first);
+        let mut checked =
+            Checked { bytes: size(&**folder, &name)?, file: name, count: 0, records: None };
+        let (segment, damage) = survey.segment(&**folder, first)?;
+        report.findings.extend(damage.map(Finding::Damaged));
+        if let Some(mut segment) = segment {
+            salvage(&mut segment, following, &mut |salvaged| {
+                match salvaged {
+                    Salvaged::Record(sequence, _) => {
+                        let begin = checked.records.as_ref().map_or(sequence, |all| *all.start());
+                        checked.records = Some(begin..=sequence);
+                        checked.count += 1;
+                    }
+                    Salvaged::Lost(_) => {}
+                    Salvaged::Torn { offset, groups } => {
+                        let file = checked.file.clone();
+                        let torn = Warning::Torn { file, offset, groups };
+                        report.findings.push(Finding::Harmless(torn));
+                    }
+                    Salvaged::Damaged(damage) => report.findings.push(Finding::Damaged(damage)),
+                }
+                Ok(())
+            })?;
+            let early =
+                survey.ends_early(&**folder, segment.next()).filter(|_| following.is_none());
+            report.findings.extend(early.map(Finding::Damaged));
+        }
+        report.files.push(checked);
+    }
+    Ok(report)
+}
+
+/// What a folder holds, before its segments are read.
+pub(super) struct Survey {
+    pub(super) contents: Contents,
+    /// The number that all files share, as far as one can be read.
+    pub(super) store: Option<u64>,
+    /// Each snapshot, and what is in it or wrong with it.
+    pub(super) snapshots: Vec<(Sequence, Result<snapshot::Tally, Damage>)>,
+    /// The oldest snapshot that is whole; 0 if none is.
+    pub(super) base: Sequence,
+}
+
+impl Survey {
+    pub(super) fn of(folder: &dyn Folder) -> Result<Self, Error> {
+        let contents = Contents::of(folder)?;
+        let mut survey = Self { contents, store: None, snapshots: Vec::new(), base: 0 };
+        for &number in &survey.contents.snapshots {
+            let read = match snapshot::read(folder, number, &mut |_| Ok(())) {
+                Ok((head, tally)) => {
+                    let is_ours = *survey.store.get_or_insert(head.store) == head.store;
+                    if is_ours { Ok(tally) } else { Err(foreign(head.name())) }
+                }
+                Err(Error::Damaged(damage)) => Err(damage),
+                Err(error) => return Err(error),
+            };
+            if read.is_ok() && survey.base == 0 {
+                survey.base = number;
+            }
+            survey.snapshots.push((number, read));
+        }
+        for &first in &survey.contents.segments {
+            match Segment::open(open_file(folder, first)?, first) {
+                Ok(segment) => {
+                    survey.store.get_or_insert(segment.head.store);
+                }
+                Err(Error::Damaged(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(survey)
+    }
+
+    /// The records before the first segment that are in no snapshot either.
+    pub(super) fn missing(&self, folder: &dyn Folder) -> Option<Damage> {
+        let reaches = self.contents.snapshots.last().copied().unwrap_or_default();
+        let first =
+            self.contents.from(self.base + 1).first().map_or(reaches + 1, |(first, _)| *first);
+        (first > self.base + 1).then(|| open::missing(folder, self.base + 1, first - 1))
+    }
+
+    /// The records up to the newest snapshot that the last segment, whose next would be `next`, does
+    /// not hold.
+    pub(super) fn ends_early(&self, folder: &dyn Folder, next: Sequence) -> Option<Damage> {
+        let next = next.max(self.base + 1);
+        (next <= self.reaches()).then(|| open::missing(folder, next, self.reaches()))
+    }
+
+    /// The number of the newest snapshot, up to which the journal was durable.
+    pub(super) fn reaches(&self) -> Sequence {
+        self.contents.snapshots.last().copied().unwrap_or_default()
+    }
+
+    /// Opens a segment, also one with a damaged head, for the head of a file can be told from
+    /// others. `None` for one of another store.
+    pub(super) fn segment(
+        &self,
+        folder: &dyn Folder,
+        first: Sequence,
+    ) -> Result<(Option<Segment>, Option<Damage>), Error> {
+        let damage = match Segment::open(open_file(folder, first)?, first) {
+            Ok(segment) if self.store == Some(segment.head.store) => {
+                return Ok((Some(segment), None));
+            }
+            Ok(segment) => return Ok((None, Some(foreign(segment.name().to_owned())))),
+            Err(Error::Damaged(damage)) => damage,
+            Err(error) => return Err(error),
+        };
+        let Some(store) = self.store else { return Ok((None, Some(damage))) };
+        let head = Head { kind: Kind::Segment, store, number: first };
+        let segment = Segment::without_head(open_file(folder, first)?, head)?;
+        Ok((Some(segment), Some(damage)))
+    }
+}
+
+fn open_file(folder: &dyn Folder, first: Sequence) -> Result<Box<dyn crate::disk::File>, Error> {
+    let name = Kind::Segment.name(first);
+    folder.open(&name).map_err(|error| Error::disk(&name, "open", error))
+}
+
+fn foreign(file: String) -> Damage {
+    Damage { file, offset: 8, records: None, what: "it belongs to another store" }
+}
+
+fn size(folder: &dyn Folder, name: &str) -> Result<u64, Error> {
+    let size = folder.open(name).and_then(|file| file.size());
+    size.map_err(|error| Error::disk(name, "open", error))
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Checked { file, bytes, count, records } in &self.files {
+            match records {
+                Some(records) => {
+                    let (first, last) = (records.start(), records.end());
+                    writeln!(f, "{file}: {bytes} bytes, {count} read, records {first} to {last}")?;
+                }
+                None => writeln!(f, "{file}: {bytes} bytes, {count} read")?,
+            }
+        }
+        for finding in &self.findings {
+            match finding {
+                Finding::Harmless(warning) => writeln!(f, "{warning}")?,
+                Finding::Damaged(damage) => writeln!(f, "{damage}")?,
+            }
+        }
+        f.write_str(if self.is_sound() { "all is well\n" } else { "damaged\n" })
+    }
+}

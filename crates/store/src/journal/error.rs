@@ -1,0 +1,145 @@
+//! Decides how a fault of the journal is told: by what can be done about it.
+
+use std::fmt;
+use std::io;
+use std::ops::RangeInclusive;
+
+use super::Sequence;
+use crate::disk::is_full;
+
+/// Why the journal cannot do what it was asked.
+#[derive(Debug)]
+pub enum Error {
+    /// There is no room. Nothing was kept of what was asked, and later calls may succeed.
+    Full {
+        /// The file that found none.
+        file: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The disk failed. Nothing is written any more; what was acknowledged is found at the next
+    /// start.
+    Broken {
+        /// What failed at which file.
+        why: String,
+    },
+    /// One operation failed, and the journal itself is as it was.
+    Disk {
+        /// The file or the folder.
+        file: String,
+        /// What was tried: `read`, `open`.
+        action: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Another process has the folder.
+    Locked {
+        /// The folder.
+        folder: String,
+        /// The number of that process; empty if it is not known.
+        process: String,
+    },
+    /// What was acknowledged cannot be read any more.
+    Damaged(Damage),
+    /// A file of a format that this version does not know. It is left untouched.
+    Version {
+        /// The file.
+        file: String,
+        /// The version found.
+        found: u32,
+    },
+    /// The record or the block has no place.
+    TooLong {
+        /// Its length in bytes.
+        length: usize,
+        /// The bytes there is place for; after the group is written there may be more.
+        room: usize,
+    },
+    /// Who received the records cannot use them.
+    Refused(String),
+}
+
+/// A part of a file that is not as it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// The first byte that cannot be trusted.
+    pub offset: u64,
+    /// The records that may have been there.
+    pub records: Option<RangeInclusive<Sequence>>,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+impl Error {
+    /// A failure that leaves the journal as it was: `Full` or `Disk`.
+    pub(super) fn disk(file: &str, action: &'static str, error: io::Error) -> Self {
+        let file = file.to_owned();
+        if is_full(&error) {
+            Self::Full { file, error }
+        } else {
+            Self::Disk { file, action, error }
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { file, error } => write!(
+                f,
+                "no room for {file}: {error}; nothing was kept of it, and writing goes on when there is room"
+            ),
+            Self::Broken { why } => write!(
+                f,
+                "{why}; nothing is written any more. See to the disk, then restart: what was acknowledged is found again"
+            ),
+            Self::Disk { file, action, error } => write!(f, "cannot {action} {file}: {error}"),
+            Self::Locked { folder, process } if process.is_empty() => {
+                write!(f, "another server uses {folder}; stop it, or give this one its own folder")
+            }
+            Self::Locked { folder, process } => write!(
+                f,
+                "another server (process {process}) uses {folder}; stop it, or give this one its own folder"
+            ),
+            Self::Damaged(damage) => write!(
+                f,
+                "{damage}. `bine data check` tells all that is damaged, `bine data repair` keeps all that can be read; nothing was changed"
+            ),
+            Self::Version { file, found } => write!(
+                f,
+                "{file} has version {found} of its format, which this Bine does not know; use the one that wrote it, or a newer one. Nothing was changed"
+            ),
+            Self::TooLong { length, room } => {
+                write!(f, "{length} bytes have no place where {room} are left")
+            }
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Full { error, .. } | Self::Disk { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is damaged at byte {}: {}", self.file, self.offset, self.what)?;
+        match &self.records {
+            None => Ok(()),
+            Some(records) if *records.end() == Sequence::MAX => {
+                write!(f, " (records from {})", records.start())
+            }
+            Some(records) if records.start() == records.end() => {
+                write!(f, " (record {})", records.start())
+            }
+            Some(records) => write!(f, " (records {} to {})", records.start(), records.end()),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Decides when what is written to segment files, in which order, and what a failing disk means.
+
+use std::io;
+use std::sync::Arc;
+
+use super::folder::Contents;
+use super::format::{HEAD, Head, Kind, UNFINISHED, word};
+use super::group::Draft;
+use super::snapshot::Writer;
+use super::{Error, Journal, Sequence, SnapshotWriter};
+use crate::disk::{File, Folder, Lock, is_full, write_all};
+
+/// How a [`FileJournal`] uses its folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Bytes reserved for a segment. One whose first group is longer is as long as that.
+    pub segment: u64,
+}
+
+impl Default for Options {
+    /// Segments of 16 MiB: two are small even on a device, and making one, some milliseconds, is
+    /// rare.
+    fn default() -> Self {
+        Self { segment: 16 << 20 }
+    }
+}
+
+/// A journal in segment files of one folder.
+///
+/// It holds the folder's lock, and so does each snapshot writer, until the last of them is dropped.
+pub struct FileJournal {
+    folder: Arc<dyn Folder>,
+    lock: Arc<dyn Lock>,
+    options: Options,
+    store: u64,
+    draft: Draft,
+    /// `None` until the first group: a start that writes nothing makes nothing.
+    current: Option<Current>,
+    /// The last record written.
+    written: Sequence,
+    /// The last record that is durable.
+    durable: Sequence,
+    /// Why nothing is written any more.
+    broken: Option<String>,
+    is_closed: bool,
+}
+
+/// The segment that is written to.
+struct Current {
+    file: Box<dyn File>,
+    name: String,
+    /// Where the next group goes.
+    at: u64,
+    size: u64,
+    /// What the next group refers to.
+    previous: u32,
+    /// A group was refused half-way: nothing may stand behind its remains.
+    is_sealed: bool,
+}
+
+impl FileJournal {
+    /// One that goes on behind the record `last`, everything up to which is durable.
+    pub(super) fn behind(
+        folder: Arc<dyn Folder>,
+        lock: Arc<dyn Lock>,
+        options: Options,
+        store: u64,
+        last: Sequence,
+    ) -> Self {
+        Self {
+            folder,
+            lock,
+            options,
+            store,
+            draft: Draft::new(store, last + 1),
+            current: None,
+            written: last,
+            durable: last,
+            broken: None,
+            is_closed: false,
+        }
+    }
+
+    fn is_usable(&self) -> Result<(), Error> {
+        if self.is_closed {
+            return Err(Error::Refused("the journal is closed".to_owned()));
+        }
+        self.broken.as_ref().map_or(Ok(()), |why| Err(Error::Broken { why: why.clone() }))
+    }
+
+    /// The disk failed: nothing is tried again, because nobody knows what the system forgot.
+    fn fail(&mut self, action: &str, file: &str, error: &io::Error) -> Error {
+        let why = format!("cannot {action} {file}: {error}");
+        self.draft.take_back();
+        self.broken = Some(why.clone());
+        Error::Broken { why }
+    }
+
+    /// There may be room later, or the disk failed.
+    fn refuse(&mut self, action: &str, file: &str, error: io::Error) -> Error {
+        if !is_full(&error) {
+            return self.fail(action, file, &error);
+        }
+        self.draft.take_back();
+        Error::Full { file: file.to_owned(), error }
+    }
+
+    /// The segment for the group under way: the current one if it has room, else a new one.
+    fn place(&mut self) -> Result<(), Error> {
+        let length = self.draft.length() as u64;
+        if let Some(current) = &self.current {
+            if !current.is_sealed && current.at + length <= current.size {
+                return Ok(());
+            }
+            // That the next segment is there will say that this one was durable.
+            self.sync_current()?;
+        }
+        let number = self.written + 1;
+        let head = Head { kind: Kind::Segment, store: self.store, number };
+        let (name, size) = (head.name(), self.options.segment.max(HEAD as u64 + length));
+        let made = self.make(&name, size, &head.to_bytes());
+        match made {
+            Ok(file) => {
+                let previous = word(&head.to_bytes(), HEAD - 4);
+                let at = HEAD as u64;
+                let current = Current { file, name, at, size, previous, is_sealed: false };
+                self.current = Some(current);
+                Ok(())
+            }
+            Err((action, error, false)) => {
+                // Or else the next attempt removes it, or the next start.
+                let _ = self.folder.remove(&(name.clone() + UNFINISHED));
+                Err(self.refuse(action, &name, error))
+            }
+            Err((action, error, true)) => Err(self.fail(action, &name, &error)),
+        }
+    }
+
+    /// Makes a segment that has its name only when it is whole. An error says what was tried, and
+    /// whether it was a sync, which is never tried again.
+    fn make(
+        &self,
+        name: &str,
+        size: u64,
+        head: &[u8],
+    ) -> Result<Box<dyn File>, (&'static str, io::Error, bool)> {
+        let unfinished = name.to_owned() + UNFINISHED;
+        let folder = &*self.folder;
+        let file = match folder.create(&unfinished) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                folder.remove(&unfinished).and_then(|()| folder.create(&unfinished))
+            }
+            created => created,
+        };
+        let file = file.map_err(|error| ("make", error, false))?;
+        file.reserve(size).map_err(|error| ("reserve", error, false))?;
+        write_all(&*file, head, 0).map_err(|error| ("write", error, false))?;
+        file.sync_all().map_err(|error| ("sync", error, true))?;
+        folder.rename(&unfinished, name).map_err(|error| ("rename", error, false))?;
+        folder.sync().map_err(|error| ("sync the folder of", error, true))?;
+        Ok(file)
+    }
+
+    fn sync_current(&mut self) -> Result<(), Error> {
+        let Some(current) = self.current.as_ref().filter(|_| self.durable < self.written) else {
+            return Ok(());
+        };
+        if let Err(error) = current.file.sync_data() {
+            let name = current.name.clone();
+            return Err(self.fail("sync", &name, &error));
+        }
+        self.durable = self.written;
+        Ok(())
+    }
+
+    /// Writes the group under way, at the second attempt in a new segment.
+    fn write_group(&mut self) -> Result<(), Error> {
+        for _ in 0..2 {
+            self.place()?;
+            if self.write_draft()? {
+                return Ok(());
+            }
+        }
+        let file = self.current.as_ref().map(|current| current.name.clone()).unwrap_or_default();
+        Err(self.refuse("write", &file, io::ErrorKind::StorageFull.into()))
+    }
+
+    /// Writes what the draft holds by one call. `false` if the system took only the first bytes:
+    /// what is cut short is never continued, for a power loss could then leave zeros in its midst,
+    /// and a group that was never finished is known by the zeros at its end.
+    fn write_draft(&mut self) -> Result<bool, Error> {
+        let Some(current) = &mut self.current else { return Ok(false) };
+        let (bytes, mark) = self.draft.seal(self.durable, current.previous);
+        let length = bytes.len();
+        let written = loop {
+            match current.file.write_at(bytes, current.at) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => break written,
+            }
+        };
+        if !matches!(written, Ok(all) if all == length) {
+            current.is_sealed = true;
+            let name = current.name.clone();
+            return written.map(|_| false).map_err(|error| self.refuse("write", &name, error));
+        }
+        (current.at, current.previous) = (current.at + length as u64, mark);
+        self.draft.begin_next();
+        self.written = self.draft.next() - 1;
+        Ok(true)
+    }
+}
+
+impl Journal for FileJournal {
+    fn append(&mut self, record: &[u8]) -> Result<Sequence, Error> {
+        self.is_usable()?;
+        self.draft.append(record)
+    }
+
+    fn write(&mut self, durably: bool) -> Result<Sequence, Error> {
+        self.is_usable()?;
+        if !self.draft.is_empty() {
+            self.write_group()?;
+        }
+        if durably {
+            self.sync_current()?;
+        }
+        Ok(self.written)
+    }
+
+    fn sync(&mut self) -> Result<Sequence, Error> {
+        self.is_usable()?;
+        self.sync_current()?;
+        Ok(self.durable)
+    }
+
+    fn durable(&self) -> Sequence {
+        self.durable
+    }
+
+    fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, Error> {
+        self.is_usable()?;
+        if sequence > self.written {
+            return Err(Error::Refused(format!("there is no record {sequence} yet")));
+        }
+        // A snapshot ahead of the journal would leave a hole behind the one before it.
+        if sequence > self.durable {
+            self.sync_current()?;
+        }
+        let (folder, lock) = (Arc::clone(&self.folder), Arc::clone(&self.lock));
+        Ok(Box::new(Writer::new(folder, lock, self.store, sequence)?))
+    }
+
+    fn compact(&mut self, snapshot: Sequence) -> Result<(), Error> {
+        let contents = Contents::of(&*self.folder)?;
+        if !contents.snapshots.contains(&snapshot) {
+            return Err(Error::Refused(format!("there is no snapshot of record {snapshot}")));
+        }
+        let before = contents.snapshots.iter().copied().filter(|each| *each < snapshot).max();
+        // With one snapshot alone the other way to the present is the whole journal.
+        let Some(before) = before else { return Ok(()) };
+        let needed = contents.from(before + 1).first().map_or(0, |(first, _)| *first);
+        let snapshots = contents.snapshots.iter().filter(|last| **last < before);
+        let segments = contents.segments.iter().filter(|first| **first < needed);
+        let snapshots = snapshots.map(|last| Kind::Snapshot.name(*last));
+        for name in snapshots.chain(segments.map(|first| Kind::Segment.name(*first))) {
+            let removed = self.folder.remove(&name);
+            removed.map_err(|error| Error::Disk { file: name, action: "remove", error })?;
+        }
+        let synced = self.folder.sync();
+        synced.map_err(|error| Error::Disk { file: self.folder.name(), action: "sync", error })
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.is_usable()?;
+        self.draft.take_back();
+        self.sync_current()?;
+        let has_room = |current: &Current| {
+            !current.is_sealed && current.at + self.draft.length() as u64 <= current.size
+        };
+        if self.current.as_ref().is_some_and(has_room) {
+            self.write_draft()?;
+        }
+        if let Some(current) = self.current.take() {
+            let cut = current.file.truncate(current.at).and_then(|()| current.file.sync_all());
+            if let Err(error) = cut {
+                return Err(self.fail("close", &current.name, &error));
+            }
+        }
+        self.is_closed = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Decides which files of a folder belong to its store.
+
+use super::format::{Kind, UNFINISHED};
+use super::{Error, Sequence};
+use crate::disk::Folder;
+
+/// The files of a store, by their names alone.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// The first record of each segment, in order.
+    pub(super) segments: Vec<Sequence>,
+    /// The last record of each snapshot, in order.
+    pub(super) snapshots: Vec<Sequence>,
+    /// Names of what was never finished.
+    pub(super) unfinished: Vec<String>,
+}
+
+impl Contents {
+    pub(super) fn of(folder: &dyn Folder) -> Result<Self, Error> {
+        let names = folder.list();
+        let names = names.map_err(|error| Error::disk(&folder.name(), "read", error))?;
+        let mut contents = Self::default();
+        for name in names {
+            match Kind::of(&name) {
+                Some((Kind::Segment, first)) => contents.segments.push(first),
+                Some((Kind::Snapshot, last)) => contents.snapshots.push(last),
+                None => {
+                    let finished = name.strip_suffix(UNFINISHED);
+                    if finished.is_some_and(|finished| Kind::of(finished).is_some()) {
+                        contents.unfinished.push(name);
+                    }
+                }
+            }
+        }
+        contents.segments.sort_unstable();
+        contents.snapshots.sort_unstable();
+        Ok(contents)
+    }
+
+    /// The segments that hold the record of this number and those behind it, each with the number
+    /// that the next one begins with.
+    pub(super) fn from(&self, sequence: Sequence) -> Vec<(Sequence, Option<Sequence>)> {
+        let begin = self.segments.partition_point(|first| *first <= sequence).saturating_sub(1);
+        let following = self.segments.iter().skip(begin + 1).copied().map(Some);
+        let firsts = self.segments.iter().skip(begin).copied();
+        firsts.zip(following.chain([None])).collect()
+    }
+}

@@ -1,0 +1,181 @@
+//! Decides what every file of a journal begins with, how it is called, and what its checksums cover.
+
+use super::{Damage, Error, Sequence};
+
+/// The length of what every file begins with, in bytes.
+pub(super) const HEAD: usize = 32;
+/// The version of the format that is written and read.
+pub(super) const VERSION: u32 = 1;
+/// Everything in a segment begins at a multiple of this, so that it can be looked for.
+pub(super) const ALIGNMENT: usize = 8;
+/// What a disk writes whole or not at all, at least.
+pub(super) const SECTOR: u64 = 512;
+
+/// No record has a higher number; a file that claims one is damaged.
+pub(super) const LAST: Sequence = Sequence::MAX / 2;
+
+/// The file that is locked.
+pub(super) const LOCK: &str = "lock";
+/// The end of the name of a file that is not finished.
+pub(super) const UNFINISHED: &str = ".new";
+/// The beginning of the name of what was set aside.
+pub(super) const DAMAGED: &str = "damaged-";
+
+/// What a file holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kind {
+    /// Records; its number is that of the first.
+    Segment,
+    /// A snapshot; its number is that of the last record in it.
+    Snapshot,
+}
+
+/// What a file says of itself in its first bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    /// A number that the files of one store share and nobody else knows.
+    pub(super) store: u64,
+    pub(super) number: Sequence,
+}
+
+impl Kind {
+    /// The name of the file with this number.
+    pub(super) fn name(self, number: Sequence) -> String {
+        match self {
+            Self::Segment => format!("journal-{number:016x}.log"),
+            Self::Snapshot => format!("snapshot-{number:016x}.bin"),
+        }
+    }
+
+    /// What a name says, if it is one that [`name`](Self::name) makes.
+    pub(super) fn of(name: &str) -> Option<(Self, Sequence)> {
+        let kind = if name.starts_with("journal-") { Self::Segment } else { Self::Snapshot };
+        let digits = name.split(['-', '.']).nth(1)?;
+        let number = Sequence::from_str_radix(digits, 16).ok()?;
+        (number <= LAST && kind.name(number) == name).then_some((kind, number))
+    }
+
+    fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Segment => b"BINE-LOG",
+            Self::Snapshot => b"BINE-SNP",
+        }
+    }
+}
+
+impl Head {
+    pub(super) fn name(self) -> String {
+        self.kind.name(self.number)
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
+        bytes[..8].copy_from_slice(self.kind.magic());
+        bytes[8..16].copy_from_slice(&self.store.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
+        bytes[24..28].copy_from_slice(&VERSION.to_le_bytes());
+        let check = checksum(self.store, &[&bytes[..28]]);
+        bytes[28..].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the head of a file that is named as it should be.
+    pub(super) fn read(bytes: &[u8], kind: Kind, number: Sequence) -> Result<Self, Error> {
+        let file = kind.name(number);
+        let damaged = |what| {
+            let damage = Damage { file: file.clone(), offset: 0, records: None, what };
+            Err(Error::Damaged(damage))
+        };
+        let Some(bytes) = bytes.get(..HEAD) else {
+            return damaged("it is shorter than its head");
+        };
+        let store = long(bytes, 8);
+        if checksum(store, &[&bytes[..28]]) != word(bytes, 28) {
+            return damaged("its head does not match its checksum");
+        }
+        let found = word(bytes, 24);
+        if found != VERSION {
+            return Err(Error::Version { file, found });
+        }
+        if bytes[..8] != *kind.magic() || long(bytes, 16) != number {
+            return damaged("its head belongs to a file of another name");
+        }
+        Ok(Self { kind, store, number })
+    }
+}
+
+/// CRC-32C over the store's number and then these bytes, so that no file of another store, and
+/// nothing that a visitor wrote into a row, passes for one of ours.
+pub(super) fn checksum(store: u64, parts: &[&[u8]]) -> u32 {
+    let begun = crc32c::crc32c(&store.to_le_bytes());
+    parts.iter().fold(begun, |check, bytes| crc32c::crc32c_append(check, bytes))
+}
+
+/// The 32-bit number at this place, which must be there.
+pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// The 64-bit number at this place, which must be there.
+pub(super) fn long(bytes: &[u8], at: usize) -> u64 {
+    let mut long = [0; 8];
+    long.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_the_file_holds() {
+        for (kind, number) in [(Kind::Segment, 1), (Kind::Snapshot, LAST)] {
+            assert_eq!(Kind::of(&kind.name(number)), Some((kind, number)));
+        }
+        for name in [
+            "lock",
+            "journal-1.log",
+            "journal-000000000000000A.log",
+            "journal-0000000000000001.log.new",
+            "damaged-journal-0000000000000001.log",
+            "snapshot-0000000000000001.log",
+            "snapshot-ffffffffffffffff.bin",
+            "",
+            "-",
+        ] {
+            assert_eq!(Kind::of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_as_it_was_written() {
+        let head = Head { kind: Kind::Snapshot, store: 0x1234_5678_9ABC_DEF1, number: 77 };
+        let bytes = head.to_bytes();
+        assert_eq!(Head::read(&bytes, Kind::Snapshot, 77).ok(), Some(head));
+        let refused = |bytes: &[u8], kind, number| {
+            Head::read(bytes, kind, number).expect_err("it is not whole").to_string()
+        };
+        assert!(refused(&bytes, Kind::Snapshot, 78).contains("a file of another name"));
+        assert!(refused(&bytes, Kind::Segment, 77).contains("a file of another name"));
+        assert!(refused(&bytes[..31], Kind::Snapshot, 77).contains("shorter than its head"));
+        for place in 0..HEAD * 8 {
+            let mut bytes = bytes;
+            bytes[place / 8] ^= 1 << (place % 8);
+            assert!(refused(&bytes, Kind::Snapshot, 77).contains("its checksum"));
+        }
+    }
+
+    #[test]
+    fn a_version_of_the_future_is_refused_by_its_number() {
+        let head = Head { kind: Kind::Segment, store: 1, number: 1 };
+        let mut bytes = head.to_bytes();
+        bytes[24] = 9;
+        let check = checksum(1, &[&bytes[..28]]).to_le_bytes();
+        bytes[28..].copy_from_slice(&check);
+        let error = Head::read(&bytes, Kind::Segment, 1).expect_err("9 is unknown");
+        assert!(error.to_string().contains("version 9"), "{error}");
+    }
+}

@@ -1,0 +1,271 @@
+//! Decides how the records of one write stand on the disk, so that all of them count or none.
+
+use super::format::{ALIGNMENT, LAST, checksum, long, word};
+use super::{Error, Sequence};
+
+/// The longest group, its own head included, in bytes; so no record is longer either.
+pub const LONGEST_GROUP: usize = 64 << 20;
+
+/// The length of what a group begins with, in bytes.
+pub(super) const GROUP_HEAD: usize = 40;
+/// The length of what a record begins with, in bytes.
+pub(super) const RECORD_HEAD: usize = 16;
+/// On the disk no record is shorter, in bytes.
+pub(super) const SHORTEST_RECORD: usize = RECORD_HEAD + ALIGNMENT;
+/// Behind each record stand 1 to 8 of these. A group thus never ends with a zero, and one of which
+/// only the first bytes were written always does.
+const FILLER: u8 = 0xFF;
+/// A buffer above this size, which a large group has left, is given back.
+const KEPT: usize = 1 << 20;
+
+/// A group that gathers records.
+pub(super) struct Draft {
+    store: u64,
+    bytes: Vec<u8>,
+    /// The number of the next record.
+    next: Sequence,
+    /// The number of the group's first record.
+    first: Sequence,
+}
+
+impl Draft {
+    pub(super) fn new(store: u64, first: Sequence) -> Self {
+        Self { store, bytes: vec![0; GROUP_HEAD], next: first, first }
+    }
+
+    pub(super) fn append(&mut self, record: &[u8]) -> Result<Sequence, Error> {
+        let room = LONGEST_GROUP - self.bytes.len();
+        let room = room.saturating_sub(RECORD_HEAD + ALIGNMENT);
+        if record.len() > room {
+            return Err(Error::TooLong { length: record.len(), room });
+        }
+        let sequence = self.next;
+        let (length, number) = ((record.len() as u32).to_le_bytes(), sequence.to_le_bytes());
+        let check = checksum(self.store, &[&length, &number, record]);
+        self.bytes.extend_from_slice(&length);
+        self.bytes.extend_from_slice(&check.to_le_bytes());
+        self.bytes.extend_from_slice(&number);
+        self.bytes.extend_from_slice(record);
+        self.bytes.resize(self.bytes.len() + filler(record.len()), FILLER);
+        self.next += 1;
+        Ok(sequence)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.len() == GROUP_HEAD
+    }
+
+    /// The number of the first record.
+    pub(super) fn first(&self) -> Sequence {
+        self.first
+    }
+
+    /// The number that the next record will have.
+    pub(super) fn next(&self) -> Sequence {
+        self.next
+    }
+
+    /// The length on the disk.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The bytes to write, and the mark that the next group refers back to.
+    pub(super) fn seal(&mut self, durable: Sequence, previous: u32) -> (&[u8], u32) {
+        let (head, body) = self.bytes.split_at_mut(GROUP_HEAD);
+        head[..8].copy_from_slice(&self.store.to_le_bytes());
+        head[8..16].copy_from_slice(&self.first.to_le_bytes());
+        head[16..24].copy_from_slice(&durable.to_le_bytes());
+        head[24..28].copy_from_slice(&(body.len() as u32).to_le_bytes());
+        head[28..32].copy_from_slice(&previous.to_le_bytes());
+        head[32..36].copy_from_slice(&checksum(self.store, &[body]).to_le_bytes());
+        let mark = checksum(self.store, &[&head[..36]]);
+        head[36..].copy_from_slice(&mark.to_le_bytes());
+        (&self.bytes, mark)
+    }
+
+    /// The group is written; the next begins.
+    pub(super) fn begin_next(&mut self) {
+        self.first = self.next;
+        self.clear();
+    }
+
+    /// The group is refused, and its numbers are free again.
+    pub(super) fn take_back(&mut self) {
+        self.next = self.first;
+        self.clear();
+    }
+
+    /// Begins, behind a gap, with another number. Only for an empty one.
+    pub(super) fn go_on_at(&mut self, first: Sequence) {
+        (self.first, self.next) = (first, first);
+    }
+
+    fn clear(&mut self) {
+        self.bytes.truncate(GROUP_HEAD);
+        self.bytes.shrink_to(KEPT);
+    }
+}
+
+/// What a group says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct GroupHead {
+    /// The number of its first record, or of the next one if it has none.
+    pub(super) first: Sequence,
+    /// Everything up to this record was durable when the group was written.
+    pub(super) durable: Sequence,
+    /// Bytes of the records behind it.
+    pub(super) length: usize,
+    /// The mark of the group before it, or of the segment's head.
+    pub(super) previous: u32,
+    /// The checksum of its records.
+    pub(super) body: u32,
+    /// Its own checksum, by which the next group refers to it.
+    pub(super) mark: u32,
+}
+
+impl GroupHead {
+    /// `None` if these are not the first bytes of a group of this store, as they were written.
+    pub(super) fn read(bytes: &[u8], store: u64) -> Option<Self> {
+        let bytes = bytes.get(..GROUP_HEAD)?;
+        let mark = word(bytes, 36);
+        if long(bytes, 0) != store || checksum(store, &[&bytes[..36]]) != mark {
+            return None;
+        }
+        let length = word(bytes, 24) as usize;
+        let (first, durable) = (long(bytes, 8), long(bytes, 16));
+        let is_possible = length <= LONGEST_GROUP - GROUP_HEAD
+            && length.is_multiple_of(ALIGNMENT)
+            && first <= LAST
+            && durable < first;
+        is_possible.then_some(Self {
+            first,
+            durable,
+            length,
+            previous: word(bytes, 28),
+            body: word(bytes, 32),
+            mark,
+        })
+    }
+}
+
+/// The records at the front of some bytes, until one is not as it was written.
+pub(super) struct Records<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    store: u64,
+    next: Sequence,
+}
+
+impl<'b> Records<'b> {
+    pub(super) fn new(bytes: &'b [u8], store: u64, first: Sequence) -> Self {
+        Self { bytes, at: 0, store, next: first }
+    }
+
+    /// Bytes read so far.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The number of the next record.
+    pub(super) fn next_sequence(&self) -> Sequence {
+        self.next
+    }
+
+    /// Passes over a record that is not as it was written, by its length, which may be wrong too.
+    /// `false` if that leads nowhere.
+    pub(super) fn pass_over(&mut self) -> bool {
+        let rest = &self.bytes[self.at..];
+        if rest.len() < RECORD_HEAD || rest[..RECORD_HEAD] == [0; RECORD_HEAD] {
+            return false;
+        }
+        let length = word(rest, 0) as usize;
+        let whole = RECORD_HEAD + length + filler(length);
+        if whole > rest.len() {
+            return false;
+        }
+        self.at += whole;
+        self.next += 1;
+        true
+    }
+}
+
+impl<'b> Iterator for Records<'b> {
+    type Item = (Sequence, &'b [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = &self.bytes[self.at..];
+        if rest.len() < RECORD_HEAD {
+            return None;
+        }
+        let length = word(rest, 0) as usize;
+        let record = rest.get(RECORD_HEAD..)?.get(..length)?;
+        let check = checksum(self.store, &[&rest[..4], &rest[8..16], record]);
+        if check != word(rest, 4) || long(rest, 8) != self.next {
+            return None;
+        }
+        self.at += (RECORD_HEAD + length + filler(length)).min(rest.len());
+        self.next += 1;
+        Some((self.next - 1, record))
+    }
+}
+
+fn filler(length: usize) -> usize {
+    ALIGNMENT - length % ALIGNMENT
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STORE: u64 = 0x0123_4567_89AB_CDEF;
+
+    proptest! {
+        #[test]
+        fn records_come_back_as_they_went_in(
+            records in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..20),
+        ) {
+            let mut draft = Draft::new(STORE, 5);
+            for (index, record) in records.iter().enumerate() {
+                prop_assert_eq!(draft.append(record).ok(), Some(5 + index as u64));
+            }
+            let (bytes, mark) = draft.seal(4, 99);
+            prop_assert!(bytes.len().is_multiple_of(ALIGNMENT));
+            prop_assert_eq!(bytes.last(), Some(&FILLER));
+            let (head, body) = bytes.split_at(GROUP_HEAD);
+            let head = GroupHead::read(head, STORE).expect("it was just written");
+            prop_assert_eq!((head.first, head.durable, head.previous, head.mark), (5, 4, 99, mark));
+            prop_assert_eq!((head.length, head.body), (body.len(), checksum(STORE, &[body])));
+            let found: Vec<_> = Records::new(body, STORE, 5).map(|(_, bytes)| bytes).collect();
+            prop_assert_eq!(found, records);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            GroupHead::read(&bytes, STORE);
+            let mut records = Records::new(&bytes, STORE, 1);
+            while records.next().is_some() || records.pass_over() {}
+            prop_assert!(records.at() <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_taken_back_gives_its_numbers_back() {
+        let mut draft = Draft::new(STORE, 1);
+        assert_eq!(draft.append(b"a").ok(), Some(1));
+        draft.take_back();
+        assert_eq!(draft.append(b"b").ok(), Some(1));
+        draft.begin_next();
+        assert_eq!(draft.append(b"c").ok(), Some(2));
+    }
+
+    #[test]
+    fn a_record_that_has_no_place_is_refused_before_anything_is_copied() {
+        let mut draft = Draft::new(STORE, 1);
+        let record = vec![0; LONGEST_GROUP];
+        assert!(matches!(draft.append(&record), Err(Error::TooLong { .. })));
+        assert!(draft.is_empty());
+    }
+}

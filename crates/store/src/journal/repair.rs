@@ -1,0 +1,316 @@
+//! Decides how a damaged folder becomes one that opens, with everything in it that can be read.
+//!
+//! Nothing is deleted: a file that is replaced is first copied under a name of its own, and what
+//! cannot be kept is told by its numbers, here and at every later start.
+
+use std::fmt;
+use std::io;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::check::Survey;
+use super::format::{HEAD, Head, Kind, UNFINISHED, word};
+use super::group::Draft;
+use super::open::{self, aside};
+use super::salvage::{Salvaged, salvage};
+use super::segment::Segment;
+use super::snapshot::{self, Writer};
+use super::{Damage, Error, Sequence, SnapshotWriter};
+use crate::disk::{File, Folder, Lock, read_full, write_all};
+
+/// What a repair has done.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Repair {
+    /// What was not as it was written.
+    pub damages: Vec<Damage>,
+    /// The records that are lost. None has ever been, or will be, another's number.
+    pub lost: Vec<RangeInclusive<Sequence>>,
+    /// Blocks of a snapshot that are lost.
+    pub blocks: u64,
+    /// The names under which the files that were replaced are kept.
+    pub aside: Vec<String>,
+}
+
+/// Makes a store whole that a start refuses, and says what is lost. One that is whole stays as it
+/// is.
+///
+/// # Errors
+///
+/// [`Error::Locked`] while a server uses it; [`Error::Full`] and [`Error::Disk`]: then it may be
+/// tried again. [`Error::Version`].
+pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
+    let lock = open::lock(&**folder)?;
+    let mut survey = Survey::of(&**folder)?;
+    let mut work = Work { folder: &**folder, done: Repair::default() };
+    for name in &survey.contents.unfinished {
+        folder.remove(name).map_err(|error| Error::disk(name, "remove", error))?;
+    }
+    work.snapshots(&mut survey, folder, &lock)?;
+    let Some(store) = survey.store.or_else(|| store_of_first_group(&**folder, &survey)) else {
+        // Not one file says whose it is: nothing in them can be told from noise.
+        for &first in &survey.contents.segments {
+            work.set_aside(&Kind::Segment.name(first))?;
+        }
+        return Ok(work.done);
+    };
+    survey.store = Some(store);
+    if let Some(damage) = survey.missing(&**folder) {
+        let first = survey.base + 1;
+        let following = damage.records.as_ref().map(|records| records.end() + 1);
+        work.done.damages.push(damage);
+        work.rewrite(None, store, first, following)?;
+    }
+    for (first, following) in survey.contents.from(survey.base + 1) {
+        let (segment, damage) = survey.segment(&**folder, first)?;
+        let mut is_damaged = damage.is_some();
+        work.done.damages.extend(damage);
+        let mut next = first;
+        if let Some(mut segment) = segment {
+            salvage(&mut segment, following, &mut |salvaged| {
+                if let Salvaged::Damaged(damage) = salvaged {
+                    work.done.damages.push(damage);
+                    is_damaged = true;
+                }
+                Ok(())
+            })?;
+            next = segment.next();
+        }
+        let ends_early = survey.ends_early(&**folder, next).filter(|_| following.is_none());
+        if is_damaged || ends_early.is_some() {
+            let segment = survey.segment(&**folder, first)?.0;
+            let following = following.or(ends_early.is_some().then_some(survey.reaches() + 1));
+            work.rewrite(segment, store, first, following)?;
+        }
+        work.done.damages.extend(ends_early);
+    }
+    folder.sync().map_err(|error| Error::disk(&folder.name(), "sync", error))?;
+    Ok(work.done)
+}
+
+/// With every head damaged, the first group behind one still says whose it is.
+fn store_of_first_group(folder: &dyn Folder, survey: &Survey) -> Option<u64> {
+    survey.contents.segments.iter().find_map(|first| {
+        let file = folder.open(&Kind::Segment.name(*first)).ok()?;
+        let mut bytes = [0; 8];
+        let read = read_full(&*file, &mut bytes, HEAD as u64).ok()?;
+        let store = u64::from_le_bytes(bytes);
+        let head = Head { kind: Kind::Segment, store, number: *first };
+        let mut segment = Segment::without_head(file, head).ok()?;
+        let found = segment.find_group(HEAD as u64).ok()?;
+        (read == bytes.len() && store != 0 && found.is_some()).then_some(store)
+    })
+}
+
+/// A repair on its way.
+struct Work<'f> {
+    folder: &'f dyn Folder,
+    done: Repair,
+}
+
+impl Work<'_> {
+    /// Sets damaged snapshots aside. If none is left and the journal does not reach back to the
+    /// first record, what can be read of the newest takes its place.
+    fn snapshots(
+        &mut self,
+        survey: &mut Survey,
+        folder: &Arc<dyn Folder>,
+        lock: &Arc<dyn Lock>,
+    ) -> Result<(), Error> {
+        let is_needed = survey.base == 0 && survey.contents.segments.first() != Some(&1);
+        let newest = survey.snapshots.last().map(|(number, _)| *number);
+        for (number, found) in &survey.snapshots {
+            let Err(damage) = found else { continue };
+            let name = Kind::Snapshot.name(*number);
+            self.done.damages.push(damage.clone());
+            let store = survey.store;
+            if let (true, true, Some(store)) = (is_needed, newest == Some(*number), store) {
+                self.copy_aside(&name)?;
+                self.rewrite_snapshot(*number, store, folder, lock)?;
+                survey.base = *number;
+            } else {
+                self.set_aside(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite_snapshot(
+        &mut self,
+        number: Sequence,
+        store: u64,
+        folder: &Arc<dyn Folder>,
+        lock: &Arc<dyn Lock>,
+    ) -> Result<(), Error> {
+        let mut writer = Writer::new(Arc::clone(folder), Arc::clone(lock), store, number)?;
+        let mut lost = 0;
+        let read =
+            snapshot::read_over(self.folder, number, &mut |block| writer.block(block), &mut |_| {
+                lost += 1;
+                Ok(())
+            });
+        match read {
+            Ok(_) => {}
+            // Behind it nothing can be found any more.
+            Err(Error::Damaged(_)) => lost += 1,
+            Err(error) => return Err(error),
+        }
+        self.done.blocks += lost;
+        Box::new(writer).finish()
+    }
+
+    /// Writes a segment anew, of what can be read of the old one, with what is lost admitted.
+    fn rewrite(
+        &mut self,
+        old: Option<Segment>,
+        store: u64,
+        first: Sequence,
+        following: Option<Sequence>,
+    ) -> Result<(), Error> {
+        let name = Kind::Segment.name(first);
+        let unfinished = name.clone() + UNFINISHED;
+        let head = Head { kind: Kind::Segment, store, number: first };
+        let file = self.folder.create(&unfinished);
+        let file = file.map_err(|error| Error::disk(&unfinished, "make", error))?;
+        let mut writer = Rewriter {
+            name: &unfinished,
+            file: &*file,
+            at: 0,
+            previous: word(&head.to_bytes(), HEAD - 4),
+            draft: Draft::new(store, first),
+            lost: Vec::new(),
+        };
+        writer.write(&head.to_bytes())?;
+        if let Some(mut segment) = old {
+            salvage(&mut segment, following, &mut |salvaged| match salvaged {
+                Salvaged::Record(sequence, record) => writer.record(sequence, record),
+                Salvaged::Lost(first) => writer.gap(first),
+                Salvaged::Damaged(_) | Salvaged::Torn { .. } => Ok(()),
+            })?;
+        }
+        if let Some(beyond) = following {
+            writer.gap(beyond)?;
+        }
+        writer.flush()?;
+        let Rewriter { lost, .. } = writer;
+        self.done.lost.extend(lost);
+        file.sync_all().map_err(|error| Error::disk(&unfinished, "sync", error))?;
+        match self.copy_aside(&name) {
+            Err(Error::Disk { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+            copied => copied?,
+        }
+        let renamed = self.folder.rename(&unfinished, &name);
+        renamed.map_err(|error| Error::disk(&unfinished, "rename", error))
+    }
+
+    fn set_aside(&mut self, name: &str) -> Result<(), Error> {
+        let aside = aside(self.folder, name)?;
+        let moved = self.folder.rename(name, &aside);
+        moved.map_err(|error| Error::disk(name, "rename", error))?;
+        self.done.aside.push(aside);
+        Ok(())
+    }
+
+    /// Copies a file that is about to be replaced. It keeps its place until then: a repair that is
+    /// interrupted must leave a damaged file, not none.
+    fn copy_aside(&mut self, name: &str) -> Result<(), Error> {
+        let old = self.folder.open(name).map_err(|error| Error::disk(name, "open", error))?;
+        let aside = aside(self.folder, name)?;
+        let copy = || {
+            let new = self.folder.create(&aside)?;
+            let mut piece = vec![0; PIECE];
+            let mut at = 0;
+            loop {
+                let length = read_full(&*old, &mut piece, at)?;
+                if length == 0 {
+                    break;
+                }
+                write_all(&*new, &piece[..length], at)?;
+                at += length as u64;
+            }
+            new.sync_all()?;
+            self.folder.sync()
+        };
+        copy().map_err(|error| Error::disk(&aside, "write", error))?;
+        self.done.aside.push(aside);
+        Ok(())
+    }
+}
+
+const PIECE: usize = 1 << 20;
+
+/// A segment that is written anew.
+struct Rewriter<'w> {
+    name: &'w str,
+    file: &'w dyn File,
+    at: u64,
+    previous: u32,
+    draft: Draft,
+    lost: Vec<RangeInclusive<Sequence>>,
+}
+
+impl Rewriter<'_> {
+    fn record(&mut self, sequence: Sequence, record: &[u8]) -> Result<(), Error> {
+        self.gap(sequence)?;
+        if self.draft.length() + record.len() > PIECE {
+            self.flush()?;
+        }
+        self.draft.append(record).map(|_| ())
+    }
+
+    /// Admits that everything before this number is lost, unless nothing is.
+    fn gap(&mut self, first: Sequence) -> Result<(), Error> {
+        let next = self.draft.next();
+        if first <= next {
+            return Ok(());
+        }
+        self.flush()?;
+        self.lost.push(next..=first - 1);
+        self.draft.go_on_at(first);
+        self.seal()
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.draft.is_empty() { Ok(()) } else { self.seal() }
+    }
+
+    fn seal(&mut self) -> Result<(), Error> {
+        let durable = self.draft.first() - 1;
+        let (bytes, mark) = self.draft.seal(durable, self.previous);
+        let written = write_all(self.file, bytes, self.at);
+        written.map_err(|error| Error::disk(self.name, "write", error))?;
+        self.at += bytes.len() as u64;
+        self.previous = mark;
+        self.draft.begin_next();
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = write_all(self.file, bytes, self.at);
+        self.at += bytes.len() as u64;
+        written.map_err(|error| Error::disk(self.name, "write", error))
+    }
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.damages.is_empty() {
+            return f.write_str("nothing was damaged, and nothing was changed\n");
+        }
+        for damage in &self.damages {
+            writeln!(f, "{damage}")?;
+        }
+        for lost in &self.lost {
+            writeln!(f, "lost: records {} to {}", lost.start(), lost.end())?;
+        }
+        if self.blocks > 0 {
+            writeln!(f, "lost: {} blocks of the snapshot, or more", self.blocks)?;
+        }
+        if self.lost.is_empty() && self.blocks == 0 {
+            writeln!(f, "no record is lost")?;
+        }
+        for aside in &self.aside {
+            writeln!(f, "kept as it was: {aside}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Decides what can still be read of a damaged segment.
+
+use super::group::{GROUP_HEAD, LONGEST_GROUP, Records, SHORTEST_RECORD};
+use super::segment::{Bad, Segment, Step, Verdict};
+use super::{Damage, Error, Sequence};
+
+/// What is found on the way through a segment, in order.
+pub(super) enum Salvaged<'b> {
+    /// A record as it was written.
+    Record(Sequence, &'b [u8]),
+    /// The records before this number are lost: an earlier repair has admitted it here, or nobody can
+    /// tell how many there were, but not so many.
+    Lost(Sequence),
+    /// Something is not as it was written.
+    Damaged(Damage),
+    /// The segment ends here with a group that was never durable.
+    Torn {
+        /// Where that group begins.
+        offset: u64,
+        /// Groups behind it that can be read.
+        groups: u64,
+    },
+}
+
+/// Reads a segment to its end, over whatever is damaged.
+///
+/// # Errors
+///
+/// [`Error::Disk`] if the disk cannot be read, and whatever `receive` refuses.
+pub(super) fn salvage(
+    segment: &mut Segment,
+    following: Option<Sequence>,
+    receive: &mut dyn FnMut(Salvaged<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    while following.is_none_or(|first| segment.next() < first) {
+        let (file, at, next) = (segment.name().to_owned(), segment.at(), segment.next());
+        let bad = match segment.step()? {
+            Step::Group(records) => {
+                for (sequence, record) in records {
+                    receive(Salvaged::Record(sequence, record))?;
+                }
+                continue;
+            }
+            Step::Lost(first) => {
+                receive(Salvaged::Lost(first))?;
+                continue;
+            }
+            Step::End => {
+                if let Some(first) = following {
+                    let (what, records) = ("records are missing here", Some(next..=first - 1));
+                    receive(Salvaged::Damaged(Damage { file, offset: at, records, what }))?;
+                }
+                return Ok(());
+            }
+            Step::Bad(bad) => bad,
+        };
+        match segment.judge(&bad, following)? {
+            Verdict::Torn { groups } => {
+                return receive(Salvaged::Torn { offset: bad.at, groups });
+            }
+            Verdict::Damaged(damage) => receive(Salvaged::Damaged(damage))?,
+        }
+        match pass_over(segment, &bad, receive)? {
+            None => {}
+            Some(_) if following.is_some() => return Ok(()),
+            Some(beyond) => return receive(Salvaged::Lost(beyond)),
+        }
+    }
+    Ok(())
+}
+
+/// Takes the records of a bad group that match their own checksums, and goes to the next group. If
+/// there is none, says a number that no lost record has.
+fn pass_over(
+    segment: &mut Segment,
+    bad: &Bad,
+    receive: &mut dyn FnMut(Salvaged<'_>) -> Result<(), Error>,
+) -> Result<Option<Sequence>, Error> {
+    let (store, mut next) = (segment.head.store, segment.next());
+    let mut behind = segment.find_group(bad.at + GROUP_HEAD as u64)?;
+    let end = behind.map_or(segment.size(), |(at, _)| at);
+    let room = end.saturating_sub(bad.at + GROUP_HEAD as u64).min(LONGEST_GROUP as u64) as usize;
+    let first = bad.head.map_or(next, |head| head.first);
+    let mut body = segment.body(bad.at, bad.head.map_or(room, |head| head.length.min(room)))?;
+    if bad.head.is_none() {
+        let written = body.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        body = &body[..written];
+    }
+    let mut records = Records::new(body, store, first);
+    loop {
+        for (sequence, record) in records.by_ref() {
+            if sequence >= next {
+                receive(Salvaged::Record(sequence, record))?;
+                next = sequence + 1;
+            }
+        }
+        if !records.pass_over() {
+            break;
+        }
+    }
+    let unread = (body.len() - records.at()) / SHORTEST_RECORD;
+    let beyond = next.max(records.next_sequence() + unread as u64);
+    while let Some((at, head)) = behind {
+        if head.first >= next {
+            segment.resume(at, &head);
+            if head.first > next {
+                receive(Salvaged::Lost(head.first))?;
+            }
+            return Ok(None);
+        }
+        behind = segment.find_group(at + GROUP_HEAD as u64)?;
+    }
+    Ok(Some(beyond))
+}

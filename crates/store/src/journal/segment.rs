@@ -1,0 +1,335 @@
+//! Decides what a segment holds, where it ends, and whether its end was torn or its middle damaged.
+//!
+//! A group that is not as it was written is either **torn**, by a power loss before it was durable,
+//! or **damaged** after it was. Only what is certainly torn may be cut; the rules are in
+//! docs/formats/journal.md and in [`Segment::judge`].
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+
+use super::format::{ALIGNMENT, HEAD, Head, Kind, SECTOR, checksum, long, word};
+use super::group::{GROUP_HEAD, GroupHead, Records};
+use super::{Damage, Error, Sequence};
+use crate::disk::{File, read_full};
+
+/// A segment that is being read, group by group.
+pub(super) struct Segment {
+    pub(super) file: Box<dyn File>,
+    pub(super) head: Head,
+    name: String,
+    size: u64,
+    /// Where the next group begins.
+    at: u64,
+    /// The number of the next record.
+    next: Sequence,
+    /// The mark that the next group must refer to.
+    previous: u32,
+    /// Up to here everything was durable, as the groups so far say.
+    durable: Sequence,
+    /// Groups that none of the marks so far covers: the number of the last record, the place.
+    unsettled: VecDeque<(Sequence, u64)>,
+    window: Window,
+}
+
+/// What stands at a place where a group is looked for.
+pub(super) enum Step<'b> {
+    /// A group as it was written, perhaps of no records.
+    Group(Records<'b>),
+    /// A repair has admitted here that the records before this number are lost.
+    Lost(Sequence),
+    /// Nothing was written from here on.
+    End,
+    /// Something that is not as it was written.
+    Bad(Bad),
+}
+
+/// A group that is not as it was written.
+#[derive(Clone, Copy)]
+pub(super) struct Bad {
+    /// Where it begins.
+    pub(super) at: u64,
+    /// What it says of itself, if that can be trusted.
+    pub(super) head: Option<GroupHead>,
+    what: &'static str,
+}
+
+/// What is to be done about a bad group.
+pub(super) enum Verdict {
+    /// It was never durable: cut it, and what is behind it.
+    Torn {
+        /// Groups behind it that can be read, and were not durable either.
+        groups: u64,
+    },
+    /// It was acknowledged as durable.
+    Damaged(Damage),
+}
+
+impl Segment {
+    /// Opens the segment that begins with the record of this number.
+    pub(super) fn open(file: Box<dyn File>, first: Sequence) -> Result<Self, Error> {
+        let name = Kind::Segment.name(first);
+        let mut bytes = [0; HEAD];
+        let read = |error| Error::disk(&name, "read", error);
+        let length = read_full(&*file, &mut bytes, 0).map_err(read)?;
+        let head = Head::read(&bytes[..length], Kind::Segment, first)?;
+        let size = file.size().map_err(read)?;
+        Ok(Self::at_head(file, head, size, word(&bytes, HEAD - 4)))
+    }
+
+    /// The same for one whose head cannot be read; the first group is taken to follow it.
+    pub(super) fn without_head(file: Box<dyn File>, head: Head) -> Result<Self, Error> {
+        let size = file.size().map_err(|error| Error::disk(&head.name(), "read", error))?;
+        let previous = word(&head.to_bytes(), HEAD - 4);
+        Ok(Self::at_head(file, head, size, previous))
+    }
+
+    fn at_head(file: Box<dyn File>, head: Head, size: u64, previous: u32) -> Self {
+        Self {
+            file,
+            head,
+            name: head.name(),
+            size,
+            at: HEAD as u64,
+            next: head.number,
+            previous,
+            durable: head.number.saturating_sub(1),
+            unsettled: VecDeque::new(),
+            window: Window::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the next record.
+    pub(super) fn next(&self) -> Sequence {
+        self.next
+    }
+
+    /// Where the next group begins.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The bytes of groups with records that no mark on the disk covers.
+    pub(super) fn unsettled(&self) -> Range<u64> {
+        self.unsettled.front().map_or(self.at, |(_, at)| *at)..self.at
+    }
+
+    /// Reads what comes next. After `End` or `Bad` it stays where it is.
+    pub(super) fn step(&mut self) -> Result<Step<'_>, Error> {
+        let (at, store) = (self.at, self.head.store);
+        let bytes = self.read(at, GROUP_HEAD)?;
+        let Some(head) = GroupHead::read(bytes, store) else {
+            if self.is_zero(at)? {
+                return Ok(Step::End);
+            }
+            return Ok(Step::Bad(Bad { at, head: None, what: "a group's head is not whole" }));
+        };
+        let bad = |what| Ok(Step::Bad(Bad { at, head: Some(head), what }));
+        if head.previous != self.previous {
+            return bad("a group does not follow the one before it");
+        }
+        if head.first < self.next || (head.first > self.next && head.length > 0) {
+            return bad("a group's numbers do not follow the ones before it");
+        }
+        let end = at + (GROUP_HEAD + head.length) as u64;
+        let body = self.read(at + GROUP_HEAD as u64, head.length)?;
+        if body.len() < head.length {
+            return bad("the file ends within a group");
+        }
+        if checksum(store, &[body]) != head.body {
+            return bad("a group's records do not match their checksum");
+        }
+        // Counted before anything is handed out: a group counts whole or not at all.
+        let mut records = Records::new(body, store, head.first);
+        let last = records.by_ref().last().map_or(head.first - 1, |(sequence, _)| sequence);
+        if records.at() < head.length {
+            return bad("a group's records do not fill it");
+        }
+        let before = self.next;
+        self.advance(end, last + 1, &head);
+        if head.first > before {
+            return Ok(Step::Lost(head.first));
+        }
+        let body = self.window.slice(at + GROUP_HEAD as u64, head.length);
+        Ok(Step::Group(Records::new(body, store, head.first)))
+    }
+
+    fn advance(&mut self, end: u64, next: Sequence, head: &GroupHead) {
+        if next > head.first {
+            self.unsettled.push_back((next - 1, self.at));
+        }
+        self.durable = self.durable.max(head.durable);
+        while self.unsettled.front().is_some_and(|(last, _)| *last <= self.durable) {
+            self.unsettled.pop_front();
+        }
+        (self.at, self.next, self.previous) = (end, next, head.mark);
+    }
+
+    /// Decides about a bad group. `following` is the number that the next segment begins with.
+    ///
+    /// Torn is only what nothing contradicts: there is no next segment (it is made when this one is
+    /// durable), no group behind says that this one was durable, and the bytes look as a write does
+    /// that was cut short. On space that was zero before, such a write leaves zeros: whole sectors,
+    /// or everything from some byte on.
+    pub(super) fn judge(
+        &mut self,
+        bad: &Bad,
+        following: Option<Sequence>,
+    ) -> Result<Verdict, Error> {
+        let mut behind = None;
+        let mut groups = 0;
+        let mut is_durable = following.is_some();
+        let mut from = bad.at + ALIGNMENT as u64;
+        while let Some((at, head)) = self.find_group(from)? {
+            is_durable |= head.durable >= self.next;
+            behind = behind.or(Some(head.first));
+            groups += 1;
+            from = at + ALIGNMENT as u64;
+        }
+        if !is_durable && self.is_torn(bad)? {
+            return Ok(Verdict::Torn { groups });
+        }
+        let end = behind.or(following).map_or(Sequence::MAX, |next| next.max(self.next + 1) - 1);
+        let (file, records) = (self.name.clone(), Some(self.next..=end));
+        Ok(Verdict::Damaged(Damage { file, offset: bad.at, records, what: bad.what }))
+    }
+
+    /// The next place from here on where a group's head can be read.
+    pub(super) fn find_group(&mut self, from: u64) -> Result<Option<(u64, GroupHead)>, Error> {
+        let store = self.head.store;
+        let mut at = from;
+        while at + GROUP_HEAD as u64 <= self.size {
+            // What is in memory first: many groups behind each other must not be read as many times.
+            let here = self.window.behind(at);
+            let bytes = self.read(at, if here < GROUP_HEAD { PIECE } else { here })?;
+            let places = (0..bytes.len().saturating_sub(GROUP_HEAD - 1)).step_by(ALIGNMENT);
+            for place in places {
+                if long(bytes, place) != store {
+                    continue;
+                }
+                if let Some(head) = GroupHead::read(&bytes[place..], store) {
+                    return Ok(Some((at + place as u64, head)));
+                }
+            }
+            let passed = bytes.len().saturating_sub(GROUP_HEAD - 1).next_multiple_of(ALIGNMENT);
+            at += passed.max(ALIGNMENT) as u64;
+        }
+        Ok(None)
+    }
+
+    /// Goes on at a group that [`find_group`](Self::find_group) has found, whatever lies between.
+    pub(super) fn resume(&mut self, at: u64, head: &GroupHead) {
+        (self.at, self.next, self.previous) = (at, head.first, head.previous);
+    }
+
+    /// The bytes of the records of a bad group, as far as they are in the file.
+    pub(super) fn body(&mut self, at: u64, length: usize) -> Result<&[u8], Error> {
+        self.read(at + GROUP_HEAD as u64, length)
+    }
+
+    /// Whether these bytes look as a write does that was cut short.
+    fn is_torn(&mut self, bad: &Bad) -> Result<bool, Error> {
+        let store = self.head.store;
+        let Some(head) = bad.head else {
+            let bytes = self.read(bad.at, GROUP_HEAD)?;
+            let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let was_cut = written < GROUP_HEAD && bytes.len() == GROUP_HEAD;
+            if has_lost_sector(bytes, bad.at, 0) {
+                return Ok(true);
+            }
+            return Ok(was_cut && self.is_zero(bad.at + written as u64)?);
+        };
+        let at = bad.at + GROUP_HEAD as u64;
+        let body = self.read(at, head.length)?;
+        if body.len() < head.length || checksum(store, &[body]) == head.body {
+            return Ok(false);
+        }
+        let mut records = Records::new(body, store, head.first);
+        while records.next().is_some() {}
+        Ok(body.last() == Some(&0) || has_lost_sector(body, at, records.at()))
+    }
+
+    /// Whether there is nothing but zeros from here to the end.
+    fn is_zero(&mut self, from: u64) -> Result<bool, Error> {
+        let mut at = from;
+        loop {
+            let bytes = self.read(at, PIECE)?;
+            if bytes.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            if bytes.is_empty() {
+                return Ok(true);
+            }
+            at += bytes.len() as u64;
+        }
+    }
+
+    /// These bytes, or as many of them as the file has.
+    fn read(&mut self, at: u64, length: usize) -> Result<&[u8], Error> {
+        let there = self.size.saturating_sub(at).min(length as u64) as usize;
+        let rest = self.size.saturating_sub(at);
+        let read = self.window.fill(&*self.file, at, there, rest);
+        read.map_err(|error| Error::disk(&self.name, "read", error))?;
+        Ok(self.window.slice(at, there))
+    }
+}
+
+/// Bytes read at once.
+const PIECE: usize = 256 * 1024;
+
+/// A part of a file in memory, so that short groups do not cost a system call each.
+#[derive(Default)]
+struct Window {
+    bytes: Vec<u8>,
+    at: u64,
+}
+
+impl Window {
+    /// Has `length` bytes at `at`, and more if the file, of which `rest` is there, has them.
+    fn fill(&mut self, file: &dyn File, at: u64, length: usize, rest: u64) -> io::Result<()> {
+        let end = self.at + self.bytes.len() as u64;
+        if (self.at..=end).contains(&at) && at + length as u64 <= end {
+            return Ok(());
+        }
+        self.bytes.resize(length.max(rest.min(PIECE as u64) as usize), 0);
+        self.at = at;
+        let filled = read_full(file, &mut self.bytes, at);
+        self.bytes.truncate(*filled.as_ref().unwrap_or(&0));
+        let filled = filled?;
+        if filled < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// How many bytes there are from here on.
+    fn behind(&self, at: u64) -> usize {
+        let passed = at.checked_sub(self.at).map(|passed| passed as usize);
+        passed.map_or(0, |passed| self.bytes.len().saturating_sub(passed))
+    }
+
+    /// Bytes that were filled.
+    fn slice(&self, at: u64, length: usize) -> &[u8] {
+        let from = (at - self.at) as usize;
+        &self.bytes[from..from + length]
+    }
+}
+
+/// Whether a whole sector's share of `bytes`, which stand at `at`, is zero and ends behind `from`.
+fn has_lost_sector(bytes: &[u8], at: u64, from: usize) -> bool {
+    let mut begin = 0;
+    while begin < bytes.len() {
+        let place = at + begin as u64;
+        let end = (begin + (SECTOR - place % SECTOR) as usize).min(bytes.len());
+        if end > from && bytes[begin..end].iter().all(|byte| *byte == 0) {
+            return true;
+        }
+        begin = end;
+    }
+    false
+}

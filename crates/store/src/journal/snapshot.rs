@@ -1,0 +1,247 @@
+//! Decides how a snapshot stands on the disk, and that only a whole one has its name.
+
+use std::sync::Arc;
+
+use super::format::{HEAD, Head, Kind, UNFINISHED, checksum, long, word};
+use super::{Damage, Error, Sequence, SnapshotWriter};
+use crate::disk::{File, Folder, Lock, read_full, write_all};
+
+/// The longest block of a snapshot, in bytes.
+pub const LONGEST_BLOCK: usize = 16 << 20;
+
+/// The length of what a block begins with, in bytes.
+const BLOCK_HEAD: usize = 8;
+/// The length of what a snapshot ends with, in bytes.
+const END: usize = BLOCK_HEAD + 16;
+/// Written at once.
+const PIECE: usize = 1 << 20;
+/// Made durable at once: a long snapshot must not leave the journal's own sync a long queue.
+const STRETCH: u64 = 8 << 20;
+
+/// Writes a snapshot into a file of its own.
+pub(super) struct Writer {
+    folder: Arc<dyn Folder>,
+    /// Held so that no other server takes the folder while this goes on.
+    _lock: Arc<dyn Lock>,
+    file: Box<dyn File>,
+    head: Head,
+    /// What is not written yet.
+    bytes: Vec<u8>,
+    at: u64,
+    /// Up to here it is durable.
+    synced: u64,
+    tally: Tally,
+    is_finished: bool,
+}
+
+/// What was in the blocks so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) blocks: u64,
+    /// Bytes of all of them, without their heads.
+    pub(super) bytes: u64,
+}
+
+impl Writer {
+    pub(super) fn new(
+        folder: Arc<dyn Folder>,
+        lock: Arc<dyn Lock>,
+        store: u64,
+        sequence: Sequence,
+    ) -> Result<Self, Error> {
+        let head = Head { kind: Kind::Snapshot, store, number: sequence };
+        let name = head.name() + UNFINISHED;
+        let file = folder.create(&name).map_err(|error| Error::disk(&name, "make", error))?;
+        let bytes = head.to_bytes().to_vec();
+        let tally = Tally::default();
+        Ok(Self {
+            folder,
+            _lock: lock,
+            file,
+            head,
+            bytes,
+            at: 0,
+            synced: 0,
+            tally,
+            is_finished: false,
+        })
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let written = write_all(&*self.file, &self.bytes, self.at);
+        self.at += self.bytes.len() as u64;
+        self.bytes.clear();
+        let synced = written.and_then(|()| {
+            if self.at - self.synced < STRETCH {
+                return Ok(());
+            }
+            self.synced = self.at;
+            self.file.sync_data()
+        });
+        synced.map_err(|error| self.fault("write", error))
+    }
+
+    fn fault(&self, action: &'static str, error: std::io::Error) -> Error {
+        Error::disk(&(self.head.name() + UNFINISHED), action, error)
+    }
+}
+
+impl SnapshotWriter for Writer {
+    fn block(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.is_empty() || bytes.len() > LONGEST_BLOCK {
+            return Err(Error::TooLong { length: bytes.len(), room: LONGEST_BLOCK });
+        }
+        self.bytes.extend_from_slice(&block_head(self.head, self.tally.blocks, bytes));
+        self.bytes.extend_from_slice(bytes);
+        self.tally.blocks += 1;
+        self.tally.bytes += bytes.len() as u64;
+        if self.bytes.len() >= PIECE { self.flush() } else { Ok(()) }
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Error> {
+        self.bytes.extend_from_slice(&end(self.head, self.tally));
+        self.flush()?;
+        self.file.sync_all().map_err(|error| self.fault("sync", error))?;
+        let name = self.head.name();
+        let renamed = self.folder.rename(&(name.clone() + UNFINISHED), &name);
+        renamed.map_err(|error| self.fault("rename", error))?;
+        self.is_finished = true;
+        self.folder.sync().map_err(|error| {
+            let folder = self.folder.name();
+            Error::Disk { file: folder, action: "sync", error }
+        })
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // What stays is removed at the next start.
+            let _ = self.folder.remove(&(self.head.name() + UNFINISHED));
+        }
+    }
+}
+
+/// Reads the snapshot up to the record of this number, block by block.
+///
+/// # Errors
+///
+/// [`Error::Damaged`] at the first byte that is not as it was written; blocks may have been handed
+/// over before. Whatever `receive` refuses.
+pub(super) fn read(
+    folder: &dyn Folder,
+    number: Sequence,
+    receive: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(Head, Tally), Error> {
+    read_over(folder, number, receive, &mut |damage| Err(Error::Damaged(damage)))
+}
+
+/// The same, but goes on behind a damaged block if `pass` lets it.
+pub(super) fn read_over(
+    folder: &dyn Folder,
+    number: Sequence,
+    receive: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    pass: &mut dyn FnMut(Damage) -> Result<(), Error>,
+) -> Result<(Head, Tally), Error> {
+    let name = Kind::Snapshot.name(number);
+    let fault = |error| Error::disk(&name, "read", error);
+    let file = folder.open(&name).map_err(fault)?;
+    let size = file.size().map_err(fault)?;
+    let mut source =
+        Source { file: &*file, name: &name, size, at: 0, piece: Vec::new(), passed: 0 };
+    let bytes = source.take(HEAD.min(size as usize))?;
+    let head = Head::read(bytes, Kind::Snapshot, number)?;
+    let mut tally = Tally::default();
+    let mut block = Vec::new();
+    loop {
+        let begin = source.at;
+        let damage = |what| Damage { file: name.clone(), offset: begin, records: None, what };
+        let damaged = |what| Err(Error::Damaged(damage(what)));
+        if size - begin < BLOCK_HEAD as u64 {
+            return damaged("it ends where a block should begin");
+        }
+        let mut start = [0; BLOCK_HEAD];
+        start.copy_from_slice(source.take(BLOCK_HEAD)?);
+        let length = word(&start, 0) as usize;
+        if length == 0 {
+            let rest = size - begin;
+            if rest != END as u64 {
+                return damaged("its end is not where it says");
+            }
+            let counts = source.take(END - BLOCK_HEAD)?;
+            let told = Tally { blocks: long(counts, 0), bytes: long(counts, 8) };
+            if end(head, told)[..BLOCK_HEAD] != start || told != tally {
+                return damaged("its end does not match what is before it");
+            }
+            return Ok((head, tally));
+        }
+        if length > LONGEST_BLOCK || length as u64 > size - source.at {
+            return damaged("a block is longer than what is left");
+        }
+        block.clear();
+        block.extend_from_slice(source.take(length)?);
+        let is_whole = block_head(head, tally.blocks, &block) == start;
+        tally.blocks += 1;
+        tally.bytes += length as u64;
+        if is_whole {
+            receive(&block)?;
+        } else {
+            pass(damage("a block does not match its checksum"))?;
+        }
+    }
+}
+
+fn block_head(head: Head, index: u64, bytes: &[u8]) -> [u8; BLOCK_HEAD] {
+    let length = (bytes.len() as u32).to_le_bytes();
+    let (number, index) = (head.number.to_le_bytes(), index.to_le_bytes());
+    let check = checksum(head.store, &[&number, &index, &length, bytes]);
+    let mut begin = [0; BLOCK_HEAD];
+    begin[..4].copy_from_slice(&length);
+    begin[4..].copy_from_slice(&check.to_le_bytes());
+    begin
+}
+
+fn end(head: Head, tally: Tally) -> [u8; END] {
+    let mut end = [0; END];
+    end[8..16].copy_from_slice(&tally.blocks.to_le_bytes());
+    end[16..].copy_from_slice(&tally.bytes.to_le_bytes());
+    let check = checksum(head.store, &[&head.number.to_le_bytes(), &[0; 4], &end[8..]]);
+    end[4..8].copy_from_slice(&check.to_le_bytes());
+    end
+}
+
+/// A file that is read once, from its beginning to its end.
+struct Source<'f> {
+    file: &'f dyn File,
+    name: &'f str,
+    size: u64,
+    /// Where the next byte stands.
+    at: u64,
+    piece: Vec<u8>,
+    /// So many bytes of the piece are taken.
+    passed: usize,
+}
+
+impl Source<'_> {
+    /// The next bytes, which the file must still have.
+    fn take(&mut self, length: usize) -> Result<&[u8], Error> {
+        if self.piece.len() - self.passed < length {
+            self.piece.drain(..self.passed);
+            self.passed = 0;
+            let kept = self.piece.len();
+            let rest = self.size - self.at - kept as u64;
+            let more = rest.min((length - kept).max(PIECE) as u64) as usize;
+            self.piece.resize(kept + more, 0);
+            let read = read_full(self.file, &mut self.piece[kept..], self.at + kept as u64);
+            let read = read.map_err(|error| Error::disk(self.name, "read", error))?;
+            if read < more {
+                let error = std::io::ErrorKind::UnexpectedEof.into();
+                return Err(Error::disk(self.name, "read", error));
+            }
+        }
+        let from = self.passed;
+        self.passed += length;
+        self.at += length as u64;
+        Ok(&self.piece[from..from + length])
+    }
+}

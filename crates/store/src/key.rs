@@ -1,0 +1,164 @@
+//! Decides how values become the key of an index: bytes that are ordered as the values are.
+//!
+//! Every value begins with a byte that says whether there is one, so that nothing comes first. A text ends with two
+//! zeros, and a zero within it is followed by a byte that is none: so a shorter text comes before a longer one that it
+//! begins, whatever columns follow.
+
+use smallvec::SmallVec;
+
+use crate::value::{Time, Value};
+
+/// The key of one row in one index, without its id. Sixteen bytes stand in place.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub(crate) struct Key(SmallVec<[u8; 16]>);
+
+const NOTHING: u8 = 0;
+const SOMETHING: u8 = 1;
+const SIGN: u64 = 1 << 63;
+
+impl Key {
+    /// The key of these values, in the order of the index's columns.
+    #[cfg(test)]
+    pub(crate) fn of<'v>(values: impl IntoIterator<Item = Value<'v>>) -> Self {
+        let mut key = Self::default();
+        values.into_iter().for_each(|value| key.push(value));
+        key
+    }
+
+    /// Adds the next column's value.
+    pub(crate) fn push(&mut self, value: Value<'_>) {
+        let to = &mut self.0;
+        if value == Value::Null {
+            return to.push(NOTHING);
+        }
+        to.push(SOMETHING);
+        match value {
+            Value::Null => {}
+            Value::Bool(value) => to.push(u8::from(value)),
+            Value::Whole(number) => put_whole(to, number),
+            Value::Float(number) => to.extend_from_slice(&ordered(number).to_be_bytes()),
+            Value::Text(text) => put_text(to, text.as_bytes()),
+            Value::Bytes(bytes) => put_text(to, bytes),
+            Value::Time(Time(moment)) => {
+                to.extend_from_slice(&(moment.cast_unsigned() ^ SIGN).to_be_bytes());
+            }
+            Value::Word(place) => to.extend_from_slice(&place.to_be_bytes()),
+            Value::Id(id) => to.extend_from_slice(&id.number().to_be_bytes()),
+        }
+    }
+
+    /// The least key that is above all that begin with this one; `None`: there is none.
+    pub(crate) fn end(&self) -> Option<Self> {
+        let last = self.0.iter().rposition(|byte| *byte != 0xff)?;
+        let mut end = self.0[..=last].iter().copied().collect::<SmallVec<[u8; 16]>>();
+        end[last] += 1;
+        Some(Self(end))
+    }
+
+    /// Whether it begins with `start`.
+    pub(crate) fn begins_with(&self, start: &Self) -> bool {
+        self.0.starts_with(&start.0)
+    }
+}
+
+/// Whole numbers are of 64 bits, with a sign or without. A byte says how many bytes follow and on which side of zero it
+/// lies, which is ordered, and short for numbers that are small.
+fn put_whole(to: &mut SmallVec<[u8; 16]>, number: i128) {
+    let bytes = if number < 0 { !number } else { number }.cast_unsigned().to_be_bytes();
+    let leading = bytes.iter().take_while(|byte| **byte == 0).count();
+    let count = (bytes.len() - leading) as u8;
+    if number < 0 {
+        to.push(0x80 - 1 - count);
+        to.extend(bytes[leading..].iter().map(|byte| !byte));
+    } else {
+        to.push(0x80 + count);
+        to.extend_from_slice(&bytes[leading..]);
+    }
+}
+
+fn put_text(to: &mut SmallVec<[u8; 16]>, bytes: &[u8]) {
+    let mut parts = bytes.split(|byte| *byte == 0);
+    to.extend_from_slice(parts.next().unwrap_or_default());
+    for part in parts {
+        to.extend_from_slice(&[0, 0xff]);
+        to.extend_from_slice(part);
+    }
+    to.extend_from_slice(&[0, 0]);
+}
+
+/// IEEE 754's total order: what is below zero is turned around.
+fn ordered(number: f64) -> u64 {
+    let bits = number.to_bits();
+    if bits & SIGN == 0 { bits | SIGN } else { !bits }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::row::tests::{Owned, value};
+
+    fn compared(left: &Owned, right: &Owned) -> Ordering {
+        match (left.value(), right.value()) {
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Null, _) => Ordering::Less,
+            (_, Value::Null) => Ordering::Greater,
+            (Value::Bool(left), Value::Bool(right)) => left.cmp(&right),
+            (Value::Whole(left), Value::Whole(right)) => left.cmp(&right),
+            (Value::Float(left), Value::Float(right)) => left.total_cmp(&right),
+            (Value::Text(left), Value::Text(right)) => left.cmp(right),
+            (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
+            (Value::Time(left), Value::Time(right)) => left.cmp(&right),
+            (Value::Id(left), Value::Id(right)) => left.cmp(&right),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    fn column() -> impl Strategy<Value = (Owned, Owned)> {
+        (0_usize..7).prop_flat_map(|kind| {
+            let one = || prop_oneof![1 => Just(Owned::Null), 6 => value(kind)];
+            // Texts that begin alike, and the byte that ends them.
+            let near = prop_oneof![Just(kind), Just(3), Just(4)].prop_flat_map(|kind| match kind {
+                3 => ("[a\u{0}]{0,4}", "[a\u{0}]{0,4}")
+                    .prop_map(|(left, right)| (Owned::Text(left), Owned::Text(right)))
+                    .boxed(),
+                4 => (prop::collection::vec(0_u8..3, 0..4), prop::collection::vec(0_u8..3, 0..4))
+                    .prop_map(|(left, right)| (Owned::Bytes(left), Owned::Bytes(right)))
+                    .boxed(),
+                kind => (value(kind), value(kind)).boxed(),
+            });
+            prop_oneof![(one(), one()), near]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_ordered_as_their_values_are(columns in prop::collection::vec(column(), 1..4)) {
+            let left = Key::of(columns.iter().map(|(left, _)| left.value()));
+            let right = Key::of(columns.iter().map(|(_, right)| right.value()));
+            let expected = columns
+                .iter()
+                .map(|(left, right)| compared(left, right))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal);
+            prop_assert_eq!(left.cmp(&right), expected);
+        }
+
+        #[test]
+        fn all_that_begins_with_a_key_lies_before_its_end(
+            columns in prop::collection::vec(column(), 1..4), count in 0_usize..4, other in column()
+        ) {
+            let start = Key::of(columns.iter().take(count).map(|(left, _)| left.value()));
+            let whole = Key::of(columns.iter().map(|(left, _)| left.value()));
+            let other = Key::of([other.0.value()]);
+            prop_assert!(whole.begins_with(&start) && whole >= start);
+            for key in [&whole, &other] {
+                let is_within = *key >= start && start.end().is_none_or(|end| *key < end);
+                prop_assert_eq!(is_within, key.begins_with(&start));
+            }
+        }
+    }
+}

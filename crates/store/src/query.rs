@@ -1,0 +1,117 @@
+//! Decides how a program says which rows of an index it wants, in the types of the index's columns.
+
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use crate::key::Key;
+use crate::value::{Field, Value};
+
+/// An index of the table `T` by columns of the types `K`, as `#[derive(Table)]` names it.
+#[derive(Debug)]
+pub struct By<T, K> {
+    pub(crate) place: usize,
+    types: PhantomData<fn() -> (T, K)>,
+}
+
+impl<T, K> By<T, K> {
+    /// The index at this place among those of its table.
+    pub const fn place(place: usize) -> Self {
+        Self { place, types: PhantomData }
+    }
+}
+
+// Derived, these would ask the same of the types.
+impl<T, K> Clone for By<T, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, K> Copy for By<T, K> {}
+
+/// What a column of the type `K` may be compared with: a value of its own type, or text.
+pub trait Part<K> {
+    /// What it would be as such a column.
+    fn part(&self) -> Value<'_>;
+}
+
+impl<K: Field> Part<K> for K {
+    fn part(&self) -> Value<'_> {
+        self.value()
+    }
+}
+
+impl<K: Field> Part<K> for &K {
+    fn part(&self) -> Value<'_> {
+        (*self).value()
+    }
+}
+
+impl Part<String> for &str {
+    fn part(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+/// What the columns `K` of an index may be compared with: a value for each of them, or for the first ones.
+pub trait Parts<K> {
+    /// Adds them to a key.
+    #[doc(hidden)]
+    fn put(&self, key: &mut PartialKey);
+}
+
+/// A key under way.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct PartialKey(Key);
+
+impl<A, P: Part<A>> Parts<(A,)> for P {
+    fn put(&self, key: &mut PartialKey) {
+        key.0.push(self.part());
+    }
+}
+
+macro_rules! parts {
+    ($([$($column:ident)+] $($given:ident: $of:ident $place:tt)+;)*) => {$(
+        impl<$($column,)+ $($given: Part<$of>),+> Parts<($($column,)+)> for ($($given,)+) {
+            fn put(&self, key: &mut PartialKey) {
+                $(key.0.push(self.$place.part());)+
+            }
+        }
+    )*};
+}
+
+parts! {
+    [A B] P: A 0;
+    [A B] P: A 0 Q: B 1;
+    [A B C] P: A 0;
+    [A B C] P: A 0 Q: B 1;
+    [A B C] P: A 0 Q: B 1 R: C 2;
+    [A B C D] P: A 0;
+    [A B C D] P: A 0 Q: B 1;
+    [A B C D] P: A 0 Q: B 1 R: C 2;
+    [A B C D] P: A 0 Q: B 1 R: C 2 S: D 3;
+}
+
+/// The key of these parts.
+pub(crate) fn key<K>(parts: &impl Parts<K>) -> Key {
+    let mut key = PartialKey::default();
+    parts.put(&mut key);
+    key.0
+}
+
+/// Between which keys rows lie that are asked for by the first columns: whoever names a part means all that begins
+/// with it. `None`: there can be none.
+pub(crate) fn bounds<K, P: Parts<K>>(range: &impl RangeBounds<P>) -> Option<[Bound<Key>; 2]> {
+    let from = match range.start_bound() {
+        Bound::Included(parts) => Bound::Included(key(parts)),
+        Bound::Excluded(parts) => Bound::Included(key(parts).end()?),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    let until = match range.end_bound() {
+        Bound::Included(parts) => key(parts).end().map_or(Bound::Unbounded, Bound::Excluded),
+        Bound::Excluded(parts) => Bound::Excluded(key(parts)),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    Some([from, until])
+}

@@ -1,0 +1,174 @@
+//! Decides what a reader's view depended on, and whether a change touches it: never missed, now and then seen where
+//! there is none.
+
+use std::ops::Bound;
+
+use crate::id::RowId;
+use crate::key::Key;
+use crate::state::{Definitions, State, Write};
+
+/// What was looked at: the read-set.
+#[derive(Clone, Default, Debug)]
+pub struct ReadSet {
+    reads: Vec<Read>,
+}
+
+/// One look at a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Read {
+    /// One row, be it there or not.
+    Row { table: usize, id: RowId },
+    /// All rows whose id is at least this one.
+    Since { table: usize, id: RowId },
+    /// All rows whose key in an index begins so.
+    Prefix { table: usize, index: usize, key: Key },
+    /// All rows whose key in an index lies between these.
+    Range { table: usize, index: usize, from: Bound<Key>, until: Bound<Key> },
+    /// All rows.
+    Table { table: usize },
+}
+
+/// What a commit has changed, in the same words.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Of the commit's record.
+    pub sequence: u64,
+    tables: Vec<Changed>,
+}
+
+#[derive(Clone, Debug)]
+struct Changed {
+    table: usize,
+    /// Sorted.
+    rows: Vec<RowId>,
+    /// The keys that these rows have or had, by index; sorted.
+    keys: Vec<Vec<Key>>,
+    /// Too many to be told one by one.
+    all: bool,
+}
+
+/// A view that looked at more than this in one table has looked at all of it.
+const MOST_READS: usize = 4096;
+/// A commit that changed more rows than this of one table has changed all of it.
+const MOST_ROWS: usize = 4096;
+
+impl ReadSet {
+    /// Notes a look.
+    #[inline]
+    pub(crate) fn note(&mut self, read: Read) {
+        // The same twice in a row is what loops do.
+        if self.reads.last() == Some(&read) {
+            return;
+        }
+        if self.reads.len() >= MOST_READS {
+            self.condense();
+        }
+        self.reads.push(read);
+    }
+
+    /// Whether anything was looked at.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
+    /// Whether what was looked at may have changed. It says so of every change that matters, and of few others: of
+    /// those in a range of which less was taken than asked for, and of those in tables of which very much was read
+    /// or changed.
+    pub fn is_touched_by(&self, changes: &Changes) -> bool {
+        self.reads.iter().any(|read| {
+            let changed = changes.tables.iter().find(|changed| changed.table == read.table());
+            changed.is_some_and(|changed| changed.touches(read))
+        })
+    }
+
+    /// Takes the same tables as wholly read.
+    fn condense(&mut self) {
+        let mut tables: Vec<usize> = self.reads.iter().map(Read::table).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        self.reads = tables.into_iter().map(|table| Read::Table { table }).collect();
+    }
+}
+
+impl Read {
+    fn table(&self) -> usize {
+        match self {
+            Self::Row { table, .. }
+            | Self::Since { table, .. }
+            | Self::Prefix { table, .. }
+            | Self::Range { table, .. }
+            | Self::Table { table } => *table,
+        }
+    }
+}
+
+impl Changes {
+    /// What `writes` change in `state`, which is as it was before them.
+    pub(crate) fn of(definitions: &Definitions, state: &State, writes: &[Write]) -> Self {
+        let mut changes = Self { sequence: state.sequence + 1, tables: Vec::new() };
+        for write in writes {
+            let definition = &definitions[write.table];
+            let changed = changes.table(write.table, definition.schema.indexes.len());
+            if changed.rows.len() == MOST_ROWS {
+                *changed = Changed { all: true, rows: Vec::new(), keys: Vec::new(), ..*changed };
+            }
+            if changed.all {
+                continue;
+            }
+            changed.rows.push(write.id);
+            let old = state.tables[write.table].rows.get(&write.id);
+            for row in old.into_iter().chain(&write.row) {
+                definition.for_each_key(row, |index, key| changed.keys[index].push(key));
+            }
+        }
+        for changed in &mut changes.tables {
+            changed.rows.sort_unstable();
+            for keys in &mut changed.keys {
+                keys.sort_unstable();
+                keys.dedup();
+            }
+        }
+        changes
+    }
+
+    fn table(&mut self, table: usize, indexes: usize) -> &mut Changed {
+        let known = self.tables.iter().position(|changed| changed.table == table);
+        let place = known.unwrap_or_else(|| {
+            let keys = vec![Vec::new(); indexes];
+            self.tables.push(Changed { table, rows: Vec::new(), keys, all: false });
+            self.tables.len() - 1
+        });
+        &mut self.tables[place]
+    }
+}
+
+impl Changed {
+    fn touches(&self, read: &Read) -> bool {
+        if self.all {
+            return true;
+        }
+        match read {
+            Read::Row { id, .. } => self.rows.binary_search(id).is_ok(),
+            Read::Since { id, .. } => self.rows.last().is_some_and(|last| last >= id),
+            Read::Prefix { index, key, .. } => {
+                let keys = &self.keys[*index];
+                let first = keys.partition_point(|changed| changed < key);
+                keys.get(first).is_some_and(|changed| changed.begins_with(key))
+            }
+            Read::Range { index, from, until, .. } => {
+                let keys = &self.keys[*index];
+                let first = keys.partition_point(|changed| match from {
+                    Bound::Included(from) => changed < from,
+                    Bound::Excluded(from) => changed <= from,
+                    Bound::Unbounded => false,
+                });
+                keys.get(first).is_some_and(|changed| match until {
+                    Bound::Included(until) => changed <= until,
+                    Bound::Excluded(until) => changed < until,
+                    Bound::Unbounded => true,
+                })
+            }
+            Read::Table { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Decides what a record of the journal holds of the tables: the rows that one commit wrote, or what tables consist of.
+//!
+//! docs/formats/rows.md tells every byte.
+
+use std::sync::Arc;
+
+use crate::bytes::{Bytes, put_bytes, put_number};
+use crate::id::RowId;
+use crate::schema::Stored;
+use crate::state::Write;
+
+/// What a record says.
+#[derive(Debug)]
+pub(crate) enum Record {
+    /// Rows that were put or removed. Tables are named by their places in the last [`Record::Tables`].
+    Rows(Vec<Write>),
+    /// What all tables consist of from here on.
+    Tables(Vec<Stored>),
+}
+
+const ROWS: u8 = 1;
+const TABLES: u8 = 2;
+const PUT: u8 = 1;
+const REMOVED: u8 = 0;
+
+/// The record of a commit. `places` are those of the tables in the store.
+pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
+    let mut record = vec![ROWS];
+    for write in writes {
+        put_number(&mut record, places[write.table] as u128);
+        match &write.row {
+            Some(row) => {
+                record.push(PUT);
+                record.extend_from_slice(&write.id.number().to_be_bytes());
+                put_bytes(&mut record, row);
+            }
+            None => {
+                record.push(REMOVED);
+                record.extend_from_slice(&write.id.number().to_be_bytes());
+            }
+        }
+    }
+    record
+}
+
+/// The record that says what tables consist of.
+pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
+    let mut record = vec![TABLES];
+    put_number(&mut record, tables.len() as u128);
+    for table in tables {
+        table.write(&mut record);
+    }
+    record
+}
+
+/// `None`: these bytes are no record.
+pub(crate) fn read(record: &[u8]) -> Option<Record> {
+    let mut rest = Bytes(record);
+    match rest.byte()? {
+        ROWS => {
+            let mut writes = Vec::new();
+            while !rest.is_empty() {
+                let table = rest.count()?;
+                let is_put = rest.byte()?;
+                let id = RowId::from_number(u128::from_be_bytes(rest.array()?));
+                let row = match is_put {
+                    PUT => Some(Arc::from(rest.bytes()?)),
+                    REMOVED => None,
+                    _ => return None,
+                };
+                writes.push(Write { table, id, row });
+            }
+            Some(Record::Rows(writes))
+        }
+        TABLES => {
+            let count = rest.count()?;
+            let mut tables = Vec::new();
+            for _ in 0..count {
+                tables.push(Stored::read(&mut rest)?);
+            }
+            rest.is_empty().then_some(Record::Tables(tables))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::row::Row;
+
+    fn write() -> impl Strategy<Value = Write> {
+        let row = prop::option::of(prop::collection::vec(any::<u8>(), 0..40));
+        (0_usize..300, any::<u128>(), row).prop_map(|(table, number, row)| Write {
+            table,
+            id: RowId::from_number(number),
+            row: row.map(Row::from),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_is_read_as_it_was_written(writes in prop::collection::vec(write(), 0..20)) {
+            let places: Vec<usize> = (0..300).map(|place| place * 2).collect();
+            let Some(Record::Rows(read)) = read(&rows(&writes, &places)) else {
+                panic!("no record of rows")
+            };
+            prop_assert_eq!(read.len(), writes.len());
+            for (read, written) in read.iter().zip(&writes) {
+                prop_assert_eq!((read.table, read.id), (written.table * 2, written.id));
+                prop_assert_eq!(&read.row, &written.row);
+            }
+        }
+
+        #[test]
+        fn whatever_bytes_are_read_as_a_record_there_is_no_panic(kind in 0_u8..4, bytes: Vec<u8>) {
+            let _ = read(&[&[kind], &bytes[..]].concat());
+        }
+    }
+}

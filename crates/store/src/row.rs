@@ -1,0 +1,202 @@
+//! Decides how a row lies in memory and on disk: its values one after the other, in the order in which its table got
+//! its columns.
+//!
+//! A row says how many columns there were when it was written, so that a table gets more of them without touching its
+//! rows: docs/formats/rows.md.
+
+use std::sync::Arc;
+
+use crate::bytes::{Bytes, put_bytes, put_number, put_signed};
+use crate::id::RowId;
+use crate::value::{Kind, Time, Value};
+
+/// A row as it is kept. Shared by all who read it.
+pub(crate) type Row = Arc<[u8]>;
+
+/// Writes a row.
+#[derive(Debug)]
+pub(crate) struct RowWriter {
+    bytes: Vec<u8>,
+    column: usize,
+    /// Where the bits are that say which columns hold nothing.
+    nulls: usize,
+}
+
+/// Reads a row's values in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct RowReader<'r> {
+    nulls: &'r [u8],
+    rest: Bytes<'r>,
+    column: usize,
+    columns: usize,
+}
+
+impl RowWriter {
+    /// A row of so many columns.
+    pub(crate) fn new(columns: usize) -> Self {
+        let mut bytes = Vec::with_capacity(64);
+        put_number(&mut bytes, columns as u128);
+        let nulls = bytes.len();
+        bytes.resize(nulls + columns.div_ceil(8), 0);
+        Self { bytes, column: 0, nulls }
+    }
+
+    /// The value of the next column.
+    pub(crate) fn put(&mut self, value: Value<'_>) {
+        let column = self.column;
+        self.column += 1;
+        let to = &mut self.bytes;
+        match value {
+            Value::Null => to[self.nulls + column / 8] |= 1 << (column % 8),
+            Value::Bool(value) => to.push(u8::from(value)),
+            Value::Whole(number) => put_signed(to, number),
+            Value::Float(number) => to.extend_from_slice(&number.to_le_bytes()),
+            Value::Text(text) => put_bytes(to, text.as_bytes()),
+            Value::Bytes(bytes) => put_bytes(to, bytes),
+            Value::Time(Time(moment)) => to.extend_from_slice(&moment.to_le_bytes()),
+            Value::Word(place) => put_number(to, u128::from(place)),
+            Value::Id(id) => to.extend_from_slice(&id.number().to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Row {
+        self.bytes.into()
+    }
+}
+
+impl<'r> RowReader<'r> {
+    /// `None`: these bytes are no row.
+    pub(crate) fn new(row: &'r [u8]) -> Option<Self> {
+        let mut rest = Bytes(row);
+        let columns = rest.count()?;
+        let nulls = rest.take(columns.div_ceil(8))?;
+        Some(Self { nulls, rest, column: 0, columns })
+    }
+
+    /// How many columns the table had when this was written.
+    pub(crate) const fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Whether all has been read.
+    pub(crate) fn is_over(&self) -> bool {
+        self.column == self.columns && self.rest.is_empty()
+    }
+
+    /// The next value, which is of that kind or nothing. `None`: it is not, or there are no more.
+    #[inline]
+    pub(crate) fn next(&mut self, kind: &Kind) -> Option<Value<'r>> {
+        let column = self.column;
+        if column >= self.columns {
+            return None;
+        }
+        self.column += 1;
+        if self.nulls[column / 8] >> (column % 8) & 1 == 1 {
+            return Some(Value::Null);
+        }
+        let rest = &mut self.rest;
+        Some(match kind {
+            Kind::Bool => Value::Bool(rest.byte()? != 0),
+            Kind::Whole { .. } => Value::Whole(rest.signed()?),
+            Kind::Float => Value::Float(f64::from_le_bytes(rest.array()?)),
+            Kind::Text => Value::Text(rest.text()?),
+            Kind::Bytes => Value::Bytes(rest.bytes()?),
+            Kind::Time => Value::Time(Time(i64::from_le_bytes(rest.array()?))),
+            Kind::Word(_) => Value::Word(u16::try_from(rest.number()?).ok()?),
+            Kind::Reference(_) => Value::Id(RowId::from_number(u128::from_be_bytes(rest.array()?))),
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::borrow::Cow;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A value that owns what it holds, for tests to make up.
+    #[derive(Clone, Debug)]
+    pub(crate) enum Owned {
+        Null,
+        Bool(bool),
+        Whole(i64),
+        Float(f64),
+        Text(String),
+        Bytes(Vec<u8>),
+        Time(i64),
+        Id(u128),
+    }
+
+    impl Owned {
+        pub(crate) fn value(&self) -> Value<'_> {
+            match self {
+                Self::Null => Value::Null,
+                Self::Bool(value) => Value::Bool(*value),
+                Self::Whole(number) => Value::Whole(i128::from(*number)),
+                Self::Float(number) => Value::Float(*number),
+                Self::Text(text) => Value::Text(text),
+                Self::Bytes(bytes) => Value::Bytes(bytes),
+                Self::Time(moment) => Value::Time(Time(*moment)),
+                Self::Id(number) => Value::Id(RowId::from_number(*number)),
+            }
+        }
+    }
+
+    pub(crate) fn kinds() -> [Kind; 7] {
+        let whole = Kind::Whole { least: i128::from(i64::MIN), most: i128::from(i64::MAX) };
+        let reference = Kind::Reference(Cow::Borrowed("other"));
+        [Kind::Bool, whole, Kind::Float, Kind::Text, Kind::Bytes, Kind::Time, reference]
+    }
+
+    /// A value of the kind of that number.
+    pub(crate) fn value(kind: usize) -> BoxedStrategy<Owned> {
+        match kind {
+            0 => any::<bool>().prop_map(Owned::Bool).boxed(),
+            1 => any::<i64>().prop_map(Owned::Whole).boxed(),
+            2 => any::<f64>().prop_map(Owned::Float).boxed(),
+            3 => ".{0,40}".prop_map(Owned::Text).boxed(),
+            4 => prop::collection::vec(any::<u8>(), 0..40).prop_map(Owned::Bytes).boxed(),
+            5 => any::<i64>().prop_map(Owned::Time).boxed(),
+            _ => any::<u128>().prop_map(Owned::Id).boxed(),
+        }
+    }
+
+    fn column() -> impl Strategy<Value = (usize, Owned)> {
+        (0_usize..7, any::<bool>()).prop_flat_map(|(kind, is_null)| {
+            let value = if is_null { Just(Owned::Null).boxed() } else { value(kind) };
+            (Just(kind), value)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_is_read_as_it_was_written(columns in prop::collection::vec(column(), 0..20)) {
+            let mut writer = RowWriter::new(columns.len());
+            for (_, value) in &columns {
+                writer.put(value.value());
+            }
+            let row = writer.finish();
+            let mut reader = RowReader::new(&row).unwrap();
+            for (kind, value) in &columns {
+                let read = reader.next(&kinds()[*kind]).unwrap();
+                prop_assert_eq!(format!("{read:?}"), format!("{:?}", value.value()));
+            }
+            prop_assert!(reader.is_over() && reader.next(&Kind::Bool).is_none());
+        }
+
+        #[test]
+        fn whatever_bytes_are_read_as_a_row_there_is_no_panic(
+            bytes: Vec<u8>, order in prop::collection::vec(0_usize..7, 0..20)
+        ) {
+            if let Some(mut reader) = RowReader::new(&bytes) {
+                for kind in order {
+                    if reader.next(&kinds()[kind]).is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

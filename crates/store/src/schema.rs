@@ -1,0 +1,598 @@
+//! Decides what a table consists of, and what becomes of rows that were written when it consisted of something else.
+//!
+//! A table's columns are kept in the order in which it got them, and never forgotten: a row says how many there were
+//! when it was written. So a new column has its default in the rows before it, a renamed one is the same column, a
+//! dropped one is passed over, and a number's type may become wider, all without touching a row.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::bytes::{Bytes, put_bytes, put_number, put_signed};
+use crate::id::RowId;
+use crate::row::{Row, RowReader, RowWriter};
+use crate::value::{Field, Kind, Time, Value};
+
+/// What a program says of a table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Schema {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Its columns, without the id.
+    pub columns: Vec<Column>,
+    /// By what rows are found, other than their id.
+    pub indexes: Vec<Index>,
+    /// Columns that it once had and that are not wanted any more.
+    pub dropped: Vec<Cow<'static, str>>,
+}
+
+/// What a program says of a column.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it may hold nothing.
+    pub is_optional: bool,
+    /// What rows hold that were written before there was this column.
+    pub default: Option<Constant>,
+    /// Never shown to whoever asks for whole rows.
+    pub is_private: bool,
+    /// How many letters a text, or bytes, may have: from, to.
+    pub length: Option<(usize, usize)>,
+    /// Between what a number may lie: from, to.
+    pub range: Option<(f64, f64)>,
+    /// Its name before.
+    pub was: Option<Cow<'static, str>>,
+}
+
+/// By what rows are found: by these columns, in this order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Index {
+    /// Their places among the columns.
+    pub columns: Vec<usize>,
+    /// No two rows have the same.
+    pub is_unique: bool,
+}
+
+/// A value that a program's text holds.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Constant {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Whole(i128),
+    /// A number in floating point.
+    Float(f64),
+    /// Text.
+    Text(Cow<'static, str>),
+    /// A moment.
+    Time(Time),
+    /// A word, by its place.
+    Word(u16),
+}
+
+/// A value that a column does not take.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Wrong {
+    /// The column's name.
+    pub column: Cow<'static, str>,
+    /// Why not: `must be ..`.
+    pub reason: String,
+}
+
+/// The columns that a table has had, as the store keeps them.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Stored {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) columns: Vec<StoredColumn>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct StoredColumn {
+    name: Cow<'static, str>,
+    kind: Kind,
+    is_optional: bool,
+    default: Constant,
+    is_dropped: bool,
+}
+
+/// How rows of a table are read and written.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    columns: Vec<StoredColumn>,
+    /// For each of these its place among the columns that the program says.
+    places: Vec<Option<usize>>,
+}
+
+impl Column {
+    /// A column that must be given, without limits.
+    pub fn new(name: impl Into<Cow<'static, str>>, kind: Kind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            is_optional: false,
+            default: None,
+            is_private: false,
+            length: None,
+            range: None,
+            was: None,
+        }
+    }
+
+    /// A column of a type, without limits.
+    pub fn of<F: Field>(name: impl Into<Cow<'static, str>>) -> Self {
+        Self { is_optional: F::IS_OPTIONAL, ..Self::new(name, F::kind()) }
+    }
+
+    fn check(&self, value: Value<'_>) -> Result<(), String> {
+        if value == Value::Null {
+            return if self.is_optional { Ok(()) } else { Err("must be given".to_owned()) };
+        }
+        if !self.kind.admits(value) {
+            return Err(format!("must be {}", self.kind));
+        }
+        let length = match value {
+            Value::Text(text) => Some((text.chars().count(), "letters")),
+            Value::Bytes(bytes) => Some((bytes.len(), "bytes")),
+            _ => None,
+        };
+        if let (Some((least, most)), Some((length, what))) = (self.length, length)
+            && !(least..=most).contains(&length)
+        {
+            return Err(format!("must have from {least} to {most} {what}, not {length}"));
+        }
+        let number = match value {
+            Value::Whole(number) => Some(number as f64),
+            Value::Float(number) => Some(number),
+            _ => None,
+        };
+        if let (Some((least, most)), Some(number)) = (self.range, number)
+            // What is no number lies nowhere.
+            && !(least..=most).contains(&number)
+        {
+            return Err(format!("must be from {least} to {most}, not {number}"));
+        }
+        Ok(())
+    }
+}
+
+impl Schema {
+    /// A table of this name, without columns.
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
+        Self { name: name.into(), columns: Vec::new(), indexes: Vec::new(), dropped: Vec::new() }
+    }
+
+    /// Whether a row may have these values.
+    pub(crate) fn check(&self, values: &[Value<'_>]) -> Result<(), Wrong> {
+        debug_assert_eq!(values.len(), self.columns.len());
+        for (column, value) in self.columns.iter().zip(values) {
+            column.check(*value).map_err(|reason| Wrong { column: column.name.clone(), reason })?;
+        }
+        Ok(())
+    }
+
+    /// Joins what the program says to what the store has of this table, and says what it has from now on.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be joined without losing something, and what to do about it.
+    pub(crate) fn join(&self, stored: Option<&Stored>) -> Result<(Stored, Layout), String> {
+        let table = &self.name;
+        let mut columns = stored.map(|stored| stored.columns.clone()).unwrap_or_default();
+        let is_new = stored.is_none();
+        let mut places = vec![None; columns.len()];
+        for (place, column) in self.columns.iter().enumerate() {
+            let find = |name: &str, columns: &[StoredColumn]| {
+                columns.iter().position(|stored| !stored.is_dropped && stored.name == name)
+            };
+            let known = find(&column.name, &columns)
+                .or_else(|| column.was.as_ref().and_then(|was| find(was, &columns)));
+            match known {
+                Some(known) => {
+                    columns[known].adopt(column, table)?;
+                    places[known] = Some(place);
+                }
+                None => {
+                    columns.push(StoredColumn::new(column, table, is_new)?);
+                    places.push(Some(place));
+                }
+            }
+        }
+        for (stored, place) in columns.iter_mut().zip(&places) {
+            if place.is_some() || stored.is_dropped {
+                continue;
+            }
+            let name = &stored.name;
+            if !self.dropped.contains(name) {
+                return Err(format!(
+                    "the table `{table}` has a column `{name}` that the program does not know: say `was = \"{name}\"` at the \
+                     column that it has become, or `dropped = \"{name}\"` at the table to do without its values"
+                ));
+            }
+            stored.is_dropped = true;
+        }
+        let stored = Stored { name: self.name.clone(), columns: columns.clone() };
+        Ok((stored, Layout { columns, places }))
+    }
+}
+
+impl StoredColumn {
+    fn new(column: &Column, table: &str, is_new: bool) -> Result<Self, String> {
+        let Column { name, kind, is_optional, default, .. } = column;
+        let default = match default {
+            Some(constant) => {
+                let constant = constant.clone().of_kind(kind);
+                column
+                    .check(constant.value())
+                    .map_err(|reason| format!("the default of `{table}.{name}` {reason}"))?;
+                constant
+            }
+            // There are no rows that would need one.
+            None if *is_optional || is_new => Constant::Null,
+            None => {
+                return Err(format!(
+                    "the column `{table}.{name}` is new, and what it is in the rows before it is not said: give it a \
+                     `default`, or make it optional"
+                ));
+            }
+        };
+        let (name, kind) = (name.clone(), kind.clone());
+        Ok(Self { name, kind, is_optional: *is_optional, default, is_dropped: false })
+    }
+
+    /// Becomes what the program says of it.
+    fn adopt(&mut self, column: &Column, table: &str) -> Result<(), String> {
+        let Column { name, kind, is_optional, .. } = column;
+        if !kind.widens(&self.kind) {
+            return Err(format!(
+                "the column `{table}.{name}` is {kind} in the program and {} in the store: make it a new column with a \
+                 `default`, and drop the old one when its values have been moved",
+                self.kind
+            ));
+        }
+        if self.is_optional && !is_optional {
+            return Err(format!(
+                "the column `{table}.{name}` may hold nothing in the store, and must not in the program: make it optional"
+            ));
+        }
+        self.name.clone_from(name);
+        self.kind.clone_from(kind);
+        self.is_optional = *is_optional;
+        Ok(())
+    }
+}
+
+impl Layout {
+    /// A row of these values, in the order of the program's columns.
+    pub(crate) fn write(&self, values: &[Value<'_>]) -> Row {
+        let mut writer = RowWriter::new(self.columns.len());
+        for place in &self.places {
+            writer.put(place.map_or(Value::Null, |place| values[place]));
+        }
+        writer.finish()
+    }
+
+    /// Puts the values of a row where the program has its columns. `None`: these bytes are no row of this table.
+    #[inline]
+    pub(crate) fn read<'r>(&'r self, row: &'r [u8], values: &mut [Value<'r>]) -> Option<()> {
+        let mut reader = RowReader::new(row)?;
+        let written = reader.columns();
+        for (number, (column, place)) in self.columns.iter().zip(&self.places).enumerate() {
+            let value =
+                if number < written { reader.next(&column.kind)? } else { column.default.value() };
+            if let Some(place) = place {
+                values[*place] = value;
+            }
+        }
+        reader.is_over().then_some(())
+    }
+}
+
+impl Constant {
+    /// The same for a column of that kind: a word is kept by its place, a whole number may be meant as any.
+    fn of_kind(self, kind: &Kind) -> Self {
+        match (&self, kind) {
+            (Self::Text(text), Kind::Word(words)) => {
+                let place = words.iter().position(|word| word == text);
+                place.map_or(self, |place| Self::Word(place as u16))
+            }
+            (Self::Whole(number), Kind::Float) => Self::Float(*number as f64),
+            _ => self,
+        }
+    }
+
+    /// The same, borrowed.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Whole(number) => Value::Whole(*number),
+            Self::Float(number) => Value::Float(*number),
+            Self::Text(text) => Value::Text(text),
+            Self::Time(moment) => Value::Time(*moment),
+            Self::Word(place) => Value::Word(*place),
+        }
+    }
+}
+
+macro_rules! constants {
+    ($($type:ty: $own:ident => $constant:expr;)*) => {$(
+        impl From<$type> for Constant {
+            fn from($own: $type) -> Self {
+                $constant
+            }
+        }
+    )*};
+}
+
+constants! {
+    bool: own => Self::Bool(own);
+    i32: own => Self::Whole(own.into());
+    i64: own => Self::Whole(own.into());
+    u64: own => Self::Whole(own.into());
+    f64: own => Self::Float(own);
+    &'static str: own => Self::Text(own.into());
+    Time: own => Self::Time(own);
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "`{}` {}", self.column, self.reason)
+    }
+}
+
+const DROPPED: u8 = 1;
+const OPTIONAL: u8 = 2;
+
+impl Stored {
+    /// docs/formats/rows.md tells every byte.
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        put_bytes(to, self.name.as_bytes());
+        put_number(to, self.columns.len() as u128);
+        for column in &self.columns {
+            put_bytes(to, column.name.as_bytes());
+            let dropped = if column.is_dropped { DROPPED } else { 0 };
+            to.push(dropped | if column.is_optional { OPTIONAL } else { 0 });
+            write_kind(&column.kind, to);
+            write_constant(&column.default, to);
+        }
+    }
+
+    /// `None`: these bytes say no such thing.
+    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        let name = from.text()?.to_owned().into();
+        let count = from.count()?;
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            let name = from.text()?.to_owned().into();
+            let flags = from.byte()?;
+            let kind = read_kind(from)?;
+            let default = read_constant(from)?;
+            let (is_dropped, is_optional) = (flags & DROPPED != 0, flags & OPTIONAL != 0);
+            columns.push(StoredColumn { name, kind, is_optional, default, is_dropped });
+        }
+        Some(Self { name, columns })
+    }
+}
+
+fn write_kind(kind: &Kind, to: &mut Vec<u8>) {
+    match kind {
+        Kind::Bool => to.push(0),
+        Kind::Whole { least, most } => {
+            to.push(1);
+            put_signed(to, *least);
+            put_signed(to, *most);
+        }
+        Kind::Float => to.push(2),
+        Kind::Text => to.push(3),
+        Kind::Bytes => to.push(4),
+        Kind::Time => to.push(5),
+        Kind::Word(words) => {
+            to.push(6);
+            put_number(to, words.len() as u128);
+            words.iter().for_each(|word| put_bytes(to, word.as_bytes()));
+        }
+        Kind::Reference(table) => {
+            to.push(7);
+            put_bytes(to, table.as_bytes());
+        }
+    }
+}
+
+fn read_kind(from: &mut Bytes<'_>) -> Option<Kind> {
+    Some(match from.byte()? {
+        0 => Kind::Bool,
+        1 => Kind::Whole { least: from.signed()?, most: from.signed()? },
+        2 => Kind::Float,
+        3 => Kind::Text,
+        4 => Kind::Bytes,
+        5 => Kind::Time,
+        6 => {
+            let count = from.count()?;
+            let mut words = Vec::new();
+            for _ in 0..count {
+                words.push(Cow::Owned(from.text()?.to_owned()));
+            }
+            Kind::Word(words.into())
+        }
+        7 => Kind::Reference(from.text()?.to_owned().into()),
+        _ => return None,
+    })
+}
+
+fn write_constant(constant: &Constant, to: &mut Vec<u8>) {
+    match constant {
+        Constant::Null => to.push(0),
+        Constant::Bool(value) => to.extend_from_slice(&[1, u8::from(*value)]),
+        Constant::Whole(number) => {
+            to.push(2);
+            put_signed(to, *number);
+        }
+        Constant::Float(number) => {
+            to.push(3);
+            to.extend_from_slice(&number.to_le_bytes());
+        }
+        Constant::Text(text) => {
+            to.push(4);
+            put_bytes(to, text.as_bytes());
+        }
+        Constant::Time(Time(moment)) => {
+            to.push(5);
+            to.extend_from_slice(&moment.to_le_bytes());
+        }
+        Constant::Word(place) => {
+            to.push(6);
+            put_number(to, u128::from(*place));
+        }
+    }
+}
+
+fn read_constant(from: &mut Bytes<'_>) -> Option<Constant> {
+    Some(match from.byte()? {
+        0 => Constant::Null,
+        1 => Constant::Bool(from.byte()? != 0),
+        2 => Constant::Whole(from.signed()?),
+        3 => Constant::Float(f64::from_le_bytes(from.array()?)),
+        4 => Constant::Text(from.text()?.to_owned().into()),
+        5 => Constant::Time(Time(i64::from_le_bytes(from.array()?))),
+        6 => Constant::Word(u16::try_from(from.number()?).ok()?),
+        _ => return None,
+    })
+}
+
+/// A type that a table is made of: `#[derive(Table)]` writes this.
+pub trait Table: Sized + 'static {
+    /// Its name.
+    const NAME: &'static str;
+
+    /// What it consists of.
+    fn schema() -> Schema;
+
+    /// Its id.
+    fn id(&self) -> RowId;
+
+    /// Says its id.
+    fn set_id(&mut self, id: RowId);
+
+    /// Adds its values, in the order of the columns.
+    fn values<'r>(&'r self, to: &mut Vec<Value<'r>>);
+
+    /// The row of these values. `None`: they are not what [`Table::values`] gives.
+    fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self>;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(name: &'static str) -> Column {
+        Column::new(name, String::kind())
+    }
+
+    fn of(columns: &[Column]) -> Schema {
+        Schema { columns: columns.to_vec(), ..Schema::new("t") }
+    }
+
+    #[track_caller]
+    fn refused(after: &Schema, before: &Schema, expected: &str) {
+        let (stored, _) = before.join(None).unwrap();
+        let error = after.join(Some(&stored)).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    /// What a program of `after` reads of a row that one of `before` wrote.
+    fn read(before: &Schema, values: &[Value<'_>], after: &Schema) -> Vec<String> {
+        let (stored, layout) = before.join(None).unwrap();
+        let row = layout.write(values);
+        // Once more, as a restart has it.
+        let mut bytes = Vec::new();
+        stored.write(&mut bytes);
+        let stored = Stored::read(&mut Bytes(&bytes)).unwrap();
+        let (_, layout) = after.join(Some(&stored)).unwrap();
+        let mut values = vec![Value::Null; after.columns.len()];
+        layout.read(&row, &mut values).unwrap();
+        values.iter().map(|value| format!("{value:?}")).collect()
+    }
+
+    #[test]
+    fn a_value_that_a_column_does_not_take_is_told_with_the_reason() {
+        let mut name = text("name");
+        name.length = Some((1, 3));
+        let mut stars = Column::new("stars", u8::kind());
+        stars.range = Some((1.0, 5.0));
+        let schema = of(&[name, stars]);
+        let told =
+            |values: [Value<'_>; 2]| schema.check(&values).map_err(|wrong| wrong.to_string());
+        let one = Value::Whole(1);
+        assert_eq!(told([Value::Text("\u{e4}\u{f6}\u{fc}"), one]), Ok(()));
+        assert_eq!(
+            told([Value::Text("abcd"), one]),
+            Err("`name` must have from 1 to 3 letters, not 4".to_owned())
+        );
+        assert_eq!(told([Value::Null, one]), Err("`name` must be given".to_owned()));
+        assert_eq!(told([one, one]), Err("`name` must be text".to_owned()));
+        assert_eq!(
+            told([Value::Text("a"), Value::Whole(6)]),
+            Err("`stars` must be from 1 to 5, not 6".to_owned())
+        );
+        assert_eq!(
+            told([Value::Text("a"), Value::Whole(256)]),
+            Err("`stars` must be a whole number from 0 to 255".to_owned())
+        );
+    }
+
+    #[test]
+    fn rows_are_read_by_a_program_whose_columns_are_others() {
+        let before = of(&[text("a"), Column::new("b", u8::kind()), text("c")]);
+        let values = [Value::Text("x"), Value::Whole(7), Value::Text("z")];
+        let mut added = text("d");
+        added.default = Some(Constant::Text("new".into()));
+        let mut wider = Column::new("b", Option::<i32>::kind());
+        wider.is_optional = true;
+        let renamed = Column { was: Some("c".into()), ..text("e") };
+        let after = Schema { dropped: vec!["a".into()], ..of(&[added, renamed, wider]) };
+        assert_eq!(read(&before, &values, &after), ["Text(\"new\")", "Text(\"z\")", "Whole(7)"]);
+    }
+
+    #[test]
+    fn what_would_lose_something_is_refused_with_what_to_do() {
+        let before = of(&[text("a"), Column::new("b", u32::kind())]);
+        refused(&of(&[text("a")]), &before, "say `was = \"b\"` at the column that it has become");
+        let both = [text("a"), Column::new("b", u32::kind())];
+        refused(&of(&[both.clone(), [text("c"), text("d")]].concat()), &before, "`t.c` is new");
+        let narrow = of(&[text("a"), Column::new("b", u16::kind())]);
+        refused(&narrow, &before, "a whole number from 0 to 65535 in the program");
+        let mut optional = of(&both);
+        optional.columns[0].is_optional = true;
+        refused(&before, &optional, "may hold nothing in the store");
+    }
+
+    #[test]
+    fn a_column_that_was_dropped_may_come_again_as_another() {
+        let (stored, _) = of(&[text("a")]).join(None).unwrap();
+        let mut number = Column::new("b", u8::kind());
+        number.default = Some(Constant::Whole(1));
+        let without = Schema { dropped: vec!["a".into()], ..of(&[number.clone()]) };
+        let (stored, _) = without.join(Some(&stored)).unwrap();
+        let mut again = Column::new("a", u8::kind());
+        again.default = Some(Constant::Whole(9));
+        let (stored, layout) = of(&[number, again]).join(Some(&stored)).unwrap();
+        assert_eq!(stored.columns.len(), 3);
+        let row = layout.write(&[Value::Whole(1), Value::Whole(2)]);
+        let mut values = [Value::Null; 2];
+        layout.read(&row, &mut values).unwrap();
+        assert_eq!(values, [Value::Whole(1), Value::Whole(2)]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_bytes_are_read_as_a_table_there_is_no_panic(bytes: Vec<u8>) {
+            let _ = Stored::read(&mut Bytes(&bytes));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Decides how rows are read: from one moment that stays the same, with a note of what was looked at.
+
+use std::any::TypeId;
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use imbl::shared_ptr::DefaultSharedPtr;
+use smallvec::SmallVec;
+
+use crate::id::{Id, RowId};
+use crate::key::Key;
+use crate::query::{self, By, Parts};
+use crate::reads::{Read, ReadSet};
+use crate::row::Row;
+use crate::schema::Table;
+use crate::state::{Definition, Definitions, Entry, State};
+use crate::value::Value;
+
+/// All tables as they were at one moment. Whoever reads sees no change that comes later, and holds nobody up.
+#[derive(Debug)]
+pub struct Snapshot {
+    pub(crate) definitions: Definitions,
+    pub(crate) state: Arc<State>,
+    pub(crate) reads: RefCell<ReadSet>,
+}
+
+/// Rows of one table, in the order of their ids or of an index; from behind by `rev()`.
+pub struct Found<'s, T> {
+    snapshot: &'s Snapshot,
+    table: usize,
+    walk: Walk<'s>,
+    of: PhantomData<fn() -> T>,
+}
+
+enum Walk<'s> {
+    Nothing,
+    Rows(imbl::ordmap::RangedIter<'s, RowId, Row, DefaultSharedPtr>),
+    Index(imbl::ordset::RangedIter<'s, Entry, DefaultSharedPtr>),
+}
+
+impl Snapshot {
+    pub(crate) fn new(definitions: &Definitions, state: Arc<State>) -> Self {
+        Self { definitions: Arc::clone(definitions), state, reads: RefCell::default() }
+    }
+
+    /// Up to which record of the journal this is.
+    pub fn sequence(&self) -> u64 {
+        self.state.sequence
+    }
+
+    /// What was looked at until now.
+    pub fn reads(&self) -> ReadSet {
+        self.reads.borrow().clone()
+    }
+
+    /// The row of this id.
+    #[inline]
+    pub fn get<T: Table>(&self, id: Id<T>) -> Option<T> {
+        let table = self.table::<T>();
+        self.note(Read::Row { table, id: id.row() });
+        self.row(table, id.row()).map(|row| self.read(table, id.row(), row))
+    }
+
+    /// The youngest rows, so many at most, the youngest first.
+    pub fn newest<T: Table>(&self, count: usize) -> Vec<T> {
+        let table = self.table::<T>();
+        let rows = self.state.tables[table].rows.range::<_, RowId>(..).rev().take(count);
+        let found: Vec<T> = rows.map(|(id, row)| self.read(table, *id, row)).collect();
+        // Whoever got fewer would have taken older ones.
+        let oldest = found.last().filter(|_| found.len() == count);
+        let id = oldest.map_or(RowId::default(), Table::id);
+        self.note(Read::Since { table, id });
+        found
+    }
+
+    /// All rows, the oldest first.
+    pub fn all<T: Table>(&self) -> Found<'_, T> {
+        let table = self.table::<T>();
+        self.note(Read::Table { table });
+        self.found(table, Walk::Rows(self.state.tables[table].rows.range::<_, RowId>(..)))
+    }
+
+    /// How many rows there are.
+    pub fn count<T: Table>(&self) -> usize {
+        let table = self.table::<T>();
+        self.note(Read::Table { table });
+        self.state.tables[table].rows.len()
+    }
+
+    /// The rows of which the index's columns, or the first of them, are these: by the columns that are left, then by
+    /// age.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "keys are small, and written where they are used"
+    )]
+    pub fn find<T: Table, K>(&self, by: By<T, K>, parts: impl Parts<K>) -> Found<'_, T> {
+        let (table, index) = (self.table::<T>(), by.place);
+        let key = query::key(&parts);
+        let walk = self.walk(table, index, Bound::Included(&key), end_of(key.end().as_ref()));
+        self.note(Read::Prefix { table, index, key });
+        self.found(table, walk)
+    }
+
+    /// The row of which the index's columns are these. Of several it is the oldest.
+    pub fn one<T: Table, K>(&self, by: By<T, K>, parts: impl Parts<K>) -> Option<T> {
+        self.find(by, parts).next()
+    }
+
+    /// The rows of which the index's columns, or the first of them, lie in this range, in their order.
+    pub fn range<T: Table, K, P: Parts<K>>(
+        &self,
+        by: By<T, K>,
+        range: impl RangeBounds<P>,
+    ) -> Found<'_, T> {
+        let (table, index) = (self.table::<T>(), by.place);
+        let Some([from, until]) = query::bounds(&range) else {
+            return self.found(table, Walk::Nothing);
+        };
+        let walk = self.walk(table, index, from.as_ref(), until.as_ref());
+        self.note(Read::Range { table, index, from, until });
+        self.found(table, walk)
+    }
+
+    /// Where a program's type has its table.
+    ///
+    /// # Panics
+    ///
+    /// The store was opened without it, which is a mistake in the program.
+    #[inline]
+    pub(crate) fn table<T: Table>(&self) -> usize {
+        let wanted = TypeId::of::<T>();
+        let found = self.definitions.iter().position(|table| table.rows == Some(wanted));
+        found.unwrap_or_else(|| {
+            panic!("the store was opened without the table of {}", std::any::type_name::<T>())
+        })
+    }
+
+    #[inline]
+    pub(crate) fn note(&self, read: Read) {
+        self.reads.borrow_mut().note(read);
+    }
+
+    #[inline]
+    pub(crate) fn row(&self, table: usize, id: RowId) -> Option<&Row> {
+        self.state.tables[table].rows.get(&id)
+    }
+
+    /// The ids of those whose key in an index begins so.
+    pub(crate) fn ids(&self, table: usize, index: usize, key: &Key) -> impl Iterator<Item = RowId> {
+        let entries = entries(Bound::Included(key), end_of(key.end().as_ref()));
+        let rows = entries.map(|bounds| self.state.tables[table].indexes[index].range(bounds));
+        rows.into_iter().flatten().map(|(_, id)| *id)
+    }
+
+    /// A row in the program's own type.
+    #[inline]
+    fn read<T: Table>(&self, table: usize, id: RowId, row: &[u8]) -> T {
+        let definition: &Definition = &self.definitions[table];
+        let columns = definition.schema.columns.len();
+        let mut values: SmallVec<[Value<'_>; 12]> = SmallVec::from_elem(Value::Null, columns);
+        definition
+            .layout
+            .read(row, &mut values)
+            .and_then(|()| T::from_values(id, &values))
+            .expect("what came in was of this type")
+    }
+
+    fn walk(&self, table: usize, index: usize, from: Bound<&Key>, until: Bound<&Key>) -> Walk<'_> {
+        let index = &self.state.tables[table].indexes[index];
+        entries(from, until).map_or(Walk::Nothing, |bounds| Walk::Index(index.range(bounds)))
+    }
+
+    fn found<'s, T>(&'s self, table: usize, walk: Walk<'s>) -> Found<'s, T> {
+        Found { snapshot: self, table, walk, of: PhantomData }
+    }
+}
+
+fn end_of(end: Option<&Key>) -> Bound<&Key> {
+    end.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
+/// The entries of an index whose keys lie there. `None`: there can be none, which a tree would not take.
+fn entries(from: Bound<&Key>, until: Bound<&Key>) -> Option<(Bound<Entry>, Bound<Entry>)> {
+    // No id is below this one.
+    let first = |key: &Key| (key.clone(), RowId::default());
+    if let (Bound::Included(from), Bound::Excluded(until)) = (from, until)
+        && from >= until
+    {
+        return None;
+    }
+    Some((from.map(first), until.map(first)))
+}
+
+impl<T: Table> Found<'_, T> {
+    fn show(&self, entry: Option<(RowId, Option<&Row>)>) -> Option<T> {
+        let (id, row) = entry?;
+        // An index names no row that is not there.
+        let row = row.or_else(|| self.snapshot.row(self.table, id))?;
+        Some(self.snapshot.read(self.table, id, row))
+    }
+}
+
+impl<T: Table> Iterator for Found<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let entry = match &mut self.walk {
+            Walk::Nothing => None,
+            Walk::Rows(rows) => rows.next().map(|(id, row)| (*id, Some(row))),
+            Walk::Index(entries) => entries.next().map(|(_, id)| (*id, None)),
+        };
+        self.show(entry)
+    }
+}
+
+impl<T: Table> DoubleEndedIterator for Found<'_, T> {
+    fn next_back(&mut self) -> Option<T> {
+        let entry = match &mut self.walk {
+            Walk::Nothing => None,
+            Walk::Rows(rows) => rows.next_back().map(|(id, row)| (*id, Some(row))),
+            Walk::Index(entries) => entries.next_back().map(|(_, id)| (*id, None)),
+        };
+        self.show(entry)
+    }
+}
+
+impl<T> fmt::Debug for Found<'_, T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Found").field("table", &self.table).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,317 @@
+//! Decides how a program comes to its tables: which there are, and how they are read and changed.
+
+use std::any::TypeId;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::commit::{Commits, Pending, Sync};
+use crate::disk::{self, RealFolder};
+use crate::error::Error;
+use crate::id::{Ids, RowId};
+use crate::journal::{self, FileJournal, Journal, MemoryJournal};
+use crate::load::{Begun, Loading};
+use crate::reads::Changes;
+use crate::schema::{Index, Schema, Stored, Table};
+use crate::snapshot::Snapshot;
+use crate::state::{Definition, Definitions};
+use crate::transaction::Transaction;
+use crate::value::Kind;
+
+/// Tables, shared by all who use them.
+#[derive(Clone)]
+pub struct Store(Arc<Own>);
+
+struct Own {
+    commits: Arc<Commits>,
+    ids: Arc<dyn Fn() -> RowId + Send + std::marker::Sync>,
+    /// Writes for those who do not wait.
+    attendant: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+/// Which tables a store has, and how it keeps them.
+#[derive(Debug, Default)]
+pub struct Options {
+    tables: Vec<Declared>,
+    sync: Sync,
+}
+
+#[derive(Debug)]
+struct Declared {
+    schema: Schema,
+    rows: Option<TypeId>,
+}
+
+/// How often a change that met another is tried again.
+const RETRIES: u32 = 3;
+
+impl Options {
+    /// No tables yet; a commit is acknowledged when it outlives the machine.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With the table of `T`.
+    #[must_use]
+    pub fn table<T: Table>(mut self) -> Self {
+        self.tables.push(Declared { schema: T::schema(), rows: Some(TypeId::of::<T>()) });
+        self
+    }
+
+    /// When a commit is acknowledged.
+    #[must_use]
+    pub const fn sync(mut self, sync: Sync) -> Self {
+        self.sync = sync;
+        self
+    }
+
+    /// Joins the tables to those that are stored.
+    pub(crate) fn join(self, stored: &[Stored]) -> Result<Joined, String> {
+        let mut all = stored.to_vec();
+        let (mut definitions, mut places) = (Vec::new(), Vec::new());
+        for Declared { schema, rows } in self.tables {
+            let known = all.iter().position(|stored| stored.name == schema.name);
+            if known.is_some_and(|known| places.contains(&known)) {
+                return Err(format!("there are two tables of the name `{}`", schema.name));
+            }
+            let (own, layout) = schema.join(known.map(|known| &all[known]))?;
+            places.push(known.unwrap_or(all.len()));
+            match known {
+                Some(known) => all[known] = own,
+                None => all.push(own),
+            }
+            let (referrers, references) = (Vec::new(), Vec::new());
+            definitions.push(Definition { schema, layout, rows, referrers, references });
+        }
+        refer(&mut definitions)?;
+        Ok(Joined { definitions: definitions.into(), places, stored: all })
+    }
+}
+
+/// The program's tables, as they are from now on.
+pub(crate) struct Joined {
+    pub(crate) definitions: Definitions,
+    pub(crate) places: Vec<usize>,
+    pub(crate) stored: Vec<Stored>,
+}
+
+/// Is told how much of all that is to be read has been: bytes, of bytes.
+pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
+
+/// Finds out which tables name rows of which. A column that does so has an index, its own if no other begins with it,
+/// by which it is seen who names a row that is to be removed.
+fn refer(definitions: &mut [Definition]) -> Result<(), String> {
+    for table in 0..definitions.len() {
+        for column in 0..definitions[table].schema.columns.len() {
+            let schema = &definitions[table].schema;
+            let Kind::Reference(target) = &schema.columns[column].kind else { continue };
+            let found = definitions.iter().position(|other| other.schema.name == *target);
+            let Some(target) = found else {
+                let column = &schema.columns[column].name;
+                return Err(format!(
+                    "`{}.{column}` names rows of `{target}`, and there is no such table",
+                    schema.name
+                ));
+            };
+            let index =
+                schema.indexes.iter().position(|index| index.columns.first() == Some(&column));
+            let index = index.unwrap_or_else(|| {
+                let indexes = &mut definitions[table].schema.indexes;
+                indexes.push(Index { columns: vec![column], is_unique: false });
+                indexes.len() - 1
+            });
+            definitions[table].references.push((column, target));
+            definitions[target].referrers.push((table, index));
+        }
+    }
+    Ok(())
+}
+
+impl Store {
+    /// A store that ends with the program.
+    ///
+    /// # Errors
+    ///
+    /// The tables do not fit together.
+    pub fn in_memory(options: Options) -> Result<Self, String> {
+        Self::with_journal(options, Box::new(MemoryJournal::new()))
+    }
+
+    /// The store in this folder, which is made if it is not there. `progress` is told while it is read.
+    ///
+    /// # Errors
+    ///
+    /// Another program has it, it is damaged, or what the program says of its tables cannot be joined to what is
+    /// there. Nothing is changed then.
+    pub fn open(
+        folder: impl AsRef<Path>,
+        options: Options,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, String> {
+        let folder = RealFolder::open(folder).map_err(|error| error.to_string())?;
+        Self::in_folder(Arc::new(folder), options, progress).map(|(store, _)| store)
+    }
+
+    /// The same in any folder, with what there is to tell of it.
+    pub(crate) fn in_folder(
+        folder: Arc<dyn disk::Folder>,
+        options: Options,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Self, Vec<String>), String> {
+        let mut loading = Loading::default();
+        let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
+        let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
+        let opened = opened.map_err(|error| error.to_string())?;
+        let mut journal = Box::new(opened.journal);
+        let sync = options.sync;
+        let mut begun = loading.finish(options, opened.last, &mut *journal)?;
+        let mut told = std::mem::take(&mut begun.lost);
+        told.extend(opened.warnings.iter().map(ToString::to_string));
+        Ok((Self::begin_with(begun, journal, sync)?, told))
+    }
+
+    /// A store that keeps what it is told by `journal`, which holds nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// The tables do not fit together.
+    pub(crate) fn with_journal(
+        options: Options,
+        mut journal: Box<dyn Journal>,
+    ) -> Result<Self, String> {
+        let sync = options.sync;
+        let begun = Loading::default().finish(options, 0, &mut *journal)?;
+        Self::begin_with(begun, journal, sync)
+    }
+
+    fn begin_with(begun: Begun, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
+        let Begun { definitions, kept, state, last, .. } = begun;
+        let commits = Arc::new(Commits::new(definitions, kept, state, journal, sync));
+        let ids = Mutex::new(Ids::after(last, disk::random));
+        let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
+        let attended = Arc::clone(&commits);
+        let attendant = thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || attended.attend())
+            .map_err(|error| format!("no thread for the store: {error}"))?;
+        let attendant = Mutex::new(Some(attendant));
+        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant })))
+    }
+
+    /// All tables as they are now.
+    pub fn read(&self) -> Snapshot {
+        let commits = &self.0.commits;
+        Snapshot::new(&commits.definitions, commits.visible())
+    }
+
+    /// Changes tables, and returns when that is acknowledged. `action` sees all tables at one moment, and its own
+    /// writes; if another has changed what it looked at, it is run again, up to three times. What it does beside
+    /// the tables it may so do several times: [`Transaction::after_commit`] is for what must happen once.
+    ///
+    /// # Errors
+    ///
+    /// That of `action`, after which nothing has changed; [`Error::Conflict`], or why it could not be written.
+    pub fn change<T, E: From<Error>>(
+        &self,
+        mut action: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = self.begin();
+        for _ in 0..=RETRIES {
+            let outcome = action(&mut transaction);
+            if outcome.is_err() {
+                // What it has seen may not have happened yet.
+                transaction.forget_writes();
+            }
+            match self.commit(transaction).and_then(Pending::wait) {
+                Ok(_) => return outcome,
+                Err(Error::Conflict) => transaction = self.begin_at_head(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Conflict.into())
+    }
+
+    /// Changes tables as [`Store::change`] does, but runs `action` once: a conflict is an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::change`].
+    pub fn change_once<T, E: From<Error>>(
+        &self,
+        action: impl FnOnce(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = self.begin();
+        let outcome = action(&mut transaction)?;
+        self.commit(transaction).and_then(Pending::wait)?;
+        Ok(outcome)
+    }
+
+    /// A change to be committed by [`Store::commit`].
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(self.read(), Arc::clone(&self.0.ids))
+    }
+
+    /// A change that sees what is staged, because it will be committed behind it.
+    pub(crate) fn begin_at_head(&self) -> Transaction {
+        let commits = &self.0.commits;
+        let snapshot = Snapshot::new(&commits.definitions, commits.head_state());
+        Transaction::new(snapshot, Arc::clone(&self.0.ids))
+    }
+
+    /// Commits a change. It is acknowledged when what is returned is waited for, with a thread or as a future.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`], or nothing is taken any more.
+    pub fn commit(&self, transaction: Transaction) -> Result<Pending, Error> {
+        self.0.commits.commit(transaction)
+    }
+
+    /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
+    /// it must be quick, and must not commit.
+    pub fn observe(&self, observer: impl Fn(&Changes) + Send + std::marker::Sync + 'static) {
+        self.0.commits.observe(Box::new(observer));
+    }
+
+    /// Why the last image of all tables could not be written beside the journal. Nothing is lost by that: the next start
+    /// reads more.
+    pub fn image_failure(&self) -> Option<String> {
+        self.0.commits.kept.failure()
+    }
+
+    /// Writes what is under way, and takes nothing more.
+    pub fn close(&self) {
+        self.0.commits.close();
+        let attendant = self.0.attendant.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(attendant) = attendant {
+            // It ends by itself; if by a panic, that has been told.
+            let _ = attendant.join();
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.commits.close();
+        let attendant = self.attendant.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(attendant) = attendant {
+            let _ = attendant.join();
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.commits.definitions.iter().map(|table| &table.schema.name);
+        to.debug_list().entries(names).finish()
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,400 @@
+//! Claims about tables as a program sees them.
+
+use super::*;
+use crate::disk::SimulatedFolder;
+use crate::state::Write;
+use crate::{By, Column, Field, Id, RowId, Value};
+
+#[derive(Clone, PartialEq, Debug)]
+struct User {
+    id: Id<User>,
+    name: String,
+    age: Option<u8>,
+}
+
+impl User {
+    const NAME: By<Self, (String,)> = By::place(0);
+    const AGE: By<Self, (Option<u8>, String)> = By::place(1);
+
+    fn new(name: &str, age: Option<u8>) -> Self {
+        Self { id: Id::new(), name: name.to_owned(), age }
+    }
+}
+
+impl Table for User {
+    const NAME: &'static str = "user";
+
+    fn schema() -> Schema {
+        let mut age = Column::new("age", u8::kind());
+        age.is_optional = true;
+        let mut name = Column::new("name", String::kind());
+        name.length = Some((1, 20));
+        Schema {
+            columns: vec![name, age],
+            indexes: vec![
+                Index { columns: vec![0], is_unique: true },
+                Index { columns: vec![1, 0], is_unique: false },
+            ],
+            ..Schema::new("user")
+        }
+    }
+
+    fn id(&self) -> RowId {
+        self.id.row()
+    }
+
+    fn set_id(&mut self, id: RowId) {
+        self.id = Id::of(id);
+    }
+
+    fn values<'r>(&'r self, to: &mut Vec<Value<'r>>) {
+        to.extend([self.name.value(), self.age.value()]);
+    }
+
+    fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
+        let [name, age] = values else { return None };
+        Some(Self {
+            id: Id::of(id),
+            name: Field::from_value(*name)?,
+            age: Field::from_value(*age)?,
+        })
+    }
+}
+
+fn store() -> Store {
+    Store::in_memory(Options::new().table::<User>()).unwrap()
+}
+
+fn names(rows: impl IntoIterator<Item = User>) -> Vec<String> {
+    rows.into_iter().map(|user| user.name).collect()
+}
+
+fn add(store: &Store, name: &str, age: Option<u8>) -> Id<User> {
+    store.change(|change| change.insert(User::new(name, age))).unwrap()
+}
+
+#[test]
+fn rows_are_found_by_id_by_index_and_by_age() {
+    let store = store();
+    let ids = [("carl", Some(30)), ("anna", None), ("ben", Some(30)), ("dora", Some(8))]
+        .map(|(name, age)| add(&store, name, age));
+    let now = store.read();
+    assert_eq!(now.get(ids[1]).unwrap().name, "anna");
+    assert_eq!(now.one(User::NAME, "ben").unwrap().id, ids[2]);
+    assert_eq!(now.one(User::NAME, "be"), None);
+    assert_eq!(names(now.find(User::AGE, (Some(30),))), ["ben", "carl"]);
+    assert_eq!(names(now.find(User::AGE, (None,))), ["anna"]);
+    assert_eq!(names(now.find(User::AGE, (Some(30), "carl"))), ["carl"]);
+    assert_eq!(names(now.range(User::AGE, (Some(9),)..)), ["ben", "carl"]);
+    assert_eq!(
+        names(now.range(User::AGE, (Some(8),)..=(Some(30),)).rev()),
+        ["carl", "ben", "dora"]
+    );
+    assert_eq!(names(now.range(User::NAME, "b".."d")), ["ben", "carl"]);
+    assert_eq!(names(now.range(User::NAME, "d".."b")), [""; 0]);
+    assert_eq!(names(now.newest(2)), ["dora", "ben"]);
+    assert_eq!(names(now.all()), ["carl", "anna", "ben", "dora"]);
+    assert_eq!(now.count::<User>(), 4);
+}
+
+#[test]
+fn a_snapshot_stays_as_it_is() {
+    let store = store();
+    let anna = add(&store, "anna", None);
+    let before = store.read();
+    store.change(|change| change.update(anna, |user: &mut User| user.age = Some(9))).unwrap();
+    store.change(|change| change.insert(User::new("ben", None))).unwrap();
+    assert_eq!(before.get(anna).unwrap().age, None);
+    assert_eq!(before.count::<User>(), 1);
+    assert_eq!(store.read().get(anna).unwrap().age, Some(9));
+    assert_eq!(names(store.read().find(User::AGE, (Some(9),))), ["anna"]);
+    assert_eq!(names(store.read().find(User::AGE, (None,))), ["ben"]);
+}
+
+#[test]
+fn a_change_sees_its_own_writes_and_nobody_else_does_until_it_is_committed() {
+    let store = store();
+    let mut change = store.begin();
+    let id = change.insert(User::new("anna", Some(1))).unwrap();
+    assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna"]);
+    assert_eq!(store.read().get(id), None);
+    assert_eq!(store.commit(change).unwrap().wait(), Ok(2));
+    assert_eq!(store.read().get(id).unwrap().name, "anna");
+    let mut change = store.begin();
+    assert_eq!(change.remove(id), Ok(true));
+    assert_eq!(change.remove(id), Ok(false));
+    assert_eq!(change.count::<User>(), 0);
+    drop(change);
+    assert_eq!(store.read().count::<User>(), 1);
+}
+
+#[test]
+fn what_a_table_does_not_take_is_told_and_nothing_changes() {
+    let store = store();
+    let anna = add(&store, "anna", None);
+    let told = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
+        store.change(|transaction| change(transaction)).unwrap_err().to_string()
+    };
+    assert_eq!(
+        told(&|change| change.insert(User::new("anna", None)).map(drop)),
+        "another row of `user` has the same `name`"
+    );
+    assert_eq!(
+        told(&|change| change.update(anna, |user: &mut User| user.name.clear())),
+        "`name` must have from 1 to 20 letters, not 0"
+    );
+    let nobody: Id<User> = Id::of(RowId::from_number(7));
+    assert!(told(&|change| change.update(nobody, |_| ())).contains("there is no row 0000"));
+    assert_eq!(names(store.read().all()), ["anna"]);
+    // Its own name is not somebody else's.
+    store.change(|change| change.update(anna, |user: &mut User| user.age = Some(1))).unwrap();
+}
+
+#[test]
+fn a_change_that_met_another_is_run_again_and_once_is_once() {
+    let store = store();
+    let anna = add(&store, "anna", Some(0));
+    let other = store.clone();
+    let mut runs = 0;
+    let grow = |change: &mut Transaction| {
+        change.update(anna, |user: &mut User| user.age = user.age.map(|age| age + 1))
+    };
+    store
+        .change(|change| {
+            grow(change)?;
+            runs += 1;
+            if runs == 1 {
+                other.change(grow)?;
+            }
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    assert_eq!((runs, store.read().get(anna).unwrap().age), (2, Some(2)));
+    let outcome = store.change_once(|change| {
+        grow(change)?;
+        other.change(grow)
+    });
+    assert_eq!((outcome, store.read().get(anna).unwrap().age), (Err(Error::Conflict), Some(3)));
+    let outcome = store.change(|change| {
+        grow(change)?;
+        other.change(grow)
+    });
+    assert_eq!((outcome, store.read().get(anna).unwrap().age), (Err(Error::Conflict), Some(7)));
+}
+
+#[test]
+fn what_is_done_after_a_commit_may_commit_and_is_not_done_without_one() {
+    let store = store();
+    let (other, failing) = (store.clone(), store.clone());
+    store
+        .change(|change| {
+            let other = other.clone();
+            change.after_commit(move || {
+                add(&other, "ben", None);
+            });
+            change.insert(User::new("anna", None))
+        })
+        .unwrap();
+    assert_eq!(names(store.read().all()), ["anna", "ben"]);
+    let outcome = store.change(|change| {
+        let failing = failing.clone();
+        change.after_commit(move || {
+            add(&failing, "carl", None);
+        });
+        change.insert(User::new("anna", None))
+    });
+    assert!(outcome.is_err());
+    assert_eq!(store.read().count::<User>(), 2);
+}
+
+type Look = fn(&Snapshot);
+
+impl Snapshot {
+    /// The id of the oldest row, of which no note is made.
+    fn untold_first(&self) -> Id<User> {
+        Id::of(self.state.tables[0].rows.get_min().unwrap().0)
+    }
+}
+
+#[test]
+fn what_was_read_tells_whether_a_change_matters() {
+    let store = store();
+    let ids =
+        [("anna", 1), ("ben", 2), ("carl", 3)].map(|(name, age)| add(&store, name, Some(age)));
+    let (tell, told) = std::sync::mpsc::channel();
+    store.observe(move |changes| tell.send(changes.clone()).unwrap());
+    let looks: [(&str, Look); 7] = [
+        ("row", |now| drop(now.get(now.untold_first()))),
+        ("newest", |now| drop(now.newest::<User>(2))),
+        ("few", |now| drop(now.newest::<User>(9))),
+        ("name", |now| drop(now.one(User::NAME, "dora"))),
+        ("age", |now| drop(now.find(User::AGE, (Some(2),)))),
+        ("range", |now| drop(now.range(User::AGE, (Some(2),)..(Some(4),)))),
+        ("count", |now| assert!(now.count::<User>() > 0)),
+    ];
+    let touched = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
+        let readers = looks.map(|(name, look)| {
+            let now = store.read();
+            look(&now);
+            (name, now)
+        });
+        store.change(|transaction| change(transaction)).unwrap();
+        let changes = told.recv().unwrap();
+        let touched = readers.iter().filter(|(_, now)| now.reads().is_touched_by(&changes));
+        touched.map(|(name, _)| *name).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        touched(&|change| change.update(ids[0], |user: &mut User| user.age = Some(9))),
+        ["row", "few", "count"]
+    );
+    assert_eq!(
+        touched(&|change| change.update(ids[1], |user: &mut User| user.name.push('x'))),
+        ["newest", "few", "age", "range", "count"]
+    );
+    assert_eq!(
+        touched(&|change| change.insert(User::new("dora", Some(20))).map(drop)),
+        ["newest", "few", "name", "count"]
+    );
+    assert_eq!(
+        touched(&|change| change.remove(ids[2]).map(drop)),
+        ["newest", "few", "range", "count"]
+    );
+}
+
+/// A disk in memory that holds so many bytes.
+fn disk(seed: u64) -> SimulatedFolder {
+    SimulatedFolder::new(seed, 1 << 30)
+}
+
+fn open(disk: &SimulatedFolder, options: Options) -> Result<Store, String> {
+    let folder = Arc::new(disk.clone());
+    Store::in_folder(folder, options, &mut |_, _| {}).map(|(store, _)| store)
+}
+
+#[test]
+fn rows_outlive_the_power_and_what_was_removed_does_not() {
+    let disk = disk(1);
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    let ids = ["anna", "ben", "carl"].map(|name| add(&store, name, Some(3)));
+    store.change(|change| change.remove(ids[1])).unwrap();
+    store.change(|change| change.update(ids[2], |user: &mut User| user.age = None)).unwrap();
+    disk.lose_power();
+    drop(store);
+    disk.revive();
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    let now = store.read();
+    assert_eq!(names(now.all()), ["anna", "carl"]);
+    assert_eq!(names(now.find(User::AGE, (Some(3),))), ["anna"]);
+    assert_eq!(names(now.find(User::AGE, (None,))), ["carl"]);
+    assert!(add(&store, "dora", None) > ids[2]);
+    assert!(open(&disk, Options::new().table::<User>()).unwrap_err().contains("another server"));
+}
+
+#[test]
+fn a_table_that_a_program_does_not_know_stays_as_it_is() {
+    let disk = disk(1);
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    add(&store, "anna", None);
+    drop(store);
+    drop(open(&disk, Options::new()).unwrap());
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    assert_eq!(names(store.read().all()), ["anna"]);
+}
+
+/// The same table when it was made of less.
+struct Older;
+
+impl Older {
+    fn options() -> Options {
+        let mut options = Options::new();
+        let schema = Schema {
+            columns: vec![Column::new("called", String::kind()), Column::new("shoe", u8::kind())],
+            ..Schema::new("user")
+        };
+        options.tables.push(Declared { schema, rows: None });
+        options
+    }
+
+    fn put(store: &Store, names: &[&str]) {
+        for name in names {
+            let mut change = store.begin();
+            let values = [Value::Text(name), Value::Whole(44)];
+            let row = change.definitions[0].layout.write(&values);
+            let id = add_id(store);
+            change.write(Write { table: 0, id, row: Some(row) });
+            store.commit(change).unwrap().wait().unwrap();
+        }
+    }
+}
+
+fn add_id(store: &Store) -> RowId {
+    (store.0.ids)()
+}
+
+/// What the program says of `user` from now on.
+fn newer(change: impl FnOnce(&mut Schema)) -> Options {
+    let mut options = Options::new().table::<User>();
+    let schema = &mut options.tables[0].schema;
+    schema.columns[0].was = Some("called".into());
+    schema.dropped = vec!["shoe".into()];
+    change(schema);
+    options
+}
+
+#[test]
+fn a_table_becomes_what_the_program_says_or_nothing_is_touched() {
+    let disk = disk(1);
+    let store = open(&disk, Older::options()).unwrap();
+    Older::put(&store, &["anna", "ben"]);
+    drop(store);
+    let refused = |options: Options, expected: &str| {
+        let error = open(&disk, options).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(
+        newer(|schema| schema.dropped.clear()),
+        "a column `shoe` that the program does not know",
+    );
+    refused(newer(|schema| schema.columns[1].is_optional = false), "`user.age` is new");
+    let store = open(&disk, newer(|_| {})).unwrap();
+    assert_eq!(names(store.read().range(User::NAME, "a"..)), ["anna", "ben"]);
+    assert_eq!(store.read().one(User::NAME, "ben").unwrap().age, None);
+    drop(store);
+    // What was dropped is gone for a program that still has it.
+    refused(Older::options(), "the column `user.called` is new");
+    drop(open(&disk, Options::new().table::<User>()).unwrap());
+}
+
+#[test]
+fn an_index_that_must_be_unique_is_not_begun_over_rows_that_are_not() {
+    let disk = disk(1);
+    let store = open(&disk, Older::options()).unwrap();
+    Older::put(&store, &["anna", "anna"]);
+    drop(store);
+    let error = open(&disk, newer(|_| {})).unwrap_err();
+    assert!(error.contains("`user` shall have no two rows with the same `name`"), "{error}");
+}
+
+#[test]
+fn a_disk_without_room_refuses_and_goes_on_when_there_is_room() {
+    let disk = disk(1);
+    let store = open(&disk, Older::options()).unwrap();
+    let long = "a".repeat(1 << 20);
+    let put = || {
+        let mut change = store.begin();
+        let row = change.definitions[0].layout.write(&[Value::Text(&long), Value::Whole(44)]);
+        change.write(Write { table: 0, id: add_id(&store), row: Some(row) });
+        store.commit(change).and_then(Pending::wait)
+    };
+    put().unwrap();
+    // No other segment has room; this one ends after some more.
+    disk.set_room(0);
+    let full = (0..100).find_map(|_| put().err());
+    assert_eq!(full, Some(Error::Full));
+    let count = store.read().state.tables[0].rows.len();
+    disk.set_room(1 << 30);
+    put().unwrap();
+    drop(store);
+    let store = open(&disk, Older::options()).unwrap();
+    assert_eq!(store.read().state.tables[0].rows.len(), count + 1);
+}

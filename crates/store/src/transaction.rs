@@ -1,0 +1,195 @@
+//! Decides what a change sees and what it may do, until it is committed: nobody else sees any of it.
+
+use std::any::TypeId;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::commit::Action;
+use crate::error::Error;
+use crate::id::{Id, RowId};
+use crate::reads::Read;
+use crate::schema::Table;
+use crate::snapshot::Snapshot;
+use crate::state::{State, Write};
+use crate::value::Value;
+
+/// A change under way: it reads all tables as they were when it began, and its own writes.
+pub struct Transaction {
+    snapshot: Snapshot,
+    /// As it began.
+    pub(crate) base: Arc<State>,
+    pub(crate) writes: Vec<Write>,
+    pub(crate) after: Vec<Action>,
+    ids: Arc<dyn Fn() -> RowId + Send + Sync>,
+}
+
+impl Transaction {
+    pub(crate) fn new(snapshot: Snapshot, ids: Arc<dyn Fn() -> RowId + Send + Sync>) -> Self {
+        let base = Arc::clone(&snapshot.state);
+        Self { snapshot, base, writes: Vec::new(), after: Vec::new(), ids }
+    }
+
+    /// Adds a row, with an id of its own, which is returned.
+    ///
+    /// # Errors
+    ///
+    /// A value is wrong, taken, or names a row that is not there.
+    pub fn insert<T: Table>(&mut self, mut row: T) -> Result<Id<T>, Error> {
+        let id = (self.ids)();
+        row.set_id(id);
+        self.put(&row)?;
+        Ok(Id::of(id))
+    }
+
+    /// Puts a row in the place of the one that has its id.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or a value is wrong, taken, or names a row that is not there.
+    pub fn replace<T: Table>(&mut self, row: &T) -> Result<(), Error> {
+        let (table, id) = (self.table::<T>(), row.id());
+        self.must_be_there(table, id)?;
+        self.put(row)
+    }
+
+    /// Changes a row.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or a value is wrong, taken, or names a row that is not there.
+    pub fn update<T: Table>(
+        &mut self,
+        id: Id<T>,
+        change: impl FnOnce(&mut T),
+    ) -> Result<(), Error> {
+        let table = self.table::<T>();
+        let Some(mut row) = self.get(id) else {
+            return Err(self.no_such_row(table, id.row()));
+        };
+        change(&mut row);
+        row.set_id(id.row());
+        self.put(&row)
+    }
+
+    /// Removes a row; false: there was none.
+    ///
+    /// # Errors
+    ///
+    /// Others name it.
+    pub fn remove<T: Table>(&mut self, id: Id<T>) -> Result<bool, Error> {
+        let (table, id) = (self.table::<T>(), id.row());
+        self.note(Read::Row { table, id });
+        if self.row(table, id).is_none() {
+            return Ok(false);
+        }
+        let definitions = Arc::clone(&self.definitions);
+        for &(referrer, index) in &definitions[table].referrers {
+            let mut key = crate::key::Key::default();
+            key.push(Value::Id(id));
+            let named = self.ids(referrer, index, &key).any(|own| (referrer, own) != (table, id));
+            self.note(Read::Prefix { table: referrer, index, key });
+            if named {
+                return Err(Error::StillNamed { by: definitions[referrer].schema.name.clone() });
+            }
+        }
+        self.write(Write { table, id, row: None });
+        Ok(true)
+    }
+
+    /// Has `action` run when this change is durable, and never if it is not.
+    pub fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
+        self.after.push(Box::new(action));
+    }
+
+    /// Leaves what it has seen, to be waited for.
+    pub(crate) fn forget_writes(&mut self) {
+        self.snapshot.state = Arc::clone(&self.base);
+        self.writes.clear();
+        self.after.clear();
+    }
+
+    fn put<T: Table>(&mut self, row: &T) -> Result<(), Error> {
+        let (table, id) = (self.table::<T>(), row.id());
+        let definitions = Arc::clone(&self.definitions);
+        let definition = &definitions[table];
+        debug_assert_eq!(definition.rows, Some(TypeId::of::<T>()));
+        let mut values = Vec::with_capacity(definition.schema.columns.len());
+        row.values(&mut values);
+        definition.schema.check(&values)?;
+        for &(column, target) in &definition.references {
+            if let Value::Id(named) = values[column]
+                && (target, named) != (table, id)
+            {
+                self.must_be_there(target, named)?;
+            }
+        }
+        for (index, own) in definition.schema.indexes.iter().enumerate() {
+            // Nothing is not the same as nothing.
+            let is_partial = own.columns.iter().any(|column| values[*column] == Value::Null);
+            if !own.is_unique || is_partial {
+                continue;
+            }
+            let key = definition.key(index, &values);
+            let is_taken = self.ids(table, index, &key).any(|other| other != id);
+            self.note(Read::Prefix { table, index, key });
+            if is_taken {
+                let names =
+                    own.columns.iter().map(|column| &definition.schema.columns[*column].name);
+                let columns = names.cloned().collect();
+                return Err(Error::Taken { table: definition.schema.name.clone(), columns });
+            }
+        }
+        let row = definition.layout.write(&values);
+        self.write(Write { table, id, row: Some(row) });
+        Ok(())
+    }
+
+    fn must_be_there(&self, table: usize, id: RowId) -> Result<(), Error> {
+        self.note(Read::Row { table, id });
+        match self.row(table, id) {
+            Some(_) => Ok(()),
+            None => Err(self.no_such_row(table, id)),
+        }
+    }
+
+    fn no_such_row(&self, table: usize, id: RowId) -> Error {
+        Error::NoSuchRow { table: self.definitions[table].schema.name.clone(), id }
+    }
+
+    pub(crate) fn write(&mut self, write: Write) {
+        let Snapshot { state, definitions, .. } = &mut self.snapshot;
+        Arc::make_mut(state).apply(definitions, &write);
+        self.writes.push(write);
+    }
+
+    pub(crate) fn into_parts(self) -> Parts {
+        let Self { snapshot, base, writes, after, .. } = self;
+        let reads = snapshot.reads.into_inner();
+        Parts { base, own: snapshot.state, reads, writes, after }
+    }
+}
+
+/// What is left of a transaction that is to be committed.
+pub(crate) struct Parts {
+    pub(crate) base: Arc<State>,
+    /// The base with all writes.
+    pub(crate) own: Arc<State>,
+    pub(crate) reads: crate::reads::ReadSet,
+    pub(crate) writes: Vec<Write>,
+    pub(crate) after: Vec<Action>,
+}
+
+impl Deref for Transaction {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Transaction").field("writes", &self.writes.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,256 @@
+//! Decides of which kinds a column can be, and what a value of each is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::id::{Id, RowId};
+use crate::schema::Table;
+
+/// What a column holds.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Kind {
+    /// True or false.
+    Bool,
+    /// A whole number between these, inclusive, within 64 bits.
+    Whole {
+        /// The least.
+        least: i128,
+        /// The greatest.
+        most: i128,
+    },
+    /// A number of 64 bits in floating point (IEEE 754).
+    Float,
+    /// Text.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// A moment.
+    Time,
+    /// One of these words.
+    Word(Words),
+    /// The id of a row of the table of this name.
+    Reference(Cow<'static, str>),
+}
+
+/// Words of which a column holds one.
+pub type Words = Cow<'static, [Cow<'static, str>]>;
+
+/// A moment, in microseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Time(pub i64);
+
+/// What a column holds in one row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value<'v> {
+    /// Nothing, in a column that may.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Whole(i128),
+    /// A number in floating point.
+    Float(f64),
+    /// Text.
+    Text(&'v str),
+    /// Bytes.
+    Bytes(&'v [u8]),
+    /// A moment.
+    Time(Time),
+    /// A word, by its place among those of its column.
+    Word(u16),
+    /// A row.
+    Id(RowId),
+}
+
+/// A type of a column.
+pub trait Field: Sized {
+    /// Its kind.
+    fn kind() -> Kind;
+
+    /// Whether there may be nothing.
+    const IS_OPTIONAL: bool = false;
+
+    /// What is kept of it.
+    fn value(&self) -> Value<'_>;
+
+    /// What was kept. `None`: the value is of another kind, or cannot be had in this type.
+    fn from_value(value: Value<'_>) -> Option<Self>;
+}
+
+impl Kind {
+    /// Whether a value is of this kind. [`Value::Null`] is of none.
+    pub fn admits(&self, value: Value<'_>) -> bool {
+        match (self, value) {
+            (Self::Whole { least, most }, Value::Whole(number)) => {
+                (*least..=*most).contains(&number)
+            }
+            (Self::Word(words), Value::Word(place)) => usize::from(place) < words.len(),
+            (Self::Bool, Value::Bool(_))
+            | (Self::Float, Value::Float(_))
+            | (Self::Text, Value::Text(_))
+            | (Self::Bytes, Value::Bytes(_))
+            | (Self::Time, Value::Time(_))
+            | (Self::Reference(_), Value::Id(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether every value of `older` is one of this kind, and means the same.
+    pub fn widens(&self, older: &Self) -> bool {
+        match (self, older) {
+            (Self::Whole { least, most }, Self::Whole { least: low, most: high }) => {
+                least <= low && most >= high
+            }
+            // A word is kept by its place.
+            (Self::Word(words), Self::Word(before)) => words.starts_with(before),
+            (own, older) => own == older,
+        }
+    }
+}
+
+/// As in a message.
+impl fmt::Display for Kind {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => to.write_str("true or false"),
+            Self::Whole { least, most } => write!(to, "a whole number from {least} to {most}"),
+            Self::Float => to.write_str("a number"),
+            Self::Text => to.write_str("text"),
+            Self::Bytes => to.write_str("bytes"),
+            Self::Time => to.write_str("a moment"),
+            Self::Word(words) => write!(to, "one of {}", words.join(", ")),
+            Self::Reference(table) => write!(to, "the id of a row of `{table}`"),
+        }
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($number:ty)*) => {$(
+        impl Field for $number {
+            fn kind() -> Kind {
+                Kind::Whole { least: <$number>::MIN.into(), most: <$number>::MAX.into() }
+            }
+
+            #[inline]
+            fn value(&self) -> Value<'_> {
+                Value::Whole((*self).into())
+            }
+
+            #[inline]
+            fn from_value(value: Value<'_>) -> Option<Self> {
+                let Value::Whole(number) = value else { return None };
+                Self::try_from(number).ok()
+            }
+        }
+    )*};
+}
+
+whole_numbers!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+macro_rules! plain_fields {
+    ($($type:ty, $kind:ident, $own:ident => $value:expr, $kept:pat => $back:expr;)*) => {$(
+        impl Field for $type {
+            fn kind() -> Kind {
+                Kind::$kind
+            }
+
+            #[inline]
+            fn value(&self) -> Value<'_> {
+                let $own = self;
+                $value
+            }
+
+            #[inline]
+            fn from_value(value: Value<'_>) -> Option<Self> {
+                match value {
+                    $kept => Some($back),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+plain_fields! {
+    bool, Bool, own => Value::Bool(*own), Value::Bool(kept) => kept;
+    f64, Float, own => Value::Float(*own), Value::Float(kept) => kept;
+    f32, Float, own => Value::Float(f64::from(*own)), Value::Float(kept) => kept as f32;
+    String, Text, own => Value::Text(own), Value::Text(kept) => kept.to_owned();
+    Box<str>, Text, own => Value::Text(own), Value::Text(kept) => kept.into();
+    Vec<u8>, Bytes, own => Value::Bytes(own), Value::Bytes(kept) => kept.to_vec();
+    Box<[u8]>, Bytes, own => Value::Bytes(own), Value::Bytes(kept) => kept.into();
+    Time, Time, own => Value::Time(*own), Value::Time(kept) => kept;
+}
+
+impl<T: Table> Field for Id<T> {
+    fn kind() -> Kind {
+        Kind::Reference(Cow::Borrowed(T::NAME))
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Id(self.row())
+    }
+
+    #[inline]
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Id(id) => Some(Self::of(id)),
+            _ => None,
+        }
+    }
+}
+
+impl<F: Field> Field for Option<F> {
+    fn kind() -> Kind {
+        F::kind()
+    }
+
+    const IS_OPTIONAL: bool = true;
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, F::value)
+    }
+
+    #[inline]
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            value => F::from_value(value).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_its_type_cannot_have_is_none() {
+        assert_eq!(u8::from_value(Value::Whole(256)), None);
+        assert_eq!(i64::from_value(Value::Whole(-1)), Some(-1));
+        assert_eq!(u64::from_value(u64::MAX.value()), Some(u64::MAX));
+        assert_eq!(String::from_value(Value::Whole(1)), None);
+    }
+
+    #[test]
+    fn nothing_is_a_value_of_what_is_optional_alone() {
+        assert_eq!(Option::<u8>::from_value(Value::Null), Some(None));
+        assert_eq!(u8::from_value(Value::Null), None);
+        assert_eq!(Some(3_u8).value(), Value::Whole(3));
+    }
+
+    #[test]
+    fn a_kind_widens_what_it_takes_in() {
+        let words = |list: &[&'static str]| {
+            Kind::Word(list.iter().map(|word| Cow::Borrowed(*word)).collect::<Vec<_>>().into())
+        };
+        assert!(u32::kind().widens(&u8::kind()) && i64::kind().widens(&u32::kind()));
+        assert!(!u32::kind().widens(&i8::kind()) && !i32::kind().widens(&u32::kind()));
+        assert!(f64::kind().widens(&f32::kind()));
+        assert!(words(&["open", "shut", "sold"]).widens(&words(&["open", "shut"])));
+        assert!(!words(&["shut", "open"]).widens(&words(&["open", "shut"])));
+        assert!(!Kind::Text.widens(&Kind::Bytes));
+    }
+}

@@ -1,0 +1,279 @@
+//! Decides whether bytes that changed after they were acknowledged are noticed, named and survived.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use bine_store::disk::{Folder, SimulatedFolder};
+use bine_store::journal::{
+    Error, FileJournal, Journal, Loaded, Opened, Options, Repair, check, repair,
+};
+
+use crate::random::Random;
+
+/// How many records [`store`] writes.
+const ALL: u64 = 120;
+
+#[test]
+fn a_changed_bit_is_survived_or_refused_with_its_place_and_repaired() {
+    let (mut survived, mut refused, mut partly) = (0, 0, 0);
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let folder = store(seed % 2 == 0);
+        let files = files(&folder);
+        let file = &files[random.below(files.len() as u64) as usize];
+        let mut bytes = folder.content(file).expect("it was listed");
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let place = random.below(used as u64) as usize;
+        bytes[place] ^= 1 << random.below(8);
+        folder.put(file, &bytes);
+        match spoiled(&folder, file, place) {
+            None => survived += 1,
+            Some(lost) => {
+                refused += 1;
+                partly += u64::from(lost > 0);
+                assert!(lost < 40, "{lost} are lost by one bit of {file}, byte {place}");
+            }
+        }
+    }
+    assert!(survived > 40 && refused > 200 && partly > 80, "{survived} {refused} {partly}");
+}
+
+#[test]
+fn a_sector_lost_within_what_was_acknowledged_is_refused_and_repaired() {
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        // Closed, so that the end is marked too.
+        let folder = store(true);
+        let files = files(&folder);
+        let file = &files[random.below(files.len() as u64) as usize];
+        let mut bytes = folder.content(file).expect("it was listed");
+        let sector = random.below((bytes.len() as u64).div_ceil(512)) as usize * 512;
+        let end = bytes.len().min(sector + 512);
+        let is_mark = file.starts_with("journal") && sector + 512 >= bytes.len();
+        if is_mark || bytes[sector..end].iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        bytes[sector..end].fill(0);
+        folder.put(file, &bytes);
+        spoiled(&folder, file, sector);
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_or_cut_is_refused_and_repaired() {
+    let folder = store(true);
+    let files = files(&folder);
+    let last = files.iter().rfind(|file| file.starts_with("journal"));
+    for file in &files {
+        let folder = store(true);
+        folder.remove(file).expect("it was listed");
+        // That the last segment was there, nothing else says.
+        if Some(file) != last {
+            spoiled(&folder, file, 0);
+        }
+        let folder = store(true);
+        let bytes = folder.content(file).expect("it was listed");
+        folder.put(file, &bytes[..bytes.len() / 2 - 3]);
+        spoiled(&folder, file, bytes.len() / 2 - 3);
+    }
+}
+
+#[test]
+fn files_of_two_stores_are_not_mixed() {
+    let (folder, other) = (store(true), store_of(99, true));
+    let files = files(&folder);
+    for file in &files {
+        let folder = store(true);
+        let foreign = other.content(file).expect("both stores are written alike");
+        folder.put(file, &foreign);
+        let refused = open(&folder).map(|_| ()).map_err(|error| error.to_string());
+        // A snapshot that is not needed is not read.
+        let told = refused
+            .err()
+            .unwrap_or_else(|| check(&shared(&folder)).expect("nothing fails").to_string());
+        assert!(told.contains("belongs to another store"), "{told}");
+    }
+    let last = files.last().expect("there are files");
+    folder.put(last, &other.content(last).expect("both stores are written alike"));
+    assert!(!check(&shared(&folder)).expect("nothing fails").is_sound());
+    repair(&shared(&folder)).expect("nothing fails");
+    let (_, found) = open(&folder).expect("it is repaired");
+    assert!(!found.records.is_empty() || found.snapshot > 0);
+}
+
+/// A disk that says it has written a group, and later shows what stood there in another life.
+#[test]
+fn a_group_of_another_history_is_refused() {
+    let file = "journal-0000000000000001.log";
+    let written = |second: u8| {
+        let folder = SimulatedFolder::new(5, 1 << 20);
+        let mut journal = open(&folder).expect("nothing fails").0.journal;
+        for (number, letter) in [(1_u64, b'a'), (2, second), (3, b'c')] {
+            let mut record = number.to_le_bytes().to_vec();
+            record.resize(100, letter);
+            journal.append(&record).expect("there is room");
+            journal.write(true).expect("nothing fails");
+        }
+        drop(journal);
+        (folder.content(file).expect("it was written"), folder)
+    };
+    let ((mut bytes, folder), (others, _)) = (written(b'b'), written(b'x'));
+    let third = bytes.iter().position(|byte| *byte == b'c').expect("it was written");
+    // The head of its group, its own head and its number stand before it.
+    let third = third - 40 - 16 - 8;
+    bytes[third..].copy_from_slice(&others[third..]);
+    folder.put(file, &bytes);
+    let error = open(&folder).map(|_| ()).expect_err("it is of another history");
+    assert!(error.to_string().contains("does not follow the one before it"), "{error}");
+}
+
+#[test]
+fn a_torn_end_is_cut_and_told_and_harmless() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let (opened, _) = open(&folder).expect("nothing fails");
+    let mut journal = opened.journal;
+    for (number, letter) in [(1_u64, b'a'), (2, b'b')] {
+        let mut record = number.to_le_bytes().to_vec();
+        record.resize(700, letter);
+        journal.append(&record).expect("there is room");
+        journal.write(true).expect("nothing fails");
+    }
+    drop(journal);
+    let file = "journal-0000000000000001.log";
+    let whole = folder.content(file).expect("it was written");
+    let second = whole.iter().position(|byte| *byte == b'b').expect("it was written");
+    // As if only the second group's first bytes had been written.
+    let mut bytes = whole.clone();
+    bytes[second + 300..].fill(0);
+    folder.put(file, &bytes);
+    let report = check(&shared(&folder)).expect("nothing fails");
+    assert!(report.is_sound(), "{report}");
+    assert!(report.to_string().contains("is cut off at byte"), "{report}");
+    let (opened, found) = open(&folder).expect("a torn end is no damage");
+    assert_eq!((found.records.len(), opened.warnings.len()), (1, 1));
+    drop(opened);
+    // One bit of it, and nobody has torn it.
+    let mut bytes = whole;
+    bytes[second] ^= 1;
+    folder.put(file, &bytes);
+    let error = open(&folder).map(|_| ()).expect_err("it is damaged");
+    assert!(error.to_string().contains("bine data repair"), "{error}");
+}
+
+/// After damage at this place: opens it, or else checks, repairs and opens it. Says how many
+/// records are lost; `None` if it opens with all of them.
+fn spoiled(folder: &SimulatedFolder, file: &str, place: usize) -> Option<u64> {
+    let before = folder.content(file);
+    let what = format!("{file}, byte {place}");
+    match open(folder) {
+        Ok((_, found)) => {
+            assert!(found.is_all(ALL), "{what}: {found:?}");
+            return None;
+        }
+        Err(Error::Damaged(damage)) => {
+            assert!(damage.file == file || before.is_none(), "{what}: {damage}");
+        }
+        Err(error) => panic!("{what}: {error}"),
+    }
+    assert!(folder.content(file) == before, "{what}: a refused start has changed it");
+    let report = check(&shared(folder)).expect("the disk can be read");
+    assert!(!report.is_sound(), "{what}: {report}");
+    let repaired = repair(&shared(folder)).expect("the disk can be written");
+    assert!(!repaired.damages.is_empty(), "{what}");
+    if let Some(before) = before {
+        let kept = repaired.aside.iter().any(|name| folder.content(name).as_ref() == Some(&before));
+        assert!(kept, "{what}: {repaired}");
+    }
+    let (opened, found) = open(folder).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(opened.warnings.is_empty(), "{what}");
+    drop(opened);
+    let lost: Vec<_> = repaired.lost.iter().cloned().flatten().filter(|n| *n <= ALL).collect();
+    let here: Vec<_> = found.records.iter().map(|(sequence, _)| *sequence).collect();
+    for sequence in found.snapshot + 1..=ALL {
+        assert!(here.contains(&sequence) != lost.contains(&sequence), "{what}: {sequence}");
+    }
+    let told = found.lost.iter().cloned().flatten().filter(|n| *n <= ALL);
+    assert!(told.eq(lost.iter().copied().filter(|n| *n > found.snapshot)), "{what}: {found:?}");
+    let report = check(&shared(folder)).expect("the disk can be read");
+    assert!(report.is_sound(), "{what}: {report}");
+    assert_eq!(repair(&shared(folder)).ok(), Some(Repair::default()), "{what}");
+    Some(lost.len() as u64)
+}
+
+/// What a start has handed over.
+#[derive(Debug, Default)]
+struct Found {
+    snapshot: u64,
+    records: Vec<(u64, Vec<u8>)>,
+    lost: Vec<RangeInclusive<u64>>,
+}
+
+impl Found {
+    fn is_all(&self, last: u64) -> bool {
+        let numbers = self.records.iter().map(|(sequence, _)| *sequence);
+        self.lost.is_empty() && numbers.eq(self.snapshot + 1..=last)
+    }
+}
+
+fn open(folder: &SimulatedFolder) -> Result<(Opened, Found), Error> {
+    let mut found = Found::default();
+    let mut blocks = 0;
+    let opened = FileJournal::open(shared(folder), Options { segment: 4096 }, &mut |loaded| {
+        match loaded {
+            Loaded::Block(_) => blocks += 1,
+            Loaded::Record(sequence, record) => {
+                assert_eq!(record[..8], sequence.to_le_bytes());
+                found.records.push((sequence, record.to_vec()));
+            }
+            Loaded::Lost(records) => found.lost.push(records),
+            Loaded::Progress { .. } => {}
+        }
+        Ok(())
+    })?;
+    assert_eq!(blocks > 0, opened.snapshot > 0);
+    found.snapshot = opened.snapshot;
+    Ok((opened, found))
+}
+
+fn shared(folder: &SimulatedFolder) -> Arc<dyn Folder> {
+    Arc::new(folder.clone())
+}
+
+fn store(is_closed: bool) -> SimulatedFolder {
+    store_of(5, is_closed)
+}
+
+/// Several segments, two snapshots, and what came after them.
+fn store_of(seed: u64, is_closed: bool) -> SimulatedFolder {
+    let folder = SimulatedFolder::new(seed, 1 << 20);
+    let (opened, _) = open(&folder).expect("nothing fails");
+    let mut journal = opened.journal;
+    for sequence in 1..=ALL {
+        let mut record = sequence.to_le_bytes().to_vec();
+        record.resize(40 + sequence as usize % 300, b'r');
+        assert_eq!(journal.append(&record).ok(), Some(sequence));
+        if sequence % 5 == 0 {
+            assert_eq!(journal.write(true).ok(), Some(sequence));
+        }
+        if sequence == 40 || sequence == 80 {
+            let mut writer = journal.snapshot(sequence).expect("nothing fails");
+            for _ in 0..9 {
+                writer.block(&[7; 100]).expect("nothing fails");
+            }
+            writer.finish().expect("nothing fails");
+            journal.compact(sequence).expect("it was finished");
+        }
+    }
+    if is_closed {
+        journal.close().expect("nothing fails");
+    }
+    drop(journal);
+    folder
+}
+
+fn files(folder: &SimulatedFolder) -> Vec<String> {
+    let mut files = folder.list().expect("nothing fails");
+    files.retain(|name| name != "lock");
+    files.sort();
+    files
+}

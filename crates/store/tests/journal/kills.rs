@@ -1,0 +1,161 @@
+//! Decides whether a killed process loses anything that it has acknowledged, on a real disk.
+//!
+//! `BINE_KILLS` says how many processes are killed.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use bine_store::disk::RealFolder;
+use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options};
+
+use crate::random::Random;
+
+const KILLS: u64 = 50;
+/// Says to a process of this test's own that it is the one to be killed, and where.
+const PLACE: &str = "BINE_KILLS_FOLDER";
+/// Small, so that kills meet new segments too.
+const SEGMENT: Options = Options { segment: 16 * 1024 };
+
+#[test]
+fn what_a_killed_process_has_acknowledged_is_found_once() {
+    if let Ok(folder) = std::env::var(PLACE) {
+        return write_until_killed(Path::new(&folder));
+    }
+    let kills = std::env::var("BINE_KILLS").ok().and_then(|text| text.parse().ok());
+    let scratch = Scratch::new("kills");
+    let mut random = Random(1);
+    let mut last = 0;
+    let mut torn = 0;
+    for _ in 0..kills.unwrap_or(KILLS) {
+        let mut child = Killed(own_process(&scratch.0));
+        let mut lines = BufReader::new(child.0.stdout.take().expect("it is piped")).lines();
+        let mut acknowledged = last;
+        let mut told = lines.by_ref().map_while(Result::ok).filter_map(|line| number(&line));
+        // From the first acknowledgment on, some more or fewer.
+        for _ in 0..=random.below(40) {
+            acknowledged = told.next().expect("it writes until it is killed");
+        }
+        drop(child);
+        // What it had said before it died.
+        acknowledged = told.last().unwrap_or(acknowledged);
+        let (opened, found) = open(&scratch.0).expect("a kill damages nothing");
+        torn += opened.1;
+        last = found;
+        assert!(last >= acknowledged, "{acknowledged} was acknowledged, {last} is the last found");
+        drop(opened);
+    }
+    println!("{last} records, {torn} torn ends");
+}
+
+#[test]
+fn a_second_process_is_told_who_has_the_folder() {
+    let scratch = Scratch::new("lock");
+    let mut child = Killed(own_process(&scratch.0));
+    let process = child.0.id().to_string();
+    let mut lines = BufReader::new(child.0.stdout.take().expect("it is piped")).lines();
+    let first = lines.by_ref().map_while(Result::ok).find_map(|line| number(&line));
+    first.expect("it writes until it is killed");
+    let error = open(&scratch.0).map(|_| ()).expect_err("the folder is in use");
+    assert!(error.to_string().contains(&format!("(process {process})")), "{error}");
+    drop(child);
+    open(&scratch.0).expect("its lock has died with it");
+}
+
+/// Writes groups, and says the number of the last record of each when it is durable.
+fn write_until_killed(folder: &Path) {
+    let (opened, last) = open(folder).expect("the disk is well");
+    let mut journal = opened.0;
+    let mut out = std::io::stdout();
+    let mut random = Random(last + 1);
+    let mut next = last + 1;
+    let mut groups = 0;
+    loop {
+        for _ in 0..=random.below(20) {
+            journal.append(&record(next)).expect("the disk is well");
+            next += 1;
+        }
+        let durable = journal.write(true).expect("the disk is well");
+        // The harness has written its own words on this line.
+        if writeln!(out, "\nacknowledged {durable}").and_then(|()| out.flush()).is_err() {
+            return;
+        }
+        groups += 1;
+        if groups % 16 == 0 {
+            let mut writer = journal.snapshot(durable).expect("the disk is well");
+            writer.block(&durable.to_le_bytes()).expect("the disk is well");
+            writer.finish().expect("the disk is well");
+            journal.compact(durable).expect("the disk is well");
+        }
+    }
+}
+
+type Open = ((FileJournal, usize), u64);
+
+/// Opens the journal, sees that every record is what it must be, and says the last.
+fn open(folder: &Path) -> Result<Open, Error> {
+    let mut last = 0;
+    let folder = Arc::new(RealFolder::open(folder).expect("it can be made"));
+    let opened = FileJournal::open(folder, SEGMENT, &mut |loaded| {
+        match loaded {
+            Loaded::Block(block) => last = u64::from_le_bytes(block.try_into().expect("8 bytes")),
+            Loaded::Record(sequence, bytes) => {
+                assert_eq!((sequence, bytes), (last + 1, &record(sequence)[..]));
+                last = sequence;
+            }
+            Loaded::Lost(records) => panic!("{records:?} are lost"),
+            Loaded::Progress { .. } => {}
+        }
+        Ok(())
+    })?;
+    Ok(((opened.journal, opened.warnings.len()), last))
+}
+
+fn record(sequence: u64) -> Vec<u8> {
+    let mut record = sequence.to_le_bytes().to_vec();
+    record.resize(8 + (sequence * 37 % 400) as usize, sequence as u8);
+    record
+}
+
+fn number(line: &str) -> Option<u64> {
+    line.strip_prefix("acknowledged ")?.parse().ok()
+}
+
+fn own_process(folder: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this test is a program"));
+    command.args(["--exact", "kills::what_a_killed_process_has_acknowledged_is_found_once"]);
+    command.arg("--nocapture").env(PLACE, folder).stdout(Stdio::piped());
+    command.spawn().expect("this test can be started again")
+}
+
+/// A process that is killed when this value goes, at the latest.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder of this test's own on the real disk, removed at the end.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Self {
+        let path =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        // What a run before with the same number has left.
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,141 @@
+//! Decides whether the real system calls come in the order that durability needs, and what is made
+//! of those that fail. Each test starts itself once more under strace.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use bine_store::disk::RealFolder;
+use bine_store::journal::{Error, FileJournal, Journal, Options};
+
+use crate::kills::Scratch;
+
+/// Says to a process of this test's own that it is the one to be watched, and where.
+const PLACE: &str = "BINE_ORDER_FOLDER";
+
+#[test]
+fn bytes_are_durable_before_their_name_and_the_name_before_the_answer() {
+    if let Ok(folder) = std::env::var(PLACE) {
+        return write_each_kind_of_file(Path::new(&folder));
+    }
+    let test = "bytes_are_durable_before_their_name_and_the_name_before_the_answer";
+    let trace = "trace=pwrite64,fdatasync,fsync,rename,renameat,renameat2";
+    let Some(calls) = watch(test, &[trace]) else { return };
+    let segment = "journal-0000000000000001.log";
+    let snapshot = "snapshot-0000000000000001.bin";
+    let expected = [
+        format!("pwrite {segment}.new"),
+        format!("sync {segment}.new"),
+        format!("rename {segment}"),
+        "sync the folder".to_owned(),
+        // The group, its sync, and only then is it acknowledged.
+        format!("pwrite {segment}"),
+        format!("sync {segment}"),
+        format!("pwrite {snapshot}.new"),
+        format!("sync {snapshot}.new"),
+        format!("rename {snapshot}"),
+        "sync the folder".to_owned(),
+    ];
+    let begin = calls.iter().position(|call| *call == expected[0]).unwrap_or(calls.len());
+    assert_eq!(calls[begin..], expected);
+}
+
+#[test]
+fn a_sync_that_the_system_fails_is_the_last() {
+    if let Ok(folder) = std::env::var(PLACE) {
+        let mut journal = open(Path::new(&folder));
+        assert_eq!(write(&mut journal).ok(), Some(1));
+        for _ in 0..3 {
+            let error = write(&mut journal).expect_err("its sync fails");
+            assert!(matches!(error, Error::Broken { .. }), "{error}");
+        }
+        return;
+    }
+    let test = "a_sync_that_the_system_fails_is_the_last";
+    let inject = "inject=fdatasync:error=EIO:when=2";
+    let Some(calls) = watch(test, &["trace=fdatasync", inject]) else { return };
+    assert_eq!(calls, ["sync journal-0000000000000001.log"; 2]);
+}
+
+#[test]
+fn a_system_without_room_for_a_segment_is_asked_again_by_the_next_group() {
+    if let Ok(folder) = std::env::var(PLACE) {
+        let mut journal = open(Path::new(&folder));
+        let error = write(&mut journal).expect_err("there is no room");
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        assert_eq!(write(&mut journal).ok(), Some(1));
+        return;
+    }
+    let test = "a_system_without_room_for_a_segment_is_asked_again_by_the_next_group";
+    let inject = "inject=fallocate:error=ENOSPC:when=1";
+    let Some(calls) = watch(test, &["trace=fallocate,fdatasync", inject]) else { return };
+    assert_eq!(calls.last().map(String::as_str), Some("sync journal-0000000000000001.log"));
+}
+
+/// Starts this test once more under strace, and says which calls it made on its folder. `None`, with
+/// a message, if strace is not there or may not watch.
+fn watch(test: &str, expressions: &[&str]) -> Option<Vec<String>> {
+    let scratch = Scratch::new(test);
+    let mut command = Command::new("strace");
+    command.args(["-f", "-y"]);
+    for expression in expressions {
+        command.args(["-e", expression]);
+    }
+    command.arg(std::env::current_exe().expect("this test is a program"));
+    command.args(["--exact", &format!("order::{test}")]).env(PLACE, &scratch.0);
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            println!("skipped: strace cannot be started: {error}");
+            return None;
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    if text.contains("PTRACE_TRACEME") || text.contains("ptrace(") {
+        println!("skipped: strace may not watch: {text}");
+        return None;
+    }
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}\n{text}");
+    let folder = scratch.0.display().to_string();
+    Some(text.lines().filter_map(|line| call(line, &folder)).collect())
+}
+
+fn write_each_kind_of_file(folder: &Path) {
+    let mut journal = open(folder);
+    assert_eq!(write(&mut journal).ok(), Some(1));
+    let mut writer = journal.snapshot(1).expect("the disk is well");
+    writer.block(b"a").expect("the disk is well");
+    writer.finish().expect("the disk is well");
+}
+
+fn open(folder: &Path) -> FileJournal {
+    let folder = Arc::new(RealFolder::open(folder).expect("it can be made"));
+    let opened = FileJournal::open(folder, Options::default(), &mut |_| Ok(()));
+    opened.expect("the disk is well").journal
+}
+
+fn write(journal: &mut FileJournal) -> Result<u64, Error> {
+    journal.append(b"a")?;
+    journal.write(true)
+}
+
+/// A system call on this folder, in a word and the file's name.
+fn call(line: &str, folder: &str) -> Option<String> {
+    let line = line.split_once("] ").map_or(line, |(_, behind)| behind);
+    let (name, rest) = line.split_once('(')?;
+    let path = rest.split_once(folder)?.1;
+    let file: String =
+        path.trim_start_matches('/').chars().take_while(|char| !"\"><".contains(*char)).collect();
+    Some(match name {
+        // With -y a file that was renamed is shown by its name of now.
+        "fallocate" => format!("reserve {file}"),
+        "pwrite64" => format!("pwrite {file}"),
+        "fsync" | "fdatasync" if file.is_empty() => "sync the folder".to_owned(),
+        "fsync" | "fdatasync" => format!("sync {file}"),
+        _ => {
+            let to = rest.rsplit_once(", \"").map_or("", |(_, to)| to);
+            format!("rename {}", to.split('"').next().unwrap_or_default())
+        }
+    })
+}

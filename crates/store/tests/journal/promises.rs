@@ -1,0 +1,239 @@
+//! Decides what the journal's contract means, one sentence at a time.
+
+use std::sync::Arc;
+
+use bine_store::disk::{Fault, Folder, SimulatedFolder};
+use bine_store::journal::{Error, FileJournal, Journal, Loaded, Opened, Options, Warning};
+
+#[test]
+fn a_full_disk_refuses_groups_and_writing_goes_on_when_there_is_room() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).journal;
+    assert_eq!(write(&mut journal, &[b'a'; 3000]).ok(), Some(1));
+    folder.set_room(100);
+    for _ in 0..3 {
+        // It does not fit behind the first, and a new segment has no room.
+        let error = write(&mut journal, &[b'b'; 3000]).expect_err("there is no room");
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+    }
+    folder.set_room(1 << 20);
+    assert_eq!(write(&mut journal, &[b'c'; 3000]).ok(), Some(2), "numbers are given back");
+    folder.revive();
+    assert_eq!(found(&folder), [vec![b'a'; 3000], vec![b'c'; 3000]]);
+}
+
+#[test]
+fn a_group_that_was_cut_short_for_want_of_room_does_not_come_back() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).journal;
+    write(&mut journal, b"a").expect("there is room");
+    folder.fail(0, Fault::Short);
+    folder.set_room(0);
+    let error = write(&mut journal, &[b'b'; 1000]).expect_err("there is no room");
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    folder.lose_power();
+    assert_eq!(found(&folder), [b"a"]);
+}
+
+#[test]
+fn after_a_failed_sync_the_disk_is_not_asked_again() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).journal;
+    write(&mut journal, b"a").expect("nothing fails");
+    folder.fail(1, Fault::Broken);
+    let error = write(&mut journal, b"b").expect_err("its sync fails");
+    assert!(matches!(error, Error::Broken { .. }), "{error}");
+    let asked = folder.operations();
+    let refused = [
+        journal.append(b"c").is_err(),
+        journal.write(true).is_err(),
+        journal.sync().is_err(),
+        journal.snapshot(1).is_err(),
+        journal.close().is_err(),
+    ];
+    assert_eq!((refused, folder.operations()), ([true; 5], asked));
+    folder.revive();
+    assert_eq!(found(&folder)[0], b"a");
+}
+
+#[test]
+fn two_snapshots_stay_and_every_record_behind_the_older() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).journal;
+    for round in 1..=5 {
+        for _ in 0..4 {
+            write(&mut journal, &[round; 1500]).expect("there is room");
+        }
+        snapshot(&mut journal, u64::from(round) * 4);
+    }
+    let mut names = folder.list().expect("nothing fails");
+    names.sort();
+    let snapshots: Vec<_> = names.iter().filter(|name| name.starts_with("snapshot")).collect();
+    assert_eq!(snapshots, ["snapshot-0000000000000010.bin", "snapshot-0000000000000014.bin"]);
+    let first = names.iter().find(|name| name.starts_with("journal"));
+    assert_eq!(first.map(String::as_str), Some("journal-0000000000000011.log"));
+}
+
+#[test]
+fn a_newest_snapshot_that_cannot_be_read_is_set_aside_and_the_one_before_is_used() {
+    let folder = with_two_snapshots();
+    spoil(&folder, "snapshot-0000000000000002.bin");
+    let mut blocks = Vec::new();
+    let mut records = Vec::new();
+    let opened = load(&folder, &mut |loaded| match loaded {
+        Loaded::Block(block) => blocks.push(block.to_vec()),
+        Loaded::Record(sequence, _) => records.push(sequence),
+        _ => {}
+    });
+    let opened = opened.expect("there is another way");
+    assert_eq!((blocks, records), (vec![vec![1]], vec![2, 3]));
+    let [warning] = &opened.warnings[..] else { panic!("{:?}", opened.warnings) };
+    let Warning::Snapshot { aside, .. } = warning else { panic!("{warning}") };
+    assert_eq!(aside, "damaged-snapshot-0000000000000002.bin");
+    assert!(folder.content(aside).is_some());
+    drop(opened);
+    assert!(open(&folder).warnings.is_empty(), "it is told once");
+}
+
+#[test]
+fn if_no_snapshot_can_be_read_and_the_journal_begins_later_that_is_said() {
+    let folder = with_two_snapshots();
+    for name in ["snapshot-0000000000000001.bin", "snapshot-0000000000000002.bin"] {
+        spoil(&folder, name);
+    }
+    let error = load(&folder, &mut |_| {}).map(|_| ()).expect_err("record 1 is nowhere");
+    let told = error.to_string();
+    assert!(told.contains("no file holds records that were acknowledged (record 1)"), "{told}");
+}
+
+#[test]
+fn a_snapshot_is_written_while_the_journal_goes_on() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).journal;
+    write(&mut journal, b"a").expect("there is room");
+    let mut writer = journal.snapshot(1).expect("there is room");
+    let writing = std::thread::spawn(move || {
+        for block in 0..100 {
+            writer.block(&[block; 100])?;
+        }
+        writer.finish()
+    });
+    for _ in 0..100 {
+        write(&mut journal, b"b").expect("there is room");
+    }
+    writing.join().expect("nothing panics").expect("there is room");
+    journal.compact(1).expect("it is finished");
+    folder.revive();
+    let opened = open(&folder);
+    assert_eq!((opened.snapshot, opened.last), (1, 101));
+}
+
+#[test]
+fn a_start_tells_how_far_it_is_and_ends_with_all() {
+    let folder = with_two_snapshots();
+    let mut told = Vec::new();
+    let opened = load(&folder, &mut |loaded| {
+        if let Loaded::Progress { done, all } = loaded {
+            told.push((done, all));
+        }
+    });
+    opened.expect("nothing is damaged");
+    assert!(told.is_sorted() && told.last().is_some_and(|(done, all)| done == all), "{told:?}");
+}
+
+#[test]
+fn what_the_receiver_refuses_ends_the_start_and_changes_nothing() {
+    let folder = with_two_snapshots();
+    let shared = Arc::new(folder.clone());
+    let refused = FileJournal::open(shared, SMALL, &mut |_| Err("no such table".to_owned()));
+    let error = refused.map(|_| ()).expect_err("it was refused");
+    assert_eq!(error.to_string(), "no such table");
+    assert_eq!(open(&folder).last, 3);
+}
+
+#[test]
+fn a_second_server_on_the_folder_is_refused() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let first = open(&folder);
+    let error = load(&folder, &mut |_| {}).map(|_| ()).expect_err("the first has it");
+    assert!(error.to_string().starts_with("another server"), "{error}");
+    drop(first);
+    open(&folder);
+}
+
+#[test]
+fn a_closed_journal_takes_nothing_more_and_marks_its_end() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).journal;
+    write(&mut journal, b"a").expect("there is room");
+    journal.close().expect("nothing fails");
+    assert!(journal.append(b"b").is_err());
+    drop(journal);
+    // With the mark behind it even a group that looks torn is known to have been durable.
+    let name = "journal-0000000000000001.log";
+    let mut bytes = folder.content(name).expect("it was written");
+    bytes[72..96].fill(0);
+    folder.put(name, &bytes);
+    let error = load(&folder, &mut |_| {}).map(|_| ()).expect_err("it was acknowledged");
+    assert!(error.to_string().contains("(record 1)"), "{error}");
+}
+
+/// Room for one of the larger groups of these tests.
+const SMALL: Options = Options { segment: 4096 };
+
+/// Three records, each in a segment of its own, and snapshots of the first two.
+fn with_two_snapshots() -> SimulatedFolder {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).journal;
+    for sequence in 1..=3 {
+        write(&mut journal, &[b'r'; 3000]).expect("there is room");
+        if sequence < 3 {
+            snapshot(&mut journal, sequence);
+        }
+    }
+    drop(journal);
+    folder
+}
+
+fn snapshot(journal: &mut FileJournal, sequence: u64) {
+    let mut writer = journal.snapshot(sequence).expect("there is room");
+    writer.block(&[sequence as u8]).expect("there is room");
+    writer.finish().expect("there is room");
+    journal.compact(sequence).expect("it is finished");
+}
+
+/// Changes the last byte but one.
+fn spoil(folder: &SimulatedFolder, name: &str) {
+    let mut bytes = folder.content(name).expect("it was written");
+    let place = bytes.len() - 2;
+    bytes[place] ^= 1;
+    folder.put(name, &bytes);
+}
+
+fn write(journal: &mut FileJournal, record: &[u8]) -> Result<u64, Error> {
+    journal.append(record)?;
+    journal.write(true)
+}
+
+fn found(folder: &SimulatedFolder) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let opened = load(folder, &mut |loaded| {
+        if let Loaded::Record(_, record) = loaded {
+            found.push(record.to_vec());
+        }
+    });
+    opened.expect("nothing is damaged");
+    found
+}
+
+fn open(folder: &SimulatedFolder) -> Opened {
+    load(folder, &mut |_| {}).expect("nothing is damaged")
+}
+
+fn load(folder: &SimulatedFolder, receive: &mut dyn FnMut(Loaded<'_>)) -> Result<Opened, Error> {
+    let shared = Arc::new(folder.clone());
+    FileJournal::open(shared, SMALL, &mut |loaded| {
+        receive(loaded);
+        Ok(())
+    })
+}

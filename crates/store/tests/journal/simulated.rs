@@ -1,0 +1,307 @@
+//! Decides whether the journal keeps its word on a disk that fails, tears, forgets and fills up.
+//!
+//! `BINE_SIMULATED_RUNS` says how many runs there are, `BINE_SIMULATED_SEED` which seed is the
+//! first; a failure names its own.
+
+use std::sync::Arc;
+
+use bine_store::disk::{Fault, SimulatedFolder};
+use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options, SnapshotWriter, Warning};
+
+use crate::random::Random;
+
+/// Enough for each kind of end, few enough for every day.
+const RUNS: u64 = 2000;
+
+#[test]
+fn what_was_acknowledged_is_found_after_any_end() {
+    let number = |name: &str, otherwise| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+    };
+    let first = number("BINE_SIMULATED_SEED", 1);
+    let runs = number("BINE_SIMULATED_RUNS", RUNS);
+    let mut seen = Seen::default();
+    for seed in first..first + runs {
+        let Ok(one) = std::panic::catch_unwind(|| Run::new(seed).go()) else {
+            panic!("failed; to repeat: BINE_SIMULATED_SEED={seed} BINE_SIMULATED_RUNS=1");
+        };
+        seen.add(&one);
+    }
+    println!("{runs} runs: {seen:?}");
+    if runs >= RUNS {
+        let Seen { ends, torn, full, broken, snapshots, compactions, later } = seen;
+        let all = [ends, torn, full, broken, snapshots, compactions, later];
+        assert!(all.iter().all(|count| *count > runs / 100), "{seen:?}");
+    }
+}
+
+/// How often what happened, so that a test that tries nothing is noticed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Power losses, kills and closes.
+    ends: u64,
+    torn: u64,
+    full: u64,
+    broken: u64,
+    snapshots: u64,
+    compactions: u64,
+    /// Records found that were never acknowledged as durable.
+    later: u64,
+}
+
+impl Seen {
+    fn add(&mut self, other: &Self) {
+        self.ends += other.ends;
+        self.torn += other.torn;
+        self.full += other.full;
+        self.broken += other.broken;
+        self.snapshots += other.snapshots;
+        self.compactions += other.compactions;
+        self.later += other.later;
+    }
+}
+
+/// One folder through several processes, with what must be found in it.
+struct Run {
+    random: Random,
+    folder: SimulatedFolder,
+    /// Every record that was written or may have been, in order; what is refused is taken out.
+    records: Vec<Vec<u8>>,
+    /// So many of them are acknowledged as durable.
+    durable: usize,
+    /// So many are written, as this process was told.
+    written: usize,
+    /// The lengths that may be found: the ends of groups.
+    ends: Vec<usize>,
+    seen: Seen,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: Random(seed),
+            folder: SimulatedFolder::new(seed, 1 << 20),
+            records: Vec::new(),
+            durable: 0,
+            written: 0,
+            ends: Vec::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    fn go(mut self) -> Seen {
+        for _ in 0..2 + self.random.below(4) {
+            self.folder.set_room(if self.random.below(4) == 0 { 6_000 } else { 1 << 20 });
+            if self.random.below(2) == 0 {
+                self.plan_faults();
+            }
+            let opened = self.open();
+            match opened {
+                Ok(mut journal) => self.live(&mut journal),
+                // A start may fail for as long as the disk does, and only then.
+                Err(error) => assert!(!matches!(error, Error::Damaged(_)), "{error}"),
+            }
+            self.end();
+            self.folder.set_room(1 << 20);
+            drop(self.open().expect("a start after the end of a process or of the power"));
+            self.folder.revive();
+        }
+        self.seen
+    }
+
+    fn plan_faults(&mut self) {
+        for _ in 0..=self.random.below(3) {
+            let ahead = self.random.below(120);
+            match self.random.below(5) {
+                0 => self.folder.fail(ahead, Fault::Broken),
+                1 => self.folder.fail(ahead, Fault::Full),
+                2 => self.folder.fail(ahead, Fault::Death),
+                3 => self.folder.fail(ahead, Fault::Short),
+                _ => {
+                    self.folder.fail(ahead, Fault::Short);
+                    self.folder.fail(ahead + 1, Fault::Full);
+                }
+            }
+        }
+    }
+
+    /// Opens the journal and compares all it holds with what it must and may hold.
+    fn open(&mut self) -> Result<FileJournal, Error> {
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        let options = Options { segment: 2048 + 1024 * (self.records.len() as u64 % 7) };
+        let mut receive = |loaded: Loaded<'_>| {
+            match loaded {
+                Loaded::Block(block) => {
+                    for record in block.chunk_by(|byte, _| *byte != END) {
+                        found.push(record[..record.len() - 1].to_vec());
+                    }
+                }
+                Loaded::Record(sequence, record) => {
+                    assert_eq!(sequence, found.len() as u64 + 1);
+                    found.push(record.to_vec());
+                }
+                Loaded::Lost(records) => panic!("{records:?} are lost"),
+                Loaded::Progress { done, all } => assert!(done <= all),
+            }
+            Ok(())
+        };
+        let opened = FileJournal::open(Arc::new(self.folder.clone()), options, &mut receive)?;
+        assert_eq!(opened.last, found.len() as u64);
+        for warning in &opened.warnings {
+            assert!(matches!(warning, Warning::Torn { .. }), "{warning}");
+            self.seen.torn += 1;
+        }
+        assert!(found.len() >= self.durable, "{} of {} are found", found.len(), self.durable);
+        assert!(found.len() <= self.records.len(), "{} are found", found.len());
+        assert_eq!(found, self.records[..found.len()]);
+        let is_whole = found.len() == self.durable || self.ends.contains(&found.len());
+        assert!(is_whole, "{} are found, and {:?} are ends of groups", found.len(), self.ends);
+        self.seen.later += u64::from(found.len() > self.durable);
+        // Whoever was told of these records by this start may rely on them.
+        self.records = found;
+        self.durable = self.records.len();
+        self.written = self.durable;
+        self.ends = vec![self.durable];
+        Ok(opened.journal)
+    }
+
+    fn live(&mut self, journal: &mut FileJournal) {
+        let mut unfinished: Vec<Box<dyn SnapshotWriter>> = Vec::new();
+        for _ in 0..self.random.below(40) {
+            let alive = match self.random.below(20) {
+                0 => {
+                    self.folder.set_room(self.random.below(8_000));
+                    true
+                }
+                1 | 5 | 6 => {
+                    self.folder.set_room(1 << 20);
+                    true
+                }
+                2 => self.snapshot(journal, &mut unfinished),
+                3 | 4 => self.sync(journal),
+                _ => self.write(journal),
+            };
+            if !alive {
+                self.seen.broken += 1;
+                let refused = [journal.append(b"x").is_err(), journal.write(true).is_err()];
+                assert_eq!(refused, [true, true], "a broken journal goes on");
+                break;
+            }
+        }
+        if self.random.below(4) == 0 && journal.close().is_ok() {
+            self.durable = self.written;
+        }
+    }
+
+    /// Writes a group; `false` if the journal is broken.
+    fn write(&mut self, journal: &mut FileJournal) -> bool {
+        let before = self.records.len();
+        for _ in 0..=self.random.below(5) {
+            let longest = if self.random.below(4) == 0 { 1500 } else { 60 };
+            let length = self.random.below(longest);
+            let letter = b'a' + self.random.below(26) as u8;
+            let mut record = format!("{} ", self.random.below(1 << 40)).into_bytes();
+            record.resize(record.len() + length as usize, letter);
+            if journal.append(&record).is_err() {
+                return false;
+            }
+            self.records.push(record);
+        }
+        let durably = self.random.below(3) > 0;
+        match journal.write(durably) {
+            Ok(last) => {
+                assert_eq!(last, self.records.len() as u64);
+                self.written = self.records.len();
+                self.ends.push(self.written);
+                if durably {
+                    self.durable = self.written;
+                }
+                assert_eq!(journal.durable(), self.durable_as_told(journal));
+                true
+            }
+            Err(Error::Full { .. }) => {
+                self.seen.full += 1;
+                self.records.truncate(before);
+                true
+            }
+            Err(Error::Broken { .. }) => {
+                self.ends.push(self.records.len());
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A new segment makes the one before durable, so the journal may know of more than was asked.
+    fn durable_as_told(&mut self, journal: &FileJournal) -> u64 {
+        assert!(journal.durable() >= self.durable as u64);
+        self.durable = journal.durable() as usize;
+        journal.durable()
+    }
+
+    fn sync(&mut self, journal: &mut FileJournal) -> bool {
+        match journal.sync() {
+            Ok(last) => {
+                assert_eq!(last, self.written as u64);
+                self.durable = self.written;
+                true
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::Broken { .. }), "{error}");
+                false
+            }
+        }
+    }
+
+    fn snapshot(
+        &mut self,
+        journal: &mut FileJournal,
+        unfinished: &mut Vec<Box<dyn SnapshotWriter>>,
+    ) -> bool {
+        let last = self.written;
+        let mut writer = match journal.snapshot(last as u64) {
+            Ok(writer) => writer,
+            Err(Error::Broken { .. }) => return false,
+            Err(_) => return true,
+        };
+        self.durable = last;
+        let mut written = true;
+        for records in self.records[..last].chunks(7) {
+            let mut block = Vec::new();
+            for record in records {
+                block.extend_from_slice(record);
+                block.push(END);
+            }
+            written = written && writer.block(&block).is_ok();
+        }
+        if !written {
+            return true;
+        }
+        if self.random.below(5) == 0 {
+            unfinished.push(writer);
+            return true;
+        }
+        if writer.finish().is_ok() {
+            self.seen.snapshots += 1;
+            if self.random.below(2) == 0 && journal.compact(last as u64).is_ok() {
+                self.seen.compactions += 1;
+            }
+        }
+        true
+    }
+
+    /// The process ends, and perhaps the power.
+    fn end(&mut self) {
+        self.seen.ends += 1;
+        if self.random.below(2) == 0 {
+            self.folder.lose_power();
+        } else {
+            self.folder.revive();
+            // A kernel that lives on keeps all that it took.
+            self.durable = self.written;
+        }
+    }
+}
+
+/// Ends a record within a block; no record has it.
+const END: u8 = 0;
