@@ -4,15 +4,25 @@ use bine::{Page, Writer};
 
 use super::golden;
 
+mod aria;
 mod attributes;
 mod choices;
+mod classes;
 mod components;
 mod contexts;
 mod document;
+mod drawing;
 mod escapes;
+mod forms;
+mod lists;
 mod loops;
+mod media;
 mod nested;
+mod own;
+mod programs;
+mod showing;
 mod spaces;
+mod tables;
 mod values;
 
 #[track_caller]
@@ -74,6 +84,56 @@ fn white_space_is_what_the_source_shows() {
 #[test]
 fn values_of_all_kinds_are_shown() {
     check("values", values::page());
+}
+
+#[test]
+fn roles_and_states_are_attributes_like_others() {
+    check("aria", aria::page());
+}
+
+#[test]
+fn classes_of_a_sheet_have_names_that_no_other_has() {
+    check("classes", classes::page());
+}
+
+#[test]
+fn drawings_and_formulas_are_written_in_their_own_ways() {
+    check("drawing", drawing::page());
+}
+
+#[test]
+fn a_form_shows_what_is_chosen_in_it() {
+    check("forms", forms::page());
+}
+
+#[test]
+fn lists_stand_in_lists() {
+    check("lists", lists::page());
+}
+
+#[test]
+fn pictures_and_films_have_their_sources() {
+    check("media", media::page());
+}
+
+#[test]
+fn names_of_the_page_s_own_are_written_as_they_stand() {
+    check("own", own::page());
+}
+
+#[test]
+fn programs_and_styles_are_not_escaped() {
+    check("programs", programs::page());
+}
+
+#[test]
+fn what_is_shown_is_shown_where_it_stands() {
+    check("showing", showing::page());
+}
+
+#[test]
+fn a_table_has_its_parts_in_order() {
+    check("tables", tables::page());
 }
 
 /// No file of ours holds such letters, so no golden one can.
