@@ -198,4 +198,6 @@ mod guide {
     struct Style;
     #[doc = include_str!("../../../docs/guide/trees.md")]
     struct Trees;
+    #[doc = include_str!("../../../docs/guide/tables.md")]
+    struct Tables;
 }

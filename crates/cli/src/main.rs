@@ -1,5 +1,6 @@
 //! The `bine` program: serves a folder, or shows what Bine can do.
 
+mod data;
 mod demo;
 
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ Usage: bine serve DIR [OPTION]...    serve the files below DIR
        bine check-config [FILE]      say whether a server could start with it
        bine reload [OPTION]...       have a running server read its configuration again
        bine status | stop            ask a running server how it is; end it
+       bine data check | repair DIR  read the tables of a server that has ended
        bine --version";
 
 fn main() -> Exit {
@@ -27,6 +29,7 @@ fn main() -> Exit {
         Some(word @ ("reload" | "status" | "stop")) => {
             bine::tell(word, USAGE, arguments.split_off(1))
         }
+        Some("data") => data::run(&arguments[1..]),
         Some("--version" | "-V") => {
             println!("bine {}", env!("CARGO_PKG_VERSION"));
             Exit::fine()

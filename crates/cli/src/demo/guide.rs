@@ -30,6 +30,7 @@ chapters! {
     "markup": "Markup",
     "style": "Style sheets",
     "trees": "Trees",
+    "tables": "Tables",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",

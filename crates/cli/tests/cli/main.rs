@@ -4,6 +4,7 @@ mod access;
 mod acme;
 mod addresses;
 mod crash;
+mod data;
 mod demo;
 mod guide;
 #[path = "../../../bine/tests/bine/harness/mod.rs"]
