@@ -1,4 +1,4 @@
-//! The smallest program: one page that greets whoever asks.
+//! The smallest program: a page that greets by name.
 //!
 //! `cargo run --release --example hello`, then open
 //! <http://127.0.0.1:8080/hello?name=TLUG>.
