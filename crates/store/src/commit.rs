@@ -330,7 +330,10 @@ impl Commits {
         let mut after = Vec::new();
         for staged in group {
             if let Some(changes) = &staged.changes {
-                observers.iter().for_each(|observer| observer(changes));
+                for observer in observers.iter() {
+                    // One that panics keeps nobody from hearing that it is done.
+                    let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
+                }
             }
             staged.slot.settle(Ok(staged.state.sequence));
             after.extend(staged.after);

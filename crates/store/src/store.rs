@@ -283,8 +283,16 @@ impl Store {
 
     /// Writes what is under way, and takes nothing more.
     pub fn close(&self) {
-        self.0.commits.close();
-        let attendant = self.0.attendant.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.close();
+    }
+}
+
+impl Own {
+    fn close(&self) {
+        self.commits.close();
+        let attendant = self.attendant.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // What is done after a commit may be the last to have the store, on the very thread that would be waited for.
+        let attendant = attendant.filter(|own| own.thread().id() != thread::current().id());
         if let Some(attendant) = attendant {
             // It ends by itself; if by a panic, that has been told.
             let _ = attendant.join();
@@ -294,11 +302,7 @@ impl Store {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        self.commits.close();
-        let attendant = self.attendant.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(attendant) = attendant {
-            let _ = attendant.join();
-        }
+        self.close();
     }
 }
 

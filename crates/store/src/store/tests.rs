@@ -207,6 +207,33 @@ fn what_is_done_after_a_commit_may_commit_and_is_not_done_without_one() {
     assert_eq!(store.read().count::<User>(), 2);
 }
 
+#[test]
+fn the_last_to_have_the_store_may_be_what_is_done_after_a_commit() {
+    let store = store();
+    let (tell, told) = std::sync::mpsc::channel();
+    let mut change = store.begin();
+    change.insert(User::new("anna", None)).unwrap();
+    let last = store.clone();
+    change.after_commit(move || {
+        drop(last);
+        tell.send(()).unwrap();
+    });
+    let pending = store.commit(change).unwrap();
+    drop(store);
+    // Now nobody but the store's own thread writes it.
+    drop(pending);
+    assert_eq!(told.recv(), Ok(()));
+}
+
+#[test]
+fn an_observer_that_panics_keeps_no_commit_from_being_acknowledged() {
+    let store = store();
+    store.observe(|changes| assert_eq!(changes.sequence, 0, "as this test wants it"));
+    add(&store, "anna", None);
+    add(&store, "ben", None);
+    assert_eq!(store.read().count::<User>(), 2);
+}
+
 type Look = fn(&Snapshot);
 
 impl Snapshot {
