@@ -7,13 +7,13 @@ use super::golden;
 mod aria;
 mod attributes;
 mod choices;
-mod classes;
 mod components;
 mod contexts;
 mod document;
 mod drawing;
 mod escapes;
 mod forms;
+mod interactive;
 mod lists;
 mod loops;
 mod media;
@@ -92,8 +92,8 @@ fn roles_and_states_are_attributes_like_others() {
 }
 
 #[test]
-fn classes_of_a_sheet_have_names_that_no_other_has() {
-    check("classes", classes::page());
+fn what_opens_and_closes_needs_no_program() {
+    check("interactive", interactive::page());
 }
 
 #[test]
