@@ -272,6 +272,8 @@ impl Commits {
         if let Err(error) = journal.sync() {
             drop(self.fall_back(Vec::new(), &told(&error)));
         }
+        drop(journal);
+        self.call_next();
     }
 
     /// Has all tables written beside the journal, if it has grown enough, and what that makes needless removed.
@@ -284,6 +286,7 @@ impl Commits {
         let state = self.visible();
         let writer = journal.snapshot(state.sequence);
         drop(journal);
+        self.call_next();
         let own = Arc::clone(self);
         let write = move || {
             let written = writer.and_then(|mut writer| {
@@ -291,6 +294,7 @@ impl Commits {
                 writer.finish()?;
                 own.journal().compact(state.sequence)
             });
+            own.call_next();
             own.kept.end(written.err());
         };
         let thread = std::thread::Builder::new().name("store image".to_owned());
@@ -363,7 +367,7 @@ impl Commits {
         Vec::new()
     }
 
-    /// Has somebody write what was staged while the last one wrote.
+    /// Has somebody write what was staged while another had the journal: whoever gives it back calls this.
     fn call_next(&self) {
         let head = self.head();
         if head.staged.is_empty() {

@@ -35,7 +35,7 @@ pub enum Error {
     Conflict,
     /// Too many changes wait for the disk.
     Busy,
-    /// It is too much for one commit.
+    /// A row, or all of a commit, is too much.
     TooLarge,
     /// The disk has no room. Reading goes on, and writing too as soon as there is room.
     Full,
@@ -56,7 +56,7 @@ impl fmt::Display for Error {
             Self::StillNamed { by } => write!(to, "rows of `{by}` name this row still"),
             Self::Conflict => to.write_str("others changed the same at the same time; try again"),
             Self::Busy => to.write_str("too many changes wait for the disk; try again"),
-            Self::TooLarge => to.write_str("a commit has at most 64 MB: make several of it"),
+            Self::TooLarge => to.write_str("a row has at most 8 MB, and a commit 64"),
             Self::Full => to.write_str("the disk is full: nothing was written"),
             Self::Broken(reason) => {
                 write!(to, "the disk failed ({reason}): nothing is written until a restart")

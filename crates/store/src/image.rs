@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use imbl::OrdMap;
 
 use crate::id::RowId;
-use crate::journal::{Error, SnapshotWriter};
+use crate::journal::{Error, LONGEST_BLOCK, SnapshotWriter};
 use crate::record;
 use crate::row::Row;
 use crate::schema::Stored;
@@ -34,6 +34,8 @@ pub(crate) struct Kept {
 const LEAST: u64 = 64 << 20;
 /// Rows that are written at once, in bytes.
 const BLOCK: usize = 256 << 10;
+/// A row, in bytes: what is written at once ends with a whole one, and fits a block of the image.
+pub(crate) const LONGEST_ROW: usize = LONGEST_BLOCK / 2;
 
 impl Kept {
     pub(crate) fn new(

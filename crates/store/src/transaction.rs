@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::commit::Action;
 use crate::error::Error;
 use crate::id::{Id, RowId};
+use crate::image::LONGEST_ROW;
 use crate::reads::Read;
 use crate::schema::Table;
 use crate::snapshot::Snapshot;
@@ -141,6 +142,9 @@ impl Transaction {
             }
         }
         let row = definition.layout.write(&values);
+        if row.len() > LONGEST_ROW {
+            return Err(Error::TooLarge);
+        }
         self.write(Write { table, id, row: Some(row) });
         Ok(())
     }

@@ -425,3 +425,62 @@ fn a_disk_without_room_refuses_and_goes_on_when_there_is_room() {
     let store = open(&disk, Older::options()).unwrap();
     assert_eq!(store.read().state.tables[0].rows.len(), count + 1);
 }
+
+#[derive(Clone)]
+struct Long(Id<Long>, String);
+
+impl Table for Long {
+    const NAME: &'static str = "long";
+
+    fn schema() -> Schema {
+        Schema { columns: vec![Column::of::<String>("text")], ..Schema::new(Self::NAME) }
+    }
+
+    fn id(&self) -> RowId {
+        self.0.row()
+    }
+
+    fn set_id(&mut self, id: RowId) {
+        self.0 = Id::of(id);
+    }
+
+    fn values<'r>(&'r self, to: &mut Vec<Value<'r>>) {
+        to.push(self.1.value());
+    }
+
+    fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
+        Some(Self(Id::of(id), Field::from_value(*values.first()?)?))
+    }
+}
+
+/// A row that no block of an image had room for kept every image from being written.
+#[test]
+fn an_image_has_room_for_every_row_and_a_start_reads_it() {
+    let disk = disk(1);
+    let options = || Options::new().table::<Long>();
+    let store = open(&disk, options()).unwrap();
+    let put = |length: usize| {
+        let row = Long(Id::new(), "a".repeat(length));
+        store.change(|change| change.insert(row.clone()))
+    };
+    assert_eq!(put(9 << 20), Err(Error::TooLarge));
+    // What makes an image due, and a short row before each long one.
+    for _ in 0..9 {
+        put(200_000).unwrap();
+        put((8 << 20) - 100).unwrap();
+    }
+    let has_image = || {
+        let names = crate::disk::Folder::list(&disk).unwrap();
+        names.iter().any(|name| name.starts_with("snapshot-") && name.ends_with(".bin"))
+    };
+    while !has_image() {
+        assert_eq!(store.image_failure(), None);
+        thread::yield_now();
+    }
+    put(7).unwrap();
+    disk.lose_power();
+    drop(store);
+    disk.revive();
+    let store = open(&disk, options()).unwrap();
+    assert_eq!(store.read().count::<Long>(), 19);
+}
