@@ -471,7 +471,7 @@ fn an_image_has_room_for_every_row_and_a_start_reads_it() {
     }
     let has_image = || {
         let names = crate::disk::Folder::list(&disk).unwrap();
-        names.iter().any(|name| name.starts_with("snapshot-") && name.ends_with(".bin"))
+        names.iter().any(|name| name.starts_with("snapshot-") && !name.ends_with("new"))
     };
     while !has_image() {
         assert_eq!(store.image_failure(), None);
