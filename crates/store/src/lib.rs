@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+mod change;
 mod commit;
 pub mod disk;
 mod error;
@@ -26,6 +27,7 @@ mod store;
 mod transaction;
 mod value;
 
+pub use change::Change;
 pub use commit::{Pending, Sync};
 pub use error::Error;
 pub use id::{Id, NoId, RowId};

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::change::{Change, RETRIES};
 use crate::commit::{Commits, Pending, Sync};
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
-use crate::id::{Ids, RowId};
+use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
 use crate::load::{Begun, Loading};
 use crate::reads::Changes;
@@ -43,9 +44,6 @@ struct Declared {
     schema: Schema,
     rows: Option<TypeId>,
 }
-
-/// How often a change that met another is tried again.
-const RETRIES: u32 = 3;
 
 impl Options {
     /// No tables yet; a commit is acknowledged when it outlives the machine.
@@ -206,46 +204,78 @@ impl Store {
         Snapshot::new(&commits.definitions, commits.visible())
     }
 
-    /// Changes tables, and returns when that is acknowledged. `action` sees all tables at one moment, and its own
-    /// writes; if another has changed what it looked at, it is run again, up to three times. What it does beside
-    /// the tables it may so do several times: [`Transaction::after_commit`] is for what must happen once.
+    /// Changes tables. `action` sees all of them at one moment, and its own writes; if another has changed what it
+    /// looked at, it is run again, up to three times. What it does beside the tables it may so do several times:
+    /// [`Transaction::after_commit`] is for what must happen once.
     ///
     /// # Errors
     ///
-    /// That of `action`, after which nothing has changed; [`Error::Conflict`], or why it could not be written.
-    pub fn change<T, E: From<Error>>(
-        &self,
-        mut action: impl FnMut(&mut Transaction) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut transaction = self.begin();
-        for _ in 0..=RETRIES {
-            let outcome = action(&mut transaction);
-            if outcome.is_err() {
-                // What it has seen may not have happened yet.
-                transaction.forget_writes();
-            }
-            match self.commit(transaction).and_then(Pending::wait) {
-                Ok(_) => return outcome,
-                Err(Error::Conflict) => transaction = self.begin_at_head(),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::Conflict.into())
+    /// Those of [`Change::wait`].
+    pub fn change<A, T, E>(&self, action: A) -> Change<A, T, E>
+    where
+        A: FnMut(&mut Transaction) -> Result<T, E>,
+        E: From<Error>,
+    {
+        Change::new(self.clone(), RETRIES, action)
     }
 
     /// Changes tables as [`Store::change`] does, but runs `action` once: a conflict is an error.
     ///
     /// # Errors
     ///
-    /// As [`Store::change`].
-    pub fn change_once<T, E: From<Error>>(
+    /// Those of [`Change::wait`].
+    pub fn change_once<A, T, E>(
         &self,
-        action: impl FnOnce(&mut Transaction) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut transaction = self.begin();
-        let outcome = action(&mut transaction)?;
-        self.commit(transaction).and_then(Pending::wait)?;
-        Ok(outcome)
+        action: A,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<T, E> + use<A, T, E>, T, E>
+    where
+        A: FnOnce(&mut Transaction) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let mut action = Some(action);
+        let once = move |change: &mut Transaction| match action.take() {
+            Some(action) => action(change),
+            // It is not tried again.
+            None => Err(Error::Conflict.into()),
+        };
+        Change::new(self.clone(), 0, once)
+    }
+
+    /// Adds one row, with an id of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::insert`] and [`Change::wait`].
+    pub fn insert<T: Table>(
+        &self,
+        mut row: T,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<Id<T>, Error> + use<T>, Id<T>, Error> {
+        self.change(move |change| change.add(&mut row))
+    }
+
+    /// Changes one row.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::update`] and [`Change::wait`].
+    pub fn update<T: Table, F: FnMut(&mut T)>(
+        &self,
+        id: Id<T>,
+        mut change_row: F,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<(), Error> + use<T, F>, (), Error> {
+        self.change(move |change| change.update(id, &mut change_row))
+    }
+
+    /// Removes one row; false: there was none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::remove`] and [`Change::wait`].
+    pub fn remove<T: Table>(
+        &self,
+        id: Id<T>,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<T>, bool, Error> {
+        self.change(move |change| change.remove(id))
     }
 
     /// A change to be committed by [`Store::commit`].
