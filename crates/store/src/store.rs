@@ -37,6 +37,7 @@ struct Own {
 pub struct Options {
     tables: Vec<Declared>,
     sync: Sync,
+    pub(crate) journal: journal::Options,
 }
 
 #[derive(Debug)]
@@ -62,6 +63,14 @@ impl Options {
     #[must_use]
     pub const fn sync(mut self, sync: Sync) -> Self {
         self.sync = sync;
+        self
+    }
+
+    /// How many bytes a file of the journal has. When the journal has grown by four of them, and by as much as all
+    /// tables take, these are written beside it.
+    #[must_use]
+    pub const fn segment(mut self, bytes: u64) -> Self {
+        self.journal.segment = bytes;
         self
     }
 
@@ -152,15 +161,20 @@ impl Store {
         Self::in_folder(Arc::new(folder), options, progress).map(|(store, _)| store)
     }
 
-    /// The same in any folder, with what there is to tell of it.
-    pub(crate) fn in_folder(
+    /// The same in any folder, a [simulated](disk::SimulatedFolder) one for example, with what there is to tell of it:
+    /// an end that was torn, records that were lost before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`].
+    pub fn in_folder(
         folder: Arc<dyn disk::Folder>,
         options: Options,
         progress: &mut Progress<'_>,
     ) -> Result<(Self, Vec<String>), String> {
         let mut loading = Loading::default();
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
-        let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
+        let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
