@@ -312,13 +312,6 @@ fn play(seed: u64, full: u64) {
 }
 
 #[test]
-fn every_history_is_that_of_one_after_the_other() {
-    for seed in 1..60 {
-        play(seed, 0);
-    }
-}
-
-#[test]
 fn a_disk_without_room_takes_nothing_halfway() {
     for seed in 1..60 {
         play(seed, 30);
