@@ -5,4 +5,5 @@ mod model;
 mod random;
 mod reads;
 mod serial;
+mod simulated;
 mod tables;
