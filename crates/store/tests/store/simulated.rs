@@ -166,7 +166,7 @@ impl Run {
         let (store, told) = Store::in_folder(Arc::new(folder), options, &mut |_, _| {})?;
         self.seen.torn += told.iter().filter(|told| told.contains("not finished")).count() as u64;
         let names = bine_store::disk::Folder::list(&self.disk).unwrap_or_default();
-        let is_image = |name: &String| name.starts_with("snapshot-") && !name.ends_with(".new");
+        let is_image = |name: &String| name.starts_with("snapshot-") && !name.contains(".new");
         self.seen.images += u64::from(names.iter().any(is_image));
         let now = store.read();
         let (sequence, found) = (now.sequence(), Model::of(&now));
