@@ -107,7 +107,7 @@ fn make(change: &mut Transaction, writer: u8, number: i64) -> Result<(), Error> 
 
 /// Of a count as much as an age holds.
 fn remainder(number: i64) -> u8 {
-    (number % 251) as u8
+    number.rem_euclid(251).try_into().expect("it is less than a byte holds")
 }
 
 /// Sees that all there is, is what whole changes make, and says the last of each writer.

@@ -9,4 +9,5 @@ mod reads;
 mod scratch;
 mod serial;
 mod simulated;
+mod syscalls;
 mod tables;

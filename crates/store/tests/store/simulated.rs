@@ -199,6 +199,8 @@ impl Run {
                     self.disk.set_room(ROOM);
                     1
                 }
+                // The other thread might write some of them before the others are there.
+                _ if self.has_images => 1,
                 _ => 1 + self.random.below(3),
             };
             self.write(store, changes);
