@@ -330,9 +330,15 @@ macro_rules! constants {
 
 constants! {
     bool: own => Self::Bool(own);
+    i8: own => Self::Whole(own.into());
+    i16: own => Self::Whole(own.into());
     i32: own => Self::Whole(own.into());
+    u8: own => Self::Whole(own.into());
+    u16: own => Self::Whole(own.into());
+    u32: own => Self::Whole(own.into());
     i64: own => Self::Whole(own.into());
     u64: own => Self::Whole(own.into());
+    f32: own => Self::Float(own.into());
     f64: own => Self::Float(own);
     &'static str: own => Self::Text(own.into());
     Time: own => Self::Time(own);
@@ -464,6 +470,11 @@ fn read_constant(from: &mut Bytes<'_>) -> Option<Constant> {
 }
 
 /// A type that a table is made of: `#[derive(Table)]` writes this.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no table",
+    label = "rows of a table are wanted here",
+    note = "write `#[derive(Table)]` above the struct, and `id: Id<{Self}>` as its first field"
+)]
 pub trait Table: Sized + 'static {
     /// Its name.
     const NAME: &'static str;
