@@ -246,6 +246,10 @@ impl Store {
     /// # Errors
     ///
     /// Those of [`Transaction::insert`] and [`Change::wait`].
+    #[expect(
+        clippy::type_complexity,
+        reason = "a closure has no name, and the rest is one word each"
+    )]
     pub fn insert<T: Table>(
         &self,
         mut row: T,
