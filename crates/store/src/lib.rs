@@ -29,6 +29,7 @@ mod value;
 pub use commit::{Pending, Sync};
 pub use error::Error;
 pub use id::{Id, NoId, RowId};
+pub use load::Warning;
 pub use query::{By, KeyPart, KeyParts};
 pub use reads::{Changes, ReadSet};
 pub use schema::{Column, Constant, Index, Schema, Table, Wrong};

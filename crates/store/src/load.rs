@@ -1,16 +1,28 @@
 //! Decides how tables come back from what the journal has: rows first, then all that can be told from them.
 
+use std::fmt;
+use std::ops::RangeInclusive;
+
 use imbl::{OrdMap, OrdSet};
 
 use crate::id::RowId;
 use crate::image::Kept;
-use crate::journal::{Journal, Loaded};
+use crate::journal::{self, Journal, Loaded, Sequence};
 use crate::record::{self, Record};
 use crate::row::Row;
 use crate::schema::Stored;
 use crate::state::{Definition, Definitions, Entry, Rows, State};
 use crate::store::{Joined, Options, Progress};
 use crate::value::Value;
+
+/// What whoever runs the program should know of a start that went well.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Warning {
+    /// The changes in these records of the journal could not be kept by a repair.
+    Lost(RangeInclusive<Sequence>),
+    /// What the journal has put right by itself.
+    Journal(journal::Warning),
+}
 
 /// What has been read until now.
 #[derive(Default)]
@@ -20,8 +32,7 @@ pub(crate) struct Loading {
     rows: Vec<OrdMap<RowId, Row>>,
     /// Bytes of records behind the last image.
     grown: u64,
-    /// The first records that are not there, if a repair has lost some.
-    lost: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 /// What a store begins with.
@@ -31,7 +42,7 @@ pub(crate) struct Begun {
     pub(crate) state: State,
     /// No id is above this one.
     pub(crate) last: RowId,
-    pub(crate) lost: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Loading {
@@ -48,8 +59,7 @@ impl Loading {
                 self.read(record).map_err(|why| format!("record {sequence}: {why}"))
             }
             Loaded::Lost(records) => {
-                let (first, last) = records.into_inner();
-                self.lost.push(format!("records {first} to {last} were lost before"));
+                self.warnings.push(Warning::Lost(records));
                 Ok(())
             }
             Loaded::Progress { done, all } => {
@@ -89,7 +99,7 @@ impl Loading {
         sequence: u64,
         journal: &mut dyn Journal,
     ) -> Result<Begun, String> {
-        let Self { stored: before, mut rows, grown, lost } = self;
+        let Self { stored: before, mut rows, grown, warnings } = self;
         let Joined { definitions, places, stored } = options.join(&before)?;
         rows.resize_with(stored.len(), OrdMap::new);
         let last = rows.iter().filter_map(|rows| rows.get_max()).map(|(id, _)| *id).max();
@@ -105,7 +115,7 @@ impl Loading {
             state.sequence = written.map_err(|error| error.to_string())?;
         }
         let kept = Kept::new(stored, places, others, grown);
-        Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), lost })
+        Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), warnings })
     }
 }
 
@@ -143,4 +153,19 @@ fn with_indexes(definition: &Definition, rows: OrdMap<RowId, Row>) -> Result<Row
         indexes.push(entries.into_iter().chain(partial).collect::<OrdSet<Entry>>());
     }
     Ok(Rows { rows, indexes })
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(records) if records.start() == records.end() => {
+                write!(to, "record {} is lost: a repair could not read it", records.start())
+            }
+            Self::Lost(records) => {
+                let (first, last) = (records.start(), records.end());
+                write!(to, "records {first} to {last} are lost: a repair could not read them")
+            }
+            Self::Journal(warning) => warning.fmt(to),
+        }
+    }
 }

@@ -79,7 +79,8 @@ pub trait Journal: Send {
     fn compact(&mut self, snapshot: Sequence) -> Result<(), Error>;
 
     /// Makes everything durable and says so on the disk, so that the next start can tell a change
-    /// of the last bytes from a group that was never finished. Nothing may be appended afterwards.
+    /// of the last bytes from a group that was never finished. However that goes, nothing is taken
+    /// afterwards, and another may have what this one kept for itself.
     ///
     /// # Errors
     ///
