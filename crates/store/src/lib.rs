@@ -6,6 +6,7 @@
 //! anybody see them. Each look at a table is noted, so that what was read can be told from what a commit changed.
 #![deny(unsafe_code)]
 
+mod archive;
 mod bytes;
 mod commit;
 pub mod disk;
@@ -26,6 +27,7 @@ mod store;
 mod transaction;
 mod value;
 
+pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Taken};
 pub use commit::{Pending, Sync};
 pub use error::Error;
 pub use id::{Id, NoId, RowId};

@@ -20,6 +20,7 @@ mod snapshot;
 pub use check::{Checked, Finding, Report, check};
 pub use error::{Damage, Error};
 pub use file::{FileJournal, Options};
+pub(crate) use folder::bytes;
 pub use group::LONGEST_GROUP;
 pub use memory::MemoryJournal;
 pub use open::{Loaded, Opened, Warning};
