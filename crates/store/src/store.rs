@@ -13,7 +13,7 @@ use crate::disk::{self, RealFolder};
 use crate::error::Error;
 use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
-use crate::load::{Begun, Loading};
+use crate::load::{Begun, Loading, Warning};
 use crate::reads::Changes;
 use crate::schema::{Index, Schema, Stored, Table};
 use crate::snapshot::Snapshot;
@@ -30,6 +30,7 @@ struct Own {
     ids: Arc<dyn Fn() -> RowId + Send + std::marker::Sync>,
     /// Writes for those who do not wait.
     attendant: Mutex<Option<thread::JoinHandle<()>>>,
+    warnings: Vec<Warning>,
 }
 
 /// Which tables a store has, and how it keeps them.
@@ -149,15 +150,19 @@ impl Store {
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
         let folder = RealFolder::open(folder).map_err(|error| error.to_string())?;
-        Self::in_folder(Arc::new(folder), options, progress).map(|(store, _)| store)
+        Self::in_folder(Arc::new(folder), options, progress)
     }
 
-    /// The same in any folder, with what there is to tell of it.
-    pub(crate) fn in_folder(
+    /// The store in any folder, such as one in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`].
+    pub fn in_folder(
         folder: Arc<dyn disk::Folder>,
         options: Options,
         progress: &mut Progress<'_>,
-    ) -> Result<(Self, Vec<String>), String> {
+    ) -> Result<Self, String> {
         let mut loading = Loading::default();
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
         let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
@@ -165,9 +170,8 @@ impl Store {
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
         let mut begun = loading.finish(options, opened.last, &mut *journal)?;
-        let mut told = std::mem::take(&mut begun.lost);
-        told.extend(opened.warnings.iter().map(ToString::to_string));
-        Ok((Self::begin_with(begun, journal, sync)?, told))
+        begun.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
+        Self::begin_with(begun, journal, sync)
     }
 
     /// A store that keeps what it is told by `journal`, which holds nothing yet.
@@ -185,7 +189,7 @@ impl Store {
     }
 
     fn begin_with(begun: Begun, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
-        let Begun { definitions, kept, state, last, .. } = begun;
+        let Begun { definitions, kept, state, last, warnings } = begun;
         let commits = Arc::new(Commits::new(definitions, kept, state, journal, sync));
         let ids = Mutex::new(Ids::after(last, disk::random));
         let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
@@ -195,7 +199,7 @@ impl Store {
             .spawn(move || attended.attend())
             .map_err(|error| format!("no thread for the store: {error}"))?;
         let attendant = Mutex::new(Some(attendant));
-        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant })))
+        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant, warnings })))
     }
 
     /// All tables as they are now.
@@ -315,7 +319,13 @@ impl Store {
         self.0.commits.kept.failure()
     }
 
-    /// Writes what is under way, and takes nothing more.
+    /// What whoever runs the program should know of the start: what is lost, and what was put right.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.0.warnings
+    }
+
+    /// Writes what is under way, takes nothing more, and leaves the folder to others. An image that is being written is
+    /// given up: nothing is lost by that either.
     pub fn close(&self) {
         self.0.close();
     }
