@@ -183,7 +183,7 @@ fn a_guests_image_stands_for_its_records() {
     }
     let has_image = || {
         let names = crate::disk::Folder::list(&disk).unwrap();
-        names.iter().any(|name| name.starts_with("snapshot-") && !name.contains(".part"))
+        names.iter().any(|name| name.starts_with("snapshot-") && !name.contains("new"))
     };
     let began = Instant::now();
     while !has_image() {
