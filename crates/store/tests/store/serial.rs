@@ -39,7 +39,7 @@ fn a_disk_that_is_full_now_and_then_leaves_nothing_halfway() {
         let open = || {
             let options = tables::options().segment(2 << 10);
             let folder = Arc::new(disk.process());
-            Store::in_folder(folder, options, &mut |_, _| {}).unwrap().0
+            Store::in_folder(folder, options, &mut |_, _| {}).unwrap()
         };
         let store = open();
         let after = play(&store, seed, Some(&disk), &mut played);
