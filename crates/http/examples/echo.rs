@@ -11,8 +11,8 @@ use std::{env, thread};
 use bine_http::websocket::{self, Frame, Reader, Upgrade};
 use bine_http::{Date, Limits, Machine};
 
-/// Chapter 9 of Autobahn's cases sends 16 MiB, and 4 MiB in fragments of 64 bytes.
-const LIMITS: websocket::Limits = websocket::Limits { message: 16 << 20, fragments: 1 << 16 };
+/// Chapter 9 of Autobahn's cases sends 16 MiB, and 4 MiB in fragments of 64 bytes with an empty one behind them.
+const LIMITS: websocket::Limits = websocket::Limits { message: 16 << 20, fragments: 1 << 17 };
 
 /// Whoever says nothing for so long is let go.
 const PATIENCE: Duration = Duration::from_mins(1);
