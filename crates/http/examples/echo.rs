@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 fn main() -> io::Result<()> {
     let address = env::args().nth(1);
     let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:0"))?;
-    println!("http://{}/", listener.local_addr()?);
+    println!("listening on http://{}/", listener.local_addr()?);
     for stream in listener.incoming() {
         let stream = stream?;
         thread::spawn(move || {
