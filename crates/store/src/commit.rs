@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -240,6 +241,7 @@ impl Commits {
             Sync::Commit | Sync::None => Duration::from_hours(1),
         };
         let mut due = Instant::now() + interval;
+        let mut image = None;
         loop {
             let rung = self.bell.wait(due.saturating_duration_since(Instant::now()));
             if !self.head().staged.is_empty() {
@@ -250,11 +252,14 @@ impl Commits {
                 self.sync_if_due();
             }
             if rung == Rung::Over && self.head().staged.is_empty() {
+                self.kept.give_up();
+                // It holds the folder too. One that panicked has told of it.
+                let _ = image.map(JoinHandle::join);
                 // What is left is made durable however that was wished; a disk that failed has been told of.
                 let _ = self.journal().close();
                 return;
             }
-            self.write_image_if_due();
+            image = self.write_image_if_due().or(image);
         }
     }
 
@@ -277,9 +282,9 @@ impl Commits {
     }
 
     /// Has all tables written beside the journal, if it has grown enough, and what that makes needless removed.
-    fn write_image_if_due(self: &Arc<Self>) {
+    fn write_image_if_due(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         if !self.kept.begin_if_due() {
-            return;
+            return None;
         }
         let mut journal = self.journal();
         // Nothing is written while the journal is held: this is all of it.
@@ -297,10 +302,13 @@ impl Commits {
             own.call_next();
             own.kept.end(written.err());
         };
-        let thread = std::thread::Builder::new().name("store image".to_owned());
-        if let Err(error) = thread.spawn(write) {
-            self.kept.end(Some(journal::Error::Refused(format!("no thread: {error}"))));
-        }
+        let thread = thread::Builder::new().name("store image".to_owned());
+        let spawned = thread.spawn(write);
+        spawned
+            .inspect_err(|error| {
+                self.kept.end(Some(journal::Error::Refused(format!("no thread: {error}"))));
+            })
+            .ok()
     }
 
     /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then.

@@ -26,6 +26,8 @@ pub(crate) struct Kept {
     /// Bytes of the last image.
     last: AtomicU64,
     is_under_way: AtomicBool,
+    /// Nobody waits for one that is under way.
+    is_given_up: AtomicBool,
     /// What became of the last one.
     failure: Mutex<Option<Error>>,
 }
@@ -51,6 +53,7 @@ impl Kept {
             grown: AtomicU64::new(grown),
             last: AtomicU64::new(0),
             is_under_way: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
             failure: Mutex::default(),
         }
     }
@@ -81,6 +84,11 @@ impl Kept {
         self.is_under_way.store(false, Ordering::Release);
     }
 
+    /// One that is under way ends soon, and is not there: the journal has everything.
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
     /// Why the last image could not be written. The journal has everything all the same.
     pub(crate) fn failure(&self) -> Option<String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,6 +104,9 @@ impl Kept {
     ) -> Result<(), Error> {
         let mut bytes = 0;
         let mut put = |block: &[u8]| {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return Err(Error::Refused("the store is closed".to_owned()));
+            }
             bytes += block.len() as u64;
             to.block(block)
         };
