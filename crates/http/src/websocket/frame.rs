@@ -39,11 +39,9 @@ impl<'p> Frame<'p> {
 
     /// Appends what a server sends.
     pub fn append(&self, out: &mut Vec<u8>) {
-        let (opcode, code, payload) = self.parts();
-        let code = code.as_slice().as_flattened();
-        let header = Header::last(opcode, (code.len() + payload.len()) as u64);
+        let (header, code, payload) = self.parts();
         out.extend_from_slice(header.as_bytes());
-        out.extend_from_slice(code);
+        out.extend_from_slice(code.as_slice().as_flattened());
         out.extend_from_slice(payload);
     }
 
@@ -51,31 +49,31 @@ impl<'p> Frame<'p> {
     ///
     /// The key must be one that nobody can foretell, another for each frame (RFC 6455 section 5.3).
     pub fn append_masked(&self, out: &mut Vec<u8>, key: [u8; 4]) {
-        let (opcode, code, payload) = self.parts();
-        let code = code.as_slice().as_flattened();
-        let header = Header::last(opcode, (code.len() + payload.len()) as u64);
+        let (header, code, payload) = self.parts();
         out.extend_from_slice(header.masked(key).as_bytes());
         let start = out.len();
-        out.extend_from_slice(code);
+        out.extend_from_slice(code.as_slice().as_flattened());
         out.extend_from_slice(payload);
         mask(&mut out[start..], key);
     }
 
-    /// The opcode, and the payload: of a close the code apart.
-    fn parts(&self) -> (Opcode, Option<[u8; 2]>, &'p [u8]) {
-        let control = |payload: &'p [u8]| &payload[..payload.len().min(usize::from(SHORT))];
-        match *self {
+    /// The header and the payload, of which the code of a close is apart.
+    fn parts(&self) -> (Header, Option<[u8; 2]>, &'p [u8]) {
+        let cut = |payload: &'p [u8]| &payload[..payload.len().min(usize::from(SHORT))];
+        let (opcode, code, payload) = match *self {
             Self::Text(text) => (Opcode::Text, None, text.as_bytes()),
             Self::Binary(bytes) => (Opcode::Binary, None, bytes),
-            Self::Ping(payload) => (Opcode::Ping, None, control(payload)),
-            Self::Pong(payload) => (Opcode::Pong, None, control(payload)),
-            Self::Close { code: None, .. } => (Opcode::Close, None, b""),
+            Self::Ping(payload) => (Opcode::Ping, None, cut(payload)),
+            Self::Pong(payload) => (Opcode::Pong, None, cut(payload)),
+            Self::Close { code: None, .. } => (Opcode::Close, None, b"".as_slice()),
             Self::Close { code: Some(code), reason } => {
                 let code = code.number().to_be_bytes();
                 let end = reason.floor_char_boundary(usize::from(SHORT) - code.len());
                 (Opcode::Close, Some(code), &reason.as_bytes()[..end])
             }
-        }
+        };
+        let length = code.as_slice().as_flattened().len() + payload.len();
+        (Header::last(opcode, length as u64), code, payload)
     }
 }
 

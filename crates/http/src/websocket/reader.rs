@@ -152,6 +152,10 @@ impl Reader {
         gathered: &'b mut Vec<u8>,
         limits: &Limits,
     ) -> Result<Event<'b>, Fault> {
+        if matches!(self.state, State::Ended) {
+            *consumed = input.len();
+            return Ok(Event::More);
+        }
         let (opcode, payload) = match self.find(input, consumed, gathered, limits)? {
             None => return Ok(Event::More),
             Some(Found::Gathered(opcode)) => (opcode, gathered.as_slice()),
@@ -201,10 +205,6 @@ impl Reader {
                 }
             }
             let rest = &input[*consumed..];
-            if matches!(self.state, State::Ended) {
-                *consumed = input.len();
-                return Ok(None);
-            }
             let Some((header, key)) = self.header(rest, gathered, limits)? else {
                 return Ok(None);
             };
@@ -212,14 +212,13 @@ impl Reader {
             let start = *consumed + header.size;
             let payload = start..start + header.payload as usize;
             let is_here = payload.end <= input.len();
-            let is_alone = is_last && !self.gathers();
-            match (opcode.is_control(), is_here) {
-                (true, false) => return Ok(None),
-                (control, true) if control || is_alone => {
-                    *consumed = payload.end;
-                    return Ok(Some(Found::Here { opcode, key, payload }));
-                }
-                _ => {}
+            let is_alone = opcode.is_control() || (is_last && !self.gathers());
+            if is_here && is_alone {
+                *consumed = payload.end;
+                return Ok(Some(Found::Here { opcode, key, payload }));
+            }
+            if opcode.is_control() {
+                return Ok(None);
             }
             *consumed = start;
             let part = Some(Part { left: header.payload as u32, key, is_last });
@@ -311,5 +310,15 @@ fn close(payload: &[u8]) -> Result<Frame<'_>, Fault> {
             let reason = str::from_utf8(reason).map_err(|_| Fault::NotText)?;
             Ok(Frame::Close { code: Some(code), reason })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reader;
+
+    #[test]
+    fn a_reader_costs_little() {
+        assert!(size_of::<Reader>() <= 40);
     }
 }

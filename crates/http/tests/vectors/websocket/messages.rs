@@ -34,6 +34,9 @@ sequences! {
     a_message_inside_another_is_refused: [frame(TEXT_BEGINS, "a"), frame(TEXT, "b")] => "1002 message inside another";
     parts_of_two_messages_are_not_mixed: [frame(TEXT_BEGINS, "a"), frame(BINARY_BEGINS, "b")] => "1002 message inside another";
     an_unfinished_message_waits: [frame(TEXT_BEGINS, "a"), frame(PING, "")] => "ping \"\" ...";
+    parts_of_the_limit_are_taken: [
+        frame(BINARY_BEGINS, vec![7; 150_000]), frame(ENDS, vec![7; 50_000]),
+    ] => "binary of 200000 from 0x07 to 0x07";
     parts_over_the_limit_are_refused: [
         frame(BINARY_BEGINS, vec![7; 150_000]), frame(ENDS, vec![7; 50_001]),
     ] => "1009 message over its limit";
