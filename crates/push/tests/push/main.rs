@@ -1,0 +1,3 @@
+//! Decides, from outside, whether channels keep what they promise.
+
+mod model;
