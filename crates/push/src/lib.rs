@@ -26,6 +26,8 @@ mod repeats;
 mod ring;
 mod settings;
 mod snapshot;
+mod view;
+mod waiters;
 
 pub use cursor::{Cursor, CursorFault, LAST_RECORD, MOST_PLACES, Sequence};
 pub use hub::Hub;
@@ -39,3 +41,7 @@ pub use refused::Refused;
 pub use ring::{End, Event, Overrun, Ring, Run};
 pub use settings::{Durability, Expiry, Limits, Retention, Settings};
 pub use snapshot::{Restoring, Snapshot};
+pub use view::{BOUNDARY, View};
+pub use waiters::{
+    Away, Delivery, Full, Kind, Rung, Then, Wait, WaiterKey, Waiters, What, jittered,
+};
