@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Away, Content, Cursor, Delivery, Draft, Holes, Hub, Kind, Limits, Name, Order,
+    Applied, Away, Content, Cursor, Delivery, Draft, Full, Holes, Hub, Kind, Limits, Name, Order,
     Publish, Ready, Rest, Sequence, Settings, Start, Subscription, Then, Until, View, Wait,
-    WaiterKey, Waiters, What,
+    WaiterKey, Waiters, What, jittered,
 };
 use proptest::prelude::*;
 
@@ -271,6 +271,150 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0_usize..4).prop_map(Step::Ring),
         1 => Just(Step::SendAway),
     ]
+}
+
+/// Parks one reader of channels, from now on.
+fn park(server: &mut Server, channels: &[&str], kind: Kind, end: Until, until: u64) -> WaiterKey {
+    let (start, holes) = (Start::Now, Holes::Refuse);
+    let wanted = Subscription { channels, start, end, holes, limit: 1, bytes: 1 };
+    let page = server.hub.read(&wanted, server.now).unwrap();
+    let Rest::Wait(parking) = page.rest else { panic!("nothing to wait for") };
+    server.waiters.park(9, &parking, Wait { view: View::Raw, kind, until }).unwrap()
+}
+
+/// What a turn of the loop tells, as text.
+fn turn(server: &mut Server, then: Then) -> Vec<String> {
+    let mut told = Vec::new();
+    server.waiters.receive(server.hub.ring());
+    server.waiters.advance(100, |delivery| {
+        told.push(match delivery.what {
+            What::Messages { bytes, closes } => {
+                format!("{} {closes}", std::str::from_utf8(bytes).unwrap())
+            }
+            What::Ended { why, leaves, .. } => format!("{why:?} {leaves}"),
+            What::Away(why) => format!("{why:?}"),
+        });
+        then
+    });
+    told
+}
+
+fn publish(server: &mut Server, channels: &[&str], close: &[&str]) {
+    let draft = |body: &str| Draft {
+        channels: channels.iter().map(|name| Arc::from(*name)).collect(),
+        content: Content { body: body.as_bytes().into(), ..Content::default() },
+    };
+    let messages = if channels.is_empty() { Vec::new() } else { vec![draft("x"), draft("y")] };
+    let close = close.iter().map(|name| Arc::from(*name)).collect();
+    server.give(Order::Publish(Publish { messages, close, ..Publish::default() })).unwrap();
+}
+
+#[test]
+fn a_poll_gets_a_publication_whole_and_leaves() {
+    let mut server = Server::new(100);
+    park(&mut server, &["a", "b"], Kind::Poll, Until::Open, u64::MAX);
+    publish(&mut server, &["b", "c"], &[]);
+    publish(&mut server, &["a"], &[]);
+    assert_eq!(turn(&mut server, Then::Stay), ["xy false"]);
+    assert!(server.waiters.is_empty());
+}
+
+#[test]
+fn a_stream_that_cannot_be_reached_leaves() {
+    let mut server = Server::new(100);
+    let key = park(&mut server, &["a"], Kind::Stream, Until::Open, u64::MAX);
+    publish(&mut server, &["a"], &[]);
+    publish(&mut server, &["a"], &[]);
+    assert_eq!(turn(&mut server, Then::Leave), ["xy false"]);
+    assert!(!server.waiters.cancel(key));
+}
+
+#[test]
+fn a_stream_leaves_with_its_last_channel_and_a_poll_with_the_first() {
+    let mut server = Server::new(100);
+    park(&mut server, &["a", "b"], Kind::Stream, Until::Open, u64::MAX);
+    publish(&mut server, &["a"], &["a"]);
+    assert_eq!(turn(&mut server, Then::Stay), ["xy true", "Closed false"]);
+    park(&mut server, &["b", "c"], Kind::Poll, Until::Open, u64::MAX);
+    server.give(Order::Remove("b".into())).unwrap();
+    assert_eq!(turn(&mut server, Then::Stay), ["Removed true", "Removed true"]);
+    assert!(server.waiters.is_empty());
+}
+
+#[test]
+fn what_is_published_behind_the_end_of_a_subscription_is_not_for_it() {
+    let mut server = Server::new(100);
+    let end = server.now + 100;
+    park(&mut server, &["a"], Kind::Poll, Until::Time(end), end + 1000);
+    let watermark = server.hub.watermark();
+    server.now = end;
+    publish(&mut server, &["a"], &[]);
+    assert!(turn(&mut server, Then::Stay).is_empty());
+    let mut rung = Vec::new();
+    server.waiters.ring(end + 256, 10, |told| rung.push(told.cursor));
+    assert_eq!(rung, [watermark]);
+}
+
+#[test]
+fn no_more_wait_than_may() {
+    let mut server = Server::new(100);
+    server.waiters = Waiters::new(EPOCH, 1, server.hub.ring().position(), server.now);
+    let key = park(&mut server, &["a"], Kind::Poll, Until::Open, u64::MAX);
+    let wanted = Subscription {
+        channels: &["a"],
+        start: Start::Now,
+        end: Until::Open,
+        holes: Holes::Refuse,
+        limit: 1,
+        bytes: 1,
+    };
+    let Rest::Wait(parking) = server.hub.read(&wanted, server.now).unwrap().rest else { panic!() };
+    let wait = Wait { view: View::Raw, kind: Kind::Poll, until: u64::MAX };
+    assert_eq!(server.waiters.park(1, &parking, wait), Err(Full));
+    assert!(server.waiters.cancel(key));
+    assert!(server.waiters.park(1, &parking, wait).is_ok());
+}
+
+#[test]
+fn waits_that_begin_together_end_within_a_tenth_of_each_other() {
+    assert_eq!(jittered(25_000, 0), 22_500);
+    assert_eq!(jittered(25_000, u32::MAX), 27_499);
+    assert_eq!(jittered(0, u32::MAX), 0);
+}
+
+proptest! {
+    #[test]
+    fn a_timer_rings_once_when_its_time_has_come_and_at_most_a_tick_later(
+        waits in prop::collection::vec(0_u64..300_000, 1..30),
+        turns in prop::collection::vec((1_u64..90_000, 1_usize..4), 1..30),
+    ) {
+        let mut server = Server::new(100);
+        let mut set = Vec::new();
+        for wait in waits {
+            let until = server.now + wait;
+            let key = park(&mut server, &["a"], Kind::Poll, Until::Open, until);
+            set.push((key, until));
+        }
+        for (time, most) in turns.into_iter().chain([(400_000, 100)]) {
+            if let Some(next) = server.waiters.next_ring() {
+                prop_assert!(set.iter().all(|(_, until)| next <= until.next_multiple_of(256)));
+            }
+            server.now += time;
+            let now = server.now;
+            let mut is_more = true;
+            while is_more {
+                let mut rung = Vec::new();
+                is_more = server.waiters.ring(now, most, |told| rung.push(told.key));
+                for key in rung {
+                    let at = set.iter().position(|(set, _)| *set == key).unwrap();
+                    let (_, until) = set.remove(at);
+                    prop_assert!(until <= now);
+                }
+            }
+            prop_assert!(set.iter().all(|(_, until)| until.next_multiple_of(256) > now));
+        }
+        prop_assert!(set.is_empty() && server.waiters.next_ring().is_none());
+    }
 }
 
 proptest! {
