@@ -7,6 +7,7 @@ mod arguments;
 mod compile;
 mod cost;
 mod figures;
+mod frames;
 mod gather;
 mod hostile;
 mod journal;
@@ -66,6 +67,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  frames    nanoseconds of a WebSocket frame, read and written
+              --samples N         (21)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
   templates the public template benchmark and escaping, beside other engines; by criterion
@@ -114,6 +117,7 @@ fn run() -> Result<()> {
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "frames" => frames::run(&accept(&["--samples"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),

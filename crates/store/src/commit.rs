@@ -129,8 +129,6 @@ pub struct Pending {
 
 /// A guest's record that is to outlive the machine before long does after this time, unless the store has its own.
 const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
-/// Until it is rung.
-const LONG: Duration = Duration::from_hours(1);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
 const MOST_RECENT: usize = 1 << 16;
 /// Commits that wait to be written.
@@ -295,7 +293,8 @@ impl Commits {
         let mut due: Option<Instant> = None;
         let mut image = None;
         loop {
-            let wait = due.map_or(LONG, |due| due.saturating_duration_since(Instant::now()));
+            let wait =
+                due.map_or(LONGEST_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
             let rung = self.bell.wait(wait);
             if !self.head().staged.is_empty() {
                 self.lead(self.journal());

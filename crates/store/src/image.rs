@@ -26,8 +26,8 @@ pub(crate) struct Kept {
     guest: Seat,
     /// Bytes of records since the last image.
     grown: AtomicU64,
-    /// Less than so many bytes are read in a moment.
-    pub(crate) least: u64,
+    /// Less than this is read in a moment.
+    least: u64,
     /// Bytes of the last image.
     last: AtomicU64,
     is_under_way: AtomicBool,
@@ -37,8 +37,6 @@ pub(crate) struct Kept {
     failure: Mutex<Option<Error>>,
 }
 
-/// If nobody says otherwise.
-const LEAST: u64 = 64 << 20;
 /// Rows that are written at once, in bytes.
 const BLOCK: usize = 256 << 10;
 /// A row, in bytes: what is written at once ends with a whole one, and fits a block of the image.
@@ -51,6 +49,7 @@ impl Kept {
         others: Vec<(usize, OrdMap<RowId, Row>)>,
         grown: u64,
         guest: Seat,
+        least: u64,
     ) -> Self {
         Self {
             stored,
@@ -58,7 +57,7 @@ impl Kept {
             others,
             guest,
             grown: AtomicU64::new(grown),
-            least: LEAST,
+            least,
             last: AtomicU64::new(0),
             is_under_way: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),

@@ -157,8 +157,7 @@ impl Loading {
                 journal.append(&record::tables(&stored)).and_then(|_| journal.write(true));
             state.sequence = written.map_err(|error| error.to_string())?;
         }
-        let mut kept = Kept::new(stored, places, others, grown, guest);
-        kept.least = least;
+        let kept = Kept::new(stored, places, others, grown, guest, least);
         Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), warnings })
     }
 }

@@ -69,18 +69,18 @@ impl Options {
         self
     }
 
+    /// With somebody who keeps something in the same journal. What one has kept is refused without it.
+    #[must_use]
+    pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
+        self.guest = Seat(Some(guest));
+        self
+    }
+
     /// How many bytes a file of the journal has. When the journal has grown by four of them, and by as much as all
     /// tables take, these are written beside it.
     #[must_use]
     pub const fn segment(mut self, bytes: u64) -> Self {
         self.journal.segment = bytes;
-        self
-    }
-
-    /// With somebody who keeps something in the same journal. What one has kept is refused without it.
-    #[must_use]
-    pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
-        self.guest = Seat(Some(guest));
         self
     }
 
@@ -171,7 +171,7 @@ impl Store {
         Self::in_folder(Arc::new(folder), options, progress)
     }
 
-    /// The store in any folder, such as a [simulated](disk::SimulatedFolder) one in memory.
+    /// The store in any folder, a [simulated](disk::SimulatedFolder) one for example.
     ///
     /// # Errors
     ///
