@@ -356,6 +356,11 @@ fn a_disk_that_was_full_for_long_leaves_what_is_visible_as_good_as_before() {
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(true));
     let pending = store.commit(store.begin()).unwrap();
     assert!(pending.commits.head().fallbacks.len() <= MOST_FALLBACKS);
+    // So it is behind what a guest has kept.
+    let kept = pending.commits.keep(vec![9], Sync::Commit, Box::new(|_| ())).unwrap();
+    kept.wait().unwrap();
+    assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(false));
+    counters(&store, 1);
     // One that is older than all that is remembered may be a conflict, and is not taken for a new one.
     assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
 }
