@@ -52,8 +52,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          pairs of windows, calm and attacked, for each misbehavior (9)
               --seconds S         length of a window (4)
               --only NAME,..      (bine)
-  kills     time to answer again after SIGKILL under load
-              --times N           (50)
+  kills     time to answer again after SIGKILL under load; or whether all that was acknowledged is found
+              --times N           (50; of writers 1000)
+              --through WHAT      kill those who write to the store, or to the journal, instead of servers
               --seed N            for the moments of the kills (1)
               --only NAME,..      (bine)
   soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
@@ -110,7 +111,7 @@ fn run() -> Result<()> {
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
-        "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
+        "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),

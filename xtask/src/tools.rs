@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::{places, process};
 
 /// Programs from Debian: a question only a working one answers, and the package it comes in.
-const PROGRAMS: [(&str, &[&str], &str); 7] = [
+const PROGRAMS: [(&str, &[&str], &str); 8] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
@@ -18,6 +18,8 @@ const PROGRAMS: [(&str, &[&str], &str); 7] = [
     ("chromedriver", &["--version"], "chromium-driver"),
     ("go", &["version"], "golang-go"),
     ("npm", &["--version"], "npm"),
+    // It answers in the place of the kernel where a test wants a disk to fail.
+    ("strace", &["--version"], "strace"),
 ];
 
 /// The linter of HTTP messages; a newer one may judge differently, so the version is fixed.

@@ -12,6 +12,7 @@ mod change;
 mod commit;
 pub mod disk;
 mod error;
+mod guest;
 mod id;
 mod image;
 pub mod journal;
@@ -32,6 +33,7 @@ pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Taken}
 pub use change::Change;
 pub use commit::{Pending, Sync};
 pub use error::Error;
+pub use guest::{Blocks, Guest};
 pub use id::{Id, NoId, RowId};
 pub use load::Warning;
 pub use query::{By, KeyPart, KeyParts};

@@ -122,6 +122,9 @@ fn read_tables(mut rest: Bytes<'_>) -> Option<Vec<Stored>> {
 }
 
 #[cfg(test)]
+mod format;
+
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

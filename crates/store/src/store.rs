@@ -11,6 +11,7 @@ use crate::change::{Change, RETRIES};
 use crate::commit::{Commits, Pending, Sync};
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
+use crate::guest::{self, Guest, Seat};
 use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
 use crate::load::{Begun, Loading, Warning};
@@ -38,6 +39,8 @@ struct Own {
 pub struct Options {
     tables: Vec<Declared>,
     sync: Sync,
+    guest: Seat,
+    pub(crate) journal: journal::Options,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,21 @@ impl Options {
     #[must_use]
     pub const fn sync(mut self, sync: Sync) -> Self {
         self.sync = sync;
+        self
+    }
+
+    /// With somebody who keeps something in the same journal. What one has kept is refused without it.
+    #[must_use]
+    pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
+        self.guest = Seat(Some(guest));
+        self
+    }
+
+    /// How many bytes a file of the journal has. When the journal has grown by four of them, and by as much as all
+    /// tables take, these are written beside it.
+    #[must_use]
+    pub const fn segment(mut self, bytes: u64) -> Self {
+        self.journal.segment = bytes;
         self
     }
 
@@ -153,7 +171,7 @@ impl Store {
         Self::in_folder(Arc::new(folder), options, progress)
     }
 
-    /// The store in any folder, such as one in memory.
+    /// The store in any folder, a [simulated](disk::SimulatedFolder) one for example.
     ///
     /// # Errors
     ///
@@ -163,9 +181,9 @@ impl Store {
         options: Options,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
-        let mut loading = Loading::default();
+        let mut loading = Loading::with_guest(options.guest.clone());
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
-        let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
+        let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
@@ -184,7 +202,8 @@ impl Store {
         mut journal: Box<dyn Journal>,
     ) -> Result<Self, String> {
         let sync = options.sync;
-        let begun = Loading::default().finish(options, 0, &mut *journal)?;
+        let loading = Loading::with_guest(options.guest.clone());
+        let begun = loading.finish(options, 0, &mut *journal)?;
         Self::begin_with(begun, journal, sync)
     }
 
@@ -307,6 +326,22 @@ impl Store {
         self.0.commits.commit(transaction)
     }
 
+    /// Keeps a record of the store's guest, in its place among the commits. `then` is called with its sequence when it is
+    /// kept as `sync` says, before whatever comes behind it can be seen, and in this order; never if it is not kept. It is
+    /// called while others wait, so it must be quick, and must not commit.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or nothing is taken any more.
+    pub fn keep(
+        &self,
+        record: &[u8],
+        sync: Sync,
+        then: impl FnOnce(u64) + Send + 'static,
+    ) -> Result<Pending, Error> {
+        self.0.commits.keep(guest::wrapped(record), sync, Box::new(then))
+    }
+
     /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
     /// it must be quick, and must not commit.
     pub fn observe(&self, observer: impl Fn(&Changes) + Send + std::marker::Sync + 'static) {
@@ -322,6 +357,11 @@ impl Store {
     /// What whoever runs the program should know of the start: what is lost, and what was put right.
     pub fn warnings(&self) -> &[Warning] {
         &self.0.warnings
+    }
+
+    #[cfg(test)]
+    pub(crate) fn owes_sync(&self) -> bool {
+        self.0.commits.owes_sync()
     }
 
     /// Writes what is under way, takes nothing more, and leaves the folder to others. An image that is being written is
