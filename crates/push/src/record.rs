@@ -168,9 +168,9 @@ impl Publication {
             None
         };
         let mark = from.optional()?;
-        let close = from.many(Bytes::number)?;
+        let close = read_numbers(from)?;
         let entries = from.many(|from| {
-            let channels = from.many(Bytes::number)?.into();
+            let channels = read_numbers(from).filter(|channels| !channels.is_empty())?.into();
             Some(Entry { channels, form: Form::read(from)?, content: Content::read(from)? })
         })?;
         (entries.len() <= MOST_PLACES).then_some(Self { producer, mark, close, entries })
@@ -241,6 +241,11 @@ fn put_numbers(to: &mut Vec<u8>, numbers: &[Number]) {
     for number in numbers {
         put_number(to, *number);
     }
+}
+
+/// Numbers of channels are sorted, each there once.
+fn read_numbers(from: &mut Bytes<'_>) -> Option<Vec<Number>> {
+    from.many(Bytes::number).filter(|numbers| numbers.is_sorted_by(|one, other| one < other))
 }
 
 pub(crate) fn put_headers(to: &mut Vec<u8>, headers: &Headers) {
