@@ -113,6 +113,8 @@ impl Hub {
     pub fn expire(&mut self, now: u64, most: usize) -> Option<Prepared> {
         let mut due = Vec::new();
         for _ in 0..most {
+            #[cfg(test)]
+            crate::steps::count();
             let Some(&(time, number)) = self.agenda.first() else { break };
             if time > now {
                 break;

@@ -26,6 +26,8 @@ mod repeats;
 mod ring;
 mod settings;
 mod snapshot;
+#[cfg(test)]
+mod steps;
 mod view;
 mod waiters;
 

@@ -93,29 +93,8 @@ impl Queue {
     fn partition(&self, is_before: impl Fn(&Message) -> bool) -> usize {
         self.messages.partition_point(|message| {
             #[cfg(test)]
-            steps::count();
+            crate::steps::count();
             is_before(message)
         })
-    }
-}
-
-/// Counts what the tests claim: looks at messages, not time.
-#[cfg(test)]
-pub(crate) mod steps {
-    extern crate std;
-
-    use core::cell::Cell;
-
-    std::thread_local! {
-        static STEPS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    pub(crate) fn count() {
-        STEPS.set(STEPS.get() + 1);
-    }
-
-    /// The steps since the last call.
-    pub(crate) fn taken() -> u64 {
-        STEPS.replace(0)
     }
 }
