@@ -18,6 +18,7 @@ mod json;
 mod message;
 mod order;
 mod prepare;
+mod presence;
 mod queue;
 mod read;
 mod record;
@@ -37,6 +38,7 @@ pub use message::{Content, Draft, Form, Headers, Message, Producer, Publish, nam
 pub use order::{
     Applied, Damaged, Description, Name, Order, Prepared, Published, Reached, Ready, Taken,
 };
+pub use presence::{Change as PresenceChange, Crowded, Presence};
 pub use read::{Holes, Page, Parking, Rest, Start, Subscription, Until};
 pub use record::is_of_channels;
 pub use refused::Refused;
