@@ -21,6 +21,7 @@ mod soak;
 mod stalls;
 mod templates;
 mod tools;
+mod waiters;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,10 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
+              --waiters N         (100000)
+              --messages N        retained in one channel (1000000)
+              --rounds N          samples of each figure (21)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
   templates the public template benchmark and escaping, beside other engines; by criterion
@@ -113,6 +118,7 @@ fn run() -> Result<()> {
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),

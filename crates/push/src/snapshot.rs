@@ -35,11 +35,14 @@ const FULL: usize = 256 << 10;
 /// which it yields, are made while the hub goes on.
 #[derive(Debug)]
 pub struct Snapshot {
-    head: Option<Vec<u8>>,
-    /// The places of all messages, in order.
-    places: Vec<Sequence>,
-    messages: vec::IntoIter<Arc<Message>>,
+    epoch: u32,
+    record: u64,
+    time: u64,
+    gone: Gone,
     channels: vec::IntoIter<Channel>,
+    /// All messages in order, and their places, once the head is made.
+    messages: Option<vec::IntoIter<Arc<Message>>>,
+    places: Vec<Sequence>,
 }
 
 /// A hub that is being made of a snapshot's chunks, in their order.
@@ -57,26 +60,37 @@ impl Hub {
     /// The hub as it is, behind the last record that was applied.
     pub fn snapshot(&self) -> Snapshot {
         let channels: Vec<Channel> = self.channels.values().cloned().collect();
+        Snapshot {
+            epoch: self.epoch,
+            record: self.record,
+            time: self.time,
+            gone: self.gone.clone(),
+            channels: channels.into_iter(),
+            messages: None,
+            places: Vec::new(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Puts all messages in order and tells what will come.
+    fn head(&mut self) -> Vec<u8> {
         let mut messages: Vec<Arc<Message>> = Vec::new();
-        for channel in &channels {
+        for channel in self.channels.as_slice() {
             messages.extend(channel.queue.iter().cloned());
         }
-        messages.sort_unstable_by_key(|message| message.sequence);
+        messages.sort_by_key(|message| message.sequence);
         messages.dedup_by_key(|message| message.sequence);
         let mut head = vec![HEAD];
         for number in [VERSION, u64::from(self.epoch), self.record, self.time] {
             put_number(&mut head, number);
         }
         put_number(&mut head, messages.len() as u64);
-        put_number(&mut head, channels.len() as u64);
+        put_number(&mut head, self.channels.len() as u64);
         self.gone.write(&mut head);
-        let places = messages.iter().map(|message| message.sequence).collect();
-        Snapshot {
-            head: Some(head),
-            places,
-            messages: messages.into_iter(),
-            channels: channels.into_iter(),
-        }
+        self.places = messages.iter().map(|message| message.sequence).collect();
+        self.messages = Some(messages.into_iter());
+        head
     }
 }
 
@@ -84,12 +98,10 @@ impl Iterator for Snapshot {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
-        if let Some(head) = self.head.take() {
-            return Some(head);
-        }
+        let Some(messages) = &mut self.messages else { return Some(self.head()) };
         let mut chunk = vec![MESSAGES];
         while chunk.len() < FULL
-            && let Some(message) = self.messages.next()
+            && let Some(message) = messages.next()
         {
             message.write(&mut chunk);
         }

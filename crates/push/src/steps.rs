@@ -94,6 +94,6 @@ fn a_publication_looks_at_no_message_but_those_that_go() {
     let messages = vec![Draft { channels: vec!["a".into()], content }];
     give(&mut hub, 1 << 20, Order::Publish(Publish { messages, ..Publish::default() }), 1 << 13);
     assert_eq!(taken(), 0);
-    assert!(hub.expire(1 << 16, usize::MAX).is_none());
+    assert!(hub.expire(1 << 14, usize::MAX).is_none());
     assert_eq!(taken(), 1);
 }
