@@ -131,7 +131,7 @@ fn hub() -> Result<Hub> {
     let mut hub = Hub::new(1, limits());
     let name = Name::Given("news".into());
     let (settings, first) = (Settings::default(), Vec::new());
-    give(&mut hub, 1, Order::Create { name, settings, first, is_closed: false })?;
+    give(&mut hub, 1, Order::Create { name, settings, fork: None, first, is_closed: false })?;
     Ok(hub)
 }
 

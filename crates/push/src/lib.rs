@@ -36,7 +36,7 @@ pub use cursor::{Cursor, CursorFault, LAST_RECORD, MOST_PLACES, Sequence};
 pub use hub::Hub;
 pub use message::{Content, Draft, Form, Headers, Message, Producer, Publish, name_of};
 pub use order::{
-    Applied, Damaged, Description, Name, Order, Prepared, Published, Reached, Ready, Taken,
+    Applied, Damaged, Description, Fork, Name, Order, Prepared, Published, Reached, Ready, Taken,
 };
 pub use presence::{Change as PresenceChange, Crowded, Presence};
 pub use read::{Holes, Page, Parking, Rest, Start, Subscription, Until};

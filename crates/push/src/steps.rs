@@ -34,7 +34,12 @@ fn give(hub: &mut Hub, record: u64, order: Order, now: u64) {
 
 fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) {
     let name = Name::Given(name.into());
-    give(hub, record, Order::Create { name, settings, first: vec![], is_closed: false }, 0);
+    give(
+        hub,
+        record,
+        Order::Create { name, settings, fork: None, first: vec![], is_closed: false },
+        0,
+    );
 }
 
 /// A hub with so many messages in each of two channels, one a millisecond.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Cursor, Draft, Durability, Expiry, Holes, Hub, Limits, Name, Order, Page,
-    Producer, Publish, Reached, Ready, Refused, Rest, Retention, Sequence, Settings, Start,
+    Applied, Content, Cursor, Draft, Durability, Expiry, Fork, Holes, Hub, Limits, Name, Order,
+    Page, Producer, Publish, Reached, Ready, Refused, Rest, Retention, Sequence, Settings, Start,
     Subscription, Taken, Until,
 };
 
@@ -43,7 +43,7 @@ impl Server {
 
     fn create(&mut self, name: &str, settings: Settings) -> Result<Applied, Refused> {
         let name = Name::Given(name.into());
-        self.give(Order::Create { name, settings, first: Vec::new(), is_closed: false })
+        self.give(Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false })
     }
 
     fn publish(&mut self, publish: Publish) -> Result<Applied, Refused> {
@@ -78,7 +78,7 @@ fn a_channel_without_a_name_gets_one_that_is_new_and_says_when_it_expires() {
     let mut server = server(Limits::default());
     let settings = Settings { expiry: Expiry::Publishers(500), ..Settings::default() };
     let name = Name::Random(0x1234_5678_9abc_def0);
-    let order = Order::Create { name, settings, first: Vec::new(), is_closed: false };
+    let order = Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false };
     let Ok(Applied::Created { name, expires, .. }) = server.give(order) else { panic!() };
     assert_eq!((name.len(), expires), (26, Some(1500)));
     server.now = 1400;
@@ -383,4 +383,60 @@ fn an_order_whose_channel_was_removed_meanwhile_is_refused() {
     server.create("a", Settings::default()).unwrap();
     let refused = server.hub.apply(publish, 9);
     assert_eq!(told(refused), "the channel was removed meanwhile; create it again");
+}
+
+/// Forks `a` as `b`, up to a cursor and so many bytes further.
+fn fork(server: &mut Server, until: Option<Cursor>, bytes: u64) -> Result<Applied, Refused> {
+    let fork = Some(Fork { channel: "a".into(), until, bytes });
+    let (name, settings, first) = (Name::Given("b".into()), Settings::default(), Vec::new());
+    server.give(Order::Create { name, settings, fork, first, is_closed: false })
+}
+
+fn bodies(server: &Server, name: &str) -> String {
+    let page = server.read(&[name], Start::Earliest, Holes::Refuse).unwrap();
+    page.messages.iter().map(|message| std::str::from_utf8(&message.body).unwrap()).collect()
+}
+
+#[test]
+fn a_fork_begins_with_what_its_source_holds_and_goes_its_own_way() {
+    let mut server = server(Limits::default());
+    let text = Settings { content_type: Some("text/plain".into()), ..Settings::default() };
+    server.create("a", text).unwrap();
+    for body in ["one", "two", "three"] {
+        server.publish(messages(vec![draft(&["a"], body)])).unwrap();
+    }
+    let beyond = "bytes of the message at a fork: at most 5";
+    assert_eq!(told(fork(&mut server, Some(cursor(3 << 10)), 6)), beyond);
+    let beyond = "this cursor lies beyond the last message; go on from 000000ab_0000000000001000";
+    assert_eq!(told(fork(&mut server, Some(cursor(5 << 10)), 0)), beyond);
+    assert!(fork(&mut server, Some(cursor(3 << 10)), 2).is_ok());
+    // To do so again is no fault, to do otherwise is.
+    let again = fork(&mut server, Some(cursor(3 << 10)), 2);
+    assert_eq!(again, Ok(Applied::Existed { expires: None }));
+    assert!(matches!(fork(&mut server, Some(cursor(3 << 10)), 1), Err(Refused::Conflict(_))));
+    server.publish(messages(vec![draft(&["a"], "four")])).unwrap();
+    server.publish(messages(vec![draft(&["b"], "five")])).unwrap();
+    assert_eq!(bodies(&server, "a"), "onetwothreefour");
+    assert_eq!(bodies(&server, "b"), "onetwothfive");
+    // What is the same message is so in both, and read once.
+    let both = server.read(&["a", "b"], Start::Earliest, Holes::Refuse).unwrap();
+    assert_eq!(both.messages.len(), 5);
+}
+
+#[test]
+fn the_name_of_a_forked_channel_is_kept_until_its_last_fork_goes() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    server.publish(messages(vec![draft(&["a"], "one")])).unwrap();
+    fork(&mut server, None, 0).unwrap();
+    server.give(Order::Remove("a".into())).unwrap();
+    let gone = "channel `a` is gone; use another name";
+    assert_eq!(told(server.hub.describe("a", server.now)), gone);
+    assert_eq!(told(server.give(Order::Remove("a".into()))), gone);
+    assert!(matches!(server.create("a", Settings::default()), Err(Refused::Conflict(_))));
+    assert_eq!(server.hub.names_after("").count(), 1);
+    assert_eq!(bodies(&server, "b"), "one");
+    server.give(Order::Remove("b".into())).unwrap();
+    assert!(matches!(server.hub.describe("a", server.now), Err(Refused::Unknown(_))));
+    assert!(server.create("a", Settings::default()).is_ok());
 }

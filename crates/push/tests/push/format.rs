@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Content, Damaged, Draft, Expiry, Hub, Limits, Name, Order, Prepared, Producer, Publish, Ready,
-    Restoring, Retention, Settings,
+    Content, Cursor, Damaged, Draft, Expiry, Fork, Hub, Limits, Name, Order, Prepared, Producer,
+    Publish, Ready, Restoring, Retention, Sequence, Settings,
 };
 use proptest::prelude::*;
 
@@ -57,7 +57,10 @@ fn full() -> (Hub, Vec<Vec<u8>>) {
     let settings = Settings { retention, expiry: Expiry::Publishers(5000), ..Settings::default() };
     for name in ["a", "b", "c"] {
         let (name, first) = (Name::Given(name.into()), vec![draft(&[])]);
-        give(Order::Create { name, settings: settings.clone(), first, is_closed: false }, 1000);
+        give(
+            Order::Create { name, settings: settings.clone(), fork: None, first, is_closed: false },
+            1000,
+        );
     }
     let producer = Some(Producer { id: "p".into(), epoch: 1, sequence: 0 });
     for place in 0..3 {
@@ -70,6 +73,10 @@ fn full() -> (Hub, Vec<Vec<u8>>) {
     let publish = Publish { messages, close: vec!["b".into()], producer, mark };
     give(Order::Publish(publish), 1002);
     give(Order::Renew("a".into()), 1003);
+    let (name, first) = (Name::Given("d".into()), Vec::new());
+    let tail = Cursor { epoch: 7, sequence: Sequence::from_number(4 << 10) };
+    let fork = Some(Fork { channel: "a".into(), until: Some(tail), bytes: 2 });
+    give(Order::Create { name, settings, fork, first, is_closed: false }, 1003);
     give(Order::Remove("c".into()), 1004);
     (hub, records)
 }
@@ -93,7 +100,7 @@ fn the_document_tells_the_bytes_that_are_written() {
     let expiry = Expiry::Publishers(3_600_000);
     let settings = Settings { retention, expiry, ..Settings::default() };
     let (name, first) = (Name::Given("a".into()), Vec::new());
-    let create = Order::Create { name, settings, first, is_closed: false };
+    let create = Order::Create { name, settings, fork: None, first, is_closed: false };
     let (prepared, created) = prepare(&hub, create, 1000);
     hub.apply(prepared, 1).unwrap();
     let content = Content {
@@ -176,7 +183,7 @@ proptest! {
     fn whatever_record_is_replayed_there_is_no_panic(
         kind in 15_u8..22,
         bytes in prop::collection::vec(prop_oneof![4 => 0_u8..4, 1 => any::<u8>()], 0..60),
-        which in 0_usize..9,
+        which in 0_usize..10,
         at in any::<prop::sample::Index>(),
         byte: u8,
     ) {
