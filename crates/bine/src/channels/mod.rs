@@ -38,7 +38,7 @@ impl Channels {
     /// Makes a channel of this name; making it again with the same settings is no mistake.
     pub fn create(&self, name: &str, settings: Settings) -> Ordered {
         let (name, first) = (Name::Given(name.into()), Vec::new());
-        self.0.order(Order::Create { name, settings, first, is_closed: false })
+        self.0.order(Order::Create { name, settings, first, is_closed: false, fork: None })
     }
 
     /// Publishes text, or what [`Content`] says, in one channel.

@@ -179,6 +179,7 @@ pub(crate) const fn status_of(refused: &Refused) -> Status {
     match refused {
         Refused::Unknown(_) => Status::NOT_FOUND,
         Refused::Removed
+        | Refused::Gone(_)
         | Refused::TooOld { .. }
         | Refused::ForeignEpoch { .. }
         | Refused::Ahead { .. } => Status::GONE,
