@@ -97,13 +97,15 @@ impl Manner {
         reply.empty();
     }
 
-    /// The head of an answer that goes on, and what comes before its first message.
+    /// The head of an answer that goes on, and what comes before its first message. `here` is where its reader is, if
+    /// no message follows at once: a cursor before the messages that it is behind would have them skipped by a reader
+    /// whose connection breaks between.
     pub(crate) fn begin(
         self,
         out: &mut Vec<u8>,
         exchange: Exchange,
         date: &Date,
-        next: Cursor,
+        here: Option<Cursor>,
         lost: Option<Cursor>,
     ) -> Pieces {
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
@@ -125,7 +127,9 @@ impl Manner {
             // A page's own script sees no head.
             first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
         }
-        self.mark(&mut first, next);
+        if let Some(here) = here {
+            self.mark(&mut first, here);
+        }
         pieces.append(out, &first);
         pieces
     }
