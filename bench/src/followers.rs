@@ -124,8 +124,9 @@ pub(crate) fn storm(arguments: &Arguments) -> Result<()> {
         told.number("repeated")?,
         told.number("cpu")? / 1e6,
     );
-    let is_whole = told.number("due")? == told.number("received")?;
-    ensure!(is_whole && told.number("repeated")? == 0.0, "messages were missed or came twice");
+    let [lost, twice] = ["missed", "repeated"].map(|name| told.number(name));
+    let late = told.number("due")? - told.number("received")?;
+    ensure!(lost? + twice? + late < 0.5, "messages were missed or came twice");
     Ok(())
 }
 
@@ -170,7 +171,8 @@ impl Way {
     /// Starts it on core 0, for so many followers.
     fn start(self, shop: &Workshop, count: u64) -> Result<Running> {
         let port = free_port()?;
-        let listen = format!("127.0.0.1:{port}");
+        // All who follow come at once.
+        let listen = format!("127.0.0.1:{port},backlog=4096");
         let built = |name: &str| shop.target.join(name).display().to_string();
         let workers = (count + OTHER_WORKERS).to_string();
         let mut words = match self {
