@@ -16,4 +16,5 @@ mod stop;
 mod style;
 mod tables;
 mod trees;
+mod websocket;
 mod xhtml;
