@@ -19,6 +19,7 @@ mod random;
 mod servers;
 mod soak;
 mod stalls;
+mod tables;
 mod templates;
 mod tools;
 
@@ -65,6 +66,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  tables    what rows in memory cost: looks, commits without a sync, starts, bytes
+              --rows N            (1000000)
+              --rounds N          samples of each figure (9)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
   templates the public template benchmark and escaping, beside other engines; by criterion
@@ -107,6 +111,7 @@ fn run() -> Result<()> {
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
+        "tables" => tables::run(&accept(&["--rows", "--rounds", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),

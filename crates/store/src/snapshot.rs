@@ -25,6 +25,7 @@ pub struct Snapshot {
     pub(crate) definitions: Definitions,
     pub(crate) state: Arc<State>,
     pub(crate) reads: RefCell<ReadSet>,
+    is_noting: bool,
 }
 
 /// Rows of one table, in the order of their ids or of an index; from behind by `rev()`.
@@ -43,7 +44,19 @@ enum Walk<'s> {
 
 impl Snapshot {
     pub(crate) fn new(definitions: &Definitions, state: Arc<State>) -> Self {
-        Self { definitions: Arc::clone(definitions), state, reads: RefCell::default() }
+        Self {
+            definitions: Arc::clone(definitions),
+            state,
+            reads: RefCell::default(),
+            is_noting: true,
+        }
+    }
+
+    /// The same for one whom no later change concerns: what it looks at from here on is not noted.
+    #[must_use]
+    pub fn without_notes(mut self) -> Self {
+        self.is_noting = false;
+        self
     }
 
     /// Up to which record of the journal this is.
@@ -140,7 +153,9 @@ impl Snapshot {
 
     #[inline]
     pub(crate) fn note(&self, read: Read) {
-        self.reads.borrow_mut().note(read);
+        if self.is_noting {
+            self.reads.borrow_mut().note(read);
+        }
     }
 
     #[inline]
