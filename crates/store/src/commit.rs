@@ -178,7 +178,8 @@ impl Commits {
         let Parts { base, own, reads, writes, after } = transaction.into_parts();
         let mut record = Vec::new();
         if !writes.is_empty() {
-            record = record::rows(&writes, &self.kept.places);
+            let places = &self.kept.places;
+            record = record::rows(writes.iter().map(|write| write.written(places)));
         }
         if record.len() > LONGEST_RECORD {
             return Err(Error::TooLarge);

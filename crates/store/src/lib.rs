@@ -25,6 +25,7 @@ mod snapshot;
 mod state;
 mod store;
 mod transaction;
+mod tree;
 mod value;
 
 pub use change::Change;

@@ -1,14 +1,12 @@
 //! Decides how tables come back from what the journal has: rows first, then all that can be told from them.
 
-use imbl::{OrdMap, OrdSet};
-
 use crate::id::RowId;
 use crate::image::Kept;
 use crate::journal::{Journal, Loaded};
+use crate::key::Key;
 use crate::record::{self, Record};
-use crate::row::Row;
 use crate::schema::Stored;
-use crate::state::{Definition, Definitions, Entry, Rows, State};
+use crate::state::{Contents, Definition, Definitions, Entries, Rows, State};
 use crate::store::{Joined, Options, Progress};
 use crate::value::Value;
 
@@ -17,7 +15,7 @@ use crate::value::Value;
 pub(crate) struct Loading {
     stored: Vec<Stored>,
     /// By the places of the tables in the store.
-    rows: Vec<OrdMap<RowId, Row>>,
+    rows: Vec<Rows>,
     /// Bytes of records behind the last image.
     grown: u64,
     /// The first records that are not there, if a repair has lost some.
@@ -65,7 +63,7 @@ impl Loading {
                 if tables.len() < self.rows.len() {
                     return Err("it has fewer tables than there were".to_owned());
                 }
-                self.rows.resize_with(tables.len(), OrdMap::new);
+                self.rows.resize_with(tables.len(), Rows::default);
                 self.stored = tables;
             }
             Record::Rows(writes) => {
@@ -73,8 +71,8 @@ impl Loading {
                     let rows = self.rows.get_mut(write.table);
                     let rows = rows.ok_or("it names a table that was never made")?;
                     match write.row {
-                        Some(row) => drop(rows.insert(write.id, row)),
-                        None => drop(rows.remove(&write.id)),
+                        Some(row) => rows.insert(write.id, row),
+                        None => rows.remove(write.id),
                     }
                 }
             }
@@ -91,8 +89,8 @@ impl Loading {
     ) -> Result<Begun, String> {
         let Self { stored: before, mut rows, grown, lost } = self;
         let Joined { definitions, places, stored } = options.join(&before)?;
-        rows.resize_with(stored.len(), OrdMap::new);
-        let last = rows.iter().filter_map(|rows| rows.get_max()).map(|(id, _)| *id).max();
+        rows.resize_with(stored.len(), Rows::default);
+        let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
         let mut state = State { sequence, epoch: 0, tables: Vec::new() };
         for (definition, place) in definitions.iter().zip(&places) {
             state.tables.push(with_indexes(definition, std::mem::take(&mut rows[*place]))?);
@@ -110,21 +108,21 @@ impl Loading {
 }
 
 /// Every row is read once, and found by its keys from then on.
-fn with_indexes(definition: &Definition, rows: OrdMap<RowId, Row>) -> Result<Rows, String> {
+fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String> {
     let name = &definition.schema.name;
     let all = &definition.schema.indexes;
-    let mut found: Vec<(Vec<Entry>, Vec<Entry>)> = vec![Default::default(); all.len()];
-    for (id, row) in &rows {
+    let mut found: Vec<[Vec<(Key, RowId)>; 2]> = vec![Default::default(); all.len()];
+    for (id, row) in rows.iter() {
         let values = definition.values(row);
         let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be read"))?;
-        for (index, (entries, partial)) in found.iter_mut().enumerate() {
+        for (index, [entries, partial]) in found.iter_mut().enumerate() {
             let is_partial = all[index].columns.iter().any(|column| values[*column] == Value::Null);
             let to = if is_partial { partial } else { entries };
-            to.push((definition.key(index, &values), *id));
+            to.push((definition.key(index, &values), id));
         }
     }
     let mut indexes = Vec::new();
-    for (own, (mut entries, partial)) in all.iter().zip(found) {
+    for (own, [mut entries, mut partial]) in all.iter().zip(found) {
         entries.sort_unstable();
         // Nothing is not the same as nothing.
         if own.is_unique
@@ -140,7 +138,11 @@ fn with_indexes(definition: &Definition, rows: OrdMap<RowId, Row>) -> Result<Row
                 pair[1].1
             ));
         }
-        indexes.push(entries.into_iter().chain(partial).collect::<OrdSet<Entry>>());
+        entries.append(&mut partial);
+        entries.sort_unstable();
+        let mut index = Entries::default();
+        entries.iter().for_each(|(key, id)| index.insert(key, *id));
+        indexes.push(index);
     }
-    Ok(Rows { rows, indexes })
+    Ok(Contents { rows, indexes })
 }

@@ -2,20 +2,26 @@
 //!
 //! docs/formats/rows.md tells every byte.
 
-use std::sync::Arc;
-
 use crate::bytes::{Bytes, put_bytes, put_number};
 use crate::id::RowId;
 use crate::schema::Stored;
-use crate::state::Write;
 
 /// What a record says.
 #[derive(Debug)]
-pub(crate) enum Record {
-    /// Rows that were put or removed. Tables are named by their places in the last [`Record::Tables`].
-    Rows(Vec<Write>),
+pub(crate) enum Record<'r> {
+    /// Rows that were put or removed.
+    Rows(Vec<Written<'r>>),
     /// What all tables consist of from here on.
     Tables(Vec<Stored>),
+}
+
+/// One row that was put or, without a row, removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Written<'r> {
+    /// Its place in the last [`Record::Tables`].
+    pub(crate) table: usize,
+    pub(crate) id: RowId,
+    pub(crate) row: Option<&'r [u8]>,
 }
 
 const ROWS: u8 = 1;
@@ -23,12 +29,12 @@ const TABLES: u8 = 2;
 const PUT: u8 = 1;
 const REMOVED: u8 = 0;
 
-/// The record of a commit. `places` are those of the tables in the store.
-pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
+/// The record of a commit.
+pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = Written<'w>>) -> Vec<u8> {
     let mut record = vec![ROWS];
     for write in writes {
-        put_number(&mut record, places[write.table] as u128);
-        match &write.row {
+        put_number(&mut record, write.table as u128);
+        match write.row {
             Some(row) => {
                 record.push(PUT);
                 record.extend_from_slice(&write.id.number().to_be_bytes());
@@ -54,7 +60,7 @@ pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
 }
 
 /// `None`: these bytes are no record.
-pub(crate) fn read(record: &[u8]) -> Option<Record> {
+pub(crate) fn read(record: &[u8]) -> Option<Record<'_>> {
     let mut rest = Bytes(record);
     match rest.byte()? {
         ROWS => {
@@ -64,11 +70,11 @@ pub(crate) fn read(record: &[u8]) -> Option<Record> {
                 let is_put = rest.byte()?;
                 let id = RowId::from_number(u128::from_be_bytes(rest.array()?));
                 let row = match is_put {
-                    PUT => Some(Arc::from(rest.bytes()?)),
+                    PUT => Some(rest.bytes()?),
                     REMOVED => None,
                     _ => return None,
                 };
-                writes.push(Write { table, id, row });
+                writes.push(Written { table, id, row });
             }
             Some(Record::Rows(writes))
         }
@@ -89,29 +95,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::row::Row;
 
-    fn write() -> impl Strategy<Value = Write> {
+    fn write() -> impl Strategy<Value = (usize, u128, Option<Vec<u8>>)> {
         let row = prop::option::of(prop::collection::vec(any::<u8>(), 0..40));
-        (0_usize..300, any::<u128>(), row).prop_map(|(table, number, row)| Write {
-            table,
-            id: RowId::from_number(number),
-            row: row.map(Row::from),
-        })
+        (0_usize..300, any::<u128>(), row)
     }
 
     proptest! {
         #[test]
         fn a_record_is_read_as_it_was_written(writes in prop::collection::vec(write(), 0..20)) {
-            let places: Vec<usize> = (0..300).map(|place| place * 2).collect();
-            let Some(Record::Rows(read)) = read(&rows(&writes, &places)) else {
-                panic!("no record of rows")
-            };
-            prop_assert_eq!(read.len(), writes.len());
-            for (read, written) in read.iter().zip(&writes) {
-                prop_assert_eq!((read.table, read.id), (written.table * 2, written.id));
-                prop_assert_eq!(&read.row, &written.row);
-            }
+            let written = writes.iter().map(|(table, number, row)| Written {
+                table: *table,
+                id: RowId::from_number(*number),
+                row: row.as_deref(),
+            });
+            let record = rows(written.clone());
+            let Some(Record::Rows(read)) = read(&record) else { panic!("no record of rows") };
+            prop_assert_eq!(read, written.collect::<Vec<_>>());
         }
 
         #[test]

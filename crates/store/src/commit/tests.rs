@@ -11,6 +11,7 @@ use crate::journal::{MemoryJournal, Sequence, SnapshotWriter};
 use crate::record::Record;
 use crate::schema::{Column, Index, Schema, Table};
 use crate::snapshot::Snapshot;
+use crate::state::Write;
 use crate::store::{Options, Store};
 use crate::value::{Field, Value};
 
@@ -255,8 +256,8 @@ fn recovered(records: &[Vec<u8>], store: &Store) -> BTreeMap<RowId, u64> {
     // The first one says what tables consist of.
     for record in &records[1..] {
         let Some(Record::Rows(writes)) = record::read(record) else { panic!("no record") };
-        for write in &writes {
-            state.apply(definitions, write);
+        for record::Written { table, id, row } in writes {
+            state.apply(definitions, &Write { table, id, row: row.map(Arc::from) });
         }
     }
     rows(&Snapshot::new(definitions, Arc::new(state)))
