@@ -68,6 +68,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --groups N          in a sample (500)
   tables    what rows in memory cost: looks, commits without a sync, starts, bytes
               --rows N            (1000000)
+              --only NAME,..      of looks, commits, starts (all)
               --rounds N          samples of each figure (9)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
@@ -111,7 +112,7 @@ fn run() -> Result<()> {
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
-        "tables" => tables::run(&accept(&["--rows", "--rounds", "--start"])?),
+        "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),

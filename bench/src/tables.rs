@@ -51,35 +51,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     println!(
         "{facts}\n\nRows of {DATA} bytes of data: an id of 16, a number of 8, a name of 16 and a text of 60. {BUDGETS}\n"
     );
-    println!(
-        "| {rows} rows | CPU, ns: median (least-most of {rounds}) | wall, ns |\n|---|---|---|"
-    );
-    looks(HOT, "a row of 1000", rounds)?;
+    let only = arguments.names("--only");
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only.contains(&name));
     let all = usize::try_from(rows)?;
-    let (store, ids) = filled::<1>(all, Options::new())?;
-    of_rows(&store, &ids, "a row at random", rounds)?;
-    walks(&store, rounds)?;
-    drop((store, ids));
-    println!();
-    println!("| one row, no sync | inserted: CPU, ns | wall, ns | changed: CPU, ns | wall, ns |");
-    println!("|---|---|---|---|---|");
-    commits::<0>(&scratch.0.join("0"), all, rounds)?;
-    commits::<1>(&scratch.0.join("1"), all, rounds)?;
-    commits::<2>(&scratch.0.join("2"), all, rounds)?;
-    println!();
-    println!("| {rows} rows | start, s | CPU, s | memory, x data | after single commits, x data |");
-    println!("|---|---|---|---|---|");
-    for indexes in 0..=2 {
-        let folder = scratch.0.join(indexes.to_string());
-        starts(&folder, indexes, rounds.min(5))?;
+    if wanted("looks") {
+        println!(
+            "| {rows} rows | CPU, ns: median (least-most of {rounds}) | wall, ns |\n|---|---|---|"
+        );
+        looks(all, rounds)?;
+    }
+    if wanted("commits") {
+        println!(
+            "\n| one row, no sync | inserted: CPU, ns | wall, ns | changed: CPU, ns | wall, ns |"
+        );
+        println!("|---|---|---|---|---|");
+        commits::<0>(&scratch.0.join("0"), all, rounds)?;
+        commits::<1>(&scratch.0.join("1"), all, rounds)?;
+        commits::<2>(&scratch.0.join("2"), all, rounds)?;
+    }
+    if wanted("starts") {
+        println!(
+            "\n| {rows} rows | start, s | CPU, s | memory, x data | after single commits, x data |"
+        );
+        println!("|---|---|---|---|---|");
+        starts::<0>(&scratch.0.join("0"), all, rounds.min(5))?;
+        starts::<1>(&scratch.0.join("1"), all, rounds.min(5))?;
+        starts::<2>(&scratch.0.join("2"), all, rounds.min(5))?;
     }
     Ok(())
 }
 
-/// What it takes to find single rows among a few.
-fn looks(count: usize, what: &str, rounds: u64) -> Result<()> {
-    let (store, ids) = filled::<1>(count, Options::new())?;
-    of_rows(&store, &ids, what, rounds)
+/// What it takes to find rows, among a few and among all.
+fn looks(all: usize, rounds: u64) -> Result<()> {
+    let (store, ids) = filled(HOT)?;
+    of_rows(&store, &ids, "a row of 1000", rounds)?;
+    let (store, ids) = filled(all)?;
+    of_rows(&store, &ids, "a row at random", rounds)?;
+    walks(&store, rounds)
 }
 
 fn of_rows(store: &Store, ids: &[Id<Row<1>>], what: &str, rounds: u64) -> Result<()> {
@@ -128,11 +136,9 @@ fn walks(store: &Store, rounds: u64) -> Result<()> {
     print("50 of an index, from a random one", &samples(rounds, snapshots, &mut range))
 }
 
-/// Commits of one row each, in a store in a folder, which has that many rows before.
+/// Commits of one row each, in a store that has many before.
 fn commits<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Result<()> {
-    let told = |error| anyhow!("{error}");
-    let options = || Options::new().table::<Row<INDEXES>>().sync(Sync::None);
-    let store = Store::open(folder, options(), &mut |_, _| {}).map_err(told)?;
+    let store = opened::<INDEXES>(folder)?;
     let mut ids = fill::<INDEXES>(&store, count)?;
     let mut random = Random(11);
     let mut failed = 0;
@@ -167,21 +173,18 @@ fn commits<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Re
         inserted.0, inserted.1.median, changed.0, changed.1.median
     );
     store.close();
-    drop(store);
-    // What a start finds: the rows, and nothing about them but once.
-    fs::remove_dir_all(folder)?;
-    let store = Store::open(folder, options(), &mut |_, _| {}).map_err(told)?;
-    fill::<INDEXES>(&store, count)?;
-    store.close();
-    Ok(())
+    Ok(fs::remove_dir_all(folder)?)
 }
 
-/// Starts with the store in that folder, in processes of their own, and commits of all of its rows in one more.
-fn starts(folder: &Path, indexes: u32, rounds: u64) -> Result<()> {
+/// Starts with so many rows, in processes of their own, and commits of as many in one more.
+fn starts<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Result<()> {
+    let store = opened::<INDEXES>(folder)?;
+    fill::<INDEXES>(&store, count)?;
+    store.close();
     let program = std::env::current_exe()?;
     let ask = |folder: &str| -> Result<[f64; 4]> {
         let mut command = Command::new(&program);
-        let told = output(command.args(["tables", "--start", &format!("{folder},{indexes}")]))?;
+        let told = output(command.args(["tables", "--start", &format!("{folder},{INDEXES}")]))?;
         let figures: Result<Vec<f64>, _> = told.split_whitespace().map(str::parse).collect();
         figures?.try_into().map_err(|_| anyhow!("a start printed `{told}`"))
     };
@@ -196,7 +199,7 @@ fn starts(folder: &Path, indexes: u32, rounds: u64) -> Result<()> {
     let committed = ask(&format!("{rows:.0}"))?;
     let times = |bytes: f64| bytes / rows / DATA as f64;
     println!(
-        "| {indexes} indexes | {} | {} | {:.2} | {:.2} |",
+        "| {INDEXES} indexes | {} | {} | {:.2} | {:.2} |",
         of(0)?,
         of(1)?,
         times(of(2)?.median),
@@ -209,13 +212,11 @@ fn starts(folder: &Path, indexes: u32, rounds: u64) -> Result<()> {
 /// seconds, seconds of CPU, the growth of memory in bytes, rows.
 fn start(folder: &Path, indexes: &str) -> Result<()> {
     fn of<const INDEXES: usize>(folder: &Path) -> Result<()> {
-        let told = |error| anyhow!("{error}");
         let before = resident()?;
         let (begun, cpu) = (Instant::now(), cpu());
-        let options = Options::new().table::<Row<INDEXES>>();
         let store = match folder.to_str().and_then(|count| count.parse().ok()) {
             Some(count) => committed::<INDEXES>(count)?,
-            None => Store::open(folder, options, &mut |_, _| {}).map_err(told)?,
+            None => opened::<INDEXES>(folder)?,
         };
         let (taken, cpu) = (begun.elapsed().as_secs_f64(), self::cpu() - cpu);
         let rows = store.read().count::<Row<INDEXES>>();
@@ -229,9 +230,9 @@ fn start(folder: &Path, indexes: &str) -> Result<()> {
     }
 }
 
-/// A store in memory into which rows came one by one; where its journal would be is nothing.
+/// A store in memory into which rows came one by one.
 fn committed<const INDEXES: usize>(count: usize) -> Result<Store> {
-    let store = memory(Options::new().table::<Row<INDEXES>>())?;
+    let store = in_memory::<INDEXES>()?;
     let mut random = Random(3);
     for _ in 0..count {
         store.insert(row::<INDEXES>(&mut random)).wait()?;
@@ -239,18 +240,22 @@ fn committed<const INDEXES: usize>(count: usize) -> Result<Store> {
     Ok(store)
 }
 
-fn memory(options: Options) -> Result<Store> {
+/// A store in memory, with rows.
+fn filled(count: usize) -> Result<(Store, Vec<Id<Row<1>>>)> {
+    let store = in_memory::<1>()?;
+    let ids = fill(&store, count)?;
+    Ok((store, ids))
+}
+
+fn in_memory<const INDEXES: usize>() -> Result<Store> {
+    let options = Options::new().table::<Row<INDEXES>>();
     Store::in_memory(options).map_err(|error| anyhow!("{error}"))
 }
 
-/// A store in memory, with rows.
-fn filled<const INDEXES: usize>(
-    count: usize,
-    options: Options,
-) -> Result<(Store, Vec<Id<Row<INDEXES>>>)> {
-    let store = memory(options.table::<Row<INDEXES>>())?;
-    let ids = fill(&store, count)?;
-    Ok((store, ids))
+/// The store in a folder, which leaves it to the system when commits are durable.
+fn opened<const INDEXES: usize>(folder: &Path) -> Result<Store> {
+    let options = Options::new().table::<Row<INDEXES>>().sync(Sync::None);
+    Store::open(folder, options, &mut |_, _| {}).map_err(|error| anyhow!("{error}"))
 }
 
 /// Inserts rows, a thousand by a commit.

@@ -7,6 +7,7 @@
 
 mod entries;
 
+use std::hint::black_box;
 use std::ptr;
 use std::sync::Arc;
 
@@ -29,10 +30,11 @@ enum Node<const KEY: usize> {
 
 /// Invariant: there is a child more than there are separators, and all of a child's keys are below the separator behind
 /// it, and none is below the one before it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Inner<const KEY: usize> {
     separators: Entries<KEY>,
-    children: Vec<Node<KEY>>,
+    /// In place, or each look would have one more way to go.
+    children: SmallVec<[Node<KEY>; MOST]>,
 }
 
 /// A node that was parted from the one before it, and what lies between them.
@@ -63,7 +65,7 @@ impl<const KEY: usize> Tree<KEY> {
         if let Some((separator, right)) = parted {
             let mut separators = Entries::new();
             separators.insert(0, &separator, &[]);
-            let children = vec![self.root.clone(), right];
+            let children = SmallVec::from_iter([self.root.clone(), right]);
             self.root = Node::Inner(Arc::new(Inner { separators, children }));
         }
     }
@@ -197,6 +199,14 @@ impl<const KEY: usize> Node<KEY> {
         }
     }
 
+    /// How many have it.
+    fn shares(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => Arc::strong_count(leaf),
+            Self::Inner(inner) => Arc::strong_count(inner),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         match self {
             Self::Leaf(leaf) => leaf.len() == 0,
@@ -212,6 +222,16 @@ fn part<const KEY: usize>(leaf: &mut Entries<KEY>, at: usize) -> Parted<KEY> {
     // As short as can be. The last is below the first, so this one has a byte more than both have in common.
     let separator = first[..=entries::common(last, first)].to_vec();
     (separator, Node::Leaf(Arc::new(right)))
+}
+
+impl<const KEY: usize> Clone for Inner<KEY> {
+    fn clone(&self) -> Self {
+        // The counts of the children lie in lines of memory of their own. Looked at first, they come all at once, and
+        // not one after the other as they are counted up.
+        let counts = self.children.iter().map(Node::shares);
+        black_box(counts.sum::<usize>());
+        Self { separators: self.separators.clone(), children: self.children.clone() }
+    }
 }
 
 impl<const KEY: usize> Inner<KEY> {
@@ -234,8 +254,7 @@ impl<const KEY: usize> Inner<KEY> {
         let separators = self.separators.split_off(at + 1);
         let between = self.separators.key(at).to_vec();
         self.separators.remove(at);
-        let children = self.children.split_off(at + 1);
-        self.children.shrink_to_fit();
+        let children = self.children.drain(at + 1..).collect();
         Some((between, Node::Inner(Arc::new(Self { separators, children }))))
     }
 
@@ -259,7 +278,7 @@ impl<const KEY: usize> Inner<KEY> {
                 let left = Arc::make_mut(left);
                 left.separators.insert(left.separators.len(), self.separators.key(place), &[]);
                 left.separators.append(&right.separators);
-                left.children.extend_from_slice(&right.children);
+                left.children.extend(right.children.iter().cloned());
             }
             _ => return,
         }
