@@ -1,14 +1,26 @@
 //! Decides how tables come back from what the journal has: rows first, then all that can be told from them.
 
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::guest::{Seat, unwrapped};
 use crate::id::RowId;
 use crate::image::Kept;
-use crate::journal::{Journal, Loaded};
-use crate::key::Key;
+use crate::journal::{self, Journal, Loaded, Sequence};
 use crate::record::{self, Record};
 use crate::schema::Stored;
-use crate::state::{Contents, Definition, Definitions, Entries, Rows, State};
+use crate::state::{Contents, Definition, Definitions, Entries, Rows, State, Write, entry, id_of};
 use crate::store::{Joined, Options, Progress};
 use crate::value::Value;
+
+/// What whoever runs the program should know of a start that went well.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Warning {
+    /// The changes in these records of the journal could not be kept by a repair.
+    Lost(RangeInclusive<Sequence>),
+    /// What the journal has put right by itself.
+    Journal(journal::Warning),
+}
 
 /// What has been read until now.
 #[derive(Default)]
@@ -16,10 +28,13 @@ pub(crate) struct Loading {
     stored: Vec<Stored>,
     /// By the places of the tables in the store.
     rows: Vec<Rows>,
+    /// Rows that nobody has said to count, by the numbers of their records.
+    staged: Vec<(Sequence, Vec<Write>)>,
     /// Bytes of records behind the last image.
     grown: u64,
-    /// The first records that are not there, if a repair has lost some.
-    lost: Vec<String>,
+    /// Who is given what is not of tables.
+    guest: Seat,
+    warnings: Vec<Warning>,
 }
 
 /// What a store begins with.
@@ -29,10 +44,15 @@ pub(crate) struct Begun {
     pub(crate) state: State,
     /// No id is above this one.
     pub(crate) last: RowId,
-    pub(crate) lost: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Loading {
+    /// Nothing yet. What is not of tables goes to `guest`.
+    pub(crate) fn with_guest(guest: Seat) -> Self {
+        Self { guest, ..Self::default() }
+    }
+
     /// Takes in the next part.
     pub(crate) fn receive(
         &mut self,
@@ -40,14 +60,21 @@ impl Loading {
         progress: &mut Progress<'_>,
     ) -> Result<(), String> {
         match loaded {
-            Loaded::Block(block) => self.read(block).map_err(|why| format!("the image: {why}")),
+            Loaded::Block(block) => match unwrapped(block) {
+                Some(bytes) => self.guest.receive(None, bytes),
+                None => self.read(0, block),
+            }
+            .map_err(|why| format!("the image: {why}")),
             Loaded::Record(sequence, record) => {
                 self.grown += record.len() as u64;
-                self.read(record).map_err(|why| format!("record {sequence}: {why}"))
+                match unwrapped(record) {
+                    Some(bytes) => self.guest.receive(Some(sequence), bytes),
+                    None => self.read(sequence, record),
+                }
+                .map_err(|why| format!("record {sequence}: {why}"))
             }
             Loaded::Lost(records) => {
-                let (first, last) = records.into_inner();
-                self.lost.push(format!("records {first} to {last} were lost before"));
+                self.warnings.push(Warning::Lost(records));
                 Ok(())
             }
             Loaded::Progress { done, all } => {
@@ -57,27 +84,51 @@ impl Loading {
         }
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn read(&mut self, sequence: Sequence, bytes: &[u8]) -> Result<(), String> {
         match record::read(bytes).ok_or("it cannot be read, though it is as it was written")? {
-            Record::Tables(tables) => {
-                if tables.len() < self.rows.len() {
-                    return Err("it has fewer tables than there were".to_owned());
-                }
-                self.rows.resize_with(tables.len(), Rows::default);
-                self.stored = tables;
+            Record::Tables(tables) => self.describe(tables)?,
+            Record::Rows(writes) => self.apply(writes)?,
+            Record::Staged(writes) => {
+                self.staged.push((sequence, writes));
+                return Ok(());
             }
-            Record::Rows(writes) => {
-                for write in writes {
-                    let rows = self.rows.get_mut(write.table);
-                    let rows = rows.ok_or("it names a table that was never made")?;
-                    match write.row {
-                        Some(row) => rows.insert(write.id, row),
-                        None => rows.remove(write.id),
-                    }
+            Record::Taken(first, tables) => {
+                self.describe(tables)?;
+                let staged = std::mem::take(&mut self.staged);
+                for (_, writes) in staged.into_iter().filter(|(number, _)| *number >= first) {
+                    self.apply(writes)?;
                 }
             }
         }
+        // What was staged before and not taken by then never is.
+        self.staged.clear();
         Ok(())
+    }
+
+    fn describe(&mut self, tables: Vec<Stored>) -> Result<(), String> {
+        if tables.len() < self.rows.len() {
+            return Err("it has fewer tables than there were".to_owned());
+        }
+        self.rows.resize_with(tables.len(), Rows::default);
+        self.stored = tables;
+        Ok(())
+    }
+
+    fn apply(&mut self, writes: Vec<Write>) -> Result<(), String> {
+        for write in writes {
+            let rows = self.rows.get_mut(write.table);
+            let rows = rows.ok_or("it names a table that was never made")?;
+            match write.row {
+                Some(row) => rows.insert(write.id, &row),
+                None => rows.remove(write.id),
+            }
+        }
+        Ok(())
+    }
+
+    /// All tables as they were read, for whoever has no program that says what they are.
+    pub(crate) fn into_parts(self) -> (Vec<Stored>, Vec<Rows>, Vec<Warning>) {
+        (self.stored, self.rows, self.warnings)
     }
 
     /// Joins what was read to what the program says, and writes down what tables consist of from now on.
@@ -87,7 +138,8 @@ impl Loading {
         sequence: u64,
         journal: &mut dyn Journal,
     ) -> Result<Begun, String> {
-        let Self { stored: before, mut rows, grown, lost } = self;
+        let Self { stored: before, mut rows, grown, guest, warnings, .. } = self;
+        let least = options.journal.segment.saturating_mul(4);
         let Joined { definitions, places, stored } = options.join(&before)?;
         rows.resize_with(stored.len(), Rows::default);
         let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
@@ -102,8 +154,8 @@ impl Loading {
                 journal.append(&record::tables(&stored)).and_then(|_| journal.write(true));
             state.sequence = written.map_err(|error| error.to_string())?;
         }
-        let kept = Kept::new(stored, places, others, grown);
-        Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), lost })
+        let kept = Kept::new(stored, places, others, grown, guest, least);
+        Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), warnings })
     }
 }
 
@@ -111,38 +163,102 @@ impl Loading {
 fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String> {
     let name = &definition.schema.name;
     let all = &definition.schema.indexes;
-    let mut found: Vec<[Vec<(Key, RowId)>; 2]> = vec![Default::default(); all.len()];
+    let mut found: Vec<Unordered> = all.iter().map(|_| Unordered::default()).collect();
     for (id, row) in rows.iter() {
         let values = definition.values(row);
         let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be read"))?;
-        for (index, [entries, partial]) in found.iter_mut().enumerate() {
+        for (index, found) in found.iter_mut().enumerate() {
             let is_partial = all[index].columns.iter().any(|column| values[*column] == Value::Null);
-            let to = if is_partial { partial } else { entries };
-            to.push((definition.key(index, &values), id));
+            found.push(&entry(&definition.key(index, &values), id), is_partial);
         }
     }
     let mut indexes = Vec::new();
-    for (own, [mut entries, mut partial]) in all.iter().zip(found) {
-        entries.sort_unstable();
-        // Nothing is not the same as nothing.
+    for (own, mut found) in all.iter().zip(found) {
+        found.order();
         if own.is_unique
-            && let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0)
+            && let Some([first, second]) = found.twice()
         {
             let columns =
                 own.columns.iter().map(|column| &*definition.schema.columns[*column].name);
             return Err(format!(
-                "`{name}` shall have no two rows with the same `{}`, and {} and {} have: change one of them before, \
-                 or take `unique` away",
+                "`{name}` shall have no two rows with the same `{}`, and {first} and {second} have: change one of them \
+                 before, or take `unique` away",
                 columns.collect::<Vec<_>>().join("`, `"),
-                pair[0].1,
-                pair[1].1
             ));
         }
-        entries.append(&mut partial);
-        entries.sort_unstable();
-        let mut index = Entries::default();
-        entries.iter().for_each(|(key, id)| index.insert(key, *id));
-        indexes.push(index);
+        indexes.push(found.into_index());
     }
     Ok(Contents { rows, indexes })
+}
+
+/// The entries of an index before they are in order. Their bytes lie together: as many small pieces of memory would
+/// leave as many holes behind.
+#[derive(Default)]
+struct Unordered {
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+}
+
+/// An entry among the bytes.
+struct Piece {
+    /// Its first bytes as a number, which most comparisons need no more than.
+    head: u64,
+    start: usize,
+    length: u32,
+    /// A part of the key is nothing.
+    is_partial: bool,
+}
+
+impl Unordered {
+    fn push(&mut self, entry: &[u8], is_partial: bool) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(entry);
+        // With the id there are at least sixteen.
+        let head = entry.first_chunk().copied().map_or(0, u64::from_be_bytes);
+        self.pieces.push(Piece { head, start, length: entry.len() as u32, is_partial });
+    }
+
+    fn entry(&self, piece: &Piece) -> &[u8] {
+        &self.bytes[piece.start..][..piece.length as usize]
+    }
+
+    fn order(&mut self) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.sort_unstable_by(|left, right| {
+            let heads = left.head.cmp(&right.head);
+            heads.then_with(|| self.entry(left).cmp(self.entry(right)))
+        });
+        self.pieces = pieces;
+    }
+
+    /// Two rows of the same key. Nothing is not the same as nothing.
+    fn twice(&self) -> Option<[RowId; 2]> {
+        let key = |piece: &Piece| self.entry(piece).split_last_chunk::<16>().map(|(key, _)| key);
+        let mut pairs = self.pieces.windows(2);
+        let pair = pairs.find(|pair| !pair[0].is_partial && key(&pair[0]) == key(&pair[1]))?;
+        Some([&pair[0], &pair[1]].map(|piece| id_of(self.entry(piece))))
+    }
+
+    fn into_index(self) -> Entries {
+        let mut index = Entries::default();
+        for piece in &self.pieces {
+            index.insert_entry(self.entry(piece));
+        }
+        index
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(records) if records.start() == records.end() => {
+                write!(to, "record {} is lost: a repair could not read it", records.start())
+            }
+            Self::Lost(records) => {
+                let (first, last) = (records.start(), records.end());
+                write!(to, "records {first} to {last} are lost: a repair could not read them")
+            }
+            Self::Journal(warning) => warning.fmt(to),
+        }
+    }
 }

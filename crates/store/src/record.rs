@@ -2,39 +2,51 @@
 //!
 //! docs/formats/rows.md tells every byte.
 
+use std::sync::Arc;
+
 use crate::bytes::{Bytes, put_bytes, put_number};
 use crate::id::RowId;
 use crate::schema::Stored;
+use crate::state::Write;
 
 /// What a record says.
 #[derive(Debug)]
-pub(crate) enum Record<'r> {
-    /// Rows that were put or removed.
-    Rows(Vec<Written<'r>>),
+pub(crate) enum Record {
+    /// Rows that were put or removed. Tables are named by their places in the last [`Record::Tables`].
+    Rows(Vec<Write>),
     /// What all tables consist of from here on.
     Tables(Vec<Stored>),
-}
-
-/// One row that was put or, without a row, removed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Written<'r> {
-    /// Its place in the last [`Record::Tables`].
-    pub(crate) table: usize,
-    pub(crate) id: RowId,
-    pub(crate) row: Option<&'r [u8]>,
+    /// Rows that count only if a [`Record::Taken`] says so.
+    Staged(Vec<Write>),
+    /// What stands in the staged records from that number on counts, in these tables.
+    Taken(u64, Vec<Stored>),
 }
 
 const ROWS: u8 = 1;
 const TABLES: u8 = 2;
+const STAGED: u8 = 3;
+const TAKEN: u8 = 4;
 const PUT: u8 = 1;
 const REMOVED: u8 = 0;
 
-/// The record of a commit.
-pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = Written<'w>>) -> Vec<u8> {
-    let mut record = vec![ROWS];
+/// The record of a commit. `places` are those of the tables in the store.
+pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
+    put_writes(vec![ROWS], writes, places)
+}
+
+/// The same for rows of which nobody hears before [`taken`].
+pub(crate) fn staged<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
+    put_writes(vec![STAGED], writes, places)
+}
+
+fn put_writes<'w>(
+    mut record: Vec<u8>,
+    writes: impl IntoIterator<Item = &'w Write>,
+    places: &[usize],
+) -> Vec<u8> {
     for write in writes {
-        put_number(&mut record, write.table as u128);
-        match write.row {
+        put_number(&mut record, places[write.table] as u128);
+        match &write.row {
             Some(row) => {
                 record.push(PUT);
                 record.extend_from_slice(&write.id.number().to_be_bytes());
@@ -51,7 +63,17 @@ pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = Written<'w>>) -> Vec<u8>
 
 /// The record that says what tables consist of.
 pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
-    let mut record = vec![TABLES];
+    put_tables(vec![TABLES], tables)
+}
+
+/// The record that has all count that was staged from the record `first` on, in tables that consist of this.
+pub(crate) fn taken(first: u64, tables: &[Stored]) -> Vec<u8> {
+    let mut record = vec![TAKEN];
+    put_number(&mut record, u128::from(first));
+    put_tables(record, tables)
+}
+
+fn put_tables(mut record: Vec<u8>, tables: &[Stored]) -> Vec<u8> {
     put_number(&mut record, tables.len() as u128);
     for table in tables {
         table.write(&mut record);
@@ -60,62 +82,80 @@ pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
 }
 
 /// `None`: these bytes are no record.
-pub(crate) fn read(record: &[u8]) -> Option<Record<'_>> {
+pub(crate) fn read(record: &[u8]) -> Option<Record> {
     let mut rest = Bytes(record);
     match rest.byte()? {
-        ROWS => {
-            let mut writes = Vec::new();
-            while !rest.is_empty() {
-                let table = rest.count()?;
-                let is_put = rest.byte()?;
-                let id = RowId::from_number(u128::from_be_bytes(rest.array()?));
-                let row = match is_put {
-                    PUT => Some(rest.bytes()?),
-                    REMOVED => None,
-                    _ => return None,
-                };
-                writes.push(Written { table, id, row });
-            }
-            Some(Record::Rows(writes))
-        }
-        TABLES => {
-            let count = rest.count()?;
-            let mut tables = Vec::new();
-            for _ in 0..count {
-                tables.push(Stored::read(&mut rest)?);
-            }
-            rest.is_empty().then_some(Record::Tables(tables))
+        ROWS => read_writes(rest).map(Record::Rows),
+        TABLES => read_tables(rest).map(Record::Tables),
+        STAGED => read_writes(rest).map(Record::Staged),
+        TAKEN => {
+            let first = u64::try_from(rest.number()?).ok()?;
+            read_tables(rest).map(|tables| Record::Taken(first, tables))
         }
         _ => None,
     }
 }
+
+fn read_writes(mut rest: Bytes<'_>) -> Option<Vec<Write>> {
+    let mut writes = Vec::new();
+    while !rest.is_empty() {
+        let table = rest.count()?;
+        let is_put = rest.byte()?;
+        let id = RowId::from_number(u128::from_be_bytes(rest.array()?));
+        let row = match is_put {
+            PUT => Some(Arc::from(rest.bytes()?)),
+            REMOVED => None,
+            _ => return None,
+        };
+        writes.push(Write { table, id, row });
+    }
+    Some(writes)
+}
+
+fn read_tables(mut rest: Bytes<'_>) -> Option<Vec<Stored>> {
+    let count = rest.count()?;
+    let mut tables = Vec::new();
+    for _ in 0..count {
+        tables.push(Stored::read(&mut rest)?);
+    }
+    rest.is_empty().then_some(tables)
+}
+
+#[cfg(test)]
+mod format;
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::row::Row;
 
-    fn write() -> impl Strategy<Value = (usize, u128, Option<Vec<u8>>)> {
+    fn write() -> impl Strategy<Value = Write> {
         let row = prop::option::of(prop::collection::vec(any::<u8>(), 0..40));
-        (0_usize..300, any::<u128>(), row)
+        (0_usize..300, any::<u128>(), row).prop_map(|(table, number, row)| Write {
+            table,
+            id: RowId::from_number(number),
+            row: row.map(Row::from),
+        })
     }
 
     proptest! {
         #[test]
         fn a_record_is_read_as_it_was_written(writes in prop::collection::vec(write(), 0..20)) {
-            let written = writes.iter().map(|(table, number, row)| Written {
-                table: *table,
-                id: RowId::from_number(*number),
-                row: row.as_deref(),
-            });
-            let record = rows(written.clone());
-            let Some(Record::Rows(read)) = read(&record) else { panic!("no record of rows") };
-            prop_assert_eq!(read, written.collect::<Vec<_>>());
+            let places: Vec<usize> = (0..300).map(|place| place * 2).collect();
+            let Some(Record::Rows(read)) = read(&rows(&writes, &places)) else {
+                panic!("no record of rows")
+            };
+            prop_assert_eq!(read.len(), writes.len());
+            for (read, written) in read.iter().zip(&writes) {
+                prop_assert_eq!((read.table, read.id), (written.table * 2, written.id));
+                prop_assert_eq!(&read.row, &written.row);
+            }
         }
 
         #[test]
-        fn whatever_bytes_are_read_as_a_record_there_is_no_panic(kind in 0_u8..4, bytes: Vec<u8>) {
+        fn whatever_bytes_are_read_as_a_record_there_is_no_panic(kind in 0_u8..6, bytes: Vec<u8>) {
             let _ = read(&[&[kind], &bytes[..]].concat());
         }
     }

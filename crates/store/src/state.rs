@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
-use crate::record::Written;
 use crate::row::Row;
 use crate::schema::{Layout, Schema};
 use crate::tree::{self, Tree};
@@ -73,13 +72,6 @@ pub(crate) struct Write {
     pub(crate) table: usize,
     pub(crate) id: RowId,
     pub(crate) row: Option<Row>,
-}
-
-impl Write {
-    /// As a record says it. `places` are those of the tables in the store.
-    pub(crate) fn written(&self, places: &[usize]) -> Written<'_> {
-        Written { table: places[self.table], id: self.id, row: self.row.as_deref() }
-    }
 }
 
 impl Definition {
@@ -176,8 +168,12 @@ impl Rows {
 }
 
 impl Entries {
-    pub(crate) fn insert(&mut self, key: &Key, id: RowId) {
-        self.0.insert(&entry(key, id), &[]);
+    fn insert(&mut self, key: &Key, id: RowId) {
+        self.insert_entry(&entry(key, id));
+    }
+
+    pub(crate) fn insert_entry(&mut self, entry: &[u8]) {
+        self.0.insert(entry, &[]);
     }
 
     fn remove(&mut self, key: &Key, id: RowId) {
@@ -203,7 +199,8 @@ pub(crate) fn id_of(key: &[u8]) -> RowId {
     RowId::from_number(u128::from_be_bytes(bytes))
 }
 
-fn entry(key: &Key, id: RowId) -> SmallVec<[u8; 64]> {
+/// The entry of a row in an index.
+pub(crate) fn entry(key: &Key, id: RowId) -> SmallVec<[u8; 64]> {
     let mut entry = SmallVec::from_slice(key.bytes());
     entry.extend_from_slice(&id.bytes());
     entry

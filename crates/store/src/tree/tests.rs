@@ -89,12 +89,12 @@ fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), 
         for key in asked.iter().chain(model.keys()) {
             prop_assert_eq!(tree.get(key), model.get(key).map(Vec::as_slice));
         }
-        agree(&tree.range(None, None), model.iter())?;
+        agree(&tree.range(None, None), &model.iter())?;
         for pair in asked.windows(2) {
             let (from, until) = ((&pair[0]).min(&pair[1]), (&pair[0]).max(&pair[1]));
-            agree(&tree.range(Some(from), Some(until)), model.range(from.clone()..until.clone()))?;
-            agree(&tree.range(Some(from), None), model.range(from.clone()..))?;
-            agree(&tree.range(None, Some(until)), model.range(..until.clone()))?;
+            agree(&tree.range(Some(from), Some(until)), &model.range(from.clone()..until.clone()))?;
+            agree(&tree.range(Some(from), None), &model.range(from.clone()..))?;
+            agree(&tree.range(None, Some(until)), &model.range(..until.clone()))?;
         }
     }
     Ok(())
@@ -103,7 +103,7 @@ fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), 
 /// From the front, from behind, and from both by turns.
 fn agree<'m, const KEY: usize>(
     range: &Range<'m, KEY>,
-    model: impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Vec<u8>)> + Clone,
+    model: &(impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Vec<u8>)> + Clone),
 ) -> Result<(), TestCaseError> {
     let model = || model.clone().map(|(key, value)| (&key[..], &value[..]));
     prop_assert!(range.clone().eq(model()));
