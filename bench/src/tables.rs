@@ -145,9 +145,10 @@ fn commits<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Re
     let mut inserted = Vec::new();
     let mut changed = Vec::new();
     for _ in 0..=rounds {
+        let rows: Vec<_> = (0..IN_A_SAMPLE).map(|_| row::<INDEXES>(&mut random)).collect();
         inserted.push(timed(IN_A_SAMPLE, || {
-            for _ in 0..IN_A_SAMPLE {
-                match store.insert(row::<INDEXES>(&mut random)).wait() {
+            for row in rows {
+                match store.insert(row).wait() {
                     Ok(id) => ids.push(id),
                     Err(_) => failed += 1,
                 }

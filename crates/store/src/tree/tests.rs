@@ -56,7 +56,7 @@ fn steps(
         26 => (0_usize..400).prop_map(Step::RemoveAt),
         1 => Just(Step::Keep),
     ];
-    prop::collection::vec(step, 0..700)
+    prop::collection::vec(step, 0..600)
 }
 
 /// Takes the same steps with a tree and a map, and compares all moments that were kept.
@@ -182,10 +182,42 @@ fn a_tree_from_which_nearly_all_is_removed_becomes_small_again() {
     assert_eq!((tree.len(), leaves(&tree.root), tree.range(None, None).count()), (0, 1, 0));
 }
 
+/// High enough that inner nodes are parted and joined, which takes more steps than a property can make up.
+#[test]
+fn a_high_tree_is_a_map_at_every_moment() {
+    let (mut tree, mut model) = (Tree::<4>::default(), Model::new());
+    let mut moments = Vec::new();
+    let mut draw = 1_u32;
+    for step in 0..60_000_u32 {
+        // Xorshift (Marsaglia 2003).
+        draw ^= draw << 13;
+        draw ^= draw >> 17;
+        draw ^= draw << 5;
+        let key = (draw % 40_000).to_be_bytes();
+        // It grows, and then it shrinks.
+        if draw >> 16 & 7 < if step < 30_000 { 7 } else { 1 } {
+            tree.insert(&key, &step.to_be_bytes());
+            model.insert(key.to_vec(), step.to_be_bytes().to_vec());
+        } else {
+            tree.remove(&key);
+            model.remove(&key[..]);
+        }
+        if step % 6000 == 5999 {
+            moments.push((tree.clone(), model.clone()));
+        }
+    }
+    for (tree, model) in &moments {
+        sound(&tree.root, None, None);
+        assert_eq!(tree.len(), model.len());
+        agree(&tree.range(None, None), &model.iter()).unwrap();
+        assert!(model.iter().all(|(key, value)| tree.get(key) == Some(value)));
+    }
+}
+
 proptest! {
     #[test]
     fn a_tree_of_rows_is_a_map_at_every_moment(
-        steps in steps(fixed_key(), fixed_value()), asked in prop::collection::vec(fixed_key(), 0..20)
+        steps in steps(fixed_key(), fixed_value()), asked in prop::collection::vec(fixed_key(), 0..8)
     ) {
         compare::<4>(steps, &asked)?;
     }
@@ -193,7 +225,7 @@ proptest! {
     #[test]
     fn a_tree_of_an_index_is_a_map_at_every_moment(
         steps in steps(long_key(), Just(Vec::new()).boxed()),
-        asked in prop::collection::vec(long_key(), 0..20)
+        asked in prop::collection::vec(long_key(), 0..8)
     ) {
         compare::<{ usize::MAX }>(steps, &asked)?;
     }
