@@ -90,7 +90,12 @@ impl Archive {
         Self::open_with(folder, journal::Options::default(), progress)
     }
 
-    fn open_with(
+    /// The same with a journal of other measures, such as a test wants.
+    ///
+    /// # Errors
+    ///
+    /// As [`Archive::open`].
+    pub fn open_with(
         folder: Arc<dyn Folder>,
         options: journal::Options,
         progress: &mut Progress<'_>,
