@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 
 use crate::error::Error;
+use crate::guest::Then;
 use crate::image::Kept;
 use crate::journal::{self, Journal, LONGEST_GROUP};
 use crate::reads::Changes;
@@ -46,6 +48,8 @@ pub(crate) struct Commits {
     /// Whoever holds it writes for all.
     journal: Mutex<Box<dyn Journal>>,
     sync: Sync,
+    /// Something is written that must outlive the machine before long.
+    owes_sync: AtomicBool,
     observers: RwLock<Vec<Observer>>,
     bell: Bell,
 }
@@ -73,7 +77,10 @@ struct Staged {
     /// Empty for a transaction that wrote nothing, but saw what is not written yet.
     record: Vec<u8>,
     state: Arc<State>,
+    sync: Sync,
     changes: Option<Arc<Changes>>,
+    /// Of a guest's record.
+    then: Option<Then>,
     slot: Arc<Slot>,
     after: Vec<Action>,
 }
@@ -117,6 +124,10 @@ pub struct Pending {
     slot: Arc<Slot>,
 }
 
+/// A guest's record that is to outlive the machine before long does after this time, unless the store has its own.
+const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
+/// Until it is rung.
+const LONG: Duration = Duration::from_hours(1);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
 const MOST_RECENT: usize = 1 << 16;
 /// Commits that wait to be written.
@@ -151,6 +162,7 @@ impl Commits {
             head: Mutex::new(head),
             journal: Mutex::new(journal),
             sync,
+            owes_sync: AtomicBool::new(false),
             observers: RwLock::default(),
             bell: Bell::default(),
         }
@@ -200,7 +212,8 @@ impl Commits {
                 slot.settle(Ok(base.sequence));
             } else if head.has(&base) {
                 let state = Arc::clone(&head.state);
-                head.staged.push(Staged { record, state, changes, slot: Arc::clone(&slot), after });
+                let (sync, then, slot) = (self.sync, None, Arc::clone(&slot));
+                head.staged.push(Staged { record, state, sync, changes, then, slot, after });
             } else {
                 return Err(Error::Conflict);
             }
@@ -222,13 +235,45 @@ impl Commits {
                 next.apply(&self.definitions, write);
             }
         }
-        head.state = Arc::clone(&state);
-        if head.recent.len() == MOST_RECENT {
-            head.recent.pop_front();
+        head.stand_on(&state, &changes);
+        let (changes, then, own) = (Some(changes), None, Arc::clone(&slot));
+        let sync = self.sync;
+        head.staged.push(Staged { record, state, sync, changes, then, slot: own, after });
+        drop(head);
+        Ok(Pending { commits: Arc::clone(self), slot })
+    }
+
+    /// Takes a guest's record among those to be written, behind all commits until now.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or nothing is taken any more.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        record: Vec<u8>,
+        sync: Sync,
+        then: Then,
+    ) -> Result<Pending, Error> {
+        if record.len() > LONGEST_RECORD {
+            return Err(Error::TooLarge);
         }
-        head.recent.push_back(Arc::clone(&changes));
-        let changes = Some(changes);
-        head.staged.push(Staged { record, state, changes, slot: Arc::clone(&slot), after });
+        let slot = Arc::new(Slot::default());
+        let mut head = self.head();
+        if let Some(failure) = &head.failure {
+            return Err(failure.clone());
+        }
+        if head.staged.len() >= MOST_STAGED {
+            return Err(Error::Busy);
+        }
+        let mut state = State::clone(&head.state);
+        state.sequence += 1;
+        state.epoch = head.fallbacks.len();
+        let changes = Arc::new(Changes::none(state.sequence));
+        let state = Arc::new(state);
+        head.stand_on(&state, &changes);
+        let (then, own) = (Some(then), Arc::clone(&slot));
+        let (changes, after) = (None, Vec::new());
+        head.staged.push(Staged { record, state, sync, changes, then, slot: own, after });
         drop(head);
         Ok(Pending { commits: Arc::clone(self), slot })
     }
@@ -238,18 +283,22 @@ impl Commits {
     pub(crate) fn attend(self: &Arc<Self>) {
         let interval = match self.sync {
             Sync::Interval(interval) => interval,
-            Sync::Commit | Sync::None => Duration::from_hours(1),
+            Sync::Commit | Sync::None => GUESTS_INTERVAL,
         };
-        let mut due = Instant::now() + interval;
+        let mut due: Option<Instant> = None;
         let mut image = None;
         loop {
-            let rung = self.bell.wait(due.saturating_duration_since(Instant::now()));
+            let wait = due.map_or(LONG, |due| due.saturating_duration_since(Instant::now()));
+            let rung = self.bell.wait(wait);
             if !self.head().staged.is_empty() {
                 self.lead(self.journal());
             }
-            if Instant::now() >= due {
-                due = Instant::now() + interval;
-                self.sync_if_due();
+            if due.is_some_and(|due| Instant::now() >= due) {
+                due = None;
+                self.sync_now();
+            }
+            if due.is_none() && self.owes_sync.load(Ordering::Acquire) {
+                due = Some(Instant::now() + interval);
             }
             if rung == Rung::Over && self.head().staged.is_empty() {
                 self.kept.give_up();
@@ -269,11 +318,19 @@ impl Commits {
         self.bell.ring(Rung::Over);
     }
 
-    fn sync_if_due(&self) {
-        if !matches!(self.sync, Sync::Interval(_)) {
-            return;
-        }
+    #[cfg(test)]
+    pub(crate) fn owes_sync(&self) -> bool {
+        // One that is under way is waited for.
+        let journal = self.journal();
+        let owes = self.owes_sync.load(Ordering::Acquire);
+        drop(journal);
+        self.call_next();
+        owes
+    }
+
+    fn sync_now(&self) {
         let mut journal = self.journal();
+        self.owes_sync.store(false, Ordering::Release);
         if let Err(error) = journal.sync() {
             drop(self.fall_back(Vec::new(), &told(&error)));
         }
@@ -289,13 +346,14 @@ impl Commits {
         let mut journal = self.journal();
         // Nothing is written while the journal is held: this is all of it.
         let state = self.visible();
+        let guest = self.kept.guest_image();
         let writer = journal.snapshot(state.sequence);
         drop(journal);
         self.call_next();
         let own = Arc::clone(self);
         let write = move || {
             let written = writer.and_then(|mut writer| {
-                own.kept.write(&own.definitions, &state, &mut *writer)?;
+                own.kept.write(&own.definitions, &state, guest, &mut *writer)?;
                 writer.finish()?;
                 own.journal().compact(state.sequence)
             });
@@ -317,7 +375,12 @@ impl Commits {
         let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
         let appended = records.try_for_each(|staged| journal.append(&staged.record).map(drop));
-        let written = appended.and_then(|()| journal.write(self.sync == Sync::Commit));
+        let is_durable = group.iter().any(|staged| staged.sync == Sync::Commit);
+        let is_owed = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
+        let written = appended.and_then(|()| journal.write(is_durable));
+        if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
+            self.bell.ring(Rung::Yes);
+        }
         let after = match written {
             Ok(_) => {
                 self.kept.grown(bytes);
@@ -346,6 +409,11 @@ impl Commits {
                     // One that panics keeps nobody from hearing that it is done.
                     let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
                 }
+            }
+            if let Some(then) = staged.then {
+                let sequence = staged.state.sequence;
+                // As above.
+                let _ = catch_unwind(AssertUnwindSafe(|| then(sequence)));
             }
             staged.slot.settle(Ok(staged.state.sequence));
             after.extend(staged.after);
@@ -411,6 +479,15 @@ fn told(error: &journal::Error) -> Error {
 }
 
 impl Head {
+    /// Goes on from a state that one more record has made.
+    fn stand_on(&mut self, state: &Arc<State>, changes: &Arc<Changes>) {
+        self.state = Arc::clone(state);
+        if self.recent.len() == MOST_RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Arc::clone(changes));
+    }
+
     /// The oldest of what is staged, as much as is written together.
     fn next_group(&mut self) -> Vec<Staged> {
         let mut bytes = 0;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use imbl::OrdMap;
 
+use crate::guest::{Blocks, Seat, wrapped};
 use crate::id::RowId;
 use crate::journal::{Error, LONGEST_BLOCK, SnapshotWriter};
 use crate::record;
@@ -21,6 +22,8 @@ pub(crate) struct Kept {
     pub(crate) places: Vec<usize>,
     /// The rows of those that the program does not have.
     pub(crate) others: Vec<(usize, OrdMap<RowId, Row>)>,
+    /// Who keeps something beside tables.
+    guest: Seat,
     /// Bytes of records since the last image.
     grown: AtomicU64,
     /// Bytes of the last image.
@@ -45,11 +48,13 @@ impl Kept {
         places: Vec<usize>,
         others: Vec<(usize, OrdMap<RowId, Row>)>,
         grown: u64,
+        guest: Seat,
     ) -> Self {
         Self {
             stored,
             places,
             others,
+            guest,
             grown: AtomicU64::new(grown),
             last: AtomicU64::new(0),
             is_under_way: AtomicBool::new(false),
@@ -95,11 +100,17 @@ impl Kept {
         failure.as_ref().map(ToString::to_string)
     }
 
-    /// Writes all tables: first what they consist of, then their rows.
+    /// What the guest keeps at this moment.
+    pub(crate) fn guest_image(&self) -> Option<Blocks> {
+        self.guest.0.as_ref().map(|guest| guest.image())
+    }
+
+    /// Writes all tables: first what they consist of, then their rows; then what the guest keeps.
     pub(crate) fn write(
         &self,
         definitions: &Definitions,
         state: &State,
+        guest: Option<Blocks>,
         to: &mut dyn SnapshotWriter,
     ) -> Result<(), Error> {
         let mut bytes = 0;
@@ -128,6 +139,9 @@ impl Kept {
             if !writes.is_empty() {
                 put(&record::rows(&writes, &[place]))?;
             }
+        }
+        for block in guest.into_iter().flatten() {
+            put(&wrapped(&block))?;
         }
         self.last.store(bytes, Ordering::Relaxed);
         Ok(())

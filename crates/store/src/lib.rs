@@ -8,9 +8,11 @@
 
 mod archive;
 mod bytes;
+mod change;
 mod commit;
 pub mod disk;
 mod error;
+mod guest;
 mod id;
 mod image;
 pub mod journal;
@@ -28,8 +30,10 @@ mod transaction;
 mod value;
 
 pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Taken};
+pub use change::Change;
 pub use commit::{Pending, Sync};
 pub use error::Error;
+pub use guest::{Blocks, Guest};
 pub use id::{Id, NoId, RowId};
 pub use load::Warning;
 pub use query::{By, KeyPart, KeyParts};

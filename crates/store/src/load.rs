@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use imbl::{OrdMap, OrdSet};
 
+use crate::guest::{Seat, unwrapped};
 use crate::id::RowId;
 use crate::image::Kept;
 use crate::journal::{self, Journal, Loaded, Sequence};
@@ -34,6 +35,8 @@ pub(crate) struct Loading {
     staged: Vec<(Sequence, Vec<Write>)>,
     /// Bytes of records behind the last image.
     grown: u64,
+    /// Who is given what is not of tables.
+    guest: Seat,
     warnings: Vec<Warning>,
 }
 
@@ -48,6 +51,11 @@ pub(crate) struct Begun {
 }
 
 impl Loading {
+    /// Nothing yet. What is not of tables goes to `guest`.
+    pub(crate) fn with_guest(guest: Seat) -> Self {
+        Self { guest, ..Self::default() }
+    }
+
     /// Takes in the next part.
     pub(crate) fn receive(
         &mut self,
@@ -55,10 +63,18 @@ impl Loading {
         progress: &mut Progress<'_>,
     ) -> Result<(), String> {
         match loaded {
-            Loaded::Block(block) => self.read(0, block).map_err(|why| format!("the image: {why}")),
+            Loaded::Block(block) => match unwrapped(block) {
+                Some(bytes) => self.guest.receive(None, bytes),
+                None => self.read(0, block),
+            }
+            .map_err(|why| format!("the image: {why}")),
             Loaded::Record(sequence, record) => {
                 self.grown += record.len() as u64;
-                self.read(sequence, record).map_err(|why| format!("record {sequence}: {why}"))
+                match unwrapped(record) {
+                    Some(bytes) => self.guest.receive(Some(sequence), bytes),
+                    None => self.read(sequence, record),
+                }
+                .map_err(|why| format!("record {sequence}: {why}"))
             }
             Loaded::Lost(records) => {
                 self.warnings.push(Warning::Lost(records));
@@ -125,7 +141,7 @@ impl Loading {
         sequence: u64,
         journal: &mut dyn Journal,
     ) -> Result<Begun, String> {
-        let Self { stored: before, mut rows, grown, warnings, .. } = self;
+        let Self { stored: before, mut rows, grown, guest, warnings, .. } = self;
         let Joined { definitions, places, stored } = options.join(&before)?;
         rows.resize_with(stored.len(), OrdMap::new);
         let last = rows.iter().filter_map(|rows| rows.get_max()).map(|(id, _)| *id).max();
@@ -140,7 +156,7 @@ impl Loading {
                 journal.append(&record::tables(&stored)).and_then(|_| journal.write(true));
             state.sequence = written.map_err(|error| error.to_string())?;
         }
-        let kept = Kept::new(stored, places, others, grown);
+        let kept = Kept::new(stored, places, others, grown, guest);
         Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), warnings })
     }
 }

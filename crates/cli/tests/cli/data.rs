@@ -30,7 +30,7 @@ fn damage_is_told_and_a_repair_keeps_what_can_be_read() {
     let store = open(&folder).unwrap();
     for number in 0..100 {
         let note = || Note { id: Id::new(), text: format!("note {number}") };
-        store.change(|change| change.insert(note())).map_err(|error: Error| error).unwrap();
+        store.change(|change| change.insert(note())).wait().map_err(|error: Error| error).unwrap();
     }
     let busy = run(&["data", "check", path]);
     assert_eq!(busy.code, Some(1));

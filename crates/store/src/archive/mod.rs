@@ -15,6 +15,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::disk::Folder;
+use crate::guest::Seat;
 use crate::id::RowId;
 use crate::image::Kept;
 use crate::journal::{self, FileJournal, Journal, Sequence};
@@ -207,10 +208,10 @@ impl Archive {
 
     fn write_image(&mut self, last: Sequence) -> Result<(), journal::Error> {
         let rows = self.rows.iter().cloned().enumerate().collect();
-        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0);
+        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, Seat::default());
         let none = State { sequence: last, epoch: 0, tables: Vec::new() };
         let mut writer = self.journal.snapshot(last)?;
-        kept.write(&Arc::default(), &none, &mut *writer)?;
+        kept.write(&Arc::default(), &none, None, &mut *writer)?;
         writer.finish()
     }
 

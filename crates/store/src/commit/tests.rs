@@ -206,7 +206,7 @@ fn moody(seed: u64, full: u64, breaks_after: Option<u64>) -> Played {
 fn counters(store: &Store, count: u64) -> Vec<Id<Counter>> {
     let add = |number| loop {
         let row = Counter { id: Id::new(), half: number / 2, number };
-        match store.change(|change| change.insert(row.clone())) {
+        match store.insert(row.clone()).wait() {
             Err(Error::Full) => {}
             id => break id.unwrap(),
         }
@@ -351,10 +351,10 @@ fn what_was_seen_of_a_commit_that_failed_is_a_conflict() {
 fn a_disk_that_failed_ends_writing_and_not_reading() {
     let Played { store, kept, .. } = moody(1, 0, Some(3));
     let row = || Counter { id: Id::new(), half: 1, number: 2 };
-    let id = store.change(|change| change.insert(row())).unwrap();
-    store.change(|change| change.insert(row())).unwrap();
+    let id = store.change(|change| change.insert(row())).wait().unwrap();
+    store.change(|change| change.insert(row())).wait().unwrap();
     for _ in 0..2 {
-        let outcome = store.change(|change| change.remove(id));
+        let outcome = store.change(|change| change.remove(id)).wait();
         assert_eq!(outcome, Err(Error::Broken("it was told to".into())));
     }
     assert_eq!(store.read().count::<Counter>(), 2);
@@ -392,5 +392,8 @@ fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
     };
     assert_eq!(outcome, Ok(3));
     store.close();
-    assert_eq!(store.change(|change| change.remove(Id::<Counter>::new())), Err(Error::Closed));
+    assert_eq!(
+        store.change(|change| change.remove(Id::<Counter>::new())).wait(),
+        Err(Error::Closed)
+    );
 }
