@@ -23,6 +23,8 @@ pub enum Warning {
     Lost(RangeInclusive<Sequence>),
     /// What the journal has put right by itself.
     Journal(journal::Warning),
+    /// Others than tables keep something here, which an [`Archive`](crate::Archive) leaves alone.
+    Others,
 }
 
 /// What has been read until now.
@@ -208,6 +210,9 @@ impl fmt::Display for Warning {
                 write!(to, "records {first} to {last} are lost: a repair could not read them")
             }
             Self::Journal(warning) => warning.fmt(to),
+            Self::Others => to.write_str(
+                "others than tables keep something here, such as channels; it stays as it is, and no line has any of it",
+            ),
         }
     }
 }

@@ -309,6 +309,34 @@ fn a_folder_is_compacted_when_it_takes_less_room_then() {
     assert_eq!((archive.warnings().len(), dumped(&archive)), (1, LINES.to_owned()));
 }
 
+/// A folder in which a channel had kept a message could not be dumped, because only its program knows channels.
+#[test]
+fn what_others_keep_is_left_where_it_is() {
+    let disk = disk();
+    load(&disk, LINES).unwrap();
+    let mut journal = open(&disk).journal;
+    let kept = crate::guest::wrapped(b"a message");
+    journal.append(&kept).unwrap();
+    journal.write(true).unwrap();
+    drop(journal);
+    load(&disk, &LINES.replace("anna", "anne")).unwrap();
+    let archive = open(&disk);
+    assert_eq!(archive.warnings(), [Warning::Others]);
+    assert_eq!(dumped(&archive), LINES.replace("anna", "anne"));
+    let refused = archive.compact().unwrap_err().to_string();
+    assert!(refused.starts_with("only the program whose channels"), "{refused}");
+    let mut found = Vec::new();
+    let mut receive = |loaded: journal::Loaded<'_>| {
+        if let journal::Loaded::Record(_, record) = loaded {
+            found.push(record.to_vec());
+        }
+        Ok(())
+    };
+    let options = journal::Options::default();
+    FileJournal::open(Arc::new(disk.clone()), options, &mut receive).unwrap();
+    assert!(found.contains(&kept));
+}
+
 #[test]
 fn a_folder_without_rows_has_nothing_to_compact() {
     let disk = disk();
