@@ -84,6 +84,10 @@ fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
             log::notice(format_args!("reading tables: {percent} % of {megabytes} MiB"));
         }
     };
-    Store::open(folder, options, &mut progress)
-        .map_err(|error| format!("tables in {}: {error}", folder.display()))
+    let store = Store::open(folder, options, &mut progress)
+        .map_err(|error| format!("tables in {}: {error}", folder.display()))?;
+    for warning in store.warnings() {
+        log::warn(format_args!("tables in {}: {warning}", folder.display()));
+    }
+    Ok(store)
 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod meter;
+mod watched;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,6 +16,7 @@ use bine::store::{Archive, Compacted, journal};
 
 use arguments::Arguments;
 use meter::{Counted, Meter};
+use watched::Watched;
 
 const USAGE: &str = "\
 Usage: bine data dump FOLDER       write tables as lines of JSON
@@ -162,7 +164,7 @@ fn compact(folder: &Path) -> Result<(), String> {
 }
 
 fn check(folder: &Path) -> Result<(), String> {
-    let report = journal::check(&existing(folder)?).map_err(|error| error.to_string())?;
+    let report = journal::check(&watched(folder)?).map_err(|error| error.to_string())?;
     print!("{report}");
     if report.is_sound() {
         return Ok(());
@@ -173,7 +175,7 @@ fn check(folder: &Path) -> Result<(), String> {
 }
 
 fn repair(folder: &Path) -> Result<(), String> {
-    let repaired = journal::repair(&existing(folder)?).map_err(|error| error.to_string())?;
+    let repaired = journal::repair(&watched(folder)?).map_err(|error| error.to_string())?;
     print!("{repaired}");
     Ok(())
 }
@@ -186,6 +188,12 @@ fn existing(path: &Path) -> Result<Arc<dyn Folder>, String> {
     }
     let folder = RealFolder::open(path).map_err(|error| error.to_string())?;
     Ok(Arc::new(folder))
+}
+
+/// A folder that is there, of whose reading is told.
+fn watched(path: &Path) -> Result<Arc<dyn Folder>, String> {
+    let watched = Watched::new(existing(path)?).map_err(|error| error.to_string())?;
+    Ok(Arc::new(watched))
 }
 
 /// Opens the tables in it, and says what there is to know of them.
