@@ -32,7 +32,8 @@ pub enum Sync {
     /// When it outlives the machine.
     #[default]
     Commit,
-    /// When it is written, and so outlives the program; it outlives the machine within this time.
+    /// When it is written, and so outlives the program; it outlives the machine within this time, which is taken for a
+    /// millisecond if it is less, and for an hour if it is more.
     Interval(Duration),
     /// When it is written. The system decides when it outlives the machine.
     None,
@@ -66,8 +67,10 @@ struct Head {
     /// What the last commits changed, the youngest last.
     recent: VecDeque<Arc<Changes>>,
     staged: Vec<Staged>,
-    /// For each time the head fell back, in order: to which sequence.
-    fallbacks: Vec<u64>,
+    /// How often the head fell back.
+    fallen: usize,
+    /// For the last of these times, in order: to which sequence.
+    fallbacks: VecDeque<u64>,
     /// Nothing more is taken.
     failure: Option<Error>,
 }
@@ -126,8 +129,6 @@ pub struct Pending {
 
 /// A guest's record that is to outlive the machine before long does after this time, unless the store has its own.
 const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
-/// Until it is rung.
-const LONG: Duration = Duration::from_hours(1);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
 const MOST_RECENT: usize = 1 << 16;
 /// Commits that wait to be written.
@@ -136,6 +137,9 @@ const MOST_STAGED: usize = 1 << 14;
 const LONGEST_RECORD: usize = LONGEST_GROUP - 4096;
 /// Commits that are written together, in bytes, if there are several.
 const LONGEST_TOGETHER: usize = LONGEST_GROUP / 4;
+/// A sync takes longer than this.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
 /// How often a head that fell back is remembered. Nobody keeps a transaction open for so long.
 const MOST_FALLBACKS: usize = 1 << 10;
 
@@ -152,7 +156,8 @@ impl Commits {
             state: Arc::clone(&state),
             recent: VecDeque::new(),
             staged: Vec::new(),
-            fallbacks: Vec::new(),
+            fallen: 0,
+            fallbacks: VecDeque::new(),
             failure: None,
         };
         Self {
@@ -229,7 +234,7 @@ impl Commits {
         let mut state = if is_next { own } else { Arc::clone(&head.state) };
         let next = Arc::make_mut(&mut state);
         next.sequence = head.state.sequence + 1;
-        next.epoch = head.fallbacks.len();
+        next.epoch = head.fallen;
         if !is_next {
             for write in &writes {
                 next.apply(&self.definitions, write);
@@ -282,13 +287,14 @@ impl Commits {
     /// [`Commits::close`].
     pub(crate) fn attend(self: &Arc<Self>) {
         let interval = match self.sync {
-            Sync::Interval(interval) => interval,
+            Sync::Interval(interval) => interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
             Sync::Commit | Sync::None => GUESTS_INTERVAL,
         };
         let mut due: Option<Instant> = None;
         let mut image = None;
         loop {
-            let wait = due.map_or(LONG, |due| due.saturating_duration_since(Instant::now()));
+            let wait =
+                due.map_or(LONGEST_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
             let rung = self.bell.wait(wait);
             if !self.head().staged.is_empty() {
                 self.lead(self.journal());
@@ -429,13 +435,19 @@ impl Commits {
         while head.recent.back().is_some_and(|changes| changes.sequence > visible.sequence) {
             head.recent.pop_back();
         }
-        head.fallbacks.push(visible.sequence);
+        if head.fallbacks.len() == MOST_FALLBACKS {
+            head.fallbacks.pop_front();
+        }
+        head.fallbacks.push_back(visible.sequence);
+        head.fallen += 1;
         if matches!(error, Error::Broken(_)) {
             head.failure = Some(error.clone());
         }
         let mut state = State::clone(&visible);
-        state.epoch = head.fallbacks.len();
+        state.epoch = head.fallen;
         head.state = Arc::new(state);
+        // The same as before, but however often the head falls, whoever begins with it has not missed that.
+        self.visible.store(Arc::clone(&head.state));
         drop(head);
         for staged in group.into_iter().chain(later) {
             staged.slot.settle(Err(error.clone()));
@@ -505,9 +517,11 @@ impl Head {
 
     /// Whether that state is one that came before the head, and not one that was given up.
     fn has(&self, base: &State) -> bool {
-        let fallback = self.fallbacks.get(base.epoch);
-        self.fallbacks.len() - base.epoch <= MOST_FALLBACKS
-            && fallback.is_none_or(|fallback| base.sequence <= *fallback)
+        let missed = self.fallen - base.epoch;
+        let first = self.fallbacks.len().checked_sub(missed);
+        first.is_some_and(|first| {
+            self.fallbacks.get(first).is_none_or(|fallback| base.sequence <= *fallback)
+        })
     }
 
     /// Whether no commit since `base` is `touching`.

@@ -26,6 +26,8 @@ pub(crate) struct Kept {
     guest: Seat,
     /// Bytes of records since the last image.
     grown: AtomicU64,
+    /// Less than this is read in a moment.
+    least: u64,
     /// Bytes of the last image.
     last: AtomicU64,
     is_under_way: AtomicBool,
@@ -35,8 +37,6 @@ pub(crate) struct Kept {
     failure: Mutex<Option<Error>>,
 }
 
-/// Less than this is read in a moment.
-const LEAST: u64 = 64 << 20;
 /// Rows that are written at once, in bytes.
 const BLOCK: usize = 256 << 10;
 /// A row, in bytes: what is written at once ends with a whole one, and fits a block of the image.
@@ -49,6 +49,7 @@ impl Kept {
         others: Vec<(usize, OrdMap<RowId, Row>)>,
         grown: u64,
         guest: Seat,
+        least: u64,
     ) -> Self {
         Self {
             stored,
@@ -56,6 +57,7 @@ impl Kept {
             others,
             guest,
             grown: AtomicU64::new(grown),
+            least,
             last: AtomicU64::new(0),
             is_under_way: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
@@ -70,7 +72,7 @@ impl Kept {
     /// Whether the journal is longer than what an image of all tables would be.
     pub(crate) fn is_due(&self) -> bool {
         let grown = self.grown.load(Ordering::Relaxed);
-        grown >= LEAST.max(self.last.load(Ordering::Relaxed))
+        grown >= self.least.max(self.last.load(Ordering::Relaxed))
             && !self.is_under_way.load(Ordering::Relaxed)
     }
 

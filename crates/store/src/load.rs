@@ -144,6 +144,7 @@ impl Loading {
         journal: &mut dyn Journal,
     ) -> Result<Begun, String> {
         let Self { stored: before, mut rows, grown, guest, warnings, .. } = self;
+        let least = options.journal.segment.saturating_mul(4);
         let Joined { definitions, places, stored } = options.join(&before)?;
         rows.resize_with(stored.len(), OrdMap::new);
         let last = rows.iter().filter_map(|rows| rows.get_max()).map(|(id, _)| *id).max();
@@ -158,7 +159,7 @@ impl Loading {
                 journal.append(&record::tables(&stored)).and_then(|_| journal.write(true));
             state.sequence = written.map_err(|error| error.to_string())?;
         }
-        let kept = Kept::new(stored, places, others, grown, guest);
+        let kept = Kept::new(stored, places, others, grown, guest, least);
         Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), warnings })
     }
 }

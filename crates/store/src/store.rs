@@ -40,6 +40,7 @@ pub struct Options {
     tables: Vec<Declared>,
     sync: Sync,
     guest: Seat,
+    pub(crate) journal: journal::Options,
 }
 
 #[derive(Debug)]
@@ -72,6 +73,14 @@ impl Options {
     #[must_use]
     pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
         self.guest = Seat(Some(guest));
+        self
+    }
+
+    /// How many bytes a file of the journal has. When the journal has grown by four of them, and by as much as all
+    /// tables take, these are written beside it.
+    #[must_use]
+    pub const fn segment(mut self, bytes: u64) -> Self {
+        self.journal.segment = bytes;
         self
     }
 
@@ -162,7 +171,7 @@ impl Store {
         Self::in_folder(Arc::new(folder), options, progress)
     }
 
-    /// The store in any folder, such as one in memory.
+    /// The store in any folder, a [simulated](disk::SimulatedFolder) one for example.
     ///
     /// # Errors
     ///
@@ -174,7 +183,7 @@ impl Store {
     ) -> Result<Self, String> {
         let mut loading = Loading::with_guest(options.guest.clone());
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
-        let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
+        let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;

@@ -67,7 +67,7 @@ fn tables_go_from_folder_to_folder_and_a_program_finds_them() {
     let store = open(&folder).unwrap();
     for number in 0..3 {
         let note = || Note { id: Id::new(), text: format!("note {number}") };
-        store.change(|change| change.insert(note())).wait().map_err(|error: Error| error).unwrap();
+        store.insert(note()).wait().unwrap();
     }
     store.close();
     let dump = run(&["data", "dump", &data]);

@@ -237,7 +237,7 @@ impl Archive {
 
     fn write_image(&mut self, last: Sequence) -> Result<(), journal::Error> {
         let rows = self.rows.iter().cloned().enumerate().collect();
-        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, Seat::default());
+        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, Seat::default(), 0);
         let none = State { sequence: last, epoch: 0, tables: Vec::new() };
         let mut writer = self.journal.snapshot(last)?;
         kept.write(&Arc::default(), &none, None, &mut *writer)?;

@@ -77,7 +77,7 @@ impl Table for Number {
 
 fn open(disk: &SimulatedFolder, diary: &Arc<Diary>) -> Result<Store, String> {
     let guest = Arc::clone(diary) as Arc<dyn Guest>;
-    let options = Options::new().table::<Number>().guest(guest);
+    let options = Options::new().table::<Number>().guest(guest).segment(1 << 20);
     Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {})
 }
 
@@ -176,7 +176,7 @@ fn a_guests_image_stands_for_its_records() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let diary = Arc::new(Diary::default());
     let store = open(&disk, &diary).unwrap();
-    let long = "long ".repeat(200_000);
+    let long = "long ".repeat(10_000);
     // What makes an image due, and removes the first segment.
     for _ in 0..140 {
         keep(&store, &diary, &long, Sync::None).unwrap();
