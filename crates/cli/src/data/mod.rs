@@ -7,7 +7,7 @@ mod watched;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bine::Exit;
@@ -125,6 +125,9 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
             (Box::new(file), Some(size))
         }
     };
+    if let Some(within) = within(folder) {
+        return Err(format!("{} has tables in {}", folder.display(), within.display()));
+    }
     let shared = RealFolder::open(folder).map_err(|error| error.to_string())?;
     let mut archive = open(&(Arc::new(shared) as Arc<dyn Folder>))?;
     if archive.count() > 0 && !merge {
@@ -180,14 +183,32 @@ fn repair(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A folder that is there.
+/// A folder that has tables.
 fn existing(path: &Path) -> Result<Arc<dyn Folder>, String> {
     // Opening makes a folder that is not there, and nobody's data is in that.
     if !path.is_dir() {
         return Err(format!("there is no folder {}", path.display()));
     }
     let folder = RealFolder::open(path).map_err(|error| error.to_string())?;
+    if !folder.list().map_err(|error| error.to_string())?.iter().any(|name| is_of_tables(name)) {
+        return Err(match within(path) {
+            Some(within) => format!("the tables are in {}", within.display()),
+            None => format!("there are no tables in {}", path.display()),
+        });
+    }
     Ok(Arc::new(folder))
+}
+
+/// Whether a file of this name is read for tables.
+fn is_of_tables(name: &str) -> bool {
+    name.starts_with("journal-") || name.starts_with("snapshot-")
+}
+
+/// Where a server has its tables whose data folder this is.
+fn within(path: &Path) -> Option<PathBuf> {
+    let within = path.join("tables");
+    let mut entries = std::fs::read_dir(&within).ok()?.filter_map(Result::ok);
+    entries.any(|entry| entry.file_name().to_str().is_some_and(is_of_tables)).then_some(within)
 }
 
 /// A folder that is there, of whose reading is told.

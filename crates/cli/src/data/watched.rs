@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bine::store::disk::{File, Folder, Lock};
 
+use super::is_of_tables;
 use super::meter::Meter;
 
 /// A folder, what is read of whose files is told.
@@ -29,8 +30,7 @@ impl Watched {
     pub(super) fn new(folder: Arc<dyn Folder>) -> io::Result<Self> {
         let mut all = 0;
         // What a repair has set aside is not read.
-        let is_read = |name: &String| name.starts_with("journal-") || name.starts_with("snapshot-");
-        for name in folder.list()?.into_iter().filter(is_read) {
+        for name in folder.list()?.into_iter().filter(|name| is_of_tables(name)) {
             // One that cannot be opened is told of by whoever needs it.
             all += folder.open(&name).and_then(|file| file.size()).unwrap_or_default();
         }
