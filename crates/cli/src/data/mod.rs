@@ -138,16 +138,16 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
         ));
     }
     let mut input = BufReader::new(Counted::new(input, Meter::new("read", size)));
-    let loaded = archive.load(&mut input);
+    let outcome = archive.load(&mut input);
     drop(input);
-    let taken = loaded.map_err(|error| format!("{error}\nnothing was loaded"))?;
+    let loaded = outcome.map_err(|error| format!("{error}\nnothing was loaded"))?;
     archive.close().map_err(|error| error.to_string())?;
-    if taken.dangling > 0 {
-        let rows = counted(taken.dangling, "row");
+    if loaded.dangling > 0 {
+        let rows = counted(loaded.dangling, "row");
         eprintln!("bine: warning: {rows} in {} refer to one that is not there", folder.display());
     }
-    let (tables, rows) = (counted(taken.tables, "table"), counted(taken.rows, "row"));
-    let removed = match taken.removed {
+    let (tables, rows) = (counted(loaded.tables, "table"), counted(loaded.rows, "row"));
+    let removed = match loaded.removed {
         0 => String::new(),
         removed => format!(", {removed} removed"),
     };

@@ -28,7 +28,7 @@ use crate::state::State;
 use crate::store::Progress;
 use crate::value::Value;
 
-pub use load::{LONGEST_LINE, LoadError, Taken};
+pub use load::{LONGEST_LINE, LoadError, Loaded};
 
 /// The tables of a folder, opened without the program whose they are. No other can have the folder meanwhile.
 pub struct Archive {

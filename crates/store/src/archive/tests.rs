@@ -37,18 +37,18 @@ fn dumped(archive: &Archive) -> String {
     String::from_utf8(lines).unwrap()
 }
 
-fn load(disk: &SimulatedFolder, lines: &str) -> Result<Taken, String> {
+fn load(disk: &SimulatedFolder, lines: &str) -> Result<Loaded, String> {
     let mut archive = open(disk);
-    let taken = archive.load(&mut lines.as_bytes()).map_err(|error| error.to_string())?;
+    let loaded = archive.load(&mut lines.as_bytes()).map_err(|error| error.to_string())?;
     archive.close().unwrap();
-    Ok(taken)
+    Ok(loaded)
 }
 
 #[test]
 fn what_was_dumped_is_loaded_and_dumped_again() {
     let disk = disk();
-    let taken = load(&disk, LINES).unwrap();
-    assert_eq!(taken, Taken { tables: 2, rows: 3, removed: 0, dangling: 0 });
+    let loaded = load(&disk, LINES).unwrap();
+    assert_eq!(loaded, Loaded { tables: 2, rows: 3, removed: 0, dangling: 0 });
     let archive = open(&disk);
     assert_eq!((archive.count(), dumped(&archive)), (3, LINES.to_owned()));
     let mut users = Vec::new();
@@ -88,8 +88,8 @@ fn lines_join_the_rows_that_are_there() {
 {"table":"user","id":"00000000-0000-7000-8000-000000000004","row":{"name":"carl"}}
 {"end":true}
 "#;
-    let taken = load(&disk, more).unwrap();
-    assert_eq!(taken, Taken { tables: 2, rows: 2, removed: 1, dangling: 1 });
+    let loaded = load(&disk, more).unwrap();
+    assert_eq!(loaded, Loaded { tables: 2, rows: 2, removed: 1, dangling: 1 });
     let dump = dumped(&open(&disk));
     assert_eq!(dump.matches("\"table\":\"note\"").count(), 1);
     assert!(dump.contains("\"most\":255,\"optional\":true"), "{dump}");
@@ -189,7 +189,7 @@ const MISTAKES: [(&str, &str, &str); 30] = [
 ];
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_nothing_is_taken() {
+fn a_mistake_is_told_with_its_place_and_nothing_is_loaded() {
     let disk = disk();
     for (is, becomes, expected) in MISTAKES {
         let lines = LINES.replacen(is, becomes, 1);
