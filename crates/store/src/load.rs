@@ -121,14 +121,22 @@ impl Loading {
 
     fn apply(&mut self, writes: Vec<Write>) -> Result<(), String> {
         for write in writes {
-            let rows = self.rows.get_mut(write.table);
-            let rows = rows.ok_or("it names a table that was never made")?;
+            let Some(rows) = self.rows.get_mut(write.table) else {
+                return Err(self.unknown_table());
+            };
             match write.row {
                 Some(row) => drop(rows.insert(write.id, row)),
                 None => drop(rows.remove(&write.id)),
             }
         }
         Ok(())
+    }
+
+    fn unknown_table(&self) -> String {
+        if self.warnings.is_empty() {
+            return "it names a table that was never made".to_owned();
+        }
+        "what its table consists of was in a record that is lost: `bine data load` makes a folder of a dump".to_owned()
     }
 
     /// All tables as they were read, for whoever has no program that says what they are.
