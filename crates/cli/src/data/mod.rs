@@ -5,14 +5,14 @@ mod meter;
 mod watched;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bine::Exit;
 use bine::store::disk::{Folder, RealFolder};
-use bine::store::{Archive, Compacted, journal};
+use bine::store::{Archive, Compacted, Loaded, journal};
 
 use arguments::Arguments;
 use meter::{Counted, Meter};
@@ -128,20 +128,15 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
     if let Some(within) = within(folder) {
         return Err(format!("{} has tables in {}", folder.display(), within.display()));
     }
-    let shared = RealFolder::open(folder).map_err(|error| error.to_string())?;
-    let mut archive = open(&(Arc::new(shared) as Arc<dyn Folder>))?;
-    if archive.count() > 0 && !merge {
-        return Err(format!(
-            "{} has {} already: load into another folder, or say --merge, and rows of the same id are replaced",
-            folder.display(),
-            counted(archive.count(), "row")
-        ));
+    let is_new = !folder.exists();
+    let input = BufReader::new(Counted::new(input, Meter::new("read", size)));
+    let outcome = load_from(input, folder, merge);
+    if outcome.is_err() && is_new {
+        // Nothing is in it but the lock; a folder that holds more stays.
+        let _ = fs::remove_file(folder.join("lock"));
+        let _ = fs::remove_dir(folder);
     }
-    let mut input = BufReader::new(Counted::new(input, Meter::new("read", size)));
-    let outcome = archive.load(&mut input);
-    drop(input);
-    let loaded = outcome.map_err(|error| format!("{error}\nnothing was loaded"))?;
-    archive.close().map_err(|error| error.to_string())?;
+    let loaded = outcome?;
     if loaded.dangling > 0 {
         let rows = counted(loaded.dangling, "row");
         eprintln!("bine: warning: {rows} in {} refer to one that is not there", folder.display());
@@ -153,6 +148,24 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
     };
     println!("{tables}, {rows} loaded{removed}");
     Ok(())
+}
+
+fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Loaded, String> {
+    let shared = RealFolder::open(folder).map_err(|error| error.to_string())?;
+    let mut archive = open(&(Arc::new(shared) as Arc<dyn Folder>))?;
+    if archive.count() > 0 && !merge {
+        return Err(format!(
+            "{} has {} already: load into another folder, or say --merge, and rows of the same id are replaced",
+            folder.display(),
+            counted(archive.count(), "row")
+        ));
+    }
+    let outcome = archive.load(&mut input);
+    // What it has told of its reading ends before anything else is told.
+    drop(input);
+    let loaded = outcome.map_err(|error| format!("{error}\nnothing was loaded"))?;
+    archive.close().map_err(|error| error.to_string())?;
+    Ok(loaded)
 }
 
 fn compact(folder: &Path) -> Result<(), String> {
@@ -207,7 +220,7 @@ fn is_of_tables(name: &str) -> bool {
 /// Where a server has its tables whose data folder this is.
 fn within(path: &Path) -> Option<PathBuf> {
     let within = path.join("tables");
-    let mut entries = std::fs::read_dir(&within).ok()?.filter_map(Result::ok);
+    let mut entries = fs::read_dir(&within).ok()?.filter_map(Result::ok);
     entries.any(|entry| entry.file_name().to_str().is_some_and(is_of_tables)).then_some(within)
 }
 

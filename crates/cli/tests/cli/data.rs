@@ -105,9 +105,10 @@ fn what_cannot_be_loaded_or_is_not_understood_is_told_with_its_place() {
     let wrong = run(&["data", "load", data, file.to_str().unwrap()]);
     let expected =
         "bine: line 2, column 10: expected a text, which begins with `\"`\nnothing was loaded\n";
-    assert_eq!((wrong.code, &*wrong.errors), (Some(1), expected));
+    assert_eq!((wrong.code, &*wrong.errors, path.exists()), (Some(1), expected, false));
     let absent = run(&["data", "load", data, "absent.jsonl"]);
     assert!(absent.errors.contains("cannot read absent.jsonl: No such file"), "{}", absent.errors);
+    fs::create_dir(&path).unwrap();
     let empty = run(&["data", "dump", data]);
     assert_eq!(empty.errors, format!("bine: there are no tables in {data}\n"));
     drop(open(&folder).unwrap());
