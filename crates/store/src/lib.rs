@@ -29,7 +29,7 @@ mod store;
 mod transaction;
 mod value;
 
-pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Taken};
+pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Loaded};
 pub use change::Change;
 pub use commit::{Pending, Sync};
 pub use error::Error;
