@@ -61,6 +61,8 @@ struct Head {
     /// What the last commits changed, the youngest last.
     recent: VecDeque<Arc<Changes>>,
     staged: Vec<Staged>,
+    /// Bytes of those behind the last that has a state.
+    unmarked: usize,
     /// For each time the head fell back, in order: to which sequence.
     fallbacks: Vec<u64>,
     /// Nothing more is taken.
@@ -71,7 +73,11 @@ struct Head {
 struct Staged {
     /// Empty for a transaction that wrote nothing, but saw what is not written yet.
     record: Vec<u8>,
-    state: Arc<State>,
+    /// Of its record, or of the last it saw.
+    sequence: u64,
+    /// With all up to this one, where a group may end. A state for each commit would have the next one copy every node
+    /// on its way; so the commits of a group share them.
+    state: Option<Arc<State>>,
     changes: Option<Arc<Changes>>,
     slot: Arc<Slot>,
     after: Vec<Action>,
@@ -87,6 +93,8 @@ struct Slot {
 #[derive(Default)]
 struct Stand {
     outcome: Option<Result<u64, Error>>,
+    /// Whoever took it to write it settles it.
+    is_taken: bool,
     /// Its thread waits.
     is_waiting: bool,
     /// Nobody writes, and its thread is asked to.
@@ -140,6 +148,7 @@ impl Commits {
             state: Arc::clone(&state),
             recent: VecDeque::new(),
             staged: Vec::new(),
+            unmarked: 0,
             fallbacks: Vec::new(),
             failure: None,
         };
@@ -198,8 +207,9 @@ impl Commits {
                 run(after);
                 slot.settle(Ok(base.sequence));
             } else if head.has(&base) {
-                let state = Arc::clone(&head.state);
-                head.staged.push(Staged { record, state, changes, slot: Arc::clone(&slot), after });
+                let (sequence, state) = (head.state.sequence, None);
+                let slot = Arc::clone(&slot);
+                head.staged.push(Staged { record, sequence, state, changes, slot, after });
             } else {
                 return Err(Error::Conflict);
             }
@@ -212,22 +222,37 @@ impl Commits {
             return Err(Error::Conflict);
         }
         let changes = Arc::new(Changes::of(&self.definitions, &head.state, &writes));
-        let mut state = if is_next { own } else { Arc::clone(&head.state) };
-        let next = Arc::make_mut(&mut state);
-        next.sequence = head.state.sequence + 1;
-        next.epoch = head.fallbacks.len();
-        if !is_next {
-            for write in &writes {
-                next.apply(&self.definitions, write);
+        let sequence = head.state.sequence + 1;
+        let epoch = head.fallbacks.len();
+        head.mark_if_long(record.len());
+        let next = match own.filter(|_| is_next) {
+            Some(own) => {
+                head.state = own;
+                Arc::make_mut(&mut head.state)
             }
-        }
-        head.state = Arc::clone(&state);
+            None => {
+                let next = Arc::make_mut(&mut head.state);
+                for write in &writes {
+                    next.apply(&self.definitions, write);
+                }
+                next
+            }
+        };
+        (next.sequence, next.epoch) = (sequence, epoch);
         if head.recent.len() == MOST_RECENT {
             head.recent.pop_front();
         }
         head.recent.push_back(Arc::clone(&changes));
         let changes = Some(changes);
-        head.staged.push(Staged { record, state, changes, slot: Arc::clone(&slot), after });
+        let state = None;
+        head.staged.push(Staged {
+            record,
+            sequence,
+            state,
+            changes,
+            slot: Arc::clone(&slot),
+            after,
+        });
         drop(head);
         Ok(Pending { commits: Arc::clone(self), slot })
     }
@@ -270,7 +295,7 @@ impl Commits {
         }
         let mut journal = self.journal();
         if let Err(error) = journal.sync() {
-            drop(self.fall_back(Vec::new(), &told(&error)));
+            self.fall_back(Vec::new(), &told(&error));
         }
         drop(journal);
         self.call_next();
@@ -305,51 +330,59 @@ impl Commits {
 
     /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then.
     fn lead(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) {
-        let group = self.head().next_group();
+        let (group, state) = self.head().next_group();
+        for staged in &group {
+            staged.slot.stand().is_taken = true;
+        }
         let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
         let appended = records.try_for_each(|staged| journal.append(&staged.record).map(drop));
         let written = appended.and_then(|()| journal.write(self.sync == Sync::Commit));
-        let after = match written {
+        let (done, _old) = match written {
             Ok(_) => {
                 self.kept.grown(bytes);
-                self.publish(group)
+                let old = self.publish(&group, state);
+                (group, Some(old))
             }
-            Err(error) => self.fall_back(group, &told(&error)),
+            Err(error) => {
+                self.fall_back(group, &told(&error));
+                (Vec::new(), None)
+            }
         };
         drop(journal);
+        // Waking many takes as long as a sync: the next group is written meanwhile.
         self.call_next();
         if self.kept.is_due() {
             self.bell.ring(Rung::Yes);
+        }
+        let mut after = Vec::new();
+        for staged in done {
+            staged.slot.settle(Ok(staged.sequence));
+            after.extend(staged.after);
         }
         // They may commit something themselves.
         run(after);
     }
 
-    /// What is to be done after it is returned.
-    fn publish(&self, group: Vec<Staged>) -> Vec<Action> {
-        let Some(last) = group.last() else { return Vec::new() };
-        self.visible.store(Arc::clone(&last.state));
+    /// Returns what was visible before: giving it up may take a while.
+    fn publish(&self, group: &[Staged], state: Arc<State>) -> Arc<State> {
+        let old = self.visible.swap(state);
         let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
-        let mut after = Vec::new();
-        for staged in group {
-            if let Some(changes) = &staged.changes {
-                for observer in observers.iter() {
-                    // One that panics keeps nobody from hearing that it is done.
-                    let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
-                }
+        for changes in group.iter().filter_map(|staged| staged.changes.as_ref()) {
+            for observer in observers.iter() {
+                // One that panics keeps nobody from hearing that it is done.
+                let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
             }
-            staged.slot.settle(Ok(staged.state.sequence));
-            after.extend(staged.after);
         }
-        after
+        old
     }
 
     /// Nothing that was staged has happened.
-    fn fall_back(&self, group: Vec<Staged>, error: &Error) -> Vec<Action> {
+    fn fall_back(&self, group: Vec<Staged>, error: &Error) {
         let visible = self.visible();
         let mut head = self.head();
         let later = std::mem::take(&mut head.staged);
+        head.unmarked = 0;
         while head.recent.back().is_some_and(|changes| changes.sequence > visible.sequence) {
             head.recent.pop_back();
         }
@@ -364,7 +397,6 @@ impl Commits {
         for staged in group.into_iter().chain(later) {
             staged.slot.settle(Err(error.clone()));
         }
-        Vec::new()
     }
 
     /// Has somebody write what was staged while another had the journal: whoever gives it back calls this.
@@ -403,19 +435,28 @@ fn told(error: &journal::Error) -> Error {
 }
 
 impl Head {
-    /// The oldest of what is staged, as much as is written together.
-    fn next_group(&mut self) -> Vec<Staged> {
-        let mut bytes = 0;
-        let fits = |staged: &&Staged| {
-            bytes += staged.record.len();
-            bytes <= LONGEST_TOGETHER
-        };
-        let count = self.staged.iter().take_while(fits).count().max(1);
-        if count >= self.staged.len() {
-            return std::mem::take(&mut self.staged);
+    /// Marks where a group may end before a commit of so many bytes that the next group would be too long with it.
+    fn mark_if_long(&mut self, bytes: usize) {
+        if self.unmarked + bytes > LONGEST_TOGETHER
+            && let Some(last) = self.staged.last_mut()
+        {
+            last.state = Some(Arc::clone(&self.state));
+            self.unmarked = 0;
         }
-        let later = self.staged.split_off(count);
-        std::mem::replace(&mut self.staged, later)
+        self.unmarked += bytes;
+    }
+
+    /// The oldest of what is staged, as much as is written together, and the state with all of it.
+    fn next_group(&mut self) -> (Vec<Staged>, Arc<State>) {
+        let end = self.staged.iter().position(|staged| staged.state.is_some());
+        if let Some(end) = end
+            && let Some(state) = self.staged[end].state.take()
+        {
+            let later = self.staged.split_off(end + 1);
+            return (std::mem::replace(&mut self.staged, later), state);
+        }
+        self.unmarked = 0;
+        (std::mem::take(&mut self.staged), Arc::clone(&self.state))
     }
 
     /// Whether that state is one that came before the head, and not one that was given up.
@@ -483,23 +524,29 @@ impl Pending {
     pub fn wait(self) -> Result<u64, Error> {
         let commits = &self.commits;
         loop {
-            if let Some(outcome) = self.slot.stand().outcome.clone() {
+            let mut stand = self.slot.stand();
+            if let Some(outcome) = stand.outcome.clone() {
                 return outcome;
             }
-            let journal = match commits.journal.try_lock() {
-                Ok(journal) => journal,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    // Who holds it looks for whoever was staged meanwhile, when it has given it back.
-                    let mut stand = self.slot.stand();
-                    stand.is_waiting = true;
-                    let is_idle = |stand: &mut Stand| stand.outcome.is_none() && !stand.is_called;
-                    let stand = self.slot.changed.wait_while(stand, is_idle);
-                    let mut stand = stand.unwrap_or_else(PoisonError::into_inner);
-                    (stand.is_waiting, stand.is_called) = (false, false);
-                    continue;
+            let journal = if stand.is_taken {
+                None
+            } else {
+                match commits.journal.try_lock() {
+                    Ok(journal) => Some(journal),
+                    Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                    Err(TryLockError::WouldBlock) => None,
                 }
             };
+            let Some(journal) = journal else {
+                // Who has taken it settles it, and who holds the journal looks for whoever was staged meanwhile.
+                stand.is_waiting = true;
+                let is_idle = |stand: &mut Stand| stand.outcome.is_none() && !stand.is_called;
+                let stand = self.slot.changed.wait_while(stand, is_idle);
+                let mut stand = stand.unwrap_or_else(PoisonError::into_inner);
+                (stand.is_waiting, stand.is_called) = (false, false);
+                continue;
+            };
+            drop(stand);
             commits.lead(journal);
         }
     }
