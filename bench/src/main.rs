@@ -7,6 +7,7 @@ mod arguments;
 mod compile;
 mod cost;
 mod figures;
+mod frames;
 mod gather;
 mod hostile;
 mod journal;
@@ -52,8 +53,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          pairs of windows, calm and attacked, for each misbehavior (9)
               --seconds S         length of a window (4)
               --only NAME,..      (bine)
-  kills     time to answer again after SIGKILL under load
-              --times N           (50)
+  kills     time to answer again after SIGKILL under load; or whether all that was acknowledged is found
+              --times N           (50; of writers 1000)
+              --through WHAT      kill those who write to the store, or to the journal, instead of servers
               --seed N            for the moments of the kills (1)
               --only NAME,..      (bine)
   soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
@@ -74,6 +76,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
                                   fjall-grouped, sqlite, sqlite-grouped (all)
               --works NAME,..     of commit-1, commit-64, interval-1, interval-64, none-1, none-64,
                                   read (all)
+  frames    nanoseconds of a WebSocket frame, read and written
+              --samples N         (21)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
   templates the public template benchmark and escaping, beside other engines; by criterion
@@ -117,12 +121,13 @@ fn run() -> Result<()> {
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
         "rivals" => rivals::run(&accept(&["--rounds", "--seconds", "--only", "--works"])?),
-        "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
+        "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "frames" => frames::run(&accept(&["--samples"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),

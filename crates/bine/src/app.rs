@@ -19,6 +19,7 @@ use crate::arguments::States;
 use crate::asset;
 use crate::configuration::{Configuration, Sources};
 use crate::control;
+use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
@@ -27,7 +28,9 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
+use crate::store::{Options, Store, Table};
 use crate::style::Style;
+use crate::tables::{AtOpen, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -39,6 +42,9 @@ pub struct App {
     states: States,
     /// The type of a state that came twice.
     repeated_state: Option<&'static str>,
+    tables: Option<Options>,
+    forgets: bool,
+    at_open: Vec<AtOpen>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -81,6 +87,53 @@ impl App {
         if !self.states.add(state) {
             self.repeated_state = Some(type_name::<T>());
         }
+        self
+    }
+
+    /// Keeps a table of `T` in the program's store: a page takes all tables as [`Store`](crate::store::Store).
+    ///
+    /// They live in the folder `tables` of the data folder, which is `data` where the program was started if the key
+    /// `data` does not say another.
+    ///
+    /// ```
+    /// use bine::prelude::*;
+    ///
+    /// #[derive(Table)]
+    /// struct Note {
+    ///     id: Id<Note>,
+    ///     text: Text,
+    /// }
+    ///
+    /// #[page("/")]
+    /// async fn notes(store: Store) -> impl Page {
+    ///     let notes = store.read().newest::<Note>(20);
+    ///     html!(<ul>{for note in notes { <li>{note.text}</li> }}</ul>)
+    /// }
+    ///
+    /// #[page(POST "/")]
+    /// async fn write(store: Store, text: Form<Text>) -> Result<Response, Error> {
+    ///     store.insert(Note { id: Id::new(), text: text.0 }).await?;
+    ///     Ok(Response::see_other("/"))
+    /// }
+    ///
+    /// let app = App::new().table::<Note>().page(notes).page(write);
+    /// # drop(app);
+    /// ```
+    pub fn table<T: Table>(mut self) -> Self {
+        self.tables = Some(self.tables.unwrap_or_default().table::<T>());
+        self
+    }
+
+    /// Runs once when the tables are open, before the first request: the place for first rows, and for threads that
+    /// change tables. An error ends the start.
+    pub fn at_open(mut self, run: impl FnOnce(&Store) -> Result<(), Error> + 'static) -> Self {
+        self.at_open.push(Box::new(run));
+        self
+    }
+
+    /// Keeps the tables in memory, unless the key `data` names a folder.
+    pub fn forgetful(mut self) -> Self {
+        self.forgets = true;
         self
     }
 
@@ -176,7 +229,7 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        let mut sources = Sources::of_process(arguments);
+        let mut sources = self.sources(arguments);
         let count = sources.arguments.len();
         sources.arguments.retain(|argument| argument != SUPERVISE);
         let supervises = sources.arguments.len() < count;
@@ -203,7 +256,7 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        match read(usage, &Sources::of_process(arguments)) {
+        match read(usage, &self.sources(arguments)) {
             Ok(configuration) => Exit::told(configuration.shown()),
             Err(exit) => exit,
         }
@@ -216,22 +269,28 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        let configuration = match read(usage, &Sources::of_process(arguments)) {
+        let configuration = match read(usage, &self.sources(arguments)) {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let parts = self.blueprint().and_then(|(own, ..)| Parts::of(&configuration, &own, None));
+        let parts = self.blueprint().and_then(|(own, once)| {
+            Parts::of(&configuration, &own, None)?;
+            once.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
+        });
         match parts {
-            Ok(_) => Exit::told("OK\n".to_owned()),
+            Ok(()) => Exit::told("OK\n".to_owned()),
             Err(message) => Exit::failed(message),
         }
     }
 
+    fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
+        let is_wanted = self.tables.is_some() && !self.forgets;
+        let usual_data = is_wanted.then(|| USUAL_DATA.into());
+        Sources { usual_data, ..Sources::of_process(arguments) }
+    }
+
     /// What it serves whatever its configuration, and what is wanted only once.
-    #[expect(clippy::type_complexity, reason = "the parts are taken apart where they arrive")]
-    fn blueprint(
-        mut self,
-    ) -> Result<(Blueprint, Option<Arc<dyn Scheduler>>, Vec<Box<dyn FnOnce()>>), String> {
+    fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
@@ -242,18 +301,23 @@ impl App {
             self.routes.push(style.route());
             self.look.style = Some(style);
         }
-        let house = House { states: self.states, look: self.look };
+        if self.tables.is_none() && !self.at_open.is_empty() {
+            return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
+        }
+        let tables = Tables::new(self.tables.is_some());
+        let house = House { states: self.states, tables, look: self.look };
         let pages = Arc::new(Pages::new(self.routes, self.filters, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        Ok((blueprint, self.scheduler, self.at_start))
+        let Self { scheduler, at_start, tables, at_open, .. } = self;
+        Ok((blueprint, Once { scheduler, at_start, tables, at_open }))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, scheduler, at_start) = self.blueprint()?;
+        let (blueprint, Once { scheduler, at_start, tables, at_open }) = self.blueprint()?;
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
@@ -264,6 +328,10 @@ impl App {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
         }
         end_with_parent();
+        let pages = Arc::clone(&blueprint.pages);
+        if let Some(tables) = tables {
+            pages.tables().open(tables, &configuration, at_open)?;
+        }
         for run in at_start {
             run();
         }
@@ -285,8 +353,17 @@ impl App {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
+        pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
+}
+
+/// What a program gives to its one start.
+struct Once {
+    scheduler: Option<Arc<dyn Scheduler>>,
+    at_start: Vec<Box<dyn FnOnce()>>,
+    tables: Option<Options>,
+    at_open: Vec<AtOpen>,
 }
 
 /// The argument that asks for a parent.

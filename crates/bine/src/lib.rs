@@ -45,6 +45,7 @@ pub mod step;
 pub mod store;
 mod stream;
 mod style;
+mod tables;
 mod taste;
 mod text;
 

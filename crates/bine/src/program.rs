@@ -16,6 +16,7 @@ use crate::respond::{Asked, Response, apologize};
 use crate::route::{House, LocalCaller, Place, Route};
 use crate::router::Router;
 use crate::sites::{LocalSites, Sites, without_port};
+use crate::tables::Tables;
 
 /// Everything a program serves under one configuration, as the pipeline sees it.
 pub(crate) struct Program {
@@ -66,7 +67,7 @@ impl Pages {
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
         for route in routes {
-            check_states(&route, &house)?;
+            check_needs(&route, &house)?;
             match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
                 Some(resource) => resource.add(route)?,
                 None => {
@@ -92,6 +93,11 @@ impl Pages {
         })
     }
 
+    /// The program's tables.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.house.tables
+    }
+
     /// Shows errors with their causes, or does not, as the configuration says.
     pub(crate) fn develop(&self, word: Option<bool>) {
         self.house.look.develop(word);
@@ -103,7 +109,13 @@ impl Pages {
     }
 }
 
-fn check_states(route: &Route, house: &House) -> Result<(), String> {
+fn check_needs(route: &Route, house: &House) -> Result<(), String> {
+    if route.needs.tables && house.tables.are_none() {
+        return Err(format!(
+            "{} takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app",
+            route.name
+        ));
+    }
     match route.needs.states.iter().find(|(kind, _)| !house.states.has(*kind)) {
         None => Ok(()),
         Some((_, name)) => Err(format!(

@@ -17,6 +17,7 @@ use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Outcome, Replying, Response, apologize};
+use crate::tables::Tables;
 
 /// What `#[page]` makes of a function: one that makes its route.
 #[diagnostic::on_unimplemented(
@@ -46,6 +47,7 @@ pub struct Route {
 /// What all routes of a program share.
 pub(crate) struct House {
     pub(crate) states: States,
+    pub(crate) tables: Tables,
     pub(crate) look: Look,
 }
 
@@ -305,6 +307,7 @@ where
 
 impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        Arguments { incoming, pattern: &self.pattern, states: &self.house.states }
+        let House { states, tables, .. } = &*self.house;
+        Arguments { incoming, pattern: &self.pattern, states, tables }
     }
 }

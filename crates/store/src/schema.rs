@@ -92,11 +92,11 @@ pub(crate) struct Stored {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct StoredColumn {
-    name: Cow<'static, str>,
-    kind: Kind,
-    is_optional: bool,
-    default: Constant,
-    is_dropped: bool,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) kind: Kind,
+    pub(crate) is_optional: bool,
+    pub(crate) default: Constant,
+    pub(crate) is_dropped: bool,
 }
 
 /// How rows of a table are read and written.
@@ -348,6 +348,19 @@ const DROPPED: u8 = 1;
 const OPTIONAL: u8 = 2;
 
 impl Stored {
+    /// The columns that are not dropped.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &StoredColumn> {
+        self.columns.iter().filter(|column| !column.is_dropped)
+    }
+
+    /// How its rows are read and written by whoever knows nothing else of it: with the columns of [`Stored::live`].
+    pub(crate) fn layout(&self) -> Layout {
+        let mut live = 0..;
+        let place = |column: &StoredColumn| if column.is_dropped { None } else { live.next() };
+        let places = self.columns.iter().map(place).collect();
+        Layout { columns: self.columns.clone(), places }
+    }
+
     /// docs/formats/rows.md tells every byte.
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
         put_bytes(to, self.name.as_bytes());

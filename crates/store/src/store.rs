@@ -11,9 +11,10 @@ use crate::change::{Change, RETRIES};
 use crate::commit::{Commits, Pending, Sync};
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
+use crate::guest::{self, Guest, Seat};
 use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
-use crate::load::{Begun, Loading};
+use crate::load::{Begun, Loading, Warning};
 use crate::reads::Changes;
 use crate::schema::{Index, Schema, Stored, Table};
 use crate::snapshot::Snapshot;
@@ -30,6 +31,7 @@ struct Own {
     ids: Arc<dyn Fn() -> RowId + Send + std::marker::Sync>,
     /// Writes for those who do not wait.
     attendant: Mutex<Option<thread::JoinHandle<()>>>,
+    warnings: Vec<Warning>,
 }
 
 /// Which tables a store has, and how it keeps them.
@@ -37,6 +39,8 @@ struct Own {
 pub struct Options {
     tables: Vec<Declared>,
     sync: Sync,
+    guest: Seat,
+    pub(crate) journal: journal::Options,
 }
 
 #[derive(Debug)]
@@ -62,6 +66,21 @@ impl Options {
     #[must_use]
     pub const fn sync(mut self, sync: Sync) -> Self {
         self.sync = sync;
+        self
+    }
+
+    /// With somebody who keeps something in the same journal. What one has kept is refused without it.
+    #[must_use]
+    pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
+        self.guest = Seat(Some(guest));
+        self
+    }
+
+    /// How many bytes a file of the journal has. When the journal has grown by four of them, and by as much as all
+    /// tables take, these are written beside it.
+    #[must_use]
+    pub const fn segment(mut self, bytes: u64) -> Self {
+        self.journal.segment = bytes;
         self
     }
 
@@ -149,25 +168,28 @@ impl Store {
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
         let folder = RealFolder::open(folder).map_err(|error| error.to_string())?;
-        Self::in_folder(Arc::new(folder), options, progress).map(|(store, _)| store)
+        Self::in_folder(Arc::new(folder), options, progress)
     }
 
-    /// The same in any folder, with what there is to tell of it.
-    pub(crate) fn in_folder(
+    /// The store in any folder, a [simulated](disk::SimulatedFolder) one for example.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`].
+    pub fn in_folder(
         folder: Arc<dyn disk::Folder>,
         options: Options,
         progress: &mut Progress<'_>,
-    ) -> Result<(Self, Vec<String>), String> {
-        let mut loading = Loading::default();
+    ) -> Result<Self, String> {
+        let mut loading = Loading::with_guest(options.guest.clone());
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
-        let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
+        let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
         let mut begun = loading.finish(options, opened.last, &mut *journal)?;
-        let mut told = std::mem::take(&mut begun.lost);
-        told.extend(opened.warnings.iter().map(ToString::to_string));
-        Ok((Self::begin_with(begun, journal, sync)?, told))
+        begun.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
+        Self::begin_with(begun, journal, sync)
     }
 
     /// A store that keeps what it is told by `journal`, which holds nothing yet.
@@ -180,12 +202,13 @@ impl Store {
         mut journal: Box<dyn Journal>,
     ) -> Result<Self, String> {
         let sync = options.sync;
-        let begun = Loading::default().finish(options, 0, &mut *journal)?;
+        let loading = Loading::with_guest(options.guest.clone());
+        let begun = loading.finish(options, 0, &mut *journal)?;
         Self::begin_with(begun, journal, sync)
     }
 
     fn begin_with(begun: Begun, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
-        let Begun { definitions, kept, state, last, .. } = begun;
+        let Begun { definitions, kept, state, last, warnings } = begun;
         let commits = Arc::new(Commits::new(definitions, kept, state, journal, sync));
         let ids = Mutex::new(Ids::after(last, disk::random));
         let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
@@ -195,7 +218,7 @@ impl Store {
             .spawn(move || attended.attend())
             .map_err(|error| format!("no thread for the store: {error}"))?;
         let attendant = Mutex::new(Some(attendant));
-        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant })))
+        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant, warnings })))
     }
 
     /// All tables as they are now.
@@ -246,6 +269,10 @@ impl Store {
     /// # Errors
     ///
     /// Those of [`Transaction::insert`] and [`Change::wait`].
+    #[expect(
+        clippy::type_complexity,
+        reason = "a closure has no name, and the rest is one word each"
+    )]
     pub fn insert<T: Table>(
         &self,
         mut row: T,
@@ -299,6 +326,22 @@ impl Store {
         self.0.commits.commit(transaction)
     }
 
+    /// Keeps a record of the store's guest, in its place among the commits. `then` is called with its sequence when it is
+    /// kept as `sync` says, before whatever comes behind it can be seen, and in this order; never if it is not kept. It is
+    /// called while others wait, so it must be quick, and must not commit.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or nothing is taken any more.
+    pub fn keep(
+        &self,
+        record: &[u8],
+        sync: Sync,
+        then: impl FnOnce(u64) + Send + 'static,
+    ) -> Result<Pending, Error> {
+        self.0.commits.keep(guest::wrapped(record), sync, Box::new(then))
+    }
+
     /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
     /// it must be quick, and must not commit.
     pub fn observe(&self, observer: impl Fn(&Changes) + Send + std::marker::Sync + 'static) {
@@ -311,7 +354,18 @@ impl Store {
         self.0.commits.kept.failure()
     }
 
-    /// Writes what is under way, and takes nothing more.
+    /// What whoever runs the program should know of the start: what is lost, and what was put right.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.0.warnings
+    }
+
+    #[cfg(test)]
+    pub(crate) fn owes_sync(&self) -> bool {
+        self.0.commits.owes_sync()
+    }
+
+    /// Writes what is under way, takes nothing more, and leaves the folder to others. An image that is being written is
+    /// given up: nothing is lost by that either.
     pub fn close(&self) {
         self.0.close();
     }

@@ -7,6 +7,7 @@ mod examples;
 mod faults;
 mod framing;
 mod harness;
+mod kept;
 mod macros;
 mod pages;
 mod scheduling;

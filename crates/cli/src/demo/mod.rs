@@ -9,7 +9,6 @@ use bine::{
     css_file, html, page,
 };
 
-use board::Board;
 use gallery::Gallery;
 
 css_file!("../../demo/style.css");
@@ -36,7 +35,7 @@ pub(crate) fn app() -> std::io::Result<App> {
         .asset("/hop.svg", "image/svg+xml", include_bytes!("../../demo/hop.svg"))
         .asset("/robots.txt", "text/plain; charset=utf-8", b"User-agent: *\nDisallow:\n")
         .files(gallery.folder());
-    Ok(app.state(Board::new()).state(gallery).at_start(fill))
+    Ok(app.table::<board::Message>().forgetful().state(gallery).at_start(fill))
 }
 
 /// The same greeting as in `examples/hello.rs`; without a name there is a form to give one.

@@ -309,7 +309,7 @@ fn disk(seed: u64) -> SimulatedFolder {
 
 fn open(disk: &SimulatedFolder, options: Options) -> Result<Store, String> {
     let folder = Arc::new(disk.clone());
-    Store::in_folder(folder, options, &mut |_, _| {}).map(|(store, _)| store)
+    Store::in_folder(folder, options, &mut |_, _| {})
 }
 
 #[test]
@@ -340,6 +340,41 @@ fn a_table_that_a_program_does_not_know_stays_as_it_is() {
     drop(open(&disk, Options::new()).unwrap());
     let store = open(&disk, Options::new().table::<User>()).unwrap();
     assert_eq!(names(store.read().all()), ["anna"]);
+}
+
+#[test]
+fn a_start_tells_what_it_cut_off_and_what_a_repair_has_lost() {
+    let disk = disk(1);
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    for name in ["anna", "ben", "carl"] {
+        add(&store, name, None);
+    }
+    store.close();
+    assert_eq!(store.warnings(), []);
+    let name = "journal-0000000000000001.log";
+    let mut bytes = disk.content(name).unwrap();
+    let at = bytes.windows(3).position(|window| window == b"ben").unwrap();
+    bytes[at] ^= 1;
+    disk.put(name, &bytes);
+    let folder: Arc<dyn disk::Folder> = Arc::new(disk.clone());
+    journal::repair(&folder).unwrap();
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    let told: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["record 3 is lost: a repair could not read it"]);
+    assert_eq!(names(store.read().all()), ["anna", "carl"]);
+    store.close();
+
+    let names = crate::disk::Folder::list(&disk).unwrap();
+    let name = names.iter().filter(|name| name.starts_with("journal-")).max().unwrap();
+    let mut bytes = disk.content(name).unwrap();
+    bytes.extend_from_within(8..16);
+    bytes.extend_from_slice(&[0; 64]);
+    disk.put(name, &bytes);
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    let told: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
+    let [lost, torn] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(lost, "record 3 is lost: a repair could not read it");
+    assert!(torn.contains("was not finished and is cut off at byte"), "{torn}");
 }
 
 /// The same table when it was made of less.
@@ -465,6 +500,28 @@ impl Table for Long {
     fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
         Some(Self(Id::of(id), Field::from_value(*values.first()?)?))
     }
+}
+
+/// An image that was under way kept the lock of the folder after its store was closed, and whoever opened it again
+/// in the same process was told that another server uses it. The image is given up now, before the folder is.
+#[test]
+fn a_folder_can_be_opened_again_as_soon_as_its_store_is_closed() {
+    let disk = disk(1);
+    let options = || Options::new().table::<Long>();
+    let store = open(&disk, options()).unwrap();
+    for _ in 0..9 {
+        let row = Long(Id::new(), "a".repeat((8 << 20) - 100));
+        store.change(|change| change.insert(row.clone())).wait().unwrap();
+    }
+    let names = || crate::disk::Folder::list(&disk).unwrap();
+    while !names().iter().any(|name| name.starts_with("snapshot-")) {
+        assert_eq!(store.image_failure(), None);
+        thread::yield_now();
+    }
+    store.close();
+    assert_eq!(store.read().count::<Long>(), 9);
+    let again = open(&disk, options()).unwrap();
+    assert_eq!(again.read().count::<Long>(), 9);
 }
 
 /// A row that no block of an image had room for kept every image from being written.

@@ -1,0 +1,134 @@
+//! Decides how numbers and texts become bytes in records, and how they are read where no byte can be trusted.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Reads what the functions below have written. Whatever the bytes are, it ends in `None` and not in a panic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
+
+/// Seven bits a byte, the lowest first, the highest bit says that more follow (LEB128).
+pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+/// With their length before them.
+pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+/// 0, or 1 and the text.
+pub(crate) fn put_optional(to: &mut Vec<u8>, text: Option<&str>) {
+    to.push(u8::from(text.is_some()));
+    if let Some(text) = text {
+        put_bytes(to, text.as_bytes());
+    }
+}
+
+impl<'b> Bytes<'b> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// Only the shortest form of a number counts: a record has one spelling.
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift > 63 || bits << shift >> shift != bits || (byte == 0 && shift > 0) {
+                return None;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        Some(number)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'b [u8]> {
+        let count = usize::try_from(self.number()?).ok()?;
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(crate) fn text(&mut self) -> Option<&'b str> {
+        core::str::from_utf8(self.bytes()?).ok()
+    }
+
+    pub(crate) fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    #[allow(
+        clippy::option_option,
+        reason = "the outer one is a failure to read, the inner one the value"
+    )]
+    pub(crate) fn optional(&mut self) -> Option<Option<Arc<str>>> {
+        Some(if self.flag()? { Some(Arc::from(self.text()?)) } else { None })
+    }
+
+    /// As many of something as a number says. Nothing is reserved beforehand: a count is only believed as far as
+    /// there are bytes.
+    pub(crate) fn many<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let mut all = Vec::new();
+        for _ in 0..self.number()? {
+            all.push(read(self)?);
+        }
+        Some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_number_of_too_many_bits_or_in_a_longer_form_is_none() {
+        assert_eq!(Bytes(&[0xff; 11]).number(), None);
+        let most = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(Bytes(&most).number(), Some(u64::MAX));
+        let more = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
+        assert_eq!(Bytes(&more).number(), None);
+        assert_eq!(Bytes(&[0x80, 0x00]).number(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(number: u64, shift in 0_u32..64, bytes: Vec<u8>) {
+            let mut written = Vec::new();
+            put_number(&mut written, number >> shift);
+            put_bytes(&mut written, &bytes);
+            put_optional(&mut written, None);
+            put_optional(&mut written, Some("text"));
+            let mut read = Bytes(&written);
+            prop_assert_eq!(read.number(), Some(number >> shift));
+            prop_assert_eq!(read.bytes(), Some(&bytes[..]));
+            prop_assert_eq!(read.optional(), Some(None));
+            prop_assert_eq!(read.optional(), Some(Some("text".into())));
+            prop_assert!(read.is_empty());
+        }
+    }
+}

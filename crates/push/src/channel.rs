@@ -1,0 +1,93 @@
+//! Decides what a channel remembers.
+
+use alloc::sync::Arc;
+
+use crate::cursor::Sequence;
+use crate::queue::Queue;
+use crate::record::Number;
+use crate::repeats::{Ids, Producers};
+use crate::settings::{Expiry, Settings};
+
+/// A channel of a hub.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel {
+    pub(crate) number: Number,
+    pub(crate) name: Arc<str>,
+    /// Its name as the list of channels that its messages carry, shared by those that are in no other.
+    pub(crate) alone: Arc<[Arc<str>]>,
+    pub(crate) settings: Settings,
+    pub(crate) queue: Queue,
+    /// Its last message, or a place before its first.
+    pub(crate) tail: Sequence,
+    pub(crate) is_closed: bool,
+    /// When it was made, and when a publisher was last active, in milliseconds since 1970.
+    pub(crate) created: u64,
+    pub(crate) active: u64,
+    /// The record of that activity.
+    pub(crate) kept: u64,
+    /// When a reader last came. Only in memory: after a restart readers begin anew.
+    pub(crate) read: u64,
+    pub(crate) ids: Ids,
+    pub(crate) producers: Producers,
+    /// The last mark.
+    pub(crate) mark: Option<Arc<str>>,
+    /// When the hub will look at it; it may find that nothing is due yet.
+    pub(crate) agenda: Option<u64>,
+}
+
+impl Channel {
+    /// One that the record of its number makes, with nothing in it. `dropped` is what is gone under its name.
+    pub(crate) fn new(
+        number: Number,
+        name: Arc<str>,
+        settings: Settings,
+        dropped: Sequence,
+        now: u64,
+    ) -> Self {
+        Self {
+            number,
+            alone: Arc::from([name.clone()]),
+            name,
+            settings,
+            queue: Queue::behind(dropped, now),
+            tail: Sequence::end_of(number - 1),
+            is_closed: false,
+            created: now,
+            active: now,
+            kept: number,
+            read: now,
+            ids: Ids::default(),
+            producers: Producers::default(),
+            mark: None,
+            agenda: None,
+        }
+    }
+
+    /// When it goes by itself if nothing happens, in milliseconds since 1970.
+    pub(crate) fn expires(&self) -> Option<u64> {
+        match self.settings.expiry {
+            Expiry::Never => None,
+            Expiry::Publishers(after) => Some(self.active.saturating_add(after)),
+            Expiry::Both(after) => Some(self.active.max(self.read).saturating_add(after)),
+            Expiry::At(time) => Some(time),
+        }
+    }
+
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        self.expires().is_some_and(|time| time <= now)
+    }
+
+    /// When something of it will be due: itself, or its oldest message.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let age = self.settings.retention.age;
+        let oldest = self.queue.at(0).filter(|_| age > 0);
+        let too_old = oldest.map(|message| message.time.saturating_add(age).saturating_add(1));
+        self.expires().into_iter().chain(too_old).min()
+    }
+
+    /// Notes that a publisher was active.
+    pub(crate) fn keep(&mut self, record: u64, now: u64) {
+        self.active = now;
+        self.kept = record;
+    }
+}

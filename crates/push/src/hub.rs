@@ -1,0 +1,423 @@
+//! Decides what an order changes when its turn comes, and who is told.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::channel::Channel;
+use crate::cursor::{Cursor, LAST_RECORD, Sequence};
+use crate::gone::Gone;
+use crate::message::{DEFAULT_TYPE, Message};
+use crate::order::{Applied, Damaged, Description, Prepared, Published, Reached, Taken};
+use crate::record::{Change, Due, Entry, Number, Publication, Record};
+use crate::refused::Refused;
+use crate::repeats::Verdict;
+use crate::ring::{End, Event, Ring, Run};
+use crate::settings::{Limits, Settings};
+
+/// All channels and what they hold. Owns no lock and reads no clock: times are arguments, in milliseconds since 1970.
+///
+/// Every change goes two steps. [`prepare`](Self::prepare) checks an [order](crate::Order) and changes nothing; what comes of it
+/// is written to the engine's journal, which numbers it. With that number [`apply`](Self::apply) makes it true, and
+/// the [`ring`](Self::ring) tells the loops. Numbers rise and need not be without gaps. The same records applied in
+/// the same order lead to the same hub, so a restart [replays](Self::replay) them.
+///
+/// What is due by time is an order as well ([`expire`](Self::expire)): nothing changes but by a record, except that
+/// messages grow too old.
+#[derive(Debug)]
+pub struct Hub {
+    pub(crate) epoch: u32,
+    pub(crate) limits: Limits,
+    pub(crate) channels: BTreeMap<Number, Channel>,
+    pub(crate) names: BTreeMap<Arc<str>, Number>,
+    pub(crate) gone: Gone,
+    /// When to look at which channel; never later than something of it is due.
+    agenda: BTreeSet<(u64, Number)>,
+    /// Of all messages, in each channel that holds them.
+    pub(crate) bytes: u64,
+    /// The last record applied.
+    pub(crate) record: u64,
+    /// The latest time of a record.
+    pub(crate) time: u64,
+    ring: Ring,
+    default_type: Arc<str>,
+}
+
+/// A channel that was due and did not go is looked at again so many milliseconds later.
+const DUE_AGAIN: u64 = 1000;
+
+impl Hub {
+    /// One without channels. `epoch` is the engine's: another one whenever numbers of records begin anew.
+    pub fn new(epoch: u32, limits: Limits) -> Self {
+        Self {
+            epoch,
+            channels: BTreeMap::new(),
+            names: BTreeMap::new(),
+            gone: Gone::default(),
+            agenda: BTreeSet::new(),
+            bytes: 0,
+            record: 0,
+            time: 0,
+            ring: Ring::new(&limits),
+            limits,
+            default_type: Arc::from(DEFAULT_TYPE),
+        }
+    }
+
+    /// Makes an order true that has become the record of this number.
+    ///
+    /// # Errors
+    /// Why it changes nothing after all: other orders came first. It is then no fault that its record is in the journal.
+    pub fn apply(&mut self, prepared: Prepared, record: u64) -> Result<Applied, Refused> {
+        if record <= self.record || record > LAST_RECORD {
+            return Err(Refused::Record { last: self.record });
+        }
+        self.record = record;
+        self.time = self.time.max(prepared.0.time);
+        match prepared.0.change {
+            Change::Create { name, settings, due, publication } => {
+                self.create(name, settings, due, publication)
+            }
+            Change::Publish(publication) => self.publish(publication).map(Applied::Published),
+            Change::Renew(number) => {
+                let (record, time) = (self.record, self.time);
+                let channel = self.channels.get_mut(&number).ok_or(Refused::Removed)?;
+                channel.keep(record, time);
+                Ok(Applied::Renewed { expires: channel.expires() })
+            }
+            Change::Remove(number) => self
+                .remove(number, End::Removed)
+                .then_some(Applied::Removed)
+                .ok_or(Refused::Removed),
+            Change::Expire(all) => {
+                let gone = all.into_iter().filter(|due| self.remove_due(*due)).count();
+                Ok(Applied::Expired(gone))
+            }
+        }
+    }
+
+    /// Makes true again what a record of the journal says. What was refused then is refused now.
+    ///
+    /// # Errors
+    /// The bytes are no record, or the number is not higher than the last one.
+    pub fn replay(&mut self, record: &[u8], number: u64) -> Result<(), Damaged> {
+        let prepared = Prepared(Record::read(record).ok_or(Damaged)?);
+        match self.apply(prepared, number) {
+            Err(Refused::Record { .. }) => Err(Damaged),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks at what is due, at most at so many channels: messages that are too old go, and channels that are to go
+    /// are named in an order, to be written and applied as any other.
+    pub fn expire(&mut self, now: u64, most: usize) -> Option<Prepared> {
+        let mut due = Vec::new();
+        for _ in 0..most {
+            let Some(&(time, number)) = self.agenda.first() else { break };
+            if time > now {
+                break;
+            }
+            self.agenda.pop_first();
+            let Some(channel) = self.channels.get_mut(&number) else { continue };
+            channel.agenda = None;
+            self.bytes -= channel.queue.bytes();
+            channel.queue.trim(channel.settings.retention, now);
+            self.bytes += channel.queue.bytes();
+            if channel.is_due(now) {
+                due.push(Due { channel: number, kept: channel.kept });
+                channel.agenda = Some(now.saturating_add(DUE_AGAIN));
+                self.agenda.insert((now.saturating_add(DUE_AGAIN), number));
+            } else {
+                self.schedule(number);
+            }
+        }
+        let change = Change::Expire(due);
+        (change != Change::Expire(Vec::new())).then_some(Prepared(Record { time: now, change }))
+    }
+
+    /// When [`expire`](Self::expire) has something to do, at the earliest.
+    pub fn next_due(&self) -> Option<u64> {
+        self.agenda.first().map(|(time, _)| *time)
+    }
+
+    /// Notes that a reader came: it keeps a channel alive whose expiry says so.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    pub fn visit(&mut self, name: &str, now: u64) -> Result<(), Refused> {
+        let number = self.find(name, now)?.number;
+        if let Some(channel) = self.channels.get_mut(&number) {
+            channel.read = channel.read.max(now);
+        }
+        Ok(())
+    }
+
+    /// Ends a restart: readers, whose visits no record tells, get the time anew that they have.
+    pub fn resume(&mut self, now: u64) {
+        for channel in self.channels.values_mut() {
+            channel.read = channel.read.max(now);
+        }
+    }
+
+    /// What there is to know of a channel.
+    ///
+    /// # Errors
+    /// There is no such channel.
+    pub fn describe(&self, name: &str, now: u64) -> Result<Description, Refused> {
+        let channel = self.find(name, now)?;
+        Ok(Description {
+            number: channel.number,
+            settings: channel.settings.clone(),
+            created: channel.created,
+            expires: channel.expires(),
+            is_closed: channel.is_closed,
+            tail: self.cursor(channel.tail),
+            earliest: self.cursor(channel.queue.dropped()),
+            messages: channel.queue.len(),
+            bytes: channel.queue.bytes(),
+        })
+    }
+
+    /// The names of all channels behind one, in their order.
+    pub fn names_after<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h Arc<str>> {
+        use core::ops::Bound;
+        let range = (Bound::Excluded(name), Bound::Unbounded);
+        self.names.range::<str, _>(range).map(|(name, _)| name)
+    }
+
+    /// What happened last, for the loops.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Behind everything that happened.
+    pub fn watermark(&self) -> Cursor {
+        self.cursor(Sequence::end_of(self.record))
+    }
+
+    /// What all messages count for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The channel of a name, unless it is due to go.
+    pub(crate) fn find(&self, name: &str, now: u64) -> Result<&Channel, Refused> {
+        let channel = self.names.get(name).and_then(|number| self.channels.get(number));
+        channel.filter(|channel| !channel.is_due(now)).ok_or_else(|| Refused::Unknown(name.into()))
+    }
+
+    pub(crate) fn cursor(&self, sequence: Sequence) -> Cursor {
+        Cursor { epoch: self.epoch, sequence }
+    }
+
+    /// Puts a channel in its place, with whatever it holds.
+    pub(crate) fn insert(&mut self, channel: Channel) {
+        let number = channel.number;
+        self.bytes += channel.queue.bytes();
+        self.names.insert(channel.name.clone(), number);
+        self.channels.insert(number, channel);
+        self.schedule(number);
+    }
+
+    /// The place of the message of the same id, if all channels know one.
+    pub(crate) fn known_to_all(&self, entry: &Entry, now: u64) -> Option<Sequence> {
+        let id = entry.content.id.as_ref()?;
+        let mut known = None;
+        for number in &entry.channels {
+            let sequence = self.channels.get(number)?.ids.find(id, now, &self.limits)?;
+            known = known.min(Some(sequence)).or(Some(sequence));
+        }
+        known
+    }
+
+    /// Whether a publication may change something. `Some`: it is a repetition.
+    pub(crate) fn admit(&self, publication: &Publication) -> Result<Option<Published>, Refused> {
+        for number in publication.channels() {
+            self.channels.get(&number).ok_or(Refused::Removed)?;
+        }
+        let only = publication.only_channel().and_then(|number| self.channels.get(&number));
+        if let (Some(channel), Some(producer)) = (only, &publication.producer)
+            && let Verdict::Repeated(sequence) = channel.producers.judge(producer)?
+        {
+            let producer = Some(Reached { sequence, is_repeated: true });
+            return Ok(Some(Published { messages: Vec::new(), producer, tail: channel.tail }));
+        }
+        for entry in &publication.entries {
+            for channel in entry.channels.iter().filter_map(|number| self.channels.get(number)) {
+                if channel.is_closed {
+                    return Err(Refused::Closed { name: channel.name.clone(), tail: channel.tail });
+                }
+            }
+        }
+        if let (Some(channel), Some(mark)) = (only, &publication.mark)
+            && channel.mark.as_ref().is_some_and(|last| mark <= last)
+        {
+            return Err(Refused::OutOfOrder);
+        }
+        Ok(None)
+    }
+
+    fn create(
+        &mut self,
+        name: Arc<str>,
+        settings: Settings,
+        due: Option<Due>,
+        mut publication: Publication,
+    ) -> Result<Applied, Refused> {
+        if let Some(due) = due {
+            self.remove_due(due);
+        }
+        if let Some(channel) = self.names.get(&name).and_then(|number| self.channels.get(number)) {
+            if channel.settings != settings {
+                return Err(Refused::Conflict(name));
+            }
+            return Ok(Applied::Existed { expires: channel.expires() });
+        }
+        let number = self.record;
+        let dropped = self.gone.take(&name);
+        let channel = Channel::new(number, name.clone(), settings, dropped, self.time);
+        let expires = channel.expires();
+        self.insert(channel);
+        for new in publication.channels_mut() {
+            *new = number;
+        }
+        let mut published = self.publish(publication)?;
+        published.tail = self.channels.get(&number).map_or(published.tail, |channel| channel.tail);
+        Ok(Applied::Created { name, expires, published })
+    }
+
+    fn publish(&mut self, publication: Publication) -> Result<Published, Refused> {
+        if let Some(done) = self.admit(&publication)? {
+            return Ok(done);
+        }
+        let tail_of = publication.channels().next();
+        let mut producer = None;
+        if let Some(channel) =
+            publication.only_channel().and_then(|number| self.channels.get_mut(&number))
+        {
+            if let Some(new) = &publication.producer {
+                channel.producers.accept(new, self.record, &self.limits);
+                producer = Some(Reached { sequence: new.sequence, is_repeated: false });
+            }
+            channel.mark = publication.mark.or(channel.mark.take());
+        }
+        let mut messages = Vec::with_capacity(publication.entries.len());
+        let mut runs: Vec<Run> = Vec::new();
+        for (place, entry) in publication.entries.into_iter().enumerate() {
+            messages.push(self.take(entry, Sequence::new(self.record, place), &mut runs));
+        }
+        for mut run in runs {
+            run.closes = run.channels.iter().all(|number| publication.close.contains(number));
+            self.ring.push(Event::Run(run));
+        }
+        for number in publication.close {
+            self.close(number);
+        }
+        let tail = tail_of.and_then(|number| self.channels.get(&number));
+        Ok(Published {
+            messages,
+            producer,
+            tail: tail.map_or(Sequence::START, |channel| channel.tail),
+        })
+    }
+
+    /// Gives a message to those of its channels that do not know its id.
+    fn take(&mut self, entry: Entry, sequence: Sequence, runs: &mut Vec<Run>) -> Taken {
+        if let Some(first) = self.known_to_all(&entry, self.time) {
+            return Taken::Repeated(first);
+        }
+        let Entry { mut channels, form, content } = entry;
+        if let Some(id) = &content.id {
+            let (time, limits) = (self.time, &self.limits);
+            let is_new = |number: &Number| {
+                self.channels.get(number).is_some_and(|at| at.ids.find(id, time, limits).is_none())
+            };
+            if !channels.iter().all(is_new) {
+                channels = channels.iter().copied().filter(is_new).collect();
+            }
+        }
+        let held = || channels.iter().filter_map(|number| self.channels.get(number));
+        let names = match held().next() {
+            Some(channel) if channels.len() == 1 => channel.alone.clone(),
+            _ => held().map(|channel| channel.name.clone()).collect(),
+        };
+        let usual = held().find_map(|channel| channel.settings.content_type.clone());
+        let content_type =
+            content.content_type.or(usual).unwrap_or_else(|| self.default_type.clone());
+        let message = Arc::new(Message {
+            sequence,
+            time: self.time,
+            channels: names,
+            content_type,
+            event: content.event,
+            id: content.id,
+            headers: content.headers,
+            body: content.body,
+            form,
+        });
+        for number in &channels {
+            let Some(channel) = self.channels.get_mut(number) else { continue };
+            channel.tail = sequence;
+            channel.keep(self.record, self.time);
+            if let Some(id) = &message.id {
+                channel.ids.remember(id, sequence, self.time, &self.limits);
+            }
+            self.bytes -= channel.queue.bytes();
+            channel.queue.push(message.clone());
+            channel.queue.trim(channel.settings.retention, self.time);
+            self.bytes += channel.queue.bytes();
+            self.schedule(*number);
+        }
+        match runs.last_mut() {
+            Some(run) if run.channels == channels => run.messages.push(message),
+            _ => runs.push(Run { channels, messages: Vec::from([message]), closes: false }),
+        }
+        Taken::New(sequence)
+    }
+
+    fn close(&mut self, number: Number) {
+        let (record, time) = (self.record, self.time);
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        if channel.is_closed {
+            return;
+        }
+        channel.is_closed = true;
+        channel.keep(record, time);
+        let sequence = Sequence::end_of(record);
+        self.ring.push(Event::Ended { channel: number, sequence, why: End::Closed });
+    }
+
+    /// Removes a channel that was due, if nothing has kept it since.
+    fn remove_due(&mut self, due: Due) -> bool {
+        let channel = self.channels.get(&due.channel);
+        channel.is_some_and(|channel| channel.kept == due.kept)
+            && self.remove(due.channel, End::Expired)
+    }
+
+    fn remove(&mut self, number: Number, why: End) -> bool {
+        let Some(channel) = self.channels.remove(&number) else { return false };
+        self.bytes -= channel.queue.bytes();
+        if let Some(time) = channel.agenda {
+            self.agenda.remove(&(time, number));
+        }
+        self.names.remove(&channel.name);
+        self.gone.remember(channel.name, channel.queue.last(), self.limits.gone);
+        let sequence = Sequence::end_of(self.record);
+        self.ring.push(Event::Ended { channel: number, sequence, why });
+        true
+    }
+
+    /// Looks after a channel no later than something of it is due. What is put off is not moved until then, so that a
+    /// publication costs nothing here.
+    fn schedule(&mut self, number: Number) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        let Some(due) = channel.next_due() else { return };
+        match channel.agenda {
+            Some(time) if time <= due => return,
+            Some(time) => self.agenda.remove(&(time, number)),
+            None => true,
+        };
+        channel.agenda = Some(due);
+        self.agenda.insert((due, number));
+    }
+}

@@ -1,0 +1,232 @@
+//! Decides whether bytes are one JSON value, and how a text becomes a JSON string.
+
+use alloc::vec::Vec;
+
+/// Arrays and objects within each other, at most: more than any reader should be asked for.
+const DEEPEST: usize = 128;
+
+/// Whether the bytes are one value of RFC 8259, with nothing but space around it.
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
+    // Strings are only looked at for quotes and escapes below.
+    if core::str::from_utf8(bytes).is_err() {
+        return false;
+    }
+    let mut reader = Reader(bytes);
+    reader.skip_space();
+    reader.value(0).is_some() && {
+        reader.skip_space();
+        reader.0.is_empty()
+    }
+}
+
+/// Writes a text as a string of JSON. U+2028 and U+2029 are escaped too: some readers end a line there.
+pub(crate) fn put_string(to: &mut Vec<u8>, text: &str) {
+    to.push(b'"');
+    let mut plain = 0;
+    for (at, char) in text.char_indices() {
+        let escape: &[u8] = match char {
+            '"' => b"\\\"",
+            '\\' => b"\\\\",
+            '\n' => b"\\n",
+            '\r' => b"\\r",
+            '\t' => b"\\t",
+            '\u{2028}' => b"\\u2028",
+            '\u{2029}' => b"\\u2029",
+            '\0'..='\u{1f}' => b"",
+            _ => continue,
+        };
+        to.extend_from_slice(&text.as_bytes()[plain..at]);
+        if escape.is_empty() {
+            let digit = |number: u32| b"0123456789abcdef"[(number & 15) as usize];
+            let number = u32::from(char);
+            to.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(number >> 4), digit(number)]);
+        } else {
+            to.extend_from_slice(escape);
+        }
+        plain = at + char.len_utf8();
+    }
+    to.extend_from_slice(&text.as_bytes()[plain..]);
+    to.push(b'"');
+}
+
+/// What is left to read.
+struct Reader<'b>(&'b [u8]);
+
+impl Reader<'_> {
+    fn skip_space(&mut self) {
+        self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    }
+
+    fn skip_while(&mut self, is_wanted: impl Fn(u8) -> bool) -> usize {
+        let count = self.0.iter().take_while(|byte| is_wanted(**byte)).count();
+        self.0 = &self.0[count..];
+        count
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// Whether the next bytes are these; if so they are passed.
+    fn passes(&mut self, wanted: &[u8]) -> bool {
+        let rest = self.0.strip_prefix(wanted);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    fn value(&mut self, depth: usize) -> Option<()> {
+        match self.0.first()? {
+            b'{' if depth < DEEPEST => self.members(b'}', |reader| {
+                reader.string()?;
+                reader.skip_space();
+                reader.passes(b":").then_some(())?;
+                reader.skip_space();
+                reader.value(depth + 1)
+            }),
+            b'[' if depth < DEEPEST => self.members(b']', |reader| reader.value(depth + 1)),
+            b'"' => self.string(),
+            b't' => self.passes(b"true").then_some(()),
+            b'f' => self.passes(b"false").then_some(()),
+            b'n' => self.passes(b"null").then_some(()),
+            _ => self.number(),
+        }
+    }
+
+    fn members(&mut self, end: u8, member: impl Fn(&mut Self) -> Option<()>) -> Option<()> {
+        self.next();
+        self.skip_space();
+        if self.passes(&[end]) {
+            return Some(());
+        }
+        loop {
+            self.skip_space();
+            member(self)?;
+            self.skip_space();
+            match self.next()? {
+                b',' => {}
+                byte if byte == end => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    fn string(&mut self) -> Option<()> {
+        self.passes(b"\"").then_some(())?;
+        loop {
+            self.skip_while(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+            match self.next()? {
+                b'"' => return Some(()),
+                b'\\' => match self.next()? {
+                    b'u' => {
+                        let digits = self.0.first_chunk::<4>()?;
+                        digits.iter().all(u8::is_ascii_hexdigit).then_some(())?;
+                        self.0 = &self.0[4..];
+                    }
+                    escape => b"\"\\/bfnrt".contains(&escape).then_some(())?,
+                },
+                _ => return None,
+            }
+        }
+    }
+
+    fn number(&mut self) -> Option<()> {
+        self.passes(b"-");
+        if !self.passes(b"0") {
+            self.digits()?;
+        }
+        if self.passes(b".") {
+            self.digits()?;
+        }
+        if self.passes(b"e") || self.passes(b"E") {
+            let _sign = self.passes(b"+") || self.passes(b"-");
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        (self.skip_while(|byte| byte.is_ascii_digit()) > 0).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_are_told_from_what_is_none() {
+        for text in [
+            "null",
+            " true ",
+            "false",
+            "0",
+            "-0.5e+10",
+            "1E3",
+            "\"\"",
+            "\"\\u00e9\\n\"",
+            "[]",
+            "[ ]",
+            "{}",
+            "{\"a\" : [1, {\"b\": null}], \"c\": \"\u{e9}\"}",
+            "[[[]], 1]",
+        ] {
+            assert!(is_value(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "",
+            " ",
+            "nul",
+            "01",
+            "1.",
+            ".5",
+            "1e",
+            "+1",
+            "\"",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "\"\n\"",
+            "[1,]",
+            "[1 2]",
+            "[",
+            "{\"a\"}",
+            "{a: 1}",
+            "{\"a\": 1,}",
+            "1 2",
+            "NaN",
+            "// a\n1",
+        ] {
+            assert!(!is_value(text.as_bytes()), "{text}");
+        }
+        assert!(!is_value(b"\"\xff\""));
+    }
+
+    #[test]
+    fn a_value_may_be_deep_but_not_endless() {
+        for (depth, is_good) in [(DEEPEST, true), (DEEPEST + 1, false), (1_000_000, false)] {
+            let text = [vec![b'['; depth], vec![b']'; depth]].concat();
+            assert_eq!(is_value(&text), is_good, "{depth}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_string_when_written(text: String) {
+            let mut written = Vec::new();
+            put_string(&mut written, &text);
+            prop_assert!(is_value(&written));
+            prop_assert!(!written.contains(&b'\n'));
+        }
+
+        #[test]
+        fn whatever_bytes_are_judged_there_is_no_panic(bytes in "[\\[\\]{}\",:0-9eE.\\-+\\\\u tfn]{0,60}") {
+            let _ = is_value(bytes.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Decides what a hub can be asked to change, and what is told of it.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::cursor::{Cursor, Sequence};
+use crate::message::{Draft, Producer, Publish};
+use crate::record::{Change, Record};
+use crate::settings::Settings;
+
+/// What a hub can be asked to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Makes a channel.
+    Create {
+        /// Its name, or random bits for a new one that nobody guesses.
+        name: Name,
+        /// Its settings.
+        settings: Settings,
+        /// What is published in it with its making. The drafts' own channels are ignored: they are this one alone.
+        first: Vec<Draft>,
+        /// Whether it is closed behind that.
+        is_closed: bool,
+    },
+    /// Publishes, closes, or both.
+    Publish(Publish),
+    /// Puts off a channel's expiry as if something had been published.
+    Renew(Arc<str>),
+    /// Removes a channel with all that it holds.
+    Remove(Arc<str>),
+}
+
+/// How a new channel is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// So.
+    Given(Arc<str>),
+    /// By a name that is made of these bits.
+    Random(u128),
+}
+
+/// What came of an order that was checked.
+#[derive(Debug)]
+pub enum Ready {
+    /// It changes something: write it, then apply it.
+    Record(Prepared),
+    /// It changes nothing: it was done before.
+    Done(Applied),
+}
+
+/// An order that was checked and has no place yet.
+#[derive(Debug)]
+pub struct Prepared(pub(crate) Record);
+
+/// What an order has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// A channel was made.
+    Created {
+        /// What it is called.
+        name: Arc<str>,
+        /// When it goes by itself if nothing happens.
+        expires: Option<u64>,
+        /// What was published in it with its making.
+        published: Published,
+    },
+    /// The channel was there, with the same settings. Nothing was published.
+    Existed {
+        /// When it goes by itself if nothing happens.
+        expires: Option<u64>,
+    },
+    /// A publication was taken.
+    Published(Published),
+    /// A channel's expiry was put off.
+    Renewed {
+        /// When it goes by itself if nothing happens.
+        expires: Option<u64>,
+    },
+    /// A channel was removed.
+    Removed,
+    /// So many channels went by themselves.
+    Expired(usize),
+}
+
+/// What became of a publication.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Each message in its order; none if the producer has published them before.
+    pub messages: Vec<Taken>,
+    /// The highest number that the producer's epoch has reached, if there is one.
+    pub producer: Option<Reached>,
+    /// The last message of the publication's first channel.
+    pub tail: Sequence,
+}
+
+/// How a message was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It got this place.
+    New(Sequence),
+    /// All its channels know its id; the one that was published first has this place.
+    Repeated(Sequence),
+}
+
+/// How far a producer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Its highest number in this epoch.
+    pub sequence: u64,
+    /// Whether the publication was a repetition, and nothing was changed by it.
+    pub is_repeated: bool,
+}
+
+/// A record that this program cannot have written: the engine gave back other bytes, or another version's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+/// What there is to know of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its number, which no other channel of this hub ever has.
+    pub number: u64,
+    /// Its settings.
+    pub settings: Settings,
+    /// When it was made.
+    pub created: u64,
+    /// When it goes by itself if nothing happens.
+    pub expires: Option<u64>,
+    /// Whether it takes no more.
+    pub is_closed: bool,
+    /// Behind its last message.
+    pub tail: Cursor,
+    /// From here on nothing is missing.
+    pub earliest: Cursor,
+    /// Messages that it holds.
+    pub messages: usize,
+    /// What they count for.
+    pub bytes: u64,
+}
+
+impl Prepared {
+    /// Appends the bytes that the engine keeps.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        self.0.write(to);
+    }
+
+    /// What a publication's producer is called, if it has one.
+    pub fn producer(&self) -> Option<&Producer> {
+        match &self.0.change {
+            Change::Publish(publication) => publication.producer.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl core::fmt::Display for Damaged {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(
+            "these bytes are no record of channels; was the journal written by a later version?",
+        )
+    }
+}
+
+impl core::error::Error for Damaged {}

@@ -1,0 +1,121 @@
+//! Decides which messages of a channel stay, and finds them by place and by time in O(log n).
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+
+use crate::cursor::Sequence;
+use crate::message::Message;
+use crate::settings::Retention;
+
+/// The messages that a channel holds, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    messages: VecDeque<Arc<Message>>,
+    bytes: u64,
+    /// The last message that is gone, of this channel or of another that had its name. Who has seen it misses nothing.
+    dropped: Sequence,
+    /// When that was published, or a time after.
+    dropped_time: u64,
+}
+
+impl Queue {
+    /// An empty one, from which everything up to a place is gone, that was published up to a time.
+    pub(crate) fn behind(dropped: Sequence, dropped_time: u64) -> Self {
+        Self { dropped, dropped_time, ..Self::default() }
+    }
+
+    /// Appends a message; it is behind all others.
+    pub(crate) fn push(&mut self, message: Arc<Message>) {
+        self.bytes += message.weight() as u64;
+        self.messages.push_back(message);
+    }
+
+    /// Lets go what the retention does not keep at this time.
+    pub(crate) fn trim(&mut self, retention: Retention, now: u64) {
+        let within = |limit: u64, value: u64| limit == 0 || value <= limit;
+        while let Some(oldest) = self.messages.front() {
+            if within(retention.messages, self.messages.len() as u64)
+                && within(retention.bytes, self.bytes)
+                && within(retention.age, now.saturating_sub(oldest.time))
+            {
+                break;
+            }
+            self.bytes -= oldest.weight() as u64;
+            (self.dropped, self.dropped_time) = (oldest.sequence, oldest.time);
+            self.messages.pop_front();
+        }
+    }
+
+    /// The index of the first message behind a place.
+    pub(crate) fn after(&self, sequence: Sequence) -> usize {
+        self.partition(|message| message.sequence <= sequence)
+    }
+
+    /// The index of the first message that is not before a time.
+    pub(crate) fn since(&self, time: u64) -> usize {
+        self.partition(|message| message.time < time)
+    }
+
+    pub(crate) fn at(&self, index: usize) -> Option<&Arc<Message>> {
+        self.messages.get(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Message>> {
+        self.messages.iter()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn dropped(&self) -> Sequence {
+        self.dropped
+    }
+
+    pub(crate) fn dropped_time(&self) -> u64 {
+        self.dropped_time
+    }
+
+    /// Whether no message that is gone was published at this time or later.
+    pub(crate) fn is_whole_since(&self, time: u64) -> bool {
+        self.dropped == Sequence::START || self.dropped_time < time
+    }
+
+    /// The last message that it ever took, here or under the same name before.
+    pub(crate) fn last(&self) -> Sequence {
+        self.messages.back().map_or(self.dropped, |message| message.sequence)
+    }
+
+    fn partition(&self, is_before: impl Fn(&Message) -> bool) -> usize {
+        self.messages.partition_point(|message| {
+            #[cfg(test)]
+            steps::count();
+            is_before(message)
+        })
+    }
+}
+
+/// Counts what the tests claim: looks at messages, not time.
+#[cfg(test)]
+pub(crate) mod steps {
+    extern crate std;
+
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static STEPS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn count() {
+        STEPS.set(STEPS.get() + 1);
+    }
+
+    /// The steps since the last call.
+    pub(crate) fn taken() -> u64 {
+        STEPS.replace(0)
+    }
+}

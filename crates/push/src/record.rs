@@ -1,0 +1,256 @@
+//! Decides what a record of the journal says of channels.
+//!
+//! docs/formats/channels.md tells every byte. A record is an order, not a result: the same records in the same order
+//! lead every hub to the same state, so what a journal holds and what was answered cannot differ.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
+use crate::cursor::MOST_PLACES;
+use crate::message::{Content, Form, Headers, Producer};
+use crate::settings::Settings;
+
+/// The number of a channel: that of the record that made it. [`NEW`] stands for the channel that this record makes.
+pub(crate) type Number = u64;
+
+/// See [`Number`].
+pub(crate) const NEW: Number = 0;
+
+/// What a record orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// When it was prepared, in milliseconds since 1970.
+    pub(crate) time: u64,
+    pub(crate) change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Create {
+        name: Arc<str>,
+        settings: Settings,
+        /// A channel of this name that was due to go.
+        due: Option<Due>,
+        /// What is published in it with its making.
+        publication: Publication,
+    },
+    Publish(Publication),
+    Renew(Number),
+    Remove(Number),
+    Expire(Vec<Due>),
+}
+
+/// A channel that is to go if nothing was published in it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) channel: Number,
+    /// The record that last kept it alive.
+    pub(crate) kept: u64,
+}
+
+/// A publication with its channels found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Publication {
+    pub(crate) producer: Option<Producer>,
+    pub(crate) mark: Option<Arc<str>>,
+    pub(crate) close: Vec<Number>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) channels: Box<[Number]>,
+    pub(crate) form: Form,
+    pub(crate) content: Content,
+}
+
+/// First bytes of records. Tables share the journal and begin theirs with lower ones.
+const CREATE: u8 = 16;
+const PUBLISH: u8 = 17;
+const RENEW: u8 = 18;
+const REMOVE: u8 = 19;
+const EXPIRE: u8 = 20;
+
+/// Whether a record that begins with this byte is about channels.
+pub const fn is_of_channels(first: u8) -> bool {
+    first >= CREATE && first <= EXPIRE
+}
+
+impl Record {
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        to.push(match self.change {
+            Change::Create { .. } => CREATE,
+            Change::Publish(_) => PUBLISH,
+            Change::Renew(_) => RENEW,
+            Change::Remove(_) => REMOVE,
+            Change::Expire(_) => EXPIRE,
+        });
+        put_number(to, self.time);
+        match &self.change {
+            Change::Create { name, settings, due, publication } => {
+                put_bytes(to, name.as_bytes());
+                settings.write(to);
+                to.push(u8::from(due.is_some()));
+                if let Some(due) = due {
+                    due.write(to);
+                }
+                publication.write(to);
+            }
+            Change::Publish(publication) => publication.write(to),
+            Change::Renew(channel) | Change::Remove(channel) => put_number(to, *channel),
+            Change::Expire(all) => {
+                put_number(to, all.len() as u64);
+                for due in all {
+                    due.write(to);
+                }
+            }
+        }
+    }
+
+    /// `None`: these bytes are no record.
+    pub(crate) fn read(record: &[u8]) -> Option<Self> {
+        let mut rest = Bytes(record);
+        let kind = rest.byte()?;
+        let time = rest.number()?;
+        let change = match kind {
+            CREATE => Change::Create {
+                name: Arc::from(rest.text()?),
+                settings: Settings::read(&mut rest)?,
+                due: if rest.flag()? { Some(Due::read(&mut rest)?) } else { None },
+                publication: Publication::read(&mut rest)?,
+            },
+            PUBLISH => Change::Publish(Publication::read(&mut rest)?),
+            RENEW => Change::Renew(rest.number()?),
+            REMOVE => Change::Remove(rest.number()?),
+            EXPIRE => Change::Expire(rest.many(Due::read)?),
+            _ => return None,
+        };
+        rest.is_empty().then_some(Self { time, change })
+    }
+}
+
+impl Due {
+    fn write(self, to: &mut Vec<u8>) {
+        put_number(to, self.channel);
+        put_number(to, self.kept);
+    }
+
+    fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        Some(Self { channel: from.number()?, kept: from.number()? })
+    }
+}
+
+impl Publication {
+    fn write(&self, to: &mut Vec<u8>) {
+        to.push(u8::from(self.producer.is_some()));
+        if let Some(producer) = &self.producer {
+            put_bytes(to, producer.id.as_bytes());
+            put_number(to, producer.epoch);
+            put_number(to, producer.sequence);
+        }
+        put_optional(to, self.mark.as_deref());
+        put_numbers(to, &self.close);
+        put_number(to, self.entries.len() as u64);
+        for entry in &self.entries {
+            put_numbers(to, &entry.channels);
+            entry.form.write(to);
+            entry.content.write(to);
+        }
+    }
+
+    fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        let producer = if from.flag()? {
+            let id = Arc::from(from.text()?);
+            Some(Producer { id, epoch: from.number()?, sequence: from.number()? })
+        } else {
+            None
+        };
+        let mark = from.optional()?;
+        let close = from.many(Bytes::number)?;
+        let entries = from.many(|from| {
+            let channels = from.many(Bytes::number)?.into();
+            Some(Entry { channels, form: Form::read(from)?, content: Content::read(from)? })
+        })?;
+        (entries.len() <= MOST_PLACES).then_some(Self { producer, mark, close, entries })
+    }
+}
+
+impl Publication {
+    /// All channels, those of messages first; some may come twice.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = Number> {
+        let entries = self.entries.iter().flat_map(|entry| entry.channels.iter());
+        entries.chain(&self.close).copied()
+    }
+
+    pub(crate) fn channels_mut(&mut self) -> impl Iterator<Item = &mut Number> {
+        let entries = self.entries.iter_mut().flat_map(|entry| entry.channels.iter_mut());
+        entries.chain(&mut self.close)
+    }
+
+    /// The one channel of all that it does.
+    pub(crate) fn only_channel(&self) -> Option<Number> {
+        let mut channels = self.channels();
+        let first = channels.next()?;
+        channels.all(|other| other == first).then_some(first)
+    }
+}
+
+impl Content {
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        put_optional(to, self.content_type.as_deref());
+        put_optional(to, self.event.as_deref());
+        put_optional(to, self.id.as_deref());
+        put_headers(to, &self.headers);
+        put_bytes(to, &self.body);
+    }
+
+    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        Some(Self {
+            content_type: from.optional()?,
+            event: from.optional()?,
+            id: from.optional()?,
+            headers: read_headers(from)?,
+            body: Arc::from(from.bytes()?),
+        })
+    }
+}
+
+impl Form {
+    pub(crate) fn write(self, to: &mut Vec<u8>) {
+        to.push(match self {
+            Self::Binary => 0,
+            Self::Text => 1,
+            Self::Json => 2,
+        });
+    }
+
+    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        match from.byte()? {
+            0 => Some(Self::Binary),
+            1 => Some(Self::Text),
+            2 => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+fn put_numbers(to: &mut Vec<u8>, numbers: &[Number]) {
+    put_number(to, numbers.len() as u64);
+    for number in numbers {
+        put_number(to, *number);
+    }
+}
+
+pub(crate) fn put_headers(to: &mut Vec<u8>, headers: &Headers) {
+    put_number(to, headers.len() as u64);
+    for (name, value) in headers {
+        put_bytes(to, name.as_bytes());
+        put_bytes(to, value.as_bytes());
+    }
+}
+
+pub(crate) fn read_headers(from: &mut Bytes<'_>) -> Option<Headers> {
+    Some(from.many(|from| Some((from.text()?.into(), from.text()?.into())))?.into())
+}

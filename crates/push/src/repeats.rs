@@ -1,0 +1,207 @@
+//! Decides which publications are repetitions: by a message's id within a window, by a producer's numbers for good.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::bytes::{Bytes, put_bytes, put_number};
+use crate::cursor::Sequence;
+use crate::message::Producer;
+use crate::refused::Refused;
+use crate::settings::Limits;
+
+/// The ids of messages that a channel took of late.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ids {
+    known: BTreeMap<Arc<str>, (Sequence, u64)>,
+    /// The same by age, for letting go.
+    by_age: VecDeque<(u64, Arc<str>)>,
+}
+
+/// The producers that a channel heard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Producers {
+    known: BTreeMap<Arc<str>, Heard>,
+    /// The same by the record that they were last heard in, for letting go.
+    by_record: BTreeMap<u64, Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    epoch: u64,
+    sequence: u64,
+    record: u64,
+}
+
+/// What a producer's numbers say of a publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    New,
+    /// It was taken before; the highest number taken in this epoch.
+    Repeated(u64),
+}
+
+impl Ids {
+    /// The message that an id was given to, if that is within the window.
+    pub(crate) fn find(&self, id: &str, now: u64, limits: &Limits) -> Option<Sequence> {
+        let (sequence, time) = *self.known.get(id)?;
+        (now.saturating_sub(time) <= limits.id_window).then_some(sequence)
+    }
+
+    /// Remembers an id that [`find`](Self::find) did not know.
+    pub(crate) fn remember(
+        &mut self,
+        id: &Arc<str>,
+        sequence: Sequence,
+        now: u64,
+        limits: &Limits,
+    ) {
+        while let Some((time, oldest)) = self.by_age.front() {
+            if self.by_age.len() < limits.ids && now.saturating_sub(*time) <= limits.id_window {
+                break;
+            }
+            self.known.remove(oldest);
+            self.by_age.pop_front();
+        }
+        self.known.insert(id.clone(), (sequence, now));
+        self.by_age.push_back((now, id.clone()));
+    }
+
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        put_number(to, self.by_age.len() as u64);
+        for (time, id) in &self.by_age {
+            put_bytes(to, id.as_bytes());
+            put_number(to, *time);
+            let sequence = self.known.get(id).map_or(Sequence::START, |known| known.0);
+            put_number(to, sequence.number());
+        }
+    }
+
+    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        let mut ids = Self::default();
+        from.many(|from| {
+            let id: Arc<str> = Arc::from(from.text()?);
+            let time = from.number()?;
+            let sequence = Sequence::from_number(from.number()?);
+            ids.known.insert(id.clone(), (sequence, time));
+            ids.by_age.push_back((time, id));
+            Some(())
+        })?;
+        Some(ids)
+    }
+}
+
+impl Producers {
+    /// Judges a publication by the rules of the Durable Streams protocol (5.2.1).
+    ///
+    /// # Errors
+    /// A stale epoch, an epoch that does not begin with 0, a gap.
+    pub(crate) fn judge(&self, producer: &Producer) -> Result<Verdict, Refused> {
+        let expected = match self.known.get(&producer.id) {
+            Some(heard) if producer.epoch < heard.epoch => {
+                return Err(Refused::StaleEpoch { current: heard.epoch });
+            }
+            Some(heard) if producer.epoch == heard.epoch => {
+                if producer.sequence <= heard.sequence {
+                    return Ok(Verdict::Repeated(heard.sequence));
+                }
+                heard.sequence.saturating_add(1)
+            }
+            Some(_) if producer.sequence != 0 => return Err(Refused::EpochStart),
+            _ => 0,
+        };
+        if producer.sequence == expected {
+            Ok(Verdict::New)
+        } else {
+            Err(Refused::Gap { expected, received: producer.sequence })
+        }
+    }
+
+    /// Takes a publication that was judged to be new.
+    pub(crate) fn accept(&mut self, producer: &Producer, record: u64, limits: &Limits) {
+        let heard = Heard { epoch: producer.epoch, sequence: producer.sequence, record };
+        if let Some(before) = self.known.insert(producer.id.clone(), heard) {
+            self.by_record.remove(&before.record);
+        }
+        self.by_record.insert(record, producer.id.clone());
+        if self.known.len() > limits.producers
+            && let Some((_, forgotten)) = self.by_record.pop_first()
+        {
+            self.known.remove(&forgotten);
+        }
+    }
+
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        put_number(to, self.known.len() as u64);
+        for (id, heard) in &self.known {
+            put_bytes(to, id.as_bytes());
+            put_number(to, heard.epoch);
+            put_number(to, heard.sequence);
+            put_number(to, heard.record);
+        }
+    }
+
+    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        let mut producers = Self::default();
+        from.many(|from| {
+            let id: Arc<str> = Arc::from(from.text()?);
+            let heard =
+                Heard { epoch: from.number()?, sequence: from.number()?, record: from.number()? };
+            producers.by_record.insert(heard.record, id.clone());
+            producers.known.insert(id, heard);
+            Some(())
+        })?;
+        Some(producers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_producer_is_judged_by_its_numbers() {
+        let limits = Limits { producers: 2, ..Limits::default() };
+        let mut producers = Producers::default();
+        let mut record = 0;
+        let mut check = |id: &str, epoch, sequence, told: Result<Verdict, Refused>| {
+            let producer = Producer { id: id.into(), epoch, sequence };
+            assert_eq!(producers.judge(&producer), told, "{id} {epoch} {sequence}");
+            if told == Ok(Verdict::New) {
+                record += 1;
+                producers.accept(&producer, record, &limits);
+            }
+        };
+        check("a", 0, 1, Err(Refused::Gap { expected: 0, received: 1 }));
+        check("a", 0, 0, Ok(Verdict::New));
+        check("a", 0, 0, Ok(Verdict::Repeated(0)));
+        check("a", 0, 2, Err(Refused::Gap { expected: 1, received: 2 }));
+        check("a", 0, 1, Ok(Verdict::New));
+        check("a", 0, 0, Ok(Verdict::Repeated(1)));
+        check("a", 2, 1, Err(Refused::EpochStart));
+        check("a", 2, 0, Ok(Verdict::New));
+        check("a", 1, 5, Err(Refused::StaleEpoch { current: 2 }));
+        check("b", 7, 0, Ok(Verdict::New));
+        check("a", 2, 1, Ok(Verdict::New));
+        // `b` was unheard for longest.
+        check("c", 0, 0, Ok(Verdict::New));
+        check("a", 2, 1, Ok(Verdict::Repeated(1)));
+        check("b", 7, 0, Ok(Verdict::New));
+    }
+
+    #[test]
+    fn an_id_is_known_for_its_window_and_no_more_of_them_than_the_limit() {
+        let limits = Limits { ids: 2, id_window: 10, ..Limits::default() };
+        let mut ids = Ids::default();
+        let at = Sequence::from_number;
+        ids.remember(&"a".into(), at(1), 100, &limits);
+        assert_eq!(ids.find("a", 110, &limits), Some(at(1)));
+        assert_eq!(ids.find("a", 111, &limits), None);
+        ids.remember(&"a".into(), at(2), 111, &limits);
+        ids.remember(&"b".into(), at(3), 111, &limits);
+        assert_eq!(ids.find("a", 111, &limits), Some(at(2)));
+        ids.remember(&"c".into(), at(4), 111, &limits);
+        assert_eq!(ids.find("a", 111, &limits), None);
+        assert_eq!(ids.find("b", 111, &limits), Some(at(3)));
+    }
+}

@@ -1,0 +1,123 @@
+//! Decides what the loops are told of all channels, in one order.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::cursor::Sequence;
+use crate::message::Message;
+use crate::settings::Limits;
+
+/// What happened last, for those who follow. The hub writes it; each loop reads it from a position of its own.
+///
+/// It is read under the hub's lock, so reading only clones pointers.
+#[derive(Debug)]
+pub struct Ring {
+    events: VecDeque<Arc<Event>>,
+    /// The position of the oldest event.
+    first: u64,
+    bytes: usize,
+    most: usize,
+    most_bytes: usize,
+}
+
+/// What a loop tells its waiters.
+#[derive(Debug)]
+pub enum Event {
+    /// Messages.
+    Run(Run),
+    /// A channel takes no more.
+    Ended {
+        /// Its number.
+        channel: u64,
+        /// Behind its last message.
+        sequence: Sequence,
+        /// Why.
+        why: End,
+    },
+}
+
+/// The messages of one publication that are in the same channels: whoever is owed one of them is owed all.
+#[derive(Debug)]
+pub struct Run {
+    /// The numbers of the channels, sorted.
+    pub channels: Box<[u64]>,
+    /// At least one.
+    pub messages: Vec<Arc<Message>>,
+    /// Whether the channels were closed behind them.
+    pub closes: bool,
+}
+
+/// Why a channel takes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was closed; what it holds can be read.
+    Closed,
+    /// It was removed.
+    Removed,
+    /// It went by itself.
+    Expired,
+}
+
+/// Events that a loop has not read are gone: its waiters must be told to read from the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overrun;
+
+impl Run {
+    /// The place of its last message.
+    pub fn last(&self) -> Sequence {
+        self.messages.last().map_or(Sequence::START, |message| message.sequence)
+    }
+
+    fn weight(&self) -> usize {
+        self.messages.iter().map(|message| message.weight()).sum()
+    }
+}
+
+impl Ring {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            events: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            most: limits.ring,
+            most_bytes: limits.ring_bytes,
+        }
+    }
+
+    pub(crate) fn push(&mut self, event: Event) {
+        self.bytes += event.weight();
+        self.events.push_back(Arc::new(event));
+        while self.events.len() > self.most || self.bytes > self.most_bytes {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes -= oldest.weight();
+            self.first += 1;
+        }
+    }
+
+    /// The position behind the last event.
+    pub fn position(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// Appends at most so many events from a position on, and answers with the position behind them.
+    ///
+    /// # Errors
+    /// An event at this position was there and is gone.
+    pub fn read(&self, from: u64, most: usize, to: &mut Vec<Arc<Event>>) -> Result<u64, Overrun> {
+        let skip = from.checked_sub(self.first).ok_or(Overrun)? as usize;
+        let before = to.len();
+        to.extend(self.events.iter().skip(skip).take(most).cloned());
+        Ok(from + (to.len() - before) as u64)
+    }
+}
+
+impl Event {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Run(run) => run.weight(),
+            Self::Ended { .. } => 0,
+        }
+    }
+}

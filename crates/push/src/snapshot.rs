@@ -1,0 +1,279 @@
+//! Decides how a whole hub becomes chunks of bytes, and a hub again.
+//!
+//! docs/formats/channels.md tells every byte. Messages come first, each once and numbered by their order from 0; then
+//! the channels, which name theirs by those numbers.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
+use crate::channel::Channel;
+use crate::cursor::{LAST_RECORD, Sequence};
+use crate::gone::Gone;
+use crate::hub::Hub;
+use crate::message::{Form, Message};
+use crate::order::Damaged;
+use crate::queue::Queue;
+use crate::record::{put_headers, read_headers};
+use crate::repeats::{Ids, Producers};
+use crate::settings::{Limits, Settings};
+
+/// First bytes of chunks.
+const HEAD: u8 = 1;
+const MESSAGES: u8 = 2;
+const CHANNELS: u8 = 3;
+
+/// Of what this file writes.
+const VERSION: u64 = 1;
+
+/// A chunk is full when it has so many bytes; the last thing in it may take it beyond.
+const FULL: usize = 256 << 10;
+
+/// A hub as it was at one moment. Taking it copies what channels remember, but of messages only pointers; the chunks,
+/// which it yields, are made while the hub goes on.
+#[derive(Debug)]
+pub struct Snapshot {
+    head: Option<Vec<u8>>,
+    /// The places of all messages, in order.
+    places: Vec<Sequence>,
+    messages: vec::IntoIter<Arc<Message>>,
+    channels: vec::IntoIter<Channel>,
+}
+
+/// A hub that is being made of a snapshot's chunks, in their order.
+#[derive(Debug)]
+pub struct Restoring {
+    hub: Hub,
+    messages: Vec<Arc<Message>>,
+    /// Messages and channels that the head has announced.
+    announced: Option<(u64, u64)>,
+    words: BTreeSet<Arc<str>>,
+    lists: BTreeSet<Arc<[Arc<str>]>>,
+}
+
+impl Hub {
+    /// The hub as it is, behind the last record that was applied.
+    pub fn snapshot(&self) -> Snapshot {
+        let channels: Vec<Channel> = self.channels.values().cloned().collect();
+        let mut messages: Vec<Arc<Message>> = Vec::new();
+        for channel in &channels {
+            messages.extend(channel.queue.iter().cloned());
+        }
+        messages.sort_unstable_by_key(|message| message.sequence);
+        messages.dedup_by_key(|message| message.sequence);
+        let mut head = vec![HEAD];
+        for number in [VERSION, u64::from(self.epoch), self.record, self.time] {
+            put_number(&mut head, number);
+        }
+        put_number(&mut head, messages.len() as u64);
+        put_number(&mut head, channels.len() as u64);
+        self.gone.write(&mut head);
+        let places = messages.iter().map(|message| message.sequence).collect();
+        Snapshot {
+            head: Some(head),
+            places,
+            messages: messages.into_iter(),
+            channels: channels.into_iter(),
+        }
+    }
+}
+
+impl Iterator for Snapshot {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        if let Some(head) = self.head.take() {
+            return Some(head);
+        }
+        let mut chunk = vec![MESSAGES];
+        while chunk.len() < FULL
+            && let Some(message) = self.messages.next()
+        {
+            message.write(&mut chunk);
+        }
+        if chunk.len() > 1 {
+            return Some(chunk);
+        }
+        chunk[0] = CHANNELS;
+        while chunk.len() < FULL
+            && let Some(channel) = self.channels.next()
+        {
+            channel.write(&mut chunk, &self.places);
+        }
+        (chunk.len() > 1).then_some(chunk)
+    }
+}
+
+impl Restoring {
+    /// One that has seen no chunk.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            hub: Hub::new(0, limits),
+            messages: Vec::new(),
+            announced: None,
+            words: BTreeSet::new(),
+            lists: BTreeSet::new(),
+        }
+    }
+
+    /// Takes the next chunk.
+    ///
+    /// # Errors
+    /// It is none, or not the next.
+    pub fn receive(&mut self, chunk: &[u8]) -> Result<(), Damaged> {
+        self.read(chunk).ok_or(Damaged)
+    }
+
+    /// The hub, when all chunks were received.
+    ///
+    /// # Errors
+    /// Some are missing.
+    pub fn finish(self) -> Result<Hub, Damaged> {
+        let counted = (self.messages.len() as u64, self.hub.channels.len() as u64);
+        if self.announced == Some(counted) { Ok(self.hub) } else { Err(Damaged) }
+    }
+
+    fn read(&mut self, chunk: &[u8]) -> Option<()> {
+        let mut rest = Bytes(chunk);
+        match (rest.byte()?, self.announced) {
+            (HEAD, None) => {
+                (rest.number()? == VERSION).then_some(())?;
+                self.hub.epoch = u32::try_from(rest.number()?).ok()?;
+                self.hub.record = rest.number()?;
+                (self.hub.record <= LAST_RECORD).then_some(())?;
+                self.hub.time = rest.number()?;
+                self.announced = Some((rest.number()?, rest.number()?));
+                self.hub.gone = Gone::read(&mut rest)?;
+                rest.is_empty().then_some(())
+            }
+            (MESSAGES, Some(_)) if self.hub.channels.is_empty() => {
+                while !rest.is_empty() {
+                    let message = self.message(&mut rest)?;
+                    let last = self.messages.last().map_or(Sequence::START, |last| last.sequence);
+                    (message.sequence > last).then_some(())?;
+                    self.messages.push(Arc::new(message));
+                }
+                Some(())
+            }
+            (CHANNELS, Some(_)) => {
+                while !rest.is_empty() {
+                    let channel = Channel::read(&mut rest, &self.messages)?;
+                    let is_new = !self.hub.names.contains_key(&channel.name)
+                        && !self.hub.channels.contains_key(&channel.number);
+                    (is_new && channel.number <= self.hub.record).then_some(())?;
+                    self.hub.insert(channel);
+                }
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn message(&mut self, from: &mut Bytes<'_>) -> Option<Message> {
+        let sequence = Sequence::from_number(from.number()?);
+        let time = from.number()?;
+        let channels = from.many(|from| Some(self.word(from.text()?)))?;
+        let content_type = from.text()?;
+        Some(Message {
+            sequence,
+            time,
+            channels: self.list(&channels),
+            content_type: self.word(content_type),
+            form: Form::read(from)?,
+            event: from.optional()?,
+            id: from.optional()?,
+            headers: read_headers(from)?,
+            body: Arc::from(from.bytes()?),
+        })
+    }
+
+    /// The same word from the same place in memory: a million messages have few types.
+    fn word(&mut self, text: &str) -> Arc<str> {
+        if let Some(word) = self.words.get(text) {
+            return word.clone();
+        }
+        let word: Arc<str> = Arc::from(text);
+        self.words.insert(word.clone());
+        word
+    }
+
+    fn list(&mut self, channels: &[Arc<str>]) -> Arc<[Arc<str>]> {
+        if let Some(list) = self.lists.get(channels) {
+            return list.clone();
+        }
+        let list: Arc<[Arc<str>]> = Arc::from(channels);
+        self.lists.insert(list.clone());
+        list
+    }
+}
+
+impl Message {
+    fn write(&self, to: &mut Vec<u8>) {
+        put_number(to, self.sequence.number());
+        put_number(to, self.time);
+        put_number(to, self.channels.len() as u64);
+        for name in self.channels.iter() {
+            put_bytes(to, name.as_bytes());
+        }
+        put_bytes(to, self.content_type.as_bytes());
+        self.form.write(to);
+        put_optional(to, self.event.as_deref());
+        put_optional(to, self.id.as_deref());
+        put_headers(to, &self.headers);
+        put_bytes(to, &self.body);
+    }
+}
+
+impl Channel {
+    fn write(&self, to: &mut Vec<u8>, places: &[Sequence]) {
+        put_number(to, self.number);
+        put_bytes(to, self.name.as_bytes());
+        self.settings.write(to);
+        to.push(u8::from(self.is_closed));
+        for number in [self.created, self.active, self.kept, self.tail.number()] {
+            put_number(to, number);
+        }
+        put_optional(to, self.mark.as_deref());
+        self.ids.write(to);
+        self.producers.write(to);
+        put_number(to, self.queue.dropped().number());
+        put_number(to, self.queue.dropped_time());
+        put_number(to, self.queue.len() as u64);
+        // Each as the distance from the one before: mostly one byte.
+        let mut before = 0;
+        for message in self.queue.iter() {
+            let index = places.partition_point(|place| *place < message.sequence) as u64;
+            put_number(to, index - before);
+            before = index;
+        }
+    }
+
+    fn read(from: &mut Bytes<'_>, messages: &[Arc<Message>]) -> Option<Self> {
+        let number = from.number().filter(|number| *number > 0)?;
+        let name = Arc::from(from.text()?);
+        let settings = Settings::read(from)?;
+        let is_closed = from.flag()?;
+        let created = from.number()?;
+        let mut channel = Self::new(number, name, settings, Sequence::START, created);
+        channel.is_closed = is_closed;
+        channel.active = from.number()?;
+        channel.kept = from.number()?;
+        channel.tail = Sequence::from_number(from.number()?);
+        channel.mark = from.optional()?;
+        channel.ids = Ids::read(from)?;
+        channel.producers = Producers::read(from)?;
+        let dropped = Sequence::from_number(from.number()?);
+        channel.queue = Queue::behind(dropped, from.number()?);
+        let mut index = 0_u64;
+        from.many(|from| {
+            index = index.checked_add(from.number()?)?;
+            let message = messages.get(usize::try_from(index).ok()?)?;
+            (message.sequence > channel.queue.last()).then_some(())?;
+            channel.queue.push(message.clone());
+            Some(())
+        })?;
+        Some(channel)
+    }
+}

@@ -1,0 +1,387 @@
+//! Decides how messages look in each view: bodies only, heads are written elsewhere.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::cursor::Cursor;
+use crate::json::put_string;
+use crate::message::{Form, Message};
+
+/// What separates the parts of [`View::Multipart`]. The end, `--bine-part--`, is whoever's that ends the answer.
+pub const BOUNDARY: &str = "bine-part";
+
+/// A way to show messages. All are views of the same order: each shows the cursor of each message, or leaves it to
+/// the head.
+///
+/// A body is shown as it is where bytes can be, else as the text or the JSON value that it is, else in base64 with a
+/// mark that no text can imitate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum View {
+    /// A JSON array of objects that tell everything: an answered poll, or one frame of a WebSocket. `data` holds a
+    /// JSON value or a text, `base64` what is neither.
+    Json,
+    /// A JSON array of the bodies alone: a Durable Streams resource of JSON.
+    Values,
+    /// The bodies, one behind the other.
+    Raw,
+    /// Server-sent events with `id`; the event of a binary body is called `<event>;base64`, which no other can be.
+    Sse,
+    /// One server-sent event `data` with the bodies alone, in base64 if one is binary: a Durable Streams resource.
+    SseData,
+    /// The objects of [`View::Json`], one to a line.
+    Ndjson,
+    /// Parts of `multipart/mixed`, separated by [`BOUNDARY`], with `Cursor` and the message's headers.
+    Multipart,
+}
+
+impl View {
+    /// So many there are.
+    pub(crate) const COUNT: usize = 7;
+
+    /// Appends messages as this view shows them.
+    pub fn encode(self, epoch: u32, messages: &[Arc<Message>], to: &mut Vec<u8>) {
+        match self {
+            Self::Json => put_array(messages, to, |message, to| put_object(epoch, message, to)),
+            Self::Values => put_array(messages, to, |message, to| match text_of(message) {
+                Some(body) if message.form == Form::Json => put_value(body, to),
+                Some(body) => put_string(to, body),
+                None => {
+                    to.extend_from_slice(b"{\"base64\":\"");
+                    put_base64(&message.body, to);
+                    to.extend_from_slice(b"\"}");
+                }
+            }),
+            Self::Raw => messages.iter().for_each(|message| to.extend_from_slice(&message.body)),
+            Self::Sse => messages.iter().for_each(|message| put_event(epoch, message, to)),
+            Self::SseData => put_data_event(messages, to),
+            Self::Ndjson => {
+                for message in messages {
+                    put_object(epoch, message, to);
+                    to.push(b'\n');
+                }
+            }
+            Self::Multipart => messages.iter().for_each(|message| put_part(epoch, message, to)),
+        }
+    }
+}
+
+/// The body as text, if it may be shown so.
+fn text_of(message: &Message) -> Option<&str> {
+    match message.form {
+        Form::Binary => None,
+        Form::Text | Form::Json => core::str::from_utf8(&message.body).ok(),
+    }
+}
+
+fn put_array(messages: &[Arc<Message>], to: &mut Vec<u8>, put: impl Fn(&Message, &mut Vec<u8>)) {
+    to.push(b'[');
+    for (at, message) in messages.iter().enumerate() {
+        if at > 0 {
+            to.push(b',');
+        }
+        put(message, to);
+    }
+    to.push(b']');
+}
+
+fn put_object(epoch: u32, message: &Message, to: &mut Vec<u8>) {
+    to.extend_from_slice(b"{\"cursor\":\"");
+    to.extend_from_slice(&Cursor { epoch, sequence: message.sequence }.text());
+    to.extend_from_slice(b"\",\"time\":");
+    put_decimal(message.time, to);
+    to.extend_from_slice(b",\"channels\":[");
+    for (at, channel) in message.channels.iter().enumerate() {
+        if at > 0 {
+            to.push(b',');
+        }
+        put_string(to, channel);
+    }
+    to.extend_from_slice(b"],\"type\":");
+    put_string(to, &message.content_type);
+    for (name, word) in [(&b",\"event\":"[..], &message.event), (b",\"id\":", &message.id)] {
+        if let Some(word) = word {
+            to.extend_from_slice(name);
+            put_string(to, word);
+        }
+    }
+    if !message.headers.is_empty() {
+        to.extend_from_slice(b",\"headers\":[");
+        for (at, (name, value)) in message.headers.iter().enumerate() {
+            to.extend_from_slice(if at > 0 { b",[" } else { b"[" });
+            put_string(to, name);
+            to.push(b',');
+            put_string(to, value);
+            to.push(b']');
+        }
+        to.push(b']');
+    }
+    match text_of(message) {
+        Some(body) => {
+            to.extend_from_slice(b",\"data\":");
+            if message.form == Form::Json { put_value(body, to) } else { put_string(to, body) }
+        }
+        None => {
+            to.extend_from_slice(b",\"base64\":\"");
+            put_base64(&message.body, to);
+            to.push(b'"');
+        }
+    }
+    to.push(b'}');
+}
+
+/// A JSON value on one line: within a value, ends of lines are only ever space.
+fn put_value(value: &str, to: &mut Vec<u8>) {
+    to.extend(value.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
+}
+
+fn put_event(epoch: u32, message: &Message, to: &mut Vec<u8>) {
+    to.extend_from_slice(b"id: ");
+    to.extend_from_slice(&Cursor { epoch, sequence: message.sequence }.text());
+    to.push(b'\n');
+    let text = text_of(message);
+    if text.is_none() || message.event.is_some() {
+        to.extend_from_slice(b"event: ");
+        to.extend_from_slice(message.event.as_deref().unwrap_or("message").as_bytes());
+        to.extend_from_slice(if text.is_none() { b";base64\n" } else { b"\n" });
+    }
+    match text {
+        Some(text) => put_lines(text.as_bytes(), to),
+        None => {
+            to.extend_from_slice(b"data: ");
+            put_base64(&message.body, to);
+            to.push(b'\n');
+        }
+    }
+    to.push(b'\n');
+}
+
+fn put_data_event(messages: &[Arc<Message>], to: &mut Vec<u8>) {
+    to.extend_from_slice(b"event: data\n");
+    let mut bodies = Vec::new();
+    if messages.iter().all(|message| message.form == Form::Json) {
+        View::Values.encode(0, messages, &mut bodies);
+        put_lines(&bodies, to);
+    } else {
+        View::Raw.encode(0, messages, &mut bodies);
+        if messages.iter().all(|message| text_of(message).is_some()) {
+            put_lines(&bodies, to);
+        } else {
+            to.extend_from_slice(b"data: ");
+            put_base64(&bodies, to);
+            to.push(b'\n');
+        }
+    }
+    to.push(b'\n');
+}
+
+/// A field `data` for each line. All three ends of lines that the format knows (CR LF, LF, CR) would end a field, so
+/// all three become ends of lines of the data, which a reader joins with LF.
+fn put_lines(mut text: &[u8], to: &mut Vec<u8>) {
+    loop {
+        let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        to.extend_from_slice(b"data: ");
+        to.extend_from_slice(&text[..end.unwrap_or(text.len())]);
+        to.push(b'\n');
+        let Some(end) = end else { return };
+        let is_pair = text[end..].starts_with(b"\r\n");
+        text = &text[end + 1 + usize::from(is_pair)..];
+    }
+}
+
+/// A part says how long it is, and a body that holds what would end it is shown in base64: both kinds of readers are
+/// safe from it.
+fn put_part(epoch: u32, message: &Message, to: &mut Vec<u8>) {
+    to.extend_from_slice(b"--bine-part\r\nContent-Type: ");
+    to.extend_from_slice(message.content_type.as_bytes());
+    to.extend_from_slice(b"\r\nCursor: ");
+    to.extend_from_slice(&Cursor { epoch, sequence: message.sequence }.text());
+    for (name, word) in [(&b"\r\nEvent: "[..], &message.event), (b"\r\nMessage-Id: ", &message.id)]
+    {
+        if let Some(word) = word {
+            to.extend_from_slice(name);
+            to.extend_from_slice(word.as_bytes());
+        }
+    }
+    for (name, value) in &message.headers {
+        to.extend_from_slice(b"\r\n");
+        to.extend_from_slice(name.as_bytes());
+        to.extend_from_slice(b": ");
+        to.extend_from_slice(value.as_bytes());
+    }
+    let mark = b"--bine-part";
+    let is_open = message.body.windows(mark.len()).any(|window| window == mark);
+    let mut encoded = Vec::new();
+    if is_open {
+        to.extend_from_slice(b"\r\nContent-Transfer-Encoding: base64");
+        put_base64(&message.body, &mut encoded);
+    }
+    let body = if is_open { &encoded } else { &message.body[..] };
+    to.extend_from_slice(b"\r\nContent-Length: ");
+    put_decimal(body.len() as u64, to);
+    to.extend_from_slice(b"\r\n\r\n");
+    to.extend_from_slice(body);
+    to.extend_from_slice(b"\r\n");
+}
+
+fn put_decimal(number: u64, to: &mut Vec<u8>) {
+    let begin = to.len();
+    let mut rest = number;
+    loop {
+        to.push(b'0' + (rest % 10) as u8);
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    to[begin..].reverse();
+}
+
+/// RFC 4648 section 4, with padding.
+fn put_base64(bytes: &[u8], to: &mut Vec<u8>) {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
+            to.push(if at > group.len() { b'=' } else { letter });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::string::String;
+    use alloc::vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cursor::Sequence;
+    use crate::json::is_value;
+
+    fn message(content_type: &str, body: &[u8]) -> Arc<Message> {
+        Arc::new(Message {
+            sequence: Sequence::new(1, 0),
+            time: 1_000,
+            channels: Arc::from(["a".into()]),
+            content_type: content_type.into(),
+            event: None,
+            id: None,
+            headers: Box::default(),
+            body: body.into(),
+            form: Form::of(content_type, body),
+        })
+    }
+
+    fn shown(view: View, messages: &[Arc<Message>]) -> String {
+        let mut bytes = Vec::new();
+        view.encode(0xbee, messages, &mut bytes);
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn check(view: View, content_type: &str, body: &[u8], told: &str) {
+        assert_eq!(shown(view, &[message(content_type, body)]), told, "{view:?}");
+    }
+
+    const OBJECT: &str =
+        "{\"cursor\":\"00000bee_0000000000000400\",\"time\":1000,\"channels\":[\"a\"],\"type\":";
+
+    #[test]
+    fn an_object_tells_everything() {
+        let told = [OBJECT, "\"application/json\",\"data\":{\"b\":  1}}"].concat();
+        check(View::Ndjson, "application/json", b"{\"b\":\n 1}", &[&told, "\n"].concat());
+        let told = [OBJECT, "\"text/plain\",\"data\":\"\\\"c\\\"\\n\"}"].concat();
+        check(View::Json, "text/plain", b"\"c\"\n", &["[", &told, "]"].concat());
+        let told = [OBJECT, "\"image/png\",\"base64\":\"/w==\"}"].concat();
+        check(View::Json, "image/png", b"\xff", &["[", &told, "]"].concat());
+        let mut full = Arc::unwrap_or_clone(message("text/plain", b""));
+        (full.event, full.id) = (Some("e".into()), Some("i".into()));
+        full.headers = Box::from([("h".into(), "v".into()), ("h".into(), "w".into())]);
+        let told = [
+            OBJECT,
+            "\"text/plain\",\"event\":\"e\",\"id\":\"i\",\"headers\":[[\"h\",\"v\"],[\"h\",\"w\"]],\"data\":\"\"}\n",
+        ];
+        assert_eq!(shown(View::Ndjson, &[Arc::new(full)]), told.concat());
+    }
+
+    #[test]
+    fn bodies_alone_are_an_array_or_themselves() {
+        let both = [message("application/json", b"1"), message("application/json", b"[2]")];
+        assert_eq!(shown(View::Values, &both), "[1,[2]]");
+        assert_eq!(shown(View::Raw, &both), "1[2]");
+        assert_eq!(shown(View::Values, &[]), "[]");
+        check(View::Values, "image/png", b"\xff", "[{\"base64\":\"/w==\"}]");
+    }
+
+    #[test]
+    fn no_body_can_end_its_event_or_begin_another() {
+        let id = "id: 00000bee_0000000000000400\n";
+        for (body, told) in [
+            ("", "data: \n\n"),
+            ("b", "data: b\n\n"),
+            (" b\n", "data:  b\ndata: \n\n"),
+            ("b\r\nc\rd\n\ne", "data: b\ndata: c\ndata: d\ndata: \ndata: e\n\n"),
+            ("b\n\nevent: c\ndata: d", "data: b\ndata: \ndata: event: c\ndata: data: d\n\n"),
+        ] {
+            check(View::Sse, "text/plain", body.as_bytes(), &[id, told].concat());
+        }
+        let told = [id, "event: message;base64\ndata: AP8B\n\n"].concat();
+        check(View::Sse, "image/png", b"\x00\xff\x01", &told);
+        let mut named = Arc::unwrap_or_clone(message("text/plain", b"b"));
+        named.event = Some("e".into());
+        assert_eq!(shown(View::Sse, &[Arc::new(named)]), [id, "event: e\ndata: b\n\n"].concat());
+    }
+
+    #[test]
+    fn one_event_holds_the_bodies_of_a_durable_stream() {
+        let json = [message("application/json", b"{\"b\":\n1}"), message("application/json", b"2")];
+        assert_eq!(shown(View::SseData, &json), "event: data\ndata: [{\"b\": 1},2]\n\n");
+        let text = [message("text/plain", b"a\n"), message("text/plain", b"b")];
+        assert_eq!(shown(View::SseData, &text), "event: data\ndata: a\ndata: b\n\n");
+        let bytes = [message("image/png", b"a"), message("image/png", b"b")];
+        assert_eq!(shown(View::SseData, &bytes), "event: data\ndata: YWI=\n\n");
+    }
+
+    #[test]
+    fn no_body_can_end_its_part() {
+        let head =
+            "--bine-part\r\nContent-Type: text/plain\r\nCursor: 00000bee_0000000000000400\r\n";
+        let told = [head, "Content-Length: 1\r\n\r\nb\r\n"].concat();
+        check(View::Multipart, "text/plain", b"b", &told);
+        let told = [
+            head,
+            "Content-Transfer-Encoding: base64\r\nContent-Length: 16\r\n\r\nLS1iaW5lLXBhcnQ=\r\n",
+        ];
+        check(View::Multipart, "text/plain", b"--bine-part", &told.concat());
+    }
+
+    /// How many events a reader finds, who ends a line at each of the three ends and an event at an empty line.
+    fn events_in(shown: &str) -> usize {
+        let lines = shown.replace("\r\n", "\n").replace('\r', "\n");
+        lines.split('\n').filter(|line| line.is_empty()).count() - 1
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_one_event_one_line_and_one_value(
+            body in prop_oneof![
+                "[a\r\n:\u{2028}\"{}]{0,12}".prop_map(String::into_bytes),
+                prop::collection::vec(any::<u8>(), 0..12),
+            ],
+            which in 0_usize..3,
+        ) {
+            let content_type = ["text/plain", "application/json", "image/png"][which];
+            let messages = vec![message(content_type, &body)];
+            prop_assert_eq!(events_in(&shown(View::Sse, &messages)), 1);
+            prop_assert_eq!(events_in(&shown(View::SseData, &messages)), 1);
+            let line = shown(View::Ndjson, &messages);
+            prop_assert_eq!(line.matches('\n').count(), 1);
+            prop_assert!(is_value(line.as_bytes()));
+            prop_assert!(is_value(shown(View::Json, &messages).as_bytes()));
+            prop_assert!(is_value(shown(View::Values, &messages).as_bytes()));
+        }
+    }
+}

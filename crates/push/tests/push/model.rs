@@ -1,0 +1,465 @@
+//! Decides that a hub does what a few lists would do: random orders, reads and restarts against a simple model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bine_push::{
+    Applied, Content, Cursor, Draft, Expiry, Holes, Hub, Limits, Name, Order, Prepared, Publish,
+    Ready, Refused, Rest, Restoring, Retention, Sequence, Settings, Start, Subscription, Taken,
+    Until,
+};
+use proptest::prelude::*;
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const EPOCH: u32 = 7;
+const WINDOW: u64 = 300;
+
+/// What a user may do, and what may happen to a server.
+#[derive(Clone, Debug)]
+enum Step {
+    Create { name: usize, settings: usize, first: usize, is_closed: bool },
+    Publish { messages: Vec<(u8, Option<u8>)>, close: u8 },
+    Renew(usize),
+    Remove(usize),
+    Tick(u64),
+    Expire,
+    Read { channels: u8, start: From, end: To, limit: usize },
+    Replay,
+    Restore,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum From {
+    /// Behind the message that was published as so many thousandths of all.
+    After(usize),
+    Since(u64),
+    Earliest,
+    Now,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum To {
+    Open,
+    Before(u64),
+    Message(usize),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Kept {
+    sequence: Sequence,
+    time: u64,
+    body: Vec<u8>,
+}
+
+/// A channel as a list.
+#[derive(Clone, Debug)]
+struct Listed {
+    settings: Settings,
+    messages: Vec<Kept>,
+    dropped: Sequence,
+    active: u64,
+    is_closed: bool,
+    ids: BTreeMap<u8, (Sequence, u64)>,
+}
+
+#[derive(Default)]
+struct Model {
+    channels: BTreeMap<&'static str, Listed>,
+    /// The last message under each name that is gone.
+    gone: BTreeMap<&'static str, Sequence>,
+    now: u64,
+    record: u64,
+    published: Vec<Sequence>,
+}
+
+struct Pair {
+    model: Model,
+    hub: Hub,
+    journal: Vec<(Vec<u8>, u64)>,
+}
+
+fn all_settings(which: usize) -> Settings {
+    let retention = [
+        Retention::default(),
+        Retention { messages: 3, ..Retention::default() },
+        Retention { age: 200, ..Retention::default() },
+        Retention { messages: 5, age: 400, bytes: 600 },
+    ];
+    let expiry =
+        [Expiry::Never, Expiry::Publishers(500), Expiry::Publishers(250), Expiry::At(3000)];
+    Settings { retention: retention[which % 4], expiry: expiry[which % 4], ..Settings::default() }
+}
+
+fn chosen(bits: u8) -> Vec<&'static str> {
+    (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| NAMES[bit]).collect()
+}
+
+fn draft(channels: &[&str], id: Option<u8>, body: &str) -> Draft {
+    let channels = channels.iter().map(|name| Arc::from(*name)).collect();
+    let id = id.map(|id| Arc::from(id.to_string()));
+    Draft { channels, content: Content { id, body: body.as_bytes().into(), ..Content::default() } }
+}
+
+impl Listed {
+    fn is_due(&self, now: u64) -> bool {
+        match self.settings.expiry {
+            Expiry::Publishers(after) => self.active + after <= now,
+            Expiry::At(time) => time <= now,
+            _ => false,
+        }
+    }
+
+    fn trim(&mut self, now: u64) {
+        let Retention { messages, age, bytes } = self.settings.retention;
+        let weight = |kept: &[Kept]| -> u64 {
+            let fixed = size_of::<bine_push::Message>();
+            kept.iter().map(|kept| (kept.body.len() + fixed) as u64).sum()
+        };
+        while let Some(oldest) = self.messages.first() {
+            let stays = (messages == 0 || self.messages.len() as u64 <= messages)
+                && (bytes == 0 || weight(&self.messages) <= bytes)
+                && (age == 0 || now - oldest.time <= age);
+            if stays {
+                break;
+            }
+            self.dropped = self.messages.remove(0).sequence;
+        }
+    }
+}
+
+impl Model {
+    fn live(&self, name: &str) -> Option<&Listed> {
+        self.channels.get(name).filter(|channel| !channel.is_due(self.now))
+    }
+
+    fn remove(&mut self, name: &'static str) {
+        let channel = self.channels.remove(name).unwrap();
+        let last = channel.messages.last().map_or(channel.dropped, |last| last.sequence);
+        self.gone.insert(name, last);
+    }
+
+    fn sequence(&self, place: usize) -> Sequence {
+        Sequence::from_number(self.record << 10 | place as u64)
+    }
+
+    fn take(&mut self, channels: &[&'static str], id: Option<u8>, sequence: Sequence, body: &str) {
+        let now = self.now;
+        for name in channels {
+            let channel = self.channels.get_mut(name).unwrap();
+            if let Some(id) = id {
+                if channel.ids.get(&id).is_some_and(|(_, time)| now - time <= WINDOW) {
+                    continue;
+                }
+                channel.ids.insert(id, (sequence, now));
+            }
+            channel.messages.push(Kept { sequence, time: now, body: body.as_bytes().to_vec() });
+            channel.active = now;
+            channel.trim(now);
+        }
+    }
+
+    /// What a reader is owed.
+    fn owed(&self, channels: &[&str], start: Start, end: Until) -> Result<Vec<Kept>, Refused> {
+        let mut owed = Vec::new();
+        let mut earliest = Sequence::START;
+        for name in channels {
+            let channel = self.live(name).ok_or_else(|| Refused::Unknown((*name).into()))?;
+            earliest = earliest.max(channel.dropped);
+            owed.extend(channel.messages.iter().cloned());
+        }
+        if let Start::After(cursor) = start
+            && cursor.sequence < earliest
+        {
+            return Err(Refused::TooOld { earliest: Cursor { epoch: EPOCH, sequence: earliest } });
+        }
+        owed.sort_by_key(|kept| kept.sequence);
+        owed.dedup();
+        owed.retain(|kept| match start {
+            Start::After(cursor) => kept.sequence > cursor.sequence,
+            Start::Since(time) => kept.time >= time,
+            Start::Earliest => true,
+            Start::Now => false,
+        });
+        owed.retain(|kept| match end {
+            Until::Open => true,
+            Until::Cursor(cursor) => kept.sequence <= cursor.sequence,
+            Until::Time(time) => kept.time < time,
+        });
+        Ok(owed)
+    }
+}
+
+impl Pair {
+    fn new() -> Self {
+        let model = Model { now: 1000, ..Model::default() };
+        Self { model, hub: Hub::new(EPOCH, limits()), journal: Vec::new() }
+    }
+
+    /// Journals and applies, as an engine does. Numbers have gaps: others use the journal too.
+    fn apply(&mut self, prepared: Prepared) -> Result<Applied, Refused> {
+        self.model.record += 1 + self.model.record % 3;
+        let mut record = Vec::new();
+        prepared.write(&mut record);
+        self.journal.push((record, self.model.record));
+        self.hub.apply(prepared, self.model.record)
+    }
+
+    fn give(&mut self, order: Order) -> Result<Applied, Refused> {
+        match self.hub.prepare(order, self.model.now)? {
+            Ready::Record(prepared) => self.apply(prepared),
+            Ready::Done(applied) => Ok(applied),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Create { name, settings, first, is_closed } => {
+                self.create(NAMES[*name], all_settings(*settings), *first, *is_closed);
+            }
+            Step::Publish { messages, close } => self.publish(messages, &chosen(*close)),
+            Step::Renew(name) => {
+                let told = self.give(Order::Renew(NAMES[*name].into()));
+                assert_eq!(told.is_ok(), self.model.live(NAMES[*name]).is_some());
+                if told.is_ok() {
+                    self.model.channels.get_mut(NAMES[*name]).unwrap().active = self.model.now;
+                }
+            }
+            Step::Remove(name) => {
+                let told = self.give(Order::Remove(NAMES[*name].into()));
+                assert_eq!(told.is_ok(), self.model.live(NAMES[*name]).is_some());
+                if told.is_ok() {
+                    self.model.remove(NAMES[*name]);
+                }
+            }
+            Step::Tick(time) => self.model.now += time,
+            Step::Expire => self.expire(),
+            Step::Read { channels, start, end, limit } => {
+                self.read(&chosen(*channels), *start, *end, *limit);
+            }
+            Step::Replay => {
+                let mut hub = Hub::new(EPOCH, limits());
+                for (record, number) in &self.journal {
+                    hub.replay(record, *number).unwrap();
+                }
+                hub.resume(self.model.now);
+                self.hub = hub;
+                self.expire();
+            }
+            Step::Restore => {
+                let mut restoring = Restoring::new(limits());
+                for chunk in self.hub.snapshot() {
+                    restoring.receive(&chunk).unwrap();
+                }
+                self.hub = restoring.finish().unwrap();
+                self.hub.resume(self.model.now);
+                self.expire();
+            }
+        }
+    }
+
+    fn create(&mut self, name: &'static str, settings: Settings, first: usize, is_closed: bool) {
+        let bodies: Vec<String> = (0..first).map(|at| format!("{name}{at}")).collect();
+        let drafts = bodies.iter().map(|body| draft(&[], None, body)).collect();
+        let given = Name::Given(name.into());
+        let order =
+            Order::Create { name: given, settings: settings.clone(), first: drafts, is_closed };
+        let told = self.give(order);
+        if let Some(existing) = self.model.live(name) {
+            let is_same = existing.settings == settings;
+            assert_eq!(matches!(told, Ok(Applied::Existed { .. })), is_same);
+            assert_eq!(matches!(told, Err(Refused::Conflict(_))), !is_same);
+            return;
+        }
+        assert!(matches!(told, Ok(Applied::Created { .. })), "{told:?}");
+        if self.model.channels.contains_key(name) {
+            self.model.remove(name);
+        }
+        let dropped = self.model.gone.remove(name).unwrap_or_default();
+        let (active, messages, ids) = (self.model.now, Vec::new(), BTreeMap::new());
+        let channel = Listed { settings, messages, dropped, active, is_closed, ids };
+        self.model.channels.insert(name, channel);
+        for (place, body) in bodies.iter().enumerate() {
+            let sequence = self.model.sequence(place);
+            self.model.published.push(sequence);
+            self.model.take(&[name], None, sequence, body);
+        }
+    }
+
+    fn publish(&mut self, messages: &[(u8, Option<u8>)], close: &[&'static str]) {
+        let named: Vec<_> = messages.iter().map(|(bits, _)| chosen(*bits)).collect();
+        let body = |at: usize| format!("{}-{at}", self.model.record);
+        let bodies: Vec<String> = (0..messages.len()).map(body).collect();
+        let drafts = messages.iter().zip(&named).zip(&bodies);
+        let messages_of = drafts.map(|(((_, id), named), body)| draft(named, *id, body)).collect();
+        let close_of = close.iter().map(|name| Arc::from(*name)).collect();
+        let told = self.give(Order::Publish(Publish {
+            messages: messages_of,
+            close: close_of,
+            ..Publish::default()
+        }));
+        let is_empty = messages.is_empty() && close.is_empty() || named.iter().any(Vec::is_empty);
+        let mut all = named.iter().flatten().chain(close);
+        if is_empty || all.any(|name| self.model.live(name).is_none()) {
+            assert!(matches!(told, Err(Refused::Empty(_) | Refused::Unknown(_))), "{told:?}");
+            return;
+        }
+        if named.iter().flatten().any(|name| self.model.channels[name].is_closed) {
+            assert!(matches!(told, Err(Refused::Closed { .. })), "{told:?}");
+            return;
+        }
+        let Ok(Applied::Published(published)) = told else { panic!("{told:?}") };
+        for (place, (named, (_, id))) in named.iter().zip(messages).enumerate() {
+            let known = named.iter().map(|name| {
+                let known = self.model.channels[name].ids.get(&(*id)?)?;
+                (self.model.now - known.1 <= WINDOW).then_some(known.0)
+            });
+            let known: Option<Vec<Sequence>> = known.collect();
+            if let Some(known) = known {
+                let first = known.into_iter().min().unwrap();
+                assert_eq!(published.messages[place], Taken::Repeated(first));
+                continue;
+            }
+            let sequence = self.model.sequence(place);
+            assert_eq!(published.messages[place], Taken::New(sequence));
+            self.model.published.push(sequence);
+            self.model.take(named, *id, sequence, &bodies[place]);
+        }
+        for name in close {
+            let channel = self.model.channels.get_mut(name).unwrap();
+            if !channel.is_closed {
+                channel.is_closed = true;
+                channel.active = self.model.now;
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        let now = self.model.now;
+        let due: Vec<_> = (self.model.channels.iter())
+            .filter_map(|(name, channel)| channel.is_due(now).then_some(*name))
+            .collect();
+        while let Some(prepared) = self.hub.expire(now, 2) {
+            let told = self.apply(prepared);
+            assert!(matches!(told, Ok(Applied::Expired(_))), "{told:?}");
+        }
+        // A chunk in which nothing was due to go may have come before another.
+        while self.hub.next_due().is_some_and(|time| time <= now) {
+            if let Some(prepared) = self.hub.expire(now, 2) {
+                self.apply(prepared).unwrap();
+            }
+        }
+        for name in due {
+            self.model.remove(name);
+        }
+        for channel in self.model.channels.values_mut() {
+            channel.trim(now);
+        }
+        for name in NAMES {
+            let described = self.hub.describe(name, now).map(|told| told.messages).ok();
+            let kept = self.model.channels.get(name).map(|channel| channel.messages.len());
+            assert_eq!(described, kept, "{name}");
+        }
+    }
+
+    /// Reads page by page to the end, and must have got exactly what is owed.
+    fn read(&mut self, channels: &[&'static str], start: From, end: To, limit: usize) {
+        let place = |at: usize| {
+            let published = &self.model.published;
+            let sequence = published.get(at % (published.len() + 1)).copied().unwrap_or_default();
+            Cursor { epoch: EPOCH, sequence }
+        };
+        let start = match start {
+            From::After(at) => Start::After(place(at)),
+            From::Since(back) => Start::Since(self.model.now.saturating_sub(back)),
+            From::Earliest => Start::Earliest,
+            From::Now => Start::Now,
+        };
+        let end = match end {
+            To::Open => Until::Open,
+            To::Before(back) => Until::Time(self.model.now.saturating_sub(back)),
+            To::Message(at) => Until::Cursor(place(at)),
+        };
+        if channels.is_empty() {
+            return;
+        }
+        let owed = self.model.owed(channels, start, end);
+        let mut got = Vec::new();
+        let (mut from, mut holes) = (start, Holes::Refuse);
+        let told = loop {
+            let wanted = Subscription { channels, start: from, end, holes, limit, bytes: 1000 };
+            let page = match self.hub.read(&wanted, self.model.now) {
+                Ok(page) => page,
+                Err(refused) => break Err(refused),
+            };
+            assert!(page.messages.len() <= limit);
+            if page.lost.is_some() {
+                // Only who begins where anything is left may meet older pieces of one channel than of another.
+                assert!(!matches!(start, Start::After(_)));
+                holes = Holes::Tell;
+            }
+            got.extend(page.messages.iter().map(|message| Kept {
+                sequence: message.sequence,
+                time: message.time,
+                body: message.body.to_vec(),
+            }));
+            if !matches!(page.rest, Rest::More) {
+                let all_closed = channels.iter().all(|name| self.model.channels[name].is_closed);
+                let is_closed = matches!(page.rest, Rest::Closed);
+                assert_eq!(is_closed, all_closed && !matches!(page.rest, Rest::Ended));
+                break Ok(got);
+            }
+            from = Start::After(page.next);
+        };
+        assert_eq!(told, owed);
+    }
+}
+
+fn limits() -> Limits {
+    Limits { id_window: WINDOW, ..Limits::default() }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let message = (0_u8..16, prop::option::weighted(0.3, 0_u8..4));
+    let start = prop_oneof![
+        (0_usize..1000).prop_map(From::After),
+        (0_u64..800).prop_map(From::Since),
+        Just(From::Earliest),
+        Just(From::Now)
+    ];
+    let end = prop_oneof![
+        3 => Just(To::Open),
+        1 => (0_u64..800).prop_map(To::Before),
+        1 => (0_usize..1000).prop_map(To::Message)
+    ];
+    prop_oneof![
+        3 => (0_usize..4, 0_usize..4, 0_usize..3, prop::bool::weighted(0.1)).prop_map(
+            |(name, settings, first, is_closed)| Step::Create { name, settings, first, is_closed }
+        ),
+        8 => (prop::collection::vec(message, 0..4), prop::sample::select(vec![0, 0, 0, 0, 0, 0, 1, 2, 6]))
+            .prop_map(|(messages, close)| Step::Publish { messages, close }),
+        1 => (0_usize..4).prop_map(Step::Renew),
+        1 => (0_usize..4).prop_map(Step::Remove),
+        4 => (0_u64..150).prop_map(Step::Tick),
+        2 => Just(Step::Expire),
+        6 => (0_u8..16, start, end, 1_usize..6).prop_map(|(channels, start, end, limit)| {
+            Step::Read { channels, start, end, limit }
+        }),
+        1 => Just(Step::Replay),
+        1 => Just(Step::Restore),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_hub_does_what_lists_would_do(steps in prop::collection::vec(step(), 1..60)) {
+        let mut pair = Pair::new();
+        for name in 0..4 {
+            pair.step(&Step::Create { name, settings: name, first: 0, is_closed: false });
+        }
+        for step in &steps {
+            pair.step(step);
+        }
+    }
+}

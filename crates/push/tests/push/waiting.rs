@@ -1,0 +1,434 @@
+//! Decides that who waits misses nothing, gets nothing twice and all in one order, however loops, polls, streams,
+//! timers and views come together.
+
+use std::sync::Arc;
+
+use bine_push::{
+    Applied, Away, Content, Cursor, Delivery, Draft, Full, Holes, Hub, Kind, Limits, Name, Order,
+    Publish, Ready, Rest, Sequence, Settings, Start, Subscription, Then, Until, View, Wait,
+    WaiterKey, Waiters, What, jittered,
+};
+use proptest::prelude::*;
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const EPOCH: u32 = 0xe90c;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Publish(Vec<u8>),
+    Close(usize),
+    Arrive {
+        channels: u8,
+        view: usize,
+        is_stream: bool,
+        wait: u64,
+    },
+    Vanish(usize),
+    Tick(u64),
+    /// The loop takes what happened.
+    Receive,
+    /// It tells so many.
+    Advance(usize),
+    Ring(usize),
+    SendAway,
+}
+
+/// A reader at the loop: a browser that polls again and again, or one stream.
+struct Reader {
+    channels: Vec<&'static str>,
+    start: Cursor,
+    cursor: Cursor,
+    got: Vec<Cursor>,
+    view: usize,
+    is_stream: bool,
+    wait: u64,
+    parked: Option<WaiterKey>,
+    is_gone: bool,
+}
+
+struct Server {
+    hub: Hub,
+    waiters: Waiters,
+    readers: Vec<Reader>,
+    now: u64,
+    record: u64,
+    published: Vec<(u8, Sequence)>,
+}
+
+/// Views in which each message tells its cursor.
+const VIEWS: [View; 4] = [View::Json, View::Ndjson, View::Sse, View::Multipart];
+
+fn chosen(bits: u8) -> Vec<&'static str> {
+    (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| NAMES[bit]).collect()
+}
+
+/// The cursors that encoded messages tell.
+fn cursors(bytes: &[u8]) -> Vec<Cursor> {
+    let text = std::str::from_utf8(bytes).unwrap();
+    let begin = format!("{EPOCH:08x}_");
+    text.match_indices(&begin).map(|(at, _)| text[at..at + 25].parse().unwrap()).collect()
+}
+
+impl Server {
+    fn new(ring: usize) -> Self {
+        let now = 1_000_000;
+        let hub = Hub::new(EPOCH, Limits { ring, ..Limits::default() });
+        let waiters = Waiters::new(EPOCH, 1000, hub.ring().position(), now);
+        let (readers, published) = (Vec::new(), Vec::new());
+        let mut server = Self { hub, waiters, readers, now, record: 0, published };
+        for name in NAMES {
+            let name = Name::Given(name.into());
+            let (settings, first) = (Settings::default(), Vec::new());
+            server.give(Order::Create { name, settings, first, is_closed: false });
+        }
+        server
+    }
+
+    fn give(&mut self, order: Order) -> Option<Applied> {
+        let Ok(Ready::Record(prepared)) = self.hub.prepare(order, self.now) else { return None };
+        self.record += 1;
+        self.hub.apply(prepared, self.record).ok()
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Publish(all) => {
+                let drafts = all.iter().map(|bits| Draft {
+                    channels: chosen(*bits).into_iter().map(Arc::from).collect(),
+                    content: Content { body: b"x".as_slice().into(), ..Content::default() },
+                });
+                let publish = Publish { messages: drafts.collect(), ..Publish::default() };
+                if self.give(Order::Publish(publish)).is_some() {
+                    for (place, bits) in (0..).zip(all) {
+                        let sequence = Sequence::from_number(self.record << 10 | place);
+                        self.published.push((*bits, sequence));
+                    }
+                }
+            }
+            Step::Close(name) => {
+                let close = vec![Arc::from(NAMES[*name])];
+                self.give(Order::Publish(Publish { close, ..Publish::default() }));
+            }
+            Step::Arrive { channels, view, is_stream, wait } => {
+                let start = self.hub.watermark();
+                self.readers.push(Reader {
+                    channels: chosen(*channels),
+                    start,
+                    cursor: start,
+                    got: Vec::new(),
+                    view: *view,
+                    is_stream: *is_stream,
+                    wait: *wait,
+                    parked: None,
+                    is_gone: false,
+                });
+                self.read(self.readers.len() - 1);
+            }
+            Step::Vanish(reader) => {
+                let count = self.readers.len().max(1);
+                if let Some(reader) = self.readers.get_mut(reader % count) {
+                    let was_parked = reader.parked.take().map(|key| self.waiters.cancel(key));
+                    assert_ne!(was_parked, Some(false));
+                    reader.is_gone = true;
+                }
+            }
+            Step::Tick(time) => self.now += time,
+            Step::Receive => self.waiters.receive(self.hub.ring()),
+            Step::Advance(most) => {
+                self.advance(*most);
+            }
+            Step::Ring(most) => self.ring(*most),
+            Step::SendAway => self.waiters.send_away(Away::Draining),
+        }
+    }
+
+    /// Reads all there is and waits for more, as a poll does, or a stream at its begin.
+    fn read(&mut self, which: usize) {
+        let reader = &mut self.readers[which];
+        if reader.channels.is_empty() || reader.is_gone {
+            return;
+        }
+        loop {
+            let page = self.hub.read(
+                &Subscription {
+                    channels: &reader.channels,
+                    start: Start::After(reader.cursor),
+                    end: Until::Open,
+                    holes: Holes::Refuse,
+                    limit: 2,
+                    bytes: usize::MAX,
+                },
+                self.now,
+            );
+            let page = page.unwrap();
+            let sequences = page.messages.iter().map(|message| message.sequence);
+            reader.got.extend(sequences.map(|sequence| Cursor { epoch: EPOCH, sequence }));
+            reader.cursor = page.next;
+            match page.rest {
+                Rest::More => {}
+                Rest::Ended | Rest::Closed => return,
+                Rest::Wait(parking) => {
+                    // Each time in another view.
+                    reader.view += 1;
+                    let wait = Wait {
+                        view: VIEWS[reader.view % VIEWS.len()],
+                        kind: if reader.is_stream { Kind::Stream } else { Kind::Poll },
+                        until: self.now + reader.wait,
+                    };
+                    reader.cursor = parking.cursor();
+                    reader.parked = Some(self.waiters.park(which as u64, &parking, wait).unwrap());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, most: usize) -> bool {
+        let Self { waiters, readers, .. } = self;
+        let mut back = Vec::new();
+        let mut told = 0;
+        let is_more = waiters.advance(most, |delivery: Delivery<'_>| {
+            told += 1;
+            let reader = &mut readers[delivery.token as usize];
+            assert_eq!(reader.parked, Some(delivery.key));
+            assert!(delivery.cursor >= reader.cursor);
+            reader.cursor = delivery.cursor;
+            let leaves = match delivery.what {
+                What::Messages { bytes, .. } => {
+                    reader.got.extend(cursors(bytes));
+                    assert_eq!(reader.got.last(), Some(&delivery.cursor));
+                    !reader.is_stream
+                }
+                What::Ended { leaves, .. } => leaves,
+                What::Away(_) => true,
+            };
+            if leaves {
+                reader.parked = None;
+                back.push(delivery.token as usize);
+            }
+            Then::Stay
+        });
+        assert!(told <= most);
+        for reader in back {
+            self.read(reader);
+        }
+        is_more
+    }
+
+    fn ring(&mut self, most: usize) {
+        let mut rung = Vec::new();
+        self.waiters.ring(self.now, most, |told| rung.push(told));
+        for told in rung {
+            let reader = &mut self.readers[told.token as usize];
+            assert_eq!(reader.parked, Some(told.key));
+            assert!(told.cursor >= reader.cursor);
+            reader.cursor = told.cursor;
+            if told.kind == Kind::Poll {
+                reader.parked = None;
+                self.read(told.token as usize);
+            } else {
+                assert!(self.waiters.set_timer(told.key, self.now + 10_000));
+            }
+        }
+    }
+
+    /// Lets the loop come to rest, then looks at what everybody got.
+    fn settle(&mut self) {
+        loop {
+            self.waiters.receive(self.hub.ring());
+            let is_more = self.advance(7);
+            if !is_more && !self.waiters.is_behind(self.hub.ring()) {
+                break;
+            }
+        }
+        for reader in self.readers.iter().filter(|reader| !reader.is_gone) {
+            let is_owed =
+                |bits: &u8| chosen(*bits).iter().any(|name| reader.channels.contains(name));
+            let owed = self
+                .published
+                .iter()
+                .filter(|(bits, sequence)| is_owed(bits) && *sequence > reader.start.sequence);
+            let owed: Vec<Cursor> =
+                owed.map(|(_, sequence)| Cursor { epoch: EPOCH, sequence: *sequence }).collect();
+            assert_eq!(reader.got, owed);
+        }
+        let parked = self.readers.iter().filter(|reader| reader.parked.is_some()).count();
+        assert_eq!(self.waiters.len(), parked);
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => prop::collection::vec(1_u8..16, 1..4).prop_map(Step::Publish),
+        1 => (0_usize..40).prop_map(|name| Step::Close(name.min(3))),
+        6 => (1_u8..16, 0_usize..4, any::<bool>(), 0_u64..100_000).prop_map(
+            |(channels, view, is_stream, wait)| Step::Arrive { channels, view, is_stream, wait }
+        ),
+        2 => (0_usize..100).prop_map(Step::Vanish),
+        2 => (0_u64..40_000).prop_map(Step::Tick),
+        6 => Just(Step::Receive),
+        8 => (0_usize..6).prop_map(Step::Advance),
+        3 => (0_usize..4).prop_map(Step::Ring),
+        1 => Just(Step::SendAway),
+    ]
+}
+
+/// Parks one reader of channels, from now on.
+fn park(server: &mut Server, channels: &[&str], kind: Kind, end: Until, until: u64) -> WaiterKey {
+    let (start, holes) = (Start::Now, Holes::Refuse);
+    let wanted = Subscription { channels, start, end, holes, limit: 1, bytes: 1 };
+    let page = server.hub.read(&wanted, server.now).unwrap();
+    let Rest::Wait(parking) = page.rest else { panic!("nothing to wait for") };
+    server.waiters.park(9, &parking, Wait { view: View::Raw, kind, until }).unwrap()
+}
+
+/// What a turn of the loop tells, as text.
+fn turn(server: &mut Server, then: Then) -> Vec<String> {
+    let mut told = Vec::new();
+    server.waiters.receive(server.hub.ring());
+    server.waiters.advance(100, |delivery| {
+        told.push(match delivery.what {
+            What::Messages { bytes, closes } => {
+                format!("{} {closes}", std::str::from_utf8(bytes).unwrap())
+            }
+            What::Ended { why, leaves, .. } => format!("{why:?} {leaves}"),
+            What::Away(why) => format!("{why:?}"),
+        });
+        then
+    });
+    told
+}
+
+fn publish(server: &mut Server, channels: &[&str], close: &[&str]) {
+    let draft = |body: &str| Draft {
+        channels: channels.iter().map(|name| Arc::from(*name)).collect(),
+        content: Content { body: body.as_bytes().into(), ..Content::default() },
+    };
+    let messages = if channels.is_empty() { Vec::new() } else { vec![draft("x"), draft("y")] };
+    let close = close.iter().map(|name| Arc::from(*name)).collect();
+    server.give(Order::Publish(Publish { messages, close, ..Publish::default() })).unwrap();
+}
+
+#[test]
+fn a_poll_gets_a_publication_whole_and_leaves() {
+    let mut server = Server::new(100);
+    park(&mut server, &["a", "b"], Kind::Poll, Until::Open, u64::MAX);
+    publish(&mut server, &["b", "c"], &[]);
+    publish(&mut server, &["a"], &[]);
+    assert_eq!(turn(&mut server, Then::Stay), ["xy false"]);
+    assert!(server.waiters.is_empty());
+}
+
+#[test]
+fn a_stream_that_cannot_be_reached_leaves() {
+    let mut server = Server::new(100);
+    let key = park(&mut server, &["a"], Kind::Stream, Until::Open, u64::MAX);
+    publish(&mut server, &["a"], &[]);
+    publish(&mut server, &["a"], &[]);
+    assert_eq!(turn(&mut server, Then::Leave), ["xy false"]);
+    assert!(!server.waiters.cancel(key));
+}
+
+#[test]
+fn a_stream_leaves_with_its_last_channel_and_a_poll_with_the_first() {
+    let mut server = Server::new(100);
+    park(&mut server, &["a", "b"], Kind::Stream, Until::Open, u64::MAX);
+    publish(&mut server, &["a"], &["a"]);
+    assert_eq!(turn(&mut server, Then::Stay), ["xy true", "Closed false"]);
+    park(&mut server, &["b", "c"], Kind::Poll, Until::Open, u64::MAX);
+    server.give(Order::Remove("b".into())).unwrap();
+    assert_eq!(turn(&mut server, Then::Stay), ["Removed true", "Removed true"]);
+    assert!(server.waiters.is_empty());
+}
+
+#[test]
+fn what_is_published_behind_the_end_of_a_subscription_is_not_for_it() {
+    let mut server = Server::new(100);
+    let end = server.now + 100;
+    park(&mut server, &["a"], Kind::Poll, Until::Time(end), end + 1000);
+    let watermark = server.hub.watermark();
+    server.now = end;
+    publish(&mut server, &["a"], &[]);
+    assert!(turn(&mut server, Then::Stay).is_empty());
+    let mut rung = Vec::new();
+    server.waiters.ring(end + 256, 10, |told| rung.push(told.cursor));
+    assert_eq!(rung, [watermark]);
+}
+
+#[test]
+fn no_more_wait_than_may() {
+    let mut server = Server::new(100);
+    server.waiters = Waiters::new(EPOCH, 1, server.hub.ring().position(), server.now);
+    let key = park(&mut server, &["a"], Kind::Poll, Until::Open, u64::MAX);
+    let wanted = Subscription {
+        channels: &["a"],
+        start: Start::Now,
+        end: Until::Open,
+        holes: Holes::Refuse,
+        limit: 1,
+        bytes: 1,
+    };
+    let Rest::Wait(parking) = server.hub.read(&wanted, server.now).unwrap().rest else { panic!() };
+    let wait = Wait { view: View::Raw, kind: Kind::Poll, until: u64::MAX };
+    assert_eq!(server.waiters.park(1, &parking, wait), Err(Full));
+    assert!(server.waiters.cancel(key));
+    assert!(server.waiters.park(1, &parking, wait).is_ok());
+}
+
+#[test]
+fn waits_that_begin_together_end_within_a_tenth_of_each_other() {
+    assert_eq!(jittered(25_000, 0), 22_500);
+    assert_eq!(jittered(25_000, u32::MAX), 27_499);
+    assert_eq!(jittered(0, u32::MAX), 0);
+}
+
+proptest! {
+    #[test]
+    fn a_timer_rings_once_when_its_time_has_come_and_at_most_a_tick_later(
+        waits in prop::collection::vec(0_u64..300_000, 1..30),
+        turns in prop::collection::vec((1_u64..90_000, 1_usize..4), 1..30),
+    ) {
+        let mut server = Server::new(100);
+        let mut set = Vec::new();
+        for wait in waits {
+            let until = server.now + wait;
+            let key = park(&mut server, &["a"], Kind::Poll, Until::Open, until);
+            set.push((key, until));
+        }
+        for (time, most) in turns.into_iter().chain([(400_000, 100)]) {
+            if let Some(next) = server.waiters.next_ring() {
+                prop_assert!(set.iter().all(|(_, until)| next <= until.next_multiple_of(256)));
+            }
+            server.now += time;
+            let now = server.now;
+            let mut is_more = true;
+            while is_more {
+                let mut rung = Vec::new();
+                is_more = server.waiters.ring(now, most, |told| rung.push(told.key));
+                for key in rung {
+                    let at = set.iter().position(|(set, _)| *set == key).unwrap();
+                    let (_, until) = set.remove(at);
+                    prop_assert!(until <= now);
+                }
+            }
+            prop_assert!(set.iter().all(|(_, until)| until.next_multiple_of(256) > now));
+        }
+        prop_assert!(set.is_empty() && server.waiters.next_ring().is_none());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn who_waits_misses_nothing_and_gets_nothing_twice(
+        steps in prop::collection::vec(step(), 1..80),
+        ring in prop_oneof![Just(3_usize), Just(1000)],
+    ) {
+        let mut server = Server::new(ring);
+        for step in &steps {
+            server.step(step);
+        }
+        server.settle();
+    }
+}
