@@ -23,6 +23,7 @@ mod soak;
 mod stalls;
 mod templates;
 mod tools;
+mod waiters;
 
 use std::process::ExitCode;
 
@@ -78,6 +79,10 @@ usage: bine-bench COMMAND [OPTION VALUE]...
                                   read (all)
   frames    nanoseconds of a WebSocket frame, read and written
               --samples N         (21)
+  waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
+              --waiters N         (100000)
+              --messages N        retained in one channel (1000000)
+              --rounds N          samples of each figure (21)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
   templates the public template benchmark and escaping, beside other engines; by criterion
@@ -128,6 +133,7 @@ fn run() -> Result<()> {
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
         "frames" => frames::run(&accept(&["--samples"])?),
+        "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),

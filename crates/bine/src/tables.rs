@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bine_pipeline::log;
 
+use crate::channels::Channels;
 use crate::configuration::Configuration;
 use crate::error::Error;
 use crate::store::{Options, Store};
@@ -21,7 +22,7 @@ pub(crate) struct Tables {
 pub(crate) type AtOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
 
 /// In the data folder.
-const FOLDER: &str = "tables";
+const FOLDER: &str = "journal";
 /// Where tables are kept if nothing is said.
 pub(crate) const USUAL_DATA: &str = "data";
 /// Whoever waits longer than this wants to know for what.
@@ -48,17 +49,23 @@ impl Tables {
     pub(crate) fn open(
         &self,
         options: Options,
+        channels: &Channels,
         configuration: &Configuration,
         at_open: Vec<AtOpen>,
     ) -> Result<(), String> {
-        let options = options.sync(configuration.sync);
+        let options = options.sync(configuration.sync).guest(channels.guest());
         let store = match &configuration.data {
             Some(folder) => in_folder(&folder.join(FOLDER), options)?,
             None => {
-                log::notice(format_args!("tables are kept in memory and end with this program"));
+                let what = if self.are_some { "tables" } else { "channels" };
+                log::notice(format_args!("{what} are kept in memory and end with this program"));
                 Store::in_memory(options)?
             }
         };
+        for warning in store.warnings() {
+            log::warn(format_args!("{warning}"));
+        }
+        channels.begin(&store)?;
         for run in at_open {
             run(&store).map_err(|error| format!("the tables are open, but: {error:?}"))?;
         }
@@ -85,5 +92,5 @@ fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
         }
     };
     Store::open(folder, options, &mut progress)
-        .map_err(|error| format!("tables in {}: {error}", folder.display()))
+        .map_err(|error| format!("{}: {error}", folder.display()))
 }

@@ -17,6 +17,8 @@ pub enum Order {
         name: Name,
         /// Its settings.
         settings: Settings,
+        /// What it begins with.
+        fork: Option<Fork>,
         /// What is published in it with its making. The drafts' own channels are ignored: they are this one alone.
         first: Vec<Draft>,
         /// Whether it is closed behind that.
@@ -28,6 +30,20 @@ pub enum Order {
     Renew(Arc<str>),
     /// Removes a channel with all that it holds.
     Remove(Arc<str>),
+}
+
+/// A new channel begins with what another one holds, at the same places, and goes its own way from there.
+///
+/// Who published in the other, and whether that is closed, is not taken over. As long as a fork is there, the name of
+/// the other is not given away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// The other's name.
+    pub channel: Arc<str>,
+    /// Up to here; `None`: all.
+    pub until: Option<Cursor>,
+    /// So many bytes of the body that follows as well; 0 is none of it.
+    pub bytes: u64,
 }
 
 /// How a new channel is called.

@@ -283,6 +283,8 @@ impl<'h> Iterator for Merge<'h, '_> {
 
     fn next(&mut self) -> Option<&'h Arc<Message>> {
         loop {
+            #[cfg(test)]
+            crate::steps::count();
             let mut top = self.next.peek_mut()?;
             let Reverse((sequence, which, index)) = *top;
             let queue = &self.channels[which].queue;

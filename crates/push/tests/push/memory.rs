@@ -27,7 +27,7 @@ fn hub(channels: usize) -> Hub {
         give(
             &mut hub,
             number as u64 + 1,
-            Order::Create { name, settings, first, is_closed: false },
+            Order::Create { name, settings, fork: None, first, is_closed: false },
         );
     }
     hub

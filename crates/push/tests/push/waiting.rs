@@ -79,7 +79,7 @@ impl Server {
         for name in NAMES {
             let name = Name::Given(name.into());
             let (settings, first) = (Settings::default(), Vec::new());
-            server.give(Order::Create { name, settings, first, is_closed: false });
+            server.give(Order::Create { name, settings, fork: None, first, is_closed: false });
         }
         server
     }
@@ -418,8 +418,6 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
-
     #[test]
     fn who_waits_misses_nothing_and_gets_nothing_twice(
         steps in prop::collection::vec(step(), 1..80),
