@@ -120,6 +120,10 @@ fn a_change_sees_its_own_writes_and_nobody_else_does_until_it_is_committed() {
     let mut change = store.begin();
     let id = change.insert(User::new("anna", Some(1))).unwrap();
     assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna"]);
+    let other = change.insert(User::new("ben", Some(1))).unwrap();
+    assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna", "ben"]);
+    assert_eq!(change.remove(other), Ok(true));
+    assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna"]);
     assert_eq!(store.read().get(id), None);
     assert_eq!(store.commit(change).unwrap().wait(), Ok(2));
     assert_eq!(store.read().get(id).unwrap().name, "anna");
