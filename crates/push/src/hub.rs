@@ -296,6 +296,7 @@ impl Hub {
             channel.queue = source.queue.fork(origin.behind, origin.until, origin.bytes);
             channel.tail = channel.queue.at_end().map_or(channel.tail, |last| last.sequence);
             channel.queue.miss(dropped, self.time);
+            channel.tail = channel.tail.max(dropped);
             channel.queue.trim(channel.settings.retention, self.time);
         }
         self.gone.forget(&name);

@@ -139,7 +139,7 @@ impl Hub {
         }
         Ok(Origin {
             source: source.number,
-            behind: earliest.sequence,
+            behind: source.queue.before_first().min(until.sequence),
             until: until.sequence,
             bytes: fork.bytes,
         })
