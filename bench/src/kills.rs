@@ -1,9 +1,9 @@
-//! Decides whether a server that was killed under load serves again at once.
+//! Decides whether a server that was killed under load serves again at once, and a store has all that it acknowledged.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::arguments::Arguments;
 use crate::figures::{Spread, milliseconds};
@@ -12,8 +12,37 @@ use crate::random::Random;
 use crate::servers::{Content, Server, free_port};
 use crate::tools::{Workshop, leave_core_0, pause, require};
 
-/// Loads, kills and starts again, over and over on one port.
+/// Kills servers, or what the option says.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    match arguments.names("--through").as_deref() {
+        None => servers(arguments),
+        Some(["store"]) => writers("store", arguments.number("--times", 1000)?),
+        Some(["journal"]) => writers("journal", arguments.number("--times", 1000)?),
+        Some(_) => bail!("--through is store or journal"),
+    }
+}
+
+/// Has the claim about killed writers made so many times: what must be found after each is the test's to know.
+fn writers(through: &str, times: u64) -> Result<()> {
+    let facts = machine::facts();
+    let begun = Instant::now();
+    let mut command = Command::new("cargo");
+    command.args(["test", "--release", "--quiet", "--package", "bine-store", "--test", through]);
+    command.args(["--", "--nocapture", "kills::what_a_killed_process_has_acknowledged"]);
+    let output = command.env("BINE_KILLS", times.to_string()).stderr(Stdio::inherit()).output()?;
+    let told = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "after a kill something was not as it must be:\n{told}");
+    let found = told.lines().find(|line| line.contains("torn ends") || line.contains("changes of"));
+    let found = found.context("the test has not said what it found")?;
+    let seconds = begun.elapsed().as_secs();
+    println!(
+        "{facts}\n\n| written through | kills | found | seconds |\n|---|---|---|---|\n| {through} | {times} | {found} | {seconds} |"
+    );
+    Ok(())
+}
+
+/// Loads, kills and starts again, over and over on one port.
+fn servers(arguments: &Arguments) -> Result<()> {
     let offered = [Server::Bine, Server::Nginx, Server::Hyper];
     let servers = Server::chosen(arguments, &offered, &offered[..1])?;
     let times = arguments.number("--times", 50)?;

@@ -7,6 +7,7 @@ mod arguments;
 mod compile;
 mod cost;
 mod figures;
+mod frames;
 mod gather;
 mod hostile;
 mod journal;
@@ -52,8 +53,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          pairs of windows, calm and attacked, for each misbehavior (9)
               --seconds S         length of a window (4)
               --only NAME,..      (bine)
-  kills     time to answer again after SIGKILL under load
-              --times N           (50)
+  kills     time to answer again after SIGKILL under load; or whether all that was acknowledged is found
+              --times N           (50; of writers 1000)
+              --through WHAT      kill those who write to the store, or to the journal, instead of servers
               --seed N            for the moments of the kills (1)
               --only NAME,..      (bine)
   soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
@@ -66,6 +68,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  frames    nanoseconds of a WebSocket frame, read and written
+              --samples N         (21)
   waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
@@ -112,12 +116,13 @@ fn run() -> Result<()> {
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
-        "kills" => kills::run(&accept(&["--times", "--seed", "--only"])?),
+        "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
+        "frames" => frames::run(&accept(&["--samples"])?),
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),

@@ -35,7 +35,8 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
         cargo(&["build", "--release"])?;
-        cargo(&["build", "--release", "--package", "bine", "--example", "hello"])
+        cargo(&["build", "--release", "--package", "bine", "--example", "hello"])?;
+        cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
     });
     report.step("tests", |tally| test(tally, extent));
     report.step("documents", |_| document());
@@ -44,7 +45,10 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         report.step("fuzzing", |_| fuzz::run(FUZZ_SECONDS));
     } else {
         report.leave_out("certificates by ACME", "needs pebble, which is made with Go");
-        report.leave_out("evidence", "needs curl, httplint, html-validate and Chromium");
+        report.leave_out(
+            "evidence",
+            "needs curl, httplint, html-validate, ws, websockets and Chromium",
+        );
         report.leave_out("fuzzing", "needs cargo-fuzz and a C++ compiler");
     }
     report.close()

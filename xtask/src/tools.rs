@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::{places, process};
 
 /// Programs from Debian: a question only a working one answers, and the package it comes in.
-const PROGRAMS: [(&str, &[&str], &str); 7] = [
+const PROGRAMS: [(&str, &[&str], &str); 8] = [
     ("curl", &["--version"], "curl"),
     // libFuzzer is C++.
     ("c++", &["--version"], "g++"),
@@ -18,6 +18,8 @@ const PROGRAMS: [(&str, &[&str], &str); 7] = [
     ("chromedriver", &["--version"], "chromium-driver"),
     ("go", &["version"], "golang-go"),
     ("npm", &["--version"], "npm"),
+    // It answers in the place of the kernel where a test wants a disk to fail.
+    ("strace", &["--version"], "strace"),
 ];
 
 /// The linter of HTTP messages; a newer one may judge differently, so the version is fixed.
@@ -27,6 +29,9 @@ const SELENIUM: &str = "4.51.0";
 const CARGO_FUZZ: &str = "0.13.2";
 /// What finds mistakes in HTML; the last that the Node of Debian 12 runs.
 const HTML_VALIDATE: &str = "9.7.1";
+/// Two that speak WebSocket from the other end.
+const WEBSOCKETS: &str = "17.4";
+const WS: &str = "8.23.0";
 /// The authority that Let's Encrypt makes for tests of ACME.
 const PEBBLE: &str = "2.10.1";
 
@@ -39,7 +44,9 @@ pub(crate) fn install() -> Result<()> {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
-    for (name, version) in [("httplint", HTTPLINT), ("selenium", SELENIUM)] {
+    for (name, version) in
+        [("httplint", HTTPLINT), ("selenium", SELENIUM), ("websockets", WEBSOCKETS)]
+    {
         let place = versioned(name, version);
         // Written last, so that a place is not taken for whole when its making broke off.
         let whole = place.join("whole");
@@ -52,15 +59,18 @@ pub(crate) fn install() -> Result<()> {
         }
         println!("{name}: {}", place.display());
     }
-    let html_validate = html_validate();
-    if !html_validate.exists() {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
-            .arg(versioned("html-validate", HTML_VALIDATE))
-            .arg(format!("html-validate@{HTML_VALIDATE}"));
-        process::run(&mut npm)?;
+    for (name, version, part) in
+        [("html-validate", HTML_VALIDATE, html_validate()), ("ws", WS, ws())]
+    {
+        if !part.exists() {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+                .arg(versioned(name, version))
+                .arg(format!("{name}@{version}"));
+            process::run(&mut npm)?;
+        }
+        println!("{name}: {}", part.display());
     }
-    println!("html-validate: {}", html_validate.display());
     println!("cargo-fuzz: {}", cargo_fuzz()?.display());
     let pebble = pebble();
     if !pebble.exists() {
@@ -87,6 +97,16 @@ pub(crate) fn httplint() -> PathBuf {
 /// The validator's program, whether installed or not.
 pub(crate) fn html_validate() -> PathBuf {
     versioned("html-validate", HTML_VALIDATE).join("node_modules/.bin/html-validate")
+}
+
+/// The library's module for Node, whether installed or not.
+pub(crate) fn ws() -> PathBuf {
+    versioned("ws", WS).join("node_modules/ws/wrapper.mjs")
+}
+
+/// A Python that speaks WebSocket, whether installed or not.
+pub(crate) fn websockets() -> PathBuf {
+    versioned("websockets", WEBSOCKETS).join("bin/python3")
 }
 
 /// A Python that can drive the browser, whether installed or not.

@@ -17,8 +17,10 @@ use bine_pipeline::{
 
 use crate::arguments::States;
 use crate::asset;
+use crate::channels::{self, Access, Channels, Face};
 use crate::configuration::{Configuration, Sources};
 use crate::control;
+use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
@@ -27,7 +29,9 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
+use crate::store::{Options, Store, Table};
 use crate::style::Style;
+use crate::tables::{AtOpen, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -39,6 +43,11 @@ pub struct App {
     states: States,
     /// The type of a state that came twice.
     repeated_state: Option<&'static str>,
+    tables: Option<Options>,
+    forgets: bool,
+    at_open: Vec<AtOpen>,
+    channels: Option<Access>,
+    wanted_channels: Vec<(&'static str, channels::Settings)>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -81,6 +90,68 @@ impl App {
         if !self.states.add(state) {
             self.repeated_state = Some(type_name::<T>());
         }
+        self
+    }
+
+    /// Keeps a table of `T` in the program's store: a page takes all tables as [`Store`](crate::store::Store).
+    ///
+    /// They live in the folder `tables` of the data folder, which is `data` where the program was started if the key
+    /// `data` does not say another.
+    ///
+    /// ```
+    /// use bine::prelude::*;
+    ///
+    /// #[derive(Table)]
+    /// struct Note {
+    ///     id: Id<Note>,
+    ///     text: Text,
+    /// }
+    ///
+    /// #[page("/")]
+    /// async fn notes(store: Store) -> impl Page {
+    ///     let notes = store.read().newest::<Note>(20);
+    ///     html!(<ul>{for note in notes { <li>{note.text}</li> }}</ul>)
+    /// }
+    ///
+    /// #[page(POST "/")]
+    /// async fn write(store: Store, text: Form<Text>) -> Result<Response, Error> {
+    ///     store.insert(Note { id: Id::new(), text: text.0 }).await?;
+    ///     Ok(Response::see_other("/"))
+    /// }
+    ///
+    /// let app = App::new().table::<Note>().page(notes).page(write);
+    /// # drop(app);
+    /// ```
+    pub fn table<T: Table>(mut self) -> Self {
+        self.tables = Some(self.tables.unwrap_or_default().table::<T>());
+        self
+    }
+
+    /// Runs once when the tables are open, before the first request: the place for first rows, and for threads that
+    /// change tables. An error ends the start.
+    pub fn at_open(mut self, run: impl FnOnce(&Store) -> Result<(), Error> + 'static) -> Self {
+        self.at_open.push(Box::new(run));
+        self
+    }
+
+    /// Has channels, which a page takes as [`Channels`], and says who may reach them at `/channels` over HTTP. They live
+    /// beside the tables, and end when these do.
+    pub fn channels(mut self, access: Access) -> Self {
+        self.channels = Some(access);
+        self
+    }
+
+    /// Has a channel of this name from the first start on. One that is there with other settings stays as it is, which
+    /// the log tells.
+    pub fn channel(mut self, name: &'static str, settings: channels::Settings) -> Self {
+        self.channels = self.channels.or(Some(Access::None));
+        self.wanted_channels.push((name, settings));
+        self
+    }
+
+    /// Keeps tables and channels in memory, unless the key `data` names a folder.
+    pub fn forgetful(mut self) -> Self {
+        self.forgets = true;
         self
     }
 
@@ -176,7 +247,7 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        let mut sources = Sources::of_process(arguments);
+        let mut sources = self.sources(arguments);
         let count = sources.arguments.len();
         sources.arguments.retain(|argument| argument != SUPERVISE);
         let supervises = sources.arguments.len() < count;
@@ -203,7 +274,7 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        match read(usage, &Sources::of_process(arguments)) {
+        match read(usage, &self.sources(arguments)) {
             Ok(configuration) => Exit::told(configuration.shown()),
             Err(exit) => exit,
         }
@@ -216,22 +287,28 @@ impl App {
         usage: &str,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
-        let configuration = match read(usage, &Sources::of_process(arguments)) {
+        let configuration = match read(usage, &self.sources(arguments)) {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let parts = self.blueprint().and_then(|(own, ..)| Parts::of(&configuration, &own, None));
+        let parts = self.blueprint().and_then(|(own, once)| {
+            Parts::of(&configuration, &own, None)?;
+            once.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
+        });
         match parts {
-            Ok(_) => Exit::told("OK\n".to_owned()),
+            Ok(()) => Exit::told("OK\n".to_owned()),
             Err(message) => Exit::failed(message),
         }
     }
 
+    fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
+        let is_wanted = (self.tables.is_some() || self.channels.is_some()) && !self.forgets;
+        let usual_data = is_wanted.then(|| USUAL_DATA.into());
+        Sources { usual_data, ..Sources::of_process(arguments) }
+    }
+
     /// What it serves whatever its configuration, and what is wanted only once.
-    #[expect(clippy::type_complexity, reason = "the parts are taken apart where they arrive")]
-    fn blueprint(
-        mut self,
-    ) -> Result<(Blueprint, Option<Arc<dyn Scheduler>>, Vec<Box<dyn FnOnce()>>), String> {
+    fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
@@ -242,18 +319,31 @@ impl App {
             self.routes.push(style.route());
             self.look.style = Some(style);
         }
-        let house = House { states: self.states, look: self.look };
-        let pages = Arc::new(Pages::new(self.routes, self.filters, house)?);
+        if self.tables.is_none() && !self.at_open.is_empty() {
+            return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
+        }
+        let tables = Tables::new(self.tables.is_some());
+        let channels = Channels::new();
+        let access = self.channels.unwrap_or_default();
+        let has_channels = self.channels.is_some();
+        let face = Face { channels: channels.clone(), access };
+        let shared = has_channels.then(|| channels.clone());
+        let house = House { states: self.states, tables, channels: shared, look: self.look };
+        let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        Ok((blueprint, self.scheduler, self.at_start))
+        let Self { scheduler, at_start, tables, at_open, wanted_channels, .. } = self;
+        let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
+        let channels = Kept { channels, are_some: has_channels, wanted: wanted_channels };
+        Ok((blueprint, Once { scheduler, at_start, tables, channels, at_open }))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, scheduler, at_start) = self.blueprint()?;
+        let (blueprint, once) = self.blueprint()?;
+        let Once { scheduler, at_start, tables, channels, at_open } = once;
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
@@ -264,6 +354,13 @@ impl App {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
         }
         end_with_parent();
+        let pages = Arc::clone(&blueprint.pages);
+        if let Some(tables) = tables {
+            pages.tables().open(tables, &channels, &configuration, at_open)?;
+            if channels.are_some {
+                server.set_waiters(channels.channels.waiters());
+            }
+        }
         for run in at_start {
             run();
         }
@@ -285,8 +382,19 @@ impl App {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
+        channels.channels.end();
+        pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
+}
+
+/// What a program gives to its one start.
+struct Once {
+    scheduler: Option<Arc<dyn Scheduler>>,
+    at_start: Vec<Box<dyn FnOnce()>>,
+    tables: Option<Options>,
+    channels: Kept,
+    at_open: Vec<AtOpen>,
 }
 
 /// The argument that asks for a parent.

@@ -1,14 +1,19 @@
 //! Decides what a failed page tells its user, and what it tells the log.
 
+use std::any::Any;
 use std::error::Error as StandardError;
 use std::fmt;
 
 use bine_http::Status;
 
+use crate::{channels, store};
+
 /// Why a page could not be made. Every error of Rust becomes one by `?`.
 ///
 /// An error of the program is answered 500; its words and its causes go to the log, and to the page only in
-/// development. An error that [`status`](Self::status) makes is for the user: its words are shown.
+/// development. An error that [`status`](Self::status) makes is for the user: its words are shown. A change of tables
+/// that was not made is told with a status of its own: 422 for a wrong value, 404 for a row that is not there, 409 where
+/// another was first, 507 for a full disk.
 ///
 /// ```
 /// use bine::{Error, Page, Path, html};
@@ -73,8 +78,47 @@ impl Error {
 
 impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { status: Status::INTERNAL_SERVER_ERROR, message: None, source: Some(Box::new(error)) }
+        let (status, message) = known(&error);
+        Self { status, message, source: Some(Box::new(error)) }
     }
+}
+
+/// What a user is told of an error that the front door knows.
+fn known(error: &dyn Any) -> (Status, Option<String>) {
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(unchanged), _) | (None, Some(channels::Error::NotKept(unchanged))) => told(unchanged),
+        (None, Some(channels::Error::Refused(refused))) => {
+            (channels::status_of(refused), Some(refused.to_string()))
+        }
+        (None, None) => (Status::INTERNAL_SERVER_ERROR, None),
+    }
+}
+
+/// What a user is told of a change that was not made.
+fn told(unchanged: &store::Error) -> (Status, Option<String>) {
+    let message = match unchanged {
+        store::Error::Taken { columns, .. } => {
+            format!("`{}` is taken already", columns.join("`, `"))
+        }
+        store::Error::NoSuchRow { .. } => "what this is about is not there any more".to_owned(),
+        store::Error::Broken(_) | store::Error::Closed => {
+            "nothing can be saved at the moment".to_owned()
+        }
+        other => other.to_string(),
+    };
+    let status = match unchanged {
+        store::Error::Wrong(_) => Status::UNPROCESSABLE_CONTENT,
+        store::Error::NoSuchRow { .. } => Status::NOT_FOUND,
+        store::Error::Taken { .. } | store::Error::StillNamed { .. } | store::Error::Conflict => {
+            Status::CONFLICT
+        }
+        store::Error::TooLarge => Status::CONTENT_TOO_LARGE,
+        store::Error::Full => Status::INSUFFICIENT_STORAGE,
+        store::Error::Busy | store::Error::Broken(_) | store::Error::Closed => {
+            Status::SERVICE_UNAVAILABLE
+        }
+    };
+    (status, Some(message))
 }
 
 impl fmt::Debug for Error {

@@ -22,6 +22,7 @@ mod acme;
 mod app;
 mod arguments;
 mod asset;
+pub mod channels;
 mod configuration;
 mod control;
 mod error;
@@ -45,6 +46,7 @@ pub mod step;
 pub mod store;
 mod stream;
 mod style;
+mod tables;
 mod taste;
 mod text;
 

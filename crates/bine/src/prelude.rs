@@ -1,5 +1,7 @@
 //! Decides which names nearly every program needs: `use bine::prelude::*;`.
 
+pub use crate::channels::Channels;
+pub use crate::store::{Id, Store, Table, Time};
 pub use crate::{
     App, Class, Content, Cookie, Dress, Error, Exit, Failure, Flow, Form, Frozen, Header, Html,
     Json, Page, Parts, Path, Phrasing, Query, Request, Respond, Response, Show, State, Status,

@@ -9,6 +9,7 @@ use bine_pipeline::{
 
 use crate::acme::Acme;
 use crate::arguments::Needs;
+use crate::channels::Face;
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
 use crate::methods::Methods;
 use crate::pattern::Pattern;
@@ -16,6 +17,7 @@ use crate::respond::{Asked, Response, apologize};
 use crate::route::{House, LocalCaller, Place, Route};
 use crate::router::Router;
 use crate::sites::{LocalSites, Sites, without_port};
+use crate::tables::Tables;
 
 /// Everything a program serves under one configuration, as the pipeline sees it.
 pub(crate) struct Program {
@@ -33,6 +35,7 @@ pub(crate) struct Pages {
     /// Over the resources' patterns.
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
+    face: Face,
     house: Arc<House>,
 }
 
@@ -62,11 +65,12 @@ impl Pages {
     pub(crate) fn new(
         routes: Vec<Route>,
         filters: Vec<Box<dyn Filter>>,
+        face: Face,
         house: House,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
         for route in routes {
-            check_states(&route, &house)?;
+            check_needs(&route, &house)?;
             match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
                 Some(resource) => resource.add(route)?,
                 None => {
@@ -88,8 +92,14 @@ impl Pages {
             resources: resources.into(),
             router: Arc::new(router),
             filters: filters.into(),
+            face,
             house: Arc::new(house),
         })
+    }
+
+    /// The program's tables.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.house.tables
     }
 
     /// Shows errors with their causes, or does not, as the configuration says.
@@ -103,7 +113,19 @@ impl Pages {
     }
 }
 
-fn check_states(route: &Route, house: &House) -> Result<(), String> {
+fn check_needs(route: &Route, house: &House) -> Result<(), String> {
+    if route.needs.tables && house.tables.are_none() {
+        return Err(format!(
+            "{} takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app",
+            route.name
+        ));
+    }
+    if route.needs.channels && house.channels.is_none() {
+        return Err(format!(
+            "{} takes `Channels`, and the program has none; add `.channels(..)` to the app",
+            route.name
+        ));
+    }
     match route.needs.states.iter().find(|(kind, _)| !house.states.has(*kind)) {
         None => Ok(()),
         Some((_, name)) => Err(format!(
@@ -130,7 +152,7 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let Pages { resources, router, filters, house } = &*self.pages;
+        let Pages { resources, router, filters, face, house } = &*self.pages;
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
                 let (house, pattern) = (Arc::clone(house), Arc::clone(&resource.pattern));
@@ -148,6 +170,7 @@ impl Handler for Program {
             sites: self.sites.local(),
             https: self.https,
             proofs: self.proofs.clone(),
+            face: face.clone(),
             house: Arc::clone(house),
             bench,
             last: "",
@@ -162,6 +185,7 @@ struct LocalProgram {
     sites: LocalSites,
     https: Option<u16>,
     proofs: Option<Arc<Acme>>,
+    face: Face,
     house: Arc<House>,
     bench: Bench,
     last: &'static str,
@@ -268,6 +292,12 @@ impl LocalProgram {
     fn route(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let (path, method) = (request.head.path(), request.head.method());
         let site = self.sites.find(request.head.authority());
+        if site.pages
+            && let Some(answer) = self.face.respond(&path, request, &self.bench.clock, out)
+        {
+            self.last = "channels";
+            return answer;
+        }
         let found = if site.pages { self.router.find(&path) } else { None };
         if let Some(place) = found {
             let routes = &mut self.resources[place];

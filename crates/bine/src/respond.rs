@@ -528,6 +528,7 @@ impl Replying<'_, '_> {
             // Behind a file the connection closes only if its peer wants it.
             Some(Follow::File(part)) => Answer::File(part),
             Some(Follow::Stream(stream)) => Answer::Stream(stream),
+            Some(Follow::Hold(hold)) => Answer::Hold(hold),
             None => Answer::Written { close },
         }
     }

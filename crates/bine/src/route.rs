@@ -13,10 +13,12 @@ use bine_pipeline::{
 };
 
 use crate::arguments::{Arguments, Needs, Rejection, States};
+use crate::channels::Channels;
 use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Outcome, Replying, Response, apologize};
+use crate::tables::Tables;
 
 /// What `#[page]` makes of a function: one that makes its route.
 #[diagnostic::on_unimplemented(
@@ -46,6 +48,9 @@ pub struct Route {
 /// What all routes of a program share.
 pub(crate) struct House {
     pub(crate) states: States,
+    pub(crate) tables: Tables,
+    /// Of a program that has some.
+    pub(crate) channels: Option<Channels>,
     pub(crate) look: Look,
 }
 
@@ -305,6 +310,7 @@ where
 
 impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        Arguments { incoming, pattern: &self.pattern, states: &self.house.states }
+        let House { states, tables, channels, .. } = &*self.house;
+        Arguments { incoming, pattern: &self.pattern, states, tables, channels: channels.as_ref() }
     }
 }

@@ -14,7 +14,7 @@ Usage: bine serve DIR [OPTION]...    serve the files below DIR
        bine check-config [FILE]      say whether a server could start with it
        bine reload [OPTION]...       have a running server read its configuration again
        bine status | stop            ask a running server how it is; end it
-       bine data check | repair DIR  read the tables of a server that has ended
+       bine data WORD DIR            dump, load, compact, check or repair the tables of a server that has ended
        bine --version";
 
 fn main() -> Exit {

@@ -169,7 +169,7 @@ pub(crate) fn check_trailer(name: &[u8]) -> Result<(), PeerFault> {
 }
 
 /// The elements of a comma-separated list, empty ones included.
-fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(line::trim)
 }
 

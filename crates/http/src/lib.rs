@@ -27,6 +27,7 @@ mod reply;
 mod scan;
 mod status;
 mod target;
+pub mod websocket;
 mod whole;
 
 pub use date::Date;

@@ -15,6 +15,7 @@ use crate::address::Peer;
 use crate::clock::{Clock, Tick};
 use crate::generation::{Era, Eras};
 use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
+use crate::hold::{Hold, Waiters};
 use crate::link::Link;
 use crate::settings::Settings;
 use crate::slowness::Slowness;
@@ -43,8 +44,15 @@ pub(crate) struct Connection<L> {
     pub(crate) hung_up: bool,
     /// It has more to do without waiting for its socket, and wants another turn.
     pub(crate) wants_turn: bool,
+    /// Its socket had something to receive while it rested.
+    pub(crate) spoke: bool,
+    /// Its waiter's key, or [`NO_HOLD`].
+    pub(crate) hold: u32,
     pub(crate) busy: Option<Box<Busy>>,
 }
+
+/// No reply of the connection waits for something to happen.
+pub(crate) const NO_HOLD: u32 = u32::MAX;
 
 /// What a connection is waiting for, which decides how it ends when that does not come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +75,8 @@ pub(crate) enum Phase {
     Writing,
     /// For its handler to write more.
     Streaming,
+    /// For something to happen that its waiter is told of.
+    Held,
     /// For its peer to notice that this is the end.
     Lingering,
 }
@@ -124,6 +134,7 @@ impl Busy {
             && self.stream.is_none()
             && self.storing.is_none()
             && self.request.is_none()
+            && self.leaving.is_none()
             && self.task.is_none()
     }
 
@@ -168,6 +179,8 @@ impl<L: Link> Connection<L> {
             lingers: false,
             hung_up: false,
             wants_turn: false,
+            spoke: false,
+            hold: NO_HOLD,
             busy: None,
         }
     }
@@ -199,6 +212,7 @@ impl<L: Link> Connection<L> {
                     self.busy(context).stream = Some(Streaming::new(stream));
                 }
             }
+            Follow::Hold(_) => debug_assert!(false, "the response stage parks it"),
         }
     }
 
@@ -218,6 +232,8 @@ pub(crate) struct Context {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Rc<Clock>,
     pub(crate) responder: Box<dyn Responder>,
+    /// Whose replies wait for something to happen, under whatever settings they came.
+    pub(crate) waiters: Option<Box<dyn Waiters>>,
     pub(crate) access: AccessLog,
     /// Where everything is received. Requests are understood right here.
     pub(crate) scratch: Box<[u8]>,
@@ -264,6 +280,8 @@ pub(crate) struct Current {
 pub(crate) enum Errand {
     /// Run this where it may block.
     Work(Arc<dyn Work>, Box<Retained>),
+    /// Let it be a waiter; the request is kept for the access log only.
+    Hold(Hold, Option<Box<Retained>>),
     /// Wait for this; the request is kept for the access log only.
     Later(LaterReply, Option<Box<Retained>>),
     /// Bring this part of the file that is being sent into memory.
@@ -290,6 +308,7 @@ impl Context {
             settings,
             clock,
             responder,
+            waiters: None,
             access,
             scratch: Box::default(),
             input: 0..0,
@@ -382,6 +401,6 @@ mod tests {
     fn an_idle_connection_is_small() {
         // The budget is 128 bytes of user memory (DESIGN section 3), slab and timer links included.
         let size = size_of::<Connection<crate::link::Nonblocking>>();
-        assert!(size <= 88, "{size}");
+        assert!(size <= 96, "{size}");
     }
 }

@@ -13,12 +13,14 @@ use rustix::net::SocketFlags;
 use rustix::time::Timespec;
 
 use crate::census::{Full, TOO_MANY};
-use crate::connection::{Connection, Context, Errand, Phase};
+use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::generation::Generation;
 use crate::handler::{Finished, LaterReply};
+use crate::hold::Why;
 use crate::link::{Blocking, Link as _, is_exhaustion, transmit_now};
 use crate::listener::Listener;
 use crate::log;
+use crate::mailbox::Mailbox;
 use crate::scheduler::Scheduler;
 use crate::server::{Server, State, View};
 use crate::stages::{self, GRACE, Kind, Next};
@@ -31,6 +33,10 @@ pub(crate) struct Conversations<'s> {
     context: Context,
     /// Accepted in place of an idle connection, and next to be held. The census has counted it.
     newcomer: Option<Connection<Blocking>>,
+    /// Rings when something happens that a held reply of this thread waits for; made by the first.
+    bell: Option<Arc<Mailbox>>,
+    /// The scheduler has lent this thread to a held reply.
+    holds: bool,
 }
 
 /// What came of accepting.
@@ -64,7 +70,8 @@ impl<'s> Conversations<'s> {
     /// `scheduler` says when its threads are all in use.
     pub(crate) fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
         let view = server.view();
-        Self { server, scheduler, context: view.context(), view, newcomer: None }
+        let context = view.context();
+        Self { server, scheduler, context, view, newcomer: None, bell: None, holds: false }
     }
 
     /// The next connection; `None` when the server stops.
@@ -153,6 +160,7 @@ impl<'s> Conversations<'s> {
         // A fault of ours costs this connection and no other.
         let ended = catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection)));
         stages::tell_of_leaving(&mut connection, &mut self.context);
+        self.end_hold(&mut connection);
         if connection.link.departs() {
             connection.link.depart(peer);
         } else {
@@ -162,6 +170,7 @@ impl<'s> Conversations<'s> {
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
             self.context = self.view.context();
+            self.bell = None;
             if let Some(newcomer) = &mut self.newcomer {
                 newcomer.era = self.context.enter();
             }
@@ -182,6 +191,9 @@ impl<'s> Conversations<'s> {
         self.context.take_up(connection);
         let mut next = Next::Request;
         loop {
+            if self.holds && connection.hold == NO_HOLD {
+                self.end_hold(connection);
+            }
             self.context.stopping = self.server.state() != State::Serving;
             if self.server.state() == State::Over {
                 return;
@@ -195,6 +207,7 @@ impl<'s> Conversations<'s> {
                     stages::dynamic(connection, &mut self.context)
                 }
                 Next::Reply => stages::reply(connection, &mut self.context),
+                Next::Held => stages::held(connection, &mut self.context, Why::Room),
                 Next::Park => self.await_handler(connection),
                 Next::Idle => {
                     self.context.take_up(connection);
@@ -318,8 +331,14 @@ impl<'s> Conversations<'s> {
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
         self.context.access.flush();
-        let Some(Errand::Later(reply, request)) = self.context.errand.take() else {
-            return self.await_writer(connection);
+        let (reply, request) = match self.context.errand.take() {
+            Some(Errand::Later(reply, request)) => (reply, request),
+            Some(hold @ Errand::Hold(..)) => {
+                self.context.errand = Some(hold);
+                return self.begin_hold(connection);
+            }
+            _ if connection.hold != NO_HOLD => return self.await_news(connection),
+            _ => return self.await_writer(connection),
         };
         if stages::park(connection, &mut self.context) == Next::Closed {
             return Next::Closed;
@@ -333,6 +352,76 @@ impl<'s> Conversations<'s> {
                 stages::finished(connection, &mut self.context, &mut finished, request)
             }
             None => stages::expire(connection, &mut self.context),
+        }
+    }
+
+    /// The connection's reply is held, if this thread may wait for that.
+    fn begin_hold(&mut self, connection: &mut Connection<Blocking>) -> Next {
+        if self.bell.is_none() {
+            match Mailbox::new() {
+                Ok(bell) => {
+                    let bell = Arc::new(bell);
+                    let clock = &self.context.clock;
+                    self.context.waiters = self.server.waiters(clock, Arc::clone(&bell));
+                    self.bell = Some(bell);
+                }
+                Err(error) => {
+                    log::error(format_args!("no descriptor for a bell: {error}"));
+                    return Next::Closed;
+                }
+            }
+        }
+        let next = stages::hold(connection, &mut self.context, 0);
+        self.holds = connection.hold != NO_HOLD && self.scheduler.begin_hold();
+        if connection.hold != NO_HOLD && !self.holds {
+            self.context.take_up(connection);
+            return stages::held(connection, &mut self.context, Why::NoThread);
+        }
+        next
+    }
+
+    /// Waits until something happens that the connection's reply waits for.
+    fn await_news(&mut self, connection: &mut Connection<Blocking>) -> Next {
+        loop {
+            let now = self.context.clock.turn();
+            let is_stopping = self.server.state() != State::Serving;
+            self.context.stopping = is_stopping;
+            self.context.take_up(connection);
+            if is_stopping || connection.deadline.has_come(now) {
+                return stages::expire(connection, &mut self.context);
+            }
+            let Some(bell) = &self.bell else { return Next::Closed };
+            let stop = self.server.stop_bell();
+            let mut wanted = [
+                PollFd::new(&stop, PollFlags::IN),
+                PollFd::new(&**bell, PollFlags::IN),
+                // Its next request may come before the reply to this one, and is not looked at.
+                PollFd::new(&connection.link, PollFlags::RDHUP),
+            ];
+            let left = Timespec::try_from(connection.deadline.since(now)).ok();
+            // Interrupted or not, the descriptors say it all.
+            let _ = poll(&mut wanted, left.as_ref());
+            if !wanted[2].revents().is_empty() {
+                return Next::Closed;
+            }
+            bell.silence();
+            if bell.take_ring() {
+                self.context.clock.turn();
+                return stages::held(connection, &mut self.context, Why::Room);
+            }
+            self.context.put_down(connection);
+        }
+    }
+
+    /// The connection waits for nothing any more.
+    fn end_hold(&mut self, connection: &mut Connection<Blocking>) {
+        if connection.hold != NO_HOLD
+            && let Some(waiters) = &mut self.context.waiters
+        {
+            waiters.forget(std::mem::replace(&mut connection.hold, NO_HOLD));
+        }
+        if std::mem::take(&mut self.holds) {
+            self.scheduler.end_hold();
         }
     }
 

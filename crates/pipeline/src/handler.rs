@@ -11,6 +11,7 @@ use bine_http::{Exchange, Head, HeadIndex};
 
 use crate::address::Peer;
 use crate::clock::Clock;
+use crate::hold::Hold;
 use crate::spool::Spool;
 use crate::stream::Stream;
 
@@ -115,6 +116,8 @@ pub enum Answer {
     },
     /// The reply will come. The future must not block; the pipeline drops it at its deadline.
     Later(LaterReply),
+    /// Nothing is to be said before something happens: the connection rests until then.
+    Hold(Hold),
     /// Run this where it may block.
     Work(Arc<dyn Work>),
 }
@@ -140,6 +143,8 @@ pub enum Follow {
     File(FilePart),
     /// Content that is yet to be written.
     Stream(Stream),
+    /// Nothing is in the buffer: the whole reply comes when something happens.
+    Hold(Hold),
 }
 
 /// A part of a file that follows a reply's head.

@@ -14,6 +14,7 @@ mod conversation;
 mod event_loop;
 mod generation;
 mod handler;
+mod hold;
 mod link;
 mod listener;
 pub mod log;
@@ -45,6 +46,7 @@ pub use handler::{
     Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
     Responder, Retained, Who, Work,
 };
+pub use hold::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
 pub use link::{Link, Transfer, Way};
 pub use listener::inherited;
 pub use notify::{notify, notify_reloading};

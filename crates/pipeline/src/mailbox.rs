@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -25,13 +26,15 @@ pub(crate) enum Letter {
 /// One loop's box.
 pub(crate) struct Mailbox {
     letters: Mutex<Vec<Letter>>,
+    /// Its waiters have news.
+    has_rung: AtomicBool,
     bell: OwnedFd,
 }
 
 impl Mailbox {
     pub(crate) fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { letters: Mutex::default(), bell })
+        Ok(Self { letters: Mutex::default(), has_rung: AtomicBool::new(false), bell })
     }
 
     /// Drops a letter in; the bell rings only when the box was empty, one system call for a batch.
@@ -41,15 +44,36 @@ impl Mailbox {
         let first = letters.len() == 1;
         drop(letters);
         if first {
-            // The counter cannot overflow: it is cleared before the box is emptied.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+            self.sound();
         }
+    }
+
+    /// Rings for the waiters, with one system call until they have been looked after.
+    pub(crate) fn ring(&self) {
+        if !self.has_rung.swap(true, Ordering::AcqRel) {
+            self.sound();
+        }
+    }
+
+    /// Whether it was rung for the waiters since the last time.
+    pub(crate) fn take_ring(&self) -> bool {
+        self.has_rung.swap(false, Ordering::AcqRel)
+    }
+
+    fn sound(&self) {
+        // The counter cannot overflow: it is cleared before the box is emptied.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// So that the next sound is heard anew.
+    pub(crate) fn silence(&self) {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
     }
 
     /// Empties the box into `letters`.
     pub(crate) fn take(&self, letters: &mut Vec<Letter>) {
         // Silence the bell first: a letter that comes in between rings again.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.silence();
         let mut box_ = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
         letters.append(&mut box_);
     }

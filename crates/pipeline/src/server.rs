@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -16,6 +17,7 @@ use crate::clock::Clock;
 use crate::connection::Context;
 use crate::generation::{Generation, Share};
 use crate::handler::Handler;
+use crate::hold::{Bell, MakeWaiters, Waiters};
 use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
@@ -34,6 +36,7 @@ pub struct Server {
     /// Becomes readable, for ever, when the server stops.
     stop_bell: OwnedFd,
     background: OnceLock<tokio::runtime::Handle>,
+    make_waiters: OnceLock<MakeWaiters>,
 }
 
 /// What others know of a loop.
@@ -81,7 +84,24 @@ impl Server {
             state: AtomicU8::new(State::Serving as u8),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             background: OnceLock::new(),
+            make_waiters: OnceLock::new(),
         })
+    }
+
+    /// Has each thread make its waiters so, before the server [runs](Self::run): without it no reply can be
+    /// [held](crate::Answer::Hold). They stay the same whatever the settings become.
+    pub fn set_waiters(&self, make: MakeWaiters) {
+        // Set once, before there are threads.
+        let _ = self.make_waiters.set(make);
+    }
+
+    /// The calling thread's waiters.
+    pub(crate) fn waiters(
+        &self,
+        clock: &Rc<Clock>,
+        bell: Arc<Mailbox>,
+    ) -> Option<Box<dyn Waiters>> {
+        self.make_waiters.get().map(|make| make(Rc::clone(clock), Bell(bell)))
     }
 
     /// The addresses it listens on, with the ports that the kernel chose.

@@ -9,13 +9,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
 use crate::error::Error;
+use crate::guest::Then;
 use crate::image::Kept;
 use crate::journal::{self, Journal, LONGEST_GROUP};
 use crate::reads::Changes;
@@ -29,7 +32,8 @@ pub enum Sync {
     /// When it outlives the machine.
     #[default]
     Commit,
-    /// When it is written, and so outlives the program; it outlives the machine within this time.
+    /// When it is written, and so outlives the program; it outlives the machine within this time, which is taken for a
+    /// millisecond if it is less, and for an hour if it is more.
     Interval(Duration),
     /// When it is written. The system decides when it outlives the machine.
     None,
@@ -45,6 +49,8 @@ pub(crate) struct Commits {
     /// Whoever holds it writes for all.
     journal: Mutex<Box<dyn Journal>>,
     sync: Sync,
+    /// Something is written that must outlive the machine before long.
+    owes_sync: AtomicBool,
     observers: RwLock<Vec<Observer>>,
     bell: Bell,
 }
@@ -61,8 +67,10 @@ struct Head {
     /// What the last commits changed, the youngest last.
     recent: VecDeque<Arc<Changes>>,
     staged: Vec<Staged>,
-    /// For each time the head fell back, in order: to which sequence.
-    fallbacks: Vec<u64>,
+    /// How often the head fell back.
+    fallen: usize,
+    /// For the last of these times, in order: to which sequence.
+    fallbacks: VecDeque<u64>,
     /// Nothing more is taken.
     failure: Option<Error>,
 }
@@ -72,7 +80,10 @@ struct Staged {
     /// Empty for a transaction that wrote nothing, but saw what is not written yet.
     record: Vec<u8>,
     state: Arc<State>,
+    sync: Sync,
     changes: Option<Arc<Changes>>,
+    /// Of a guest's record.
+    then: Option<Then>,
     slot: Arc<Slot>,
     after: Vec<Action>,
 }
@@ -116,6 +127,8 @@ pub struct Pending {
     slot: Arc<Slot>,
 }
 
+/// A guest's record that is to outlive the machine before long does after this time, unless the store has its own.
+const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
 const MOST_RECENT: usize = 1 << 16;
 /// Commits that wait to be written.
@@ -124,6 +137,9 @@ const MOST_STAGED: usize = 1 << 14;
 const LONGEST_RECORD: usize = LONGEST_GROUP - 4096;
 /// Commits that are written together, in bytes, if there are several.
 const LONGEST_TOGETHER: usize = LONGEST_GROUP / 4;
+/// A sync takes longer than this.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
 /// How often a head that fell back is remembered. Nobody keeps a transaction open for so long.
 const MOST_FALLBACKS: usize = 1 << 10;
 
@@ -140,7 +156,8 @@ impl Commits {
             state: Arc::clone(&state),
             recent: VecDeque::new(),
             staged: Vec::new(),
-            fallbacks: Vec::new(),
+            fallen: 0,
+            fallbacks: VecDeque::new(),
             failure: None,
         };
         Self {
@@ -150,6 +167,7 @@ impl Commits {
             head: Mutex::new(head),
             journal: Mutex::new(journal),
             sync,
+            owes_sync: AtomicBool::new(false),
             observers: RwLock::default(),
             bell: Bell::default(),
         }
@@ -199,7 +217,8 @@ impl Commits {
                 slot.settle(Ok(base.sequence));
             } else if head.has(&base) {
                 let state = Arc::clone(&head.state);
-                head.staged.push(Staged { record, state, changes, slot: Arc::clone(&slot), after });
+                let (sync, then, slot) = (self.sync, None, Arc::clone(&slot));
+                head.staged.push(Staged { record, state, sync, changes, then, slot, after });
             } else {
                 return Err(Error::Conflict);
             }
@@ -215,19 +234,51 @@ impl Commits {
         let mut state = if is_next { own } else { Arc::clone(&head.state) };
         let next = Arc::make_mut(&mut state);
         next.sequence = head.state.sequence + 1;
-        next.epoch = head.fallbacks.len();
+        next.epoch = head.fallen;
         if !is_next {
             for write in &writes {
                 next.apply(&self.definitions, write);
             }
         }
-        head.state = Arc::clone(&state);
-        if head.recent.len() == MOST_RECENT {
-            head.recent.pop_front();
+        head.stand_on(&state, &changes);
+        let (changes, then, own) = (Some(changes), None, Arc::clone(&slot));
+        let sync = self.sync;
+        head.staged.push(Staged { record, state, sync, changes, then, slot: own, after });
+        drop(head);
+        Ok(Pending { commits: Arc::clone(self), slot })
+    }
+
+    /// Takes a guest's record among those to be written, behind all commits until now.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or nothing is taken any more.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        record: Vec<u8>,
+        sync: Sync,
+        then: Then,
+    ) -> Result<Pending, Error> {
+        if record.len() > LONGEST_RECORD {
+            return Err(Error::TooLarge);
         }
-        head.recent.push_back(Arc::clone(&changes));
-        let changes = Some(changes);
-        head.staged.push(Staged { record, state, changes, slot: Arc::clone(&slot), after });
+        let slot = Arc::new(Slot::default());
+        let mut head = self.head();
+        if let Some(failure) = &head.failure {
+            return Err(failure.clone());
+        }
+        if head.staged.len() >= MOST_STAGED {
+            return Err(Error::Busy);
+        }
+        let mut state = State::clone(&head.state);
+        state.sequence += 1;
+        state.epoch = head.fallen;
+        let changes = Arc::new(Changes::none(state.sequence));
+        let state = Arc::new(state);
+        head.stand_on(&state, &changes);
+        let (then, own) = (Some(then), Arc::clone(&slot));
+        let (changes, after) = (None, Vec::new());
+        head.staged.push(Staged { record, state, sync, changes, then, slot: own, after });
         drop(head);
         Ok(Pending { commits: Arc::clone(self), slot })
     }
@@ -236,25 +287,34 @@ impl Commits {
     /// [`Commits::close`].
     pub(crate) fn attend(self: &Arc<Self>) {
         let interval = match self.sync {
-            Sync::Interval(interval) => interval,
-            Sync::Commit | Sync::None => Duration::from_hours(1),
+            Sync::Interval(interval) => interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
+            Sync::Commit | Sync::None => GUESTS_INTERVAL,
         };
-        let mut due = Instant::now() + interval;
+        let mut due: Option<Instant> = None;
+        let mut image = None;
         loop {
-            let rung = self.bell.wait(due.saturating_duration_since(Instant::now()));
+            let wait =
+                due.map_or(LONGEST_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
+            let rung = self.bell.wait(wait);
             if !self.head().staged.is_empty() {
                 self.lead(self.journal());
             }
-            if Instant::now() >= due {
-                due = Instant::now() + interval;
-                self.sync_if_due();
+            if due.is_some_and(|due| Instant::now() >= due) {
+                due = None;
+                self.sync_now();
+            }
+            if due.is_none() && self.owes_sync.load(Ordering::Acquire) {
+                due = Some(Instant::now() + interval);
             }
             if rung == Rung::Over && self.head().staged.is_empty() {
+                self.kept.give_up();
+                // It holds the folder too. One that panicked has told of it.
+                let _ = image.map(JoinHandle::join);
                 // What is left is made durable however that was wished; a disk that failed has been told of.
                 let _ = self.journal().close();
                 return;
             }
-            self.write_image_if_due();
+            image = self.write_image_if_due().or(image);
         }
     }
 
@@ -264,11 +324,19 @@ impl Commits {
         self.bell.ring(Rung::Over);
     }
 
-    fn sync_if_due(&self) {
-        if !matches!(self.sync, Sync::Interval(_)) {
-            return;
-        }
+    #[cfg(test)]
+    pub(crate) fn owes_sync(&self) -> bool {
+        // One that is under way is waited for.
+        let journal = self.journal();
+        let owes = self.owes_sync.load(Ordering::Acquire);
+        drop(journal);
+        self.call_next();
+        owes
+    }
+
+    fn sync_now(&self) {
         let mut journal = self.journal();
+        self.owes_sync.store(false, Ordering::Release);
         if let Err(error) = journal.sync() {
             drop(self.fall_back(Vec::new(), &told(&error)));
         }
@@ -277,30 +345,34 @@ impl Commits {
     }
 
     /// Has all tables written beside the journal, if it has grown enough, and what that makes needless removed.
-    fn write_image_if_due(self: &Arc<Self>) {
+    fn write_image_if_due(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         if !self.kept.begin_if_due() {
-            return;
+            return None;
         }
         let mut journal = self.journal();
         // Nothing is written while the journal is held: this is all of it.
         let state = self.visible();
+        let guest = self.kept.guest_image();
         let writer = journal.snapshot(state.sequence);
         drop(journal);
         self.call_next();
         let own = Arc::clone(self);
         let write = move || {
             let written = writer.and_then(|mut writer| {
-                own.kept.write(&own.definitions, &state, &mut *writer)?;
+                own.kept.write(&own.definitions, &state, guest, &mut *writer)?;
                 writer.finish()?;
                 own.journal().compact(state.sequence)
             });
             own.call_next();
             own.kept.end(written.err());
         };
-        let thread = std::thread::Builder::new().name("store image".to_owned());
-        if let Err(error) = thread.spawn(write) {
-            self.kept.end(Some(journal::Error::Refused(format!("no thread: {error}"))));
-        }
+        let thread = thread::Builder::new().name("store image".to_owned());
+        let spawned = thread.spawn(write);
+        spawned
+            .inspect_err(|error| {
+                self.kept.end(Some(journal::Error::Refused(format!("no thread: {error}"))));
+            })
+            .ok()
     }
 
     /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then.
@@ -309,7 +381,12 @@ impl Commits {
         let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
         let appended = records.try_for_each(|staged| journal.append(&staged.record).map(drop));
-        let written = appended.and_then(|()| journal.write(self.sync == Sync::Commit));
+        let is_durable = group.iter().any(|staged| staged.sync == Sync::Commit);
+        let is_owed = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
+        let written = appended.and_then(|()| journal.write(is_durable));
+        if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
+            self.bell.ring(Rung::Yes);
+        }
         let after = match written {
             Ok(_) => {
                 self.kept.grown(bytes);
@@ -339,6 +416,11 @@ impl Commits {
                     let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
                 }
             }
+            if let Some(then) = staged.then {
+                let sequence = staged.state.sequence;
+                // As above.
+                let _ = catch_unwind(AssertUnwindSafe(|| then(sequence)));
+            }
             staged.slot.settle(Ok(staged.state.sequence));
             after.extend(staged.after);
         }
@@ -353,13 +435,19 @@ impl Commits {
         while head.recent.back().is_some_and(|changes| changes.sequence > visible.sequence) {
             head.recent.pop_back();
         }
-        head.fallbacks.push(visible.sequence);
+        if head.fallbacks.len() == MOST_FALLBACKS {
+            head.fallbacks.pop_front();
+        }
+        head.fallbacks.push_back(visible.sequence);
+        head.fallen += 1;
         if matches!(error, Error::Broken(_)) {
             head.failure = Some(error.clone());
         }
         let mut state = State::clone(&visible);
-        state.epoch = head.fallbacks.len();
+        state.epoch = head.fallen;
         head.state = Arc::new(state);
+        // The same as before, but however often the head falls, whoever begins with it has not missed that.
+        self.visible.store(Arc::clone(&head.state));
         drop(head);
         for staged in group.into_iter().chain(later) {
             staged.slot.settle(Err(error.clone()));
@@ -403,6 +491,15 @@ fn told(error: &journal::Error) -> Error {
 }
 
 impl Head {
+    /// Goes on from a state that one more record has made.
+    fn stand_on(&mut self, state: &Arc<State>, changes: &Arc<Changes>) {
+        self.state = Arc::clone(state);
+        if self.recent.len() == MOST_RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Arc::clone(changes));
+    }
+
     /// The oldest of what is staged, as much as is written together.
     fn next_group(&mut self) -> Vec<Staged> {
         let mut bytes = 0;
@@ -420,9 +517,11 @@ impl Head {
 
     /// Whether that state is one that came before the head, and not one that was given up.
     fn has(&self, base: &State) -> bool {
-        let fallback = self.fallbacks.get(base.epoch);
-        self.fallbacks.len() - base.epoch <= MOST_FALLBACKS
-            && fallback.is_none_or(|fallback| base.sequence <= *fallback)
+        let missed = self.fallen - base.epoch;
+        let first = self.fallbacks.len().checked_sub(missed);
+        first.is_some_and(|first| {
+            self.fallbacks.get(first).is_none_or(|fallback| base.sequence <= *fallback)
+        })
     }
 
     /// Whether no commit since `base` is `touching`.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use imbl::OrdMap;
 
+use crate::guest::{Blocks, Seat, wrapped};
 use crate::id::RowId;
 use crate::journal::{Error, LONGEST_BLOCK, SnapshotWriter};
 use crate::record;
@@ -21,17 +22,21 @@ pub(crate) struct Kept {
     pub(crate) places: Vec<usize>,
     /// The rows of those that the program does not have.
     pub(crate) others: Vec<(usize, OrdMap<RowId, Row>)>,
+    /// Who keeps something beside tables.
+    guest: Seat,
     /// Bytes of records since the last image.
     grown: AtomicU64,
+    /// Less than this is read in a moment.
+    least: u64,
     /// Bytes of the last image.
     last: AtomicU64,
     is_under_way: AtomicBool,
+    /// Nobody waits for one that is under way.
+    is_given_up: AtomicBool,
     /// What became of the last one.
     failure: Mutex<Option<Error>>,
 }
 
-/// Less than this is read in a moment.
-const LEAST: u64 = 64 << 20;
 /// Rows that are written at once, in bytes.
 const BLOCK: usize = 256 << 10;
 /// A row, in bytes: what is written at once ends with a whole one, and fits a block of the image.
@@ -43,14 +48,19 @@ impl Kept {
         places: Vec<usize>,
         others: Vec<(usize, OrdMap<RowId, Row>)>,
         grown: u64,
+        guest: Seat,
+        least: u64,
     ) -> Self {
         Self {
             stored,
             places,
             others,
+            guest,
             grown: AtomicU64::new(grown),
+            least,
             last: AtomicU64::new(0),
             is_under_way: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
             failure: Mutex::default(),
         }
     }
@@ -62,7 +72,7 @@ impl Kept {
     /// Whether the journal is longer than what an image of all tables would be.
     pub(crate) fn is_due(&self) -> bool {
         let grown = self.grown.load(Ordering::Relaxed);
-        grown >= LEAST.max(self.last.load(Ordering::Relaxed))
+        grown >= self.least.max(self.last.load(Ordering::Relaxed))
             && !self.is_under_way.load(Ordering::Relaxed)
     }
 
@@ -81,21 +91,35 @@ impl Kept {
         self.is_under_way.store(false, Ordering::Release);
     }
 
+    /// One that is under way ends soon, and is not there: the journal has everything.
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
     /// Why the last image could not be written. The journal has everything all the same.
     pub(crate) fn failure(&self) -> Option<String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().map(ToString::to_string)
     }
 
-    /// Writes all tables: first what they consist of, then their rows.
+    /// What the guest keeps at this moment.
+    pub(crate) fn guest_image(&self) -> Option<Blocks> {
+        self.guest.0.as_ref().map(|guest| guest.image())
+    }
+
+    /// Writes all tables: first what they consist of, then their rows; then what the guest keeps.
     pub(crate) fn write(
         &self,
         definitions: &Definitions,
         state: &State,
+        guest: Option<Blocks>,
         to: &mut dyn SnapshotWriter,
     ) -> Result<(), Error> {
         let mut bytes = 0;
         let mut put = |block: &[u8]| {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return Err(Error::Refused("the store is closed".to_owned()));
+            }
             bytes += block.len() as u64;
             to.block(block)
         };
@@ -117,6 +141,9 @@ impl Kept {
             if !writes.is_empty() {
                 put(&record::rows(&writes, &[place]))?;
             }
+        }
+        for block in guest.into_iter().flatten() {
+            put(&wrapped(&block))?;
         }
         self.last.store(bytes, Ordering::Relaxed);
         Ok(())

@@ -6,10 +6,13 @@
 //! anybody see them. Each look at a table is noted, so that what was read can be told from what a commit changed.
 #![deny(unsafe_code)]
 
+mod archive;
 mod bytes;
+mod change;
 mod commit;
 pub mod disk;
 mod error;
+mod guest;
 mod id;
 mod image;
 pub mod journal;
@@ -26,9 +29,13 @@ mod store;
 mod transaction;
 mod value;
 
+pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Taken};
+pub use change::Change;
 pub use commit::{Pending, Sync};
 pub use error::Error;
+pub use guest::{Blocks, Guest};
 pub use id::{Id, NoId, RowId};
+pub use load::Warning;
 pub use query::{By, KeyPart, KeyParts};
 pub use reads::{Changes, ReadSet};
 pub use schema::{Column, Constant, Index, Schema, Table, Wrong};

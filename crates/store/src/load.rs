@@ -1,16 +1,29 @@
 //! Decides how tables come back from what the journal has: rows first, then all that can be told from them.
 
+use std::fmt;
+use std::ops::RangeInclusive;
+
 use imbl::{OrdMap, OrdSet};
 
+use crate::guest::{Seat, unwrapped};
 use crate::id::RowId;
 use crate::image::Kept;
-use crate::journal::{Journal, Loaded};
+use crate::journal::{self, Journal, Loaded, Sequence};
 use crate::record::{self, Record};
 use crate::row::Row;
 use crate::schema::Stored;
-use crate::state::{Definition, Definitions, Entry, Rows, State};
+use crate::state::{Definition, Definitions, Entry, Rows, State, Write};
 use crate::store::{Joined, Options, Progress};
 use crate::value::Value;
+
+/// What whoever runs the program should know of a start that went well.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Warning {
+    /// The changes in these records of the journal could not be kept by a repair.
+    Lost(RangeInclusive<Sequence>),
+    /// What the journal has put right by itself.
+    Journal(journal::Warning),
+}
 
 /// What has been read until now.
 #[derive(Default)]
@@ -18,10 +31,13 @@ pub(crate) struct Loading {
     stored: Vec<Stored>,
     /// By the places of the tables in the store.
     rows: Vec<OrdMap<RowId, Row>>,
+    /// Rows that nobody has said to count, by the numbers of their records.
+    staged: Vec<(Sequence, Vec<Write>)>,
     /// Bytes of records behind the last image.
     grown: u64,
-    /// The first records that are not there, if a repair has lost some.
-    lost: Vec<String>,
+    /// Who is given what is not of tables.
+    guest: Seat,
+    warnings: Vec<Warning>,
 }
 
 /// What a store begins with.
@@ -31,10 +47,15 @@ pub(crate) struct Begun {
     pub(crate) state: State,
     /// No id is above this one.
     pub(crate) last: RowId,
-    pub(crate) lost: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Loading {
+    /// Nothing yet. What is not of tables goes to `guest`.
+    pub(crate) fn with_guest(guest: Seat) -> Self {
+        Self { guest, ..Self::default() }
+    }
+
     /// Takes in the next part.
     pub(crate) fn receive(
         &mut self,
@@ -42,14 +63,21 @@ impl Loading {
         progress: &mut Progress<'_>,
     ) -> Result<(), String> {
         match loaded {
-            Loaded::Block(block) => self.read(block).map_err(|why| format!("the image: {why}")),
+            Loaded::Block(block) => match unwrapped(block) {
+                Some(bytes) => self.guest.receive(None, bytes),
+                None => self.read(0, block),
+            }
+            .map_err(|why| format!("the image: {why}")),
             Loaded::Record(sequence, record) => {
                 self.grown += record.len() as u64;
-                self.read(record).map_err(|why| format!("record {sequence}: {why}"))
+                match unwrapped(record) {
+                    Some(bytes) => self.guest.receive(Some(sequence), bytes),
+                    None => self.read(sequence, record),
+                }
+                .map_err(|why| format!("record {sequence}: {why}"))
             }
             Loaded::Lost(records) => {
-                let (first, last) = records.into_inner();
-                self.lost.push(format!("records {first} to {last} were lost before"));
+                self.warnings.push(Warning::Lost(records));
                 Ok(())
             }
             Loaded::Progress { done, all } => {
@@ -59,27 +87,51 @@ impl Loading {
         }
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn read(&mut self, sequence: Sequence, bytes: &[u8]) -> Result<(), String> {
         match record::read(bytes).ok_or("it cannot be read, though it is as it was written")? {
-            Record::Tables(tables) => {
-                if tables.len() < self.rows.len() {
-                    return Err("it has fewer tables than there were".to_owned());
-                }
-                self.rows.resize_with(tables.len(), OrdMap::new);
-                self.stored = tables;
+            Record::Tables(tables) => self.describe(tables)?,
+            Record::Rows(writes) => self.apply(writes)?,
+            Record::Staged(writes) => {
+                self.staged.push((sequence, writes));
+                return Ok(());
             }
-            Record::Rows(writes) => {
-                for write in writes {
-                    let rows = self.rows.get_mut(write.table);
-                    let rows = rows.ok_or("it names a table that was never made")?;
-                    match write.row {
-                        Some(row) => drop(rows.insert(write.id, row)),
-                        None => drop(rows.remove(&write.id)),
-                    }
+            Record::Taken(first, tables) => {
+                self.describe(tables)?;
+                let staged = std::mem::take(&mut self.staged);
+                for (_, writes) in staged.into_iter().filter(|(number, _)| *number >= first) {
+                    self.apply(writes)?;
                 }
             }
         }
+        // What was staged before and not taken by then never is.
+        self.staged.clear();
         Ok(())
+    }
+
+    fn describe(&mut self, tables: Vec<Stored>) -> Result<(), String> {
+        if tables.len() < self.rows.len() {
+            return Err("it has fewer tables than there were".to_owned());
+        }
+        self.rows.resize_with(tables.len(), OrdMap::new);
+        self.stored = tables;
+        Ok(())
+    }
+
+    fn apply(&mut self, writes: Vec<Write>) -> Result<(), String> {
+        for write in writes {
+            let rows = self.rows.get_mut(write.table);
+            let rows = rows.ok_or("it names a table that was never made")?;
+            match write.row {
+                Some(row) => drop(rows.insert(write.id, row)),
+                None => drop(rows.remove(&write.id)),
+            }
+        }
+        Ok(())
+    }
+
+    /// All tables as they were read, for whoever has no program that says what they are.
+    pub(crate) fn into_parts(self) -> (Vec<Stored>, Vec<OrdMap<RowId, Row>>, Vec<Warning>) {
+        (self.stored, self.rows, self.warnings)
     }
 
     /// Joins what was read to what the program says, and writes down what tables consist of from now on.
@@ -89,7 +141,8 @@ impl Loading {
         sequence: u64,
         journal: &mut dyn Journal,
     ) -> Result<Begun, String> {
-        let Self { stored: before, mut rows, grown, lost } = self;
+        let Self { stored: before, mut rows, grown, guest, warnings, .. } = self;
+        let least = options.journal.segment.saturating_mul(4);
         let Joined { definitions, places, stored } = options.join(&before)?;
         rows.resize_with(stored.len(), OrdMap::new);
         let last = rows.iter().filter_map(|rows| rows.get_max()).map(|(id, _)| *id).max();
@@ -104,8 +157,8 @@ impl Loading {
                 journal.append(&record::tables(&stored)).and_then(|_| journal.write(true));
             state.sequence = written.map_err(|error| error.to_string())?;
         }
-        let kept = Kept::new(stored, places, others, grown);
-        Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), lost })
+        let kept = Kept::new(stored, places, others, grown, guest, least);
+        Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), warnings })
     }
 }
 
@@ -143,4 +196,19 @@ fn with_indexes(definition: &Definition, rows: OrdMap<RowId, Row>) -> Result<Row
         indexes.push(entries.into_iter().chain(partial).collect::<OrdSet<Entry>>());
     }
     Ok(Rows { rows, indexes })
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(records) if records.start() == records.end() => {
+                write!(to, "record {} is lost: a repair could not read it", records.start())
+            }
+            Self::Lost(records) => {
+                let (first, last) = (records.start(), records.end());
+                write!(to, "records {first} to {last} are lost: a repair could not read them")
+            }
+            Self::Journal(warning) => warning.fmt(to),
+        }
+    }
 }

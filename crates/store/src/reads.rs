@@ -103,6 +103,11 @@ impl Read {
 }
 
 impl Changes {
+    /// What a record changes that is of no table.
+    pub(crate) const fn none(sequence: u64) -> Self {
+        Self { sequence, tables: Vec::new() }
+    }
+
     /// What `writes` change in `state`, which is as it was before them.
     pub(crate) fn of(definitions: &Definitions, state: &State, writes: &[Write]) -> Self {
         let mut changes = Self { sequence: state.sequence + 1, tables: Vec::new() };

@@ -16,16 +16,34 @@ pub(crate) enum Record {
     Rows(Vec<Write>),
     /// What all tables consist of from here on.
     Tables(Vec<Stored>),
+    /// Rows that count only if a [`Record::Taken`] says so.
+    Staged(Vec<Write>),
+    /// What stands in the staged records from that number on counts, in these tables.
+    Taken(u64, Vec<Stored>),
 }
 
 const ROWS: u8 = 1;
 const TABLES: u8 = 2;
+const STAGED: u8 = 3;
+const TAKEN: u8 = 4;
 const PUT: u8 = 1;
 const REMOVED: u8 = 0;
 
 /// The record of a commit. `places` are those of the tables in the store.
 pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
-    let mut record = vec![ROWS];
+    put_writes(vec![ROWS], writes, places)
+}
+
+/// The same for rows of which nobody hears before [`taken`].
+pub(crate) fn staged<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
+    put_writes(vec![STAGED], writes, places)
+}
+
+fn put_writes<'w>(
+    mut record: Vec<u8>,
+    writes: impl IntoIterator<Item = &'w Write>,
+    places: &[usize],
+) -> Vec<u8> {
     for write in writes {
         put_number(&mut record, places[write.table] as u128);
         match &write.row {
@@ -45,7 +63,17 @@ pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[us
 
 /// The record that says what tables consist of.
 pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
-    let mut record = vec![TABLES];
+    put_tables(vec![TABLES], tables)
+}
+
+/// The record that has all count that was staged from the record `first` on, in tables that consist of this.
+pub(crate) fn taken(first: u64, tables: &[Stored]) -> Vec<u8> {
+    let mut record = vec![TAKEN];
+    put_number(&mut record, u128::from(first));
+    put_tables(record, tables)
+}
+
+fn put_tables(mut record: Vec<u8>, tables: &[Stored]) -> Vec<u8> {
     put_number(&mut record, tables.len() as u128);
     for table in tables {
         table.write(&mut record);
@@ -57,32 +85,44 @@ pub(crate) fn tables(tables: &[Stored]) -> Vec<u8> {
 pub(crate) fn read(record: &[u8]) -> Option<Record> {
     let mut rest = Bytes(record);
     match rest.byte()? {
-        ROWS => {
-            let mut writes = Vec::new();
-            while !rest.is_empty() {
-                let table = rest.count()?;
-                let is_put = rest.byte()?;
-                let id = RowId::from_number(u128::from_be_bytes(rest.array()?));
-                let row = match is_put {
-                    PUT => Some(Arc::from(rest.bytes()?)),
-                    REMOVED => None,
-                    _ => return None,
-                };
-                writes.push(Write { table, id, row });
-            }
-            Some(Record::Rows(writes))
-        }
-        TABLES => {
-            let count = rest.count()?;
-            let mut tables = Vec::new();
-            for _ in 0..count {
-                tables.push(Stored::read(&mut rest)?);
-            }
-            rest.is_empty().then_some(Record::Tables(tables))
+        ROWS => read_writes(rest).map(Record::Rows),
+        TABLES => read_tables(rest).map(Record::Tables),
+        STAGED => read_writes(rest).map(Record::Staged),
+        TAKEN => {
+            let first = u64::try_from(rest.number()?).ok()?;
+            read_tables(rest).map(|tables| Record::Taken(first, tables))
         }
         _ => None,
     }
 }
+
+fn read_writes(mut rest: Bytes<'_>) -> Option<Vec<Write>> {
+    let mut writes = Vec::new();
+    while !rest.is_empty() {
+        let table = rest.count()?;
+        let is_put = rest.byte()?;
+        let id = RowId::from_number(u128::from_be_bytes(rest.array()?));
+        let row = match is_put {
+            PUT => Some(Arc::from(rest.bytes()?)),
+            REMOVED => None,
+            _ => return None,
+        };
+        writes.push(Write { table, id, row });
+    }
+    Some(writes)
+}
+
+fn read_tables(mut rest: Bytes<'_>) -> Option<Vec<Stored>> {
+    let count = rest.count()?;
+    let mut tables = Vec::new();
+    for _ in 0..count {
+        tables.push(Stored::read(&mut rest)?);
+    }
+    rest.is_empty().then_some(tables)
+}
+
+#[cfg(test)]
+mod format;
 
 #[cfg(test)]
 mod tests {
@@ -115,7 +155,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_bytes_are_read_as_a_record_there_is_no_panic(kind in 0_u8..4, bytes: Vec<u8>) {
+        fn whatever_bytes_are_read_as_a_record_there_is_no_panic(kind in 0_u8..6, bytes: Vec<u8>) {
             let _ = read(&[&[kind], &bytes[..]].concat());
         }
     }

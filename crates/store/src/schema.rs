@@ -92,11 +92,11 @@ pub(crate) struct Stored {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct StoredColumn {
-    name: Cow<'static, str>,
-    kind: Kind,
-    is_optional: bool,
-    default: Constant,
-    is_dropped: bool,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) kind: Kind,
+    pub(crate) is_optional: bool,
+    pub(crate) default: Constant,
+    pub(crate) is_dropped: bool,
 }
 
 /// How rows of a table are read and written.
@@ -330,9 +330,15 @@ macro_rules! constants {
 
 constants! {
     bool: own => Self::Bool(own);
+    i8: own => Self::Whole(own.into());
+    i16: own => Self::Whole(own.into());
     i32: own => Self::Whole(own.into());
+    u8: own => Self::Whole(own.into());
+    u16: own => Self::Whole(own.into());
+    u32: own => Self::Whole(own.into());
     i64: own => Self::Whole(own.into());
     u64: own => Self::Whole(own.into());
+    f32: own => Self::Float(own.into());
     f64: own => Self::Float(own);
     &'static str: own => Self::Text(own.into());
     Time: own => Self::Time(own);
@@ -348,6 +354,19 @@ const DROPPED: u8 = 1;
 const OPTIONAL: u8 = 2;
 
 impl Stored {
+    /// The columns that are not dropped.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &StoredColumn> {
+        self.columns.iter().filter(|column| !column.is_dropped)
+    }
+
+    /// How its rows are read and written by whoever knows nothing else of it: with the columns of [`Stored::live`].
+    pub(crate) fn layout(&self) -> Layout {
+        let mut live = 0..;
+        let place = |column: &StoredColumn| if column.is_dropped { None } else { live.next() };
+        let places = self.columns.iter().map(place).collect();
+        Layout { columns: self.columns.clone(), places }
+    }
+
     /// docs/formats/rows.md tells every byte.
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
         put_bytes(to, self.name.as_bytes());
@@ -464,6 +483,11 @@ fn read_constant(from: &mut Bytes<'_>) -> Option<Constant> {
 }
 
 /// A type that a table is made of: `#[derive(Table)]` writes this.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no table",
+    label = "rows of a table are wanted here",
+    note = "write `#[derive(Table)]` above the struct, and `id: Id<{Self}>` as its first field"
+)]
 pub trait Table: Sized + 'static {
     /// Its name.
     const NAME: &'static str;

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::change::{Change, RETRIES};
 use crate::commit::{Commits, Pending, Sync};
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
-use crate::id::{Ids, RowId};
+use crate::guest::{self, Guest, Seat};
+use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
-use crate::load::{Begun, Loading};
+use crate::load::{Begun, Loading, Warning};
 use crate::reads::Changes;
 use crate::schema::{Index, Schema, Stored, Table};
 use crate::snapshot::Snapshot;
@@ -29,6 +31,7 @@ struct Own {
     ids: Arc<dyn Fn() -> RowId + Send + std::marker::Sync>,
     /// Writes for those who do not wait.
     attendant: Mutex<Option<thread::JoinHandle<()>>>,
+    warnings: Vec<Warning>,
 }
 
 /// Which tables a store has, and how it keeps them.
@@ -36,6 +39,8 @@ struct Own {
 pub struct Options {
     tables: Vec<Declared>,
     sync: Sync,
+    guest: Seat,
+    pub(crate) journal: journal::Options,
 }
 
 #[derive(Debug)]
@@ -43,9 +48,6 @@ struct Declared {
     schema: Schema,
     rows: Option<TypeId>,
 }
-
-/// How often a change that met another is tried again.
-const RETRIES: u32 = 3;
 
 impl Options {
     /// No tables yet; a commit is acknowledged when it outlives the machine.
@@ -64,6 +66,21 @@ impl Options {
     #[must_use]
     pub const fn sync(mut self, sync: Sync) -> Self {
         self.sync = sync;
+        self
+    }
+
+    /// With somebody who keeps something in the same journal. What one has kept is refused without it.
+    #[must_use]
+    pub fn guest(mut self, guest: Arc<dyn Guest>) -> Self {
+        self.guest = Seat(Some(guest));
+        self
+    }
+
+    /// How many bytes a file of the journal has. When the journal has grown by four of them, and by as much as all
+    /// tables take, these are written beside it.
+    #[must_use]
+    pub const fn segment(mut self, bytes: u64) -> Self {
+        self.journal.segment = bytes;
         self
     }
 
@@ -151,25 +168,28 @@ impl Store {
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
         let folder = RealFolder::open(folder).map_err(|error| error.to_string())?;
-        Self::in_folder(Arc::new(folder), options, progress).map(|(store, _)| store)
+        Self::in_folder(Arc::new(folder), options, progress)
     }
 
-    /// The same in any folder, with what there is to tell of it.
-    pub(crate) fn in_folder(
+    /// The store in any folder, a [simulated](disk::SimulatedFolder) one for example.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`].
+    pub fn in_folder(
         folder: Arc<dyn disk::Folder>,
         options: Options,
         progress: &mut Progress<'_>,
-    ) -> Result<(Self, Vec<String>), String> {
-        let mut loading = Loading::default();
+    ) -> Result<Self, String> {
+        let mut loading = Loading::with_guest(options.guest.clone());
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
-        let opened = FileJournal::open(folder, journal::Options::default(), &mut receive);
+        let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
         let mut begun = loading.finish(options, opened.last, &mut *journal)?;
-        let mut told = std::mem::take(&mut begun.lost);
-        told.extend(opened.warnings.iter().map(ToString::to_string));
-        Ok((Self::begin_with(begun, journal, sync)?, told))
+        begun.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
+        Self::begin_with(begun, journal, sync)
     }
 
     /// A store that keeps what it is told by `journal`, which holds nothing yet.
@@ -182,12 +202,13 @@ impl Store {
         mut journal: Box<dyn Journal>,
     ) -> Result<Self, String> {
         let sync = options.sync;
-        let begun = Loading::default().finish(options, 0, &mut *journal)?;
+        let loading = Loading::with_guest(options.guest.clone());
+        let begun = loading.finish(options, 0, &mut *journal)?;
         Self::begin_with(begun, journal, sync)
     }
 
     fn begin_with(begun: Begun, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
-        let Begun { definitions, kept, state, last, .. } = begun;
+        let Begun { definitions, kept, state, last, warnings } = begun;
         let commits = Arc::new(Commits::new(definitions, kept, state, journal, sync));
         let ids = Mutex::new(Ids::after(last, disk::random));
         let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
@@ -197,7 +218,7 @@ impl Store {
             .spawn(move || attended.attend())
             .map_err(|error| format!("no thread for the store: {error}"))?;
         let attendant = Mutex::new(Some(attendant));
-        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant })))
+        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant, warnings })))
     }
 
     /// All tables as they are now.
@@ -206,46 +227,82 @@ impl Store {
         Snapshot::new(&commits.definitions, commits.visible())
     }
 
-    /// Changes tables, and returns when that is acknowledged. `action` sees all tables at one moment, and its own
-    /// writes; if another has changed what it looked at, it is run again, up to three times. What it does beside
-    /// the tables it may so do several times: [`Transaction::after_commit`] is for what must happen once.
+    /// Changes tables. `action` sees all of them at one moment, and its own writes; if another has changed what it
+    /// looked at, it is run again, up to three times. What it does beside the tables it may so do several times:
+    /// [`Transaction::after_commit`] is for what must happen once.
     ///
     /// # Errors
     ///
-    /// That of `action`, after which nothing has changed; [`Error::Conflict`], or why it could not be written.
-    pub fn change<T, E: From<Error>>(
-        &self,
-        mut action: impl FnMut(&mut Transaction) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut transaction = self.begin();
-        for _ in 0..=RETRIES {
-            let outcome = action(&mut transaction);
-            if outcome.is_err() {
-                // What it has seen may not have happened yet.
-                transaction.forget_writes();
-            }
-            match self.commit(transaction).and_then(Pending::wait) {
-                Ok(_) => return outcome,
-                Err(Error::Conflict) => transaction = self.begin_at_head(),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::Conflict.into())
+    /// Those of [`Change::wait`].
+    pub fn change<A, T, E>(&self, action: A) -> Change<A, T, E>
+    where
+        A: FnMut(&mut Transaction) -> Result<T, E>,
+        E: From<Error>,
+    {
+        Change::new(self.clone(), RETRIES, action)
     }
 
     /// Changes tables as [`Store::change`] does, but runs `action` once: a conflict is an error.
     ///
     /// # Errors
     ///
-    /// As [`Store::change`].
-    pub fn change_once<T, E: From<Error>>(
+    /// Those of [`Change::wait`].
+    pub fn change_once<A, T, E>(
         &self,
-        action: impl FnOnce(&mut Transaction) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut transaction = self.begin();
-        let outcome = action(&mut transaction)?;
-        self.commit(transaction).and_then(Pending::wait)?;
-        Ok(outcome)
+        action: A,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<T, E> + use<A, T, E>, T, E>
+    where
+        A: FnOnce(&mut Transaction) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let mut action = Some(action);
+        let once = move |change: &mut Transaction| match action.take() {
+            Some(action) => action(change),
+            // It is not tried again.
+            None => Err(Error::Conflict.into()),
+        };
+        Change::new(self.clone(), 0, once)
+    }
+
+    /// Adds one row, with an id of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::insert`] and [`Change::wait`].
+    #[expect(
+        clippy::type_complexity,
+        reason = "a closure has no name, and the rest is one word each"
+    )]
+    pub fn insert<T: Table>(
+        &self,
+        mut row: T,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<Id<T>, Error> + use<T>, Id<T>, Error> {
+        self.change(move |change| change.add(&mut row))
+    }
+
+    /// Changes one row.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::update`] and [`Change::wait`].
+    pub fn update<T: Table, F: FnMut(&mut T)>(
+        &self,
+        id: Id<T>,
+        mut change_row: F,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<(), Error> + use<T, F>, (), Error> {
+        self.change(move |change| change.update(id, &mut change_row))
+    }
+
+    /// Removes one row; false: there was none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::remove`] and [`Change::wait`].
+    pub fn remove<T: Table>(
+        &self,
+        id: Id<T>,
+    ) -> Change<impl FnMut(&mut Transaction) -> Result<bool, Error> + use<T>, bool, Error> {
+        self.change(move |change| change.remove(id))
     }
 
     /// A change to be committed by [`Store::commit`].
@@ -269,6 +326,22 @@ impl Store {
         self.0.commits.commit(transaction)
     }
 
+    /// Keeps a record of the store's guest, in its place among the commits. `then` is called with its sequence when it is
+    /// kept as `sync` says, before whatever comes behind it can be seen, and in this order; never if it is not kept. It is
+    /// called while others wait, so it must be quick, and must not commit.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or nothing is taken any more.
+    pub fn keep(
+        &self,
+        record: &[u8],
+        sync: Sync,
+        then: impl FnOnce(u64) + Send + 'static,
+    ) -> Result<Pending, Error> {
+        self.0.commits.keep(guest::wrapped(record), sync, Box::new(then))
+    }
+
     /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
     /// it must be quick, and must not commit.
     pub fn observe(&self, observer: impl Fn(&Changes) + Send + std::marker::Sync + 'static) {
@@ -281,7 +354,18 @@ impl Store {
         self.0.commits.kept.failure()
     }
 
-    /// Writes what is under way, and takes nothing more.
+    /// What whoever runs the program should know of the start: what is lost, and what was put right.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.0.warnings
+    }
+
+    #[cfg(test)]
+    pub(crate) fn owes_sync(&self) -> bool {
+        self.0.commits.owes_sync()
+    }
+
+    /// Writes what is under way, takes nothing more, and leaves the folder to others. An image that is being written is
+    /// given up: nothing is lost by that either.
     pub fn close(&self) {
         self.0.close();
     }

@@ -37,9 +37,14 @@ impl Transaction {
     ///
     /// A value is wrong, taken, or names a row that is not there.
     pub fn insert<T: Table>(&mut self, mut row: T) -> Result<Id<T>, Error> {
+        self.add(&mut row)
+    }
+
+    /// The same with a row that may be wanted again.
+    pub(crate) fn add<T: Table>(&mut self, row: &mut T) -> Result<Id<T>, Error> {
         let id = (self.ids)();
         row.set_id(id);
-        self.put(&row)?;
+        self.put(row)?;
         Ok(Id::of(id))
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::id::{Id, RowId};
 use crate::schema::Table;
@@ -39,6 +40,29 @@ pub type Words = Cow<'static, [Cow<'static, str>]>;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Time(pub i64);
 
+impl Time {
+    /// By the system's clock.
+    pub fn now() -> Self {
+        Self::from(SystemTime::now())
+    }
+
+    /// Whole seconds since 1970; 0 for what lies before.
+    pub fn unix(self) -> u64 {
+        u64::try_from(self.0.div_euclid(1_000_000)).unwrap_or(0)
+    }
+}
+
+impl From<SystemTime> for Time {
+    fn from(time: SystemTime) -> Self {
+        // No clock is set so far that the microseconds do not fit.
+        let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        Self(match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => micros(since),
+            Err(before) => -micros(before.duration()),
+        })
+    }
+}
+
 /// What a column holds in one row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value<'v> {
@@ -63,6 +87,12 @@ pub enum Value<'v> {
 }
 
 /// A type of a column.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of a column",
+    label = "no column holds this",
+    note = "a column holds text (`String`, `Text`), a number (`i8` to `i64`, `u8` to `u64`, `f32`, `f64`), `bool`, `Time`, bytes (`Vec<u8>`), or a word of an enum with `#[derive(Word)]`",
+    note = "it names a row of another table by its `Id<Row>`, may hold nothing as an `Option`, and of several values each is a row of its own"
+)]
 pub trait Field: Sized {
     /// Its kind.
     fn kind() -> Kind;

@@ -15,6 +15,7 @@ use crate::{places, process, tools};
 mod exchange;
 mod pages;
 mod program;
+mod websocket;
 
 /// Starts the file server, the hello example and the demo, and looks at them from outside.
 pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
@@ -55,6 +56,7 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     tally.check("nothing outside the folder is served", stays_inside(&files));
     pages::validate(tally, &demo);
     browse(tally, &demo)?;
+    websocket::judge(tally)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());
     tally.check("the demo ends when asked", demo.end());
@@ -269,14 +271,22 @@ fn refuses(hello: &Program) -> Result<()> {
     Ok(())
 }
 
-/// What a browser finds; it tells each claim by itself.
+/// What a browser finds.
 fn browse(tally: &mut Tally, demo: &Program) -> Result<()> {
     let screenshots = evidence().join("screenshots");
-    let output = Command::new(tools::selenium())
+    let mut browser = Command::new(tools::selenium());
+    browser
         .arg(places::root().join("xtask/browser/demo.py"))
-        .args([demo.url("/"), screenshots.display().to_string()])
-        .output()
-        .context("cannot start the browser's driver")?;
+        .args([demo.url("/"), screenshots.display().to_string()]);
+    claims(tally, &mut browser)?;
+    println!("screenshots: {}", screenshots.display());
+    Ok(())
+}
+
+/// Runs a judge that tells each claim by itself: `holds: CLAIM`, or `fails: CLAIM: WHY`.
+fn claims(tally: &mut Tally, judge: &mut Command) -> Result<()> {
+    let output =
+        judge.output().with_context(|| format!("cannot start {}", process::shown(judge)))?;
     let told = String::from_utf8_lossy(&output.stdout);
     let mut claims = 0;
     for line in told.lines() {
@@ -286,7 +296,6 @@ fn browse(tally: &mut Tally, demo: &Program) -> Result<()> {
         tally.check(claim, if outcome == "holds" { Ok(()) } else { Err(anyhow!("{why}")) });
     }
     ensure!(claims > 0, "no claim was checked: {}", String::from_utf8_lossy(&output.stderr));
-    println!("screenshots: {}", screenshots.display());
     Ok(())
 }
 

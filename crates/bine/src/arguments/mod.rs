@@ -5,6 +5,7 @@ mod from_text;
 mod json;
 mod multipart;
 mod state;
+mod tables;
 mod upload;
 mod wrapped;
 
@@ -13,8 +14,10 @@ use std::borrow::Cow;
 
 use bine_pipeline::{self as pipeline, Incoming};
 
+use crate::channels::Channels;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
+use crate::tables::Tables;
 
 pub use form::Form;
 pub use from_text::FromText;
@@ -29,7 +32,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Upload`, `Body` and `Request`, or a type with `impl Argument`"
+            `Store`, `Channels`, `Upload`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.
@@ -48,6 +51,8 @@ pub struct Arguments<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) pattern: &'a Pattern,
     pub(crate) states: &'a States,
+    pub(crate) tables: &'a Tables,
+    pub(crate) channels: Option<&'a Channels>,
 }
 
 /// What the arguments of a handler need before there is any request.
@@ -59,6 +64,10 @@ pub struct Needs {
     pub(crate) on_disk: bool,
     /// The types that the program must have as state, and their names.
     pub(crate) states: Vec<(TypeId, &'static str)>,
+    /// They ask for the program's tables.
+    pub(crate) tables: bool,
+    /// They ask for the program's channels.
+    pub(crate) channels: bool,
 }
 
 impl<'a> Arguments<'a> {

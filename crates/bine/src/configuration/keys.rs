@@ -6,7 +6,7 @@ use std::path::Path;
 use bine_pipeline::scheduler;
 use bine_pipeline::{Settings, User};
 
-use super::values::{bytes, listen, number, seconds, set_time, switch, word};
+use super::values::{bytes, listen, number, seconds, set_time, switch, sync, word};
 use super::{Configuration, Control};
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
@@ -48,7 +48,7 @@ pub(super) enum Set {
 }
 
 /// Words that stand where a path would.
-const NO_PATHS: [&str; 4] = ["off", "auto", "stderr", "stdout"];
+const NO_PATHS: [&str; 5] = ["off", "auto", "stderr", "stdout", "memory"];
 
 impl Key {
     const fn server(
@@ -286,11 +286,23 @@ pub(super) static KEYS: &[Key] = &[
     )
     .kind(Kind::Path)
     .fixed(),
-    Key::server("data", "DIR", &[], "the folder for what is kept: keys of TLS tickets, certificates", |c, v| {
-        c.data = Some(v.into());
+    Key::server("data", "DIR|memory", &[], "the folder for what is kept: tables, keys of TLS tickets, certificates; memory: nothing is", |c, v| {
+        c.forgets = v == "memory";
+        c.data = (!c.forgets).then(|| v.into());
         Ok(())
     })
     .kind(Kind::Path)
+    .fixed(),
+    Key::server(
+        "sync",
+        "commit|interval|TIME|none",
+        &["commit"],
+        "when a change of tables is acknowledged: commit: once it outlives the machine; none: once it is written; TIME: the same, and within TIME it outlives the machine; interval: 100ms",
+        |c, v| {
+            c.sync = sync(v)?;
+            Ok(())
+        },
+    )
     .fixed(),
     Key::server("user", "NAME|UID:GID", &[], "become this user once the addresses are open", |c, v| {
         c.user = Some(User::find(v).map_err(|error| error.to_string())?);

@@ -11,6 +11,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use bine_pipeline::{Address, Listen, Settings, User, inherited};
+use bine_store::Sync;
 
 use crate::sites::{HostPattern, SiteChoices};
 
@@ -34,8 +35,12 @@ pub(crate) struct Configuration {
     pub(crate) redirects_to_https: bool,
     /// For each address: it says itself whether TLS is spoken there.
     says_tls: Vec<bool>,
-    /// Where keys of TLS are kept, and once there are any, tables and channels.
+    /// Where tables and keys of TLS are kept; `None`: nowhere.
     pub(crate) data: Option<PathBuf>,
+    /// Nothing is to be kept, whatever the program's wish.
+    pub(crate) forgets: bool,
+    /// When a change of tables is acknowledged.
+    pub(crate) sync: Sync,
     /// Whom to become when the addresses are open.
     pub(crate) user: Option<User>,
     /// Where `bine reload` finds this server.
@@ -127,6 +132,8 @@ pub(crate) struct Sources {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// Read if it exists and no file is named: `bine.toml`.
     pub(crate) usual_file: Option<PathBuf>,
+    /// The data folder, if no other is said.
+    pub(crate) usual_data: Option<PathBuf>,
 }
 
 /// No configuration is longer; more is a mistake, like a device or a log.
@@ -141,6 +148,7 @@ impl Sources {
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: std::env::vars_os().collect(),
             usual_file: Some("bine.toml".into()),
+            usual_data: None,
         }
     }
 
@@ -200,6 +208,9 @@ impl Sources {
         }
         let mut own = Configuration { file, doubts, ..Configuration::default() };
         own.choose(given, sites)?;
+        if own.data.is_none() && !own.forgets {
+            own.data.clone_from(&self.usual_data);
+        }
         Ok(own)
     }
 
@@ -422,6 +433,8 @@ impl Default for Configuration {
             redirects_to_https: false,
             says_tls: Vec::new(),
             data: None,
+            forgets: false,
+            sync: Sync::Commit,
             user: None,
             control: Control::Usual,
             site: SiteChoices::default(),

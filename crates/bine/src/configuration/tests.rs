@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::file::Contents;
 use super::{Configuration, Sources};
 use bine_pipeline::Settings;
+use bine_store::Sync;
 
 fn read(arguments: &[&str]) -> Result<Configuration, String> {
     with(arguments, &[], None)
@@ -23,6 +24,7 @@ fn with(
         arguments: arguments.iter().map(Into::into).collect(),
         environment: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         usual_file: None,
+        usual_data: Some("here".into()),
     };
     let flags = super::Flags::read(&sources.arguments)?;
     let contents = Contents::parse(file.unwrap_or_default().as_bytes(), Path::new(""))
@@ -234,4 +236,27 @@ proptest! {
             prop_assert!(fault.line > 0 && !fault.reason.is_empty());
         }
     }
+}
+
+#[test]
+fn what_is_kept_goes_where_the_program_wishes_unless_another_folder_is_said() {
+    let data = |text| {
+        let own = configure(text).unwrap();
+        own.data.map(|folder| folder.to_str().unwrap().to_owned())
+    };
+    assert_eq!(data("").as_deref(), Some("here"));
+    assert_eq!(data("data = \"there\"").as_deref(), Some("there"));
+    assert_eq!(data("data = \"memory\""), None);
+}
+
+#[test]
+fn a_change_is_acknowledged_when_the_configuration_says() {
+    let sync = |text: &str| configure(&format!("sync = {text:?}")).map(|own| own.sync);
+    assert_eq!(configure("").unwrap().sync, Sync::Commit);
+    assert_eq!(sync("commit"), Ok(Sync::Commit));
+    assert_eq!(sync("interval"), Ok(Sync::Interval(Duration::from_millis(100))));
+    assert_eq!(sync("2s"), Ok(Sync::Interval(Duration::from_secs(2))));
+    assert_eq!(sync("none"), Ok(Sync::None));
+    let refused = sync("often").unwrap_err();
+    assert!(refused.contains("must be commit, none, or a time like 100ms"), "{refused}");
 }

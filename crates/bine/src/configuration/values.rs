@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bine_pipeline::Listen;
+use bine_store::Sync;
 
 /// `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. The second says whether something was said of TLS.
 pub(super) fn listen(text: &str) -> Result<(Listen, bool), String> {
@@ -65,6 +66,21 @@ pub(super) fn set_time(time: &mut Duration, text: &str) -> Result<(), String> {
     let milliseconds = milliseconds.filter(|time| (1..=86_400_000).contains(time));
     *time = Duration::from_millis(milliseconds.ok_or_else(wrong)?);
     Ok(())
+}
+
+/// When a change of tables is acknowledged.
+pub(super) fn sync(text: &str) -> Result<Sync, String> {
+    match text {
+        "commit" => Ok(Sync::Commit),
+        "none" => Ok(Sync::None),
+        "interval" => Ok(Sync::Interval(Duration::from_millis(100))),
+        time => {
+            let mut interval = Duration::ZERO;
+            set_time(&mut interval, time)
+                .map_err(|_| "must be commit, none, or a time like 100ms".to_owned())?;
+            Ok(Sync::Interval(interval))
+        }
+    }
 }
 
 /// A time of whole seconds, or `off`, which is 0.

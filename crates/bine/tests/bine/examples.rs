@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Program, SCHEDULERS, undated};
+use crate::harness::{Folder, Program, SCHEDULERS, undated};
 
 /// Cargo builds a package's examples with its tests, in a folder beside theirs.
 fn example(name: &str) -> Command {
@@ -102,4 +102,23 @@ fn a_style_sheet_and_its_classes_reach_the_page() {
     );
     let open = peer.get("/?open=true").text().to_owned();
     assert_eq!(open.matches(&format!("{card} {}", card.replace("card", "is-open"))).count(), 2);
+}
+
+#[test]
+fn notes_are_there_after_a_kill() {
+    let folder = Folder::new();
+    let start = || {
+        let mut command = example("notes");
+        command.args(["--listen", "127.0.0.1:0"]).current_dir(folder.path());
+        Program::start(&mut command)
+    };
+    let program = start();
+    let mut peer = program.connect();
+    let form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 9";
+    peer.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{form}\r\n\r\ntext=a%3C"));
+    assert_eq!(peer.reply().status(), 303);
+    program.kill();
+    let reply = start().connect().get("/");
+    assert!(reply.text().ends_with("<ul><li>a&lt;</li></ul>"), "{}", reply.text());
+    assert!(folder.join("data/tables").is_dir());
 }

@@ -2,11 +2,13 @@
 
 mod app;
 mod arguments;
+mod channels;
 mod conversation;
 mod examples;
 mod faults;
 mod framing;
 mod harness;
+mod kept;
 mod macros;
 mod pages;
 mod scheduling;

@@ -61,6 +61,7 @@ fn a_struct_is_a_table_and_its_indexes_have_names() {
             change.insert(message(anna, "kitchen", 3))?;
             Ok::<_, Error>((anna, first))
         })
+        .wait()
         .unwrap();
     let now = store.read();
     assert_eq!(now.one(User::BY_NAME, "anna").unwrap().id, anna);
@@ -73,6 +74,7 @@ fn a_struct_is_a_table_and_its_indexes_have_names() {
         .change(|change| {
             change.update(first, |row: &mut BoardMessage| row.state = State::ShutForEver)
         })
+        .wait()
         .unwrap();
     let shut = store.read().find(BoardMessage::BY_STATE, State::ShutForEver).collect();
     assert_eq!(posted(shut), [2]);
@@ -88,14 +90,16 @@ fn a_row_that_others_name_stays_and_one_that_is_not_there_is_not_named() {
     let store = store();
     let anna = store
         .change(|change| change.insert(User { id: Id::new(), name: "anna".into(), age: None }))
+        .wait()
         .unwrap();
-    let first = store.change(|change| change.insert(message(anna, "garden", 1))).unwrap();
-    let outcome = store.change(|change| change.remove(anna));
+    let first = store.change(|change| change.insert(message(anna, "garden", 1))).wait().unwrap();
+    let outcome = store.change(|change| change.remove(anna)).wait();
     assert_eq!(outcome.unwrap_err().to_string(), "rows of `board_message` name this row still");
-    let nobody = store.change(|change| change.insert(message(Id::new(), "garden", 1)));
+    let nobody = store.change(|change| change.insert(message(Id::new(), "garden", 1))).wait();
     assert!(nobody.unwrap_err().to_string().starts_with("there is no row 0000"));
     let old = store
-        .change(|change| change.insert(User { id: Id::new(), name: "ben".into(), age: Some(200) }));
+        .change(|change| change.insert(User { id: Id::new(), name: "ben".into(), age: Some(200) }))
+        .wait();
     assert_eq!(old.unwrap_err().to_string(), "`age` must be from 0 to 150, not 200");
     store
         .change(|change| {
@@ -104,6 +108,52 @@ fn a_row_that_others_name_stays_and_one_that_is_not_there_is_not_named() {
             change.remove(first)?;
             change.remove(anna)
         })
+        .wait()
         .unwrap();
     assert_eq!(store.read().count::<User>(), 0);
+}
+
+const MOST: u32 = 9;
+
+#[derive(Table)]
+struct Defaults {
+    id: Id<Self>,
+    #[table(default = "a", length = 1..=MOST)]
+    text: Option<String>,
+    #[table(default = -7, range = -9..=9)]
+    small: i8,
+    #[table(default = MOST)]
+    whole: u32,
+    #[table(default = 5_000_000_000)]
+    long: u64,
+    #[table(default = 1)]
+    fraction: f64,
+    #[table(default = 0.5)]
+    short: Option<f32>,
+    #[table(default = true)]
+    truth: bool,
+    #[table(default = Time(3))]
+    moment: Time,
+    #[table(default = "shut_for_ever")]
+    state: State,
+}
+
+#[test]
+fn a_default_is_a_value_of_its_column() {
+    let columns = Defaults::schema().columns;
+    let defaults = columns.into_iter().map(|column| column.default.unwrap());
+    let told: Vec<String> = defaults.map(|default| format!("{default:?}")).collect();
+    let expected = [
+        "Text(\"a\")",
+        "Whole(-7)",
+        "Whole(9)",
+        "Whole(5000000000)",
+        "Whole(1)",
+        "Float(0.5)",
+        "Bool(true)",
+        "Time(Time(3))",
+        "Text(\"shut_for_ever\")",
+    ];
+    assert_eq!(told, expected);
+    drop(Store::in_memory(Options::new().table::<Defaults>()).unwrap());
 }

@@ -1,95 +1,69 @@
-//! Decides what the demo's message board keeps and shows: two forums, in memory, newest last.
+//! Decides what the demo's message board keeps and shows: two forums, newest last.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use bine::channels::{Retention, Settings};
 use bine::prelude::*;
+use bine::store::{self, Transaction};
 
 use super::moment;
 
 /// What a forum keeps; the oldest goes when one more comes.
 const MOST_MESSAGES: usize = 100;
-/// Letters of a name and of a message.
-const MOST_NAME: usize = 40;
-const MOST_BODY: usize = 2000;
 
-/// All forums of the board.
-pub(crate) struct Board {
-    forums: [Forum; 2],
-}
+/// Each forum: its place in an address, its title, and what it is about.
+const FORUMS: [Forum; 2] = [
+    Forum { key: "garden", title: "The garden", about: "What climbs, and how high." },
+    Forum { key: "kitchen", title: "The kitchen", about: "What becomes of it." },
+];
 
 struct Forum {
-    /// Its place in an address.
     key: &'static str,
     title: &'static str,
     about: &'static str,
-    messages: Mutex<VecDeque<Message>>,
 }
 
-#[derive(Clone)]
-struct Message {
+/// What somebody wrote.
+#[derive(Table)]
+pub(crate) struct Message {
+    id: Id<Message>,
+    #[table(index)]
+    forum: Text,
+    #[table(length = 1..=40)]
     author: Text,
+    #[table(length = 1..=2000)]
     body: Text,
-    /// Seconds since 1970.
-    written: u64,
+    written: Time,
 }
 
 impl Show<Parts> for Message {
     fn show(&self) -> impl Html<Parts> {
         html! {
             <li>
-                <header><strong>{self.author}</strong><time>{moment(self.written)}</time></header>
+                <header><strong>{self.author}</strong><time>{moment(self.written.unix())}</time></header>
                 <p>{self.body}</p>
             </li>
         }
     }
 }
 
-impl Board {
-    /// Two forums with nothing in them.
-    pub(crate) fn new() -> Self {
-        let forum = |key, title, about| Forum { key, title, about, messages: Mutex::default() };
-        Self {
-            forums: [
-                forum("garden", "The garden", "What climbs, and how high."),
-                forum("kitchen", "The kitchen", "What becomes of it."),
-            ],
-        }
-    }
-
-    fn forum(&self, key: &str) -> Result<&Forum, Error> {
-        let forum = self.forums.iter().find(|forum| forum.key == key);
-        forum.ok_or_else(|| Error::not_found("there is no such forum"))
-    }
-}
-
-impl Forum {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Message>> {
-        // A panic cannot leave a message half in.
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, message: Message) {
-        let mut messages = self.lock();
-        if messages.len() == MOST_MESSAGES {
-            messages.pop_front();
-        }
-        messages.push_back(message);
-    }
+/// The forum with this key.
+fn forum_of(key: &str) -> Result<&'static Forum, Error> {
+    let forum = FORUMS.iter().find(|forum| forum.key == key);
+    forum.ok_or_else(|| Error::not_found("there is no such forum"))
 }
 
 /// The forums.
 #[page("/board")]
-pub(crate) async fn board(board: State<Board>) -> impl Respond {
-    let forums: Vec<_> = board
-        .forums
-        .iter()
-        .map(|forum| (forum.key, forum.title, forum.about, forum.lock().len()))
-        .collect();
+pub(crate) async fn board(store: Store) -> impl Respond {
+    let now = store.read();
+    let forums = FORUMS.map(|Forum { key, title, about }| {
+        (key, title, about, now.find(Message::BY_FORUM, key).count())
+    });
     html! {
         <h1>"The board"</h1>
-        <p class="lead">"Two forums, kept in memory until this server ends. It all works without script."</p>
+        <p class="lead">
+            "Two forums. Started with "<code>"--data DIR"</code>", this server still has them tomorrow. It all works
+            without script."
+        </p>
         <ul class="cards">
             {for (key, title, about, count) in forums {
                 <li>
@@ -100,19 +74,27 @@ pub(crate) async fn board(board: State<Board>) -> impl Respond {
                 </li>
             }}
         </ul>
+        <h2>"Try it"</h2>
+        <p>"Each message is also published in a channel, which anybody may follow from any message on:"</p>
+        <pre><code>{TRY}</code></pre>
     }
     .with_title("The board")
 }
+
+const TRY: &str = "\
+curl --no-buffer --header 'Accept: text/event-stream' 'http://127.0.0.1:8080/channels?c=board'
+curl --include 'http://127.0.0.1:8080/channels?c=board&after=earliest'
+";
 
 /// One forum: its messages, and a form for the next.
 #[page("/board/{forum}")]
 pub(crate) async fn forum(
     forum: Path<Text>,
     said: Query<Option<Text>>,
-    board: State<Board>,
+    store: Store,
 ) -> Result<impl Respond, Error> {
-    let Forum { title, about, key, .. } = *board.forum(&forum)?;
-    let messages: Vec<Message> = board.forum(&forum)?.lock().iter().cloned().collect();
+    let Forum { title, about, key } = *forum_of(&forum)?;
+    let messages: Vec<Message> = store.read().find(Message::BY_FORUM, key).collect();
     let complaint = said.0.and_then(|said| complaint(&said));
     Ok(html! {
         <p><a href="/board">"The board"</a></p>
@@ -142,20 +124,45 @@ pub(crate) async fn post(
     forum: Path<Text>,
     author: Form<Text>,
     body: Form<Text>,
-    board: State<Board>,
+    store: Store,
+    channels: Channels,
 ) -> Result<Response, Error> {
-    let forum = board.forum(&forum)?;
+    let Forum { key, .. } = *forum_of(&forum)?;
     let (author, body) = (author.trim(), body.trim());
-    let said = match () {
-        () if author.is_empty() || body.is_empty() => "empty",
-        () if author.chars().count() > MOST_NAME || body.chars().count() > MOST_BODY => "long",
-        () => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            forum.add(Message { author: author.into(), body: body.into(), written: now.as_secs() });
-            return Ok(Response::see_other(format!("/board/{}#write", forum.key)));
+    let written = store.change(|change| add(change, key, author, body)).await;
+    let said = match written {
+        Ok(()) => {
+            // Whoever follows the channel hears of it; the message itself is kept already.
+            let _ = channels.publish("board", &*format!("{author} in {key}: {body}")).await;
+            ""
         }
+        Err(store::Error::Wrong(_)) if author.is_empty() || body.is_empty() => "?said=empty",
+        Err(store::Error::Wrong(_)) => "?said=long",
+        Err(error) => return Err(error.into()),
     };
-    Ok(Response::see_other(format!("/board/{}?said={said}#write", forum.key)))
+    Ok(Response::see_other(format!("/board/{key}{said}#write")))
+}
+
+/// What the channel `board` keeps for those who follow it.
+pub(crate) fn retained() -> Settings {
+    let retention = Retention { messages: MOST_MESSAGES as u64, ..Retention::default() };
+    Settings { retention, ..Settings::default() }
+}
+
+fn add(
+    change: &mut Transaction,
+    forum: &str,
+    author: &str,
+    body: &str,
+) -> Result<(), store::Error> {
+    if change.find(Message::BY_FORUM, forum).count() >= MOST_MESSAGES
+        && let Some(oldest) = change.one(Message::BY_FORUM, forum)
+    {
+        change.remove(oldest.id)?;
+    }
+    let (forum, author, body) = (forum.into(), author.into(), body.into());
+    change.insert(Message { id: Id::new(), forum, author, body, written: Time::now() })?;
+    Ok(())
 }
 
 fn complaint(said: &str) -> Option<&'static str> {
@@ -176,17 +183,18 @@ fn counted(messages: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bine::store::Options;
+
     use super::*;
 
     #[test]
     fn a_forum_keeps_its_newest_messages() {
-        let board = Board::new();
-        let forum = board.forum("garden").ok().unwrap();
+        let store = Store::in_memory(Options::new().table::<Message>()).unwrap();
         for number in 0..=MOST_MESSAGES {
             let text = number.to_string();
-            forum.add(Message { author: "a".into(), body: text.as_str().into(), written: 0 });
+            store.change(|change| add(change, "garden", "a", &text)).wait().unwrap();
         }
-        let messages = forum.lock();
+        let messages: Vec<_> = store.read().find(Message::BY_FORUM, "garden").collect();
         assert_eq!(messages.len(), MOST_MESSAGES);
         assert_eq!((messages[0].body.as_str(), messages[99].body.as_str()), ("1", "100"));
     }

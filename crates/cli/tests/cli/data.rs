@@ -1,4 +1,5 @@
-//! Claims about `bine data`: what it finds in a folder of tables, and what is left after a repair.
+//! Claims about `bine data`: what it finds in a folder of tables, what is left after a repair, and what goes out and
+//! comes back.
 
 use std::fs;
 
@@ -29,7 +30,7 @@ fn damage_is_told_and_a_repair_keeps_what_can_be_read() {
     let store = open(&folder).unwrap();
     for number in 0..100 {
         let note = || Note { id: Id::new(), text: format!("note {number}") };
-        store.change(|change| change.insert(note())).map_err(|error: Error| error).unwrap();
+        store.change(|change| change.insert(note())).wait().map_err(|error: Error| error).unwrap();
     }
     let busy = run(&["data", "check", path]);
     assert_eq!(busy.code, Some(1));
@@ -57,4 +58,70 @@ fn damage_is_told_and_a_repair_keeps_what_can_be_read() {
     assert_eq!(notes.len(), 99, "{notes:?}");
     assert!(!notes.contains(&"note 42".to_owned()));
     assert_eq!(run(&["data", "chekc", path]).code, Some(2));
+}
+
+#[test]
+fn tables_go_from_folder_to_folder_and_a_program_finds_them() {
+    let folder = Folder::new();
+    let [data, copy] = ["data", "copy"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    let store = open(&folder).unwrap();
+    for number in 0..3 {
+        let note = || Note { id: Id::new(), text: format!("note {number}") };
+        store.insert(note()).wait().unwrap();
+    }
+    store.close();
+    let dump = run(&["data", "dump", &data]);
+    assert_eq!((dump.code, dump.output.lines().count()), (Some(0), 6), "{dump:?}");
+    let file = folder.write("notes.jsonl", dump.output.as_bytes());
+    let file = file.to_str().unwrap();
+    let loaded = run(&["data", "load", &copy, file]);
+    assert_eq!((loaded.code, &*loaded.output), (Some(0), "1 table, 3 rows loaded\n"), "{loaded:?}");
+    assert_eq!(run(&["data", "dump", &copy, "--table", "note"]).output, dump.output);
+
+    let again = run(&["data", "load", &copy, file]);
+    assert_eq!((again.code, again.errors.contains("has 3 rows already")), (Some(1), true));
+    let changed =
+        dump.output.replace("note 1", "note one").replacen("{\"text\":\"note 0\"}", "null", 1);
+    folder.write("notes.jsonl", changed.as_bytes());
+    let merged = run(&["data", "load", &copy, file, "--merge"]);
+    assert_eq!(merged.output, "1 table, 2 rows loaded, 1 removed\n", "{merged:?}");
+    fs::remove_dir_all(&data).unwrap();
+    fs::rename(&copy, &data).unwrap();
+    let store = open(&folder).unwrap();
+    let notes: Vec<String> = store.read().all::<Note>().map(|note| note.text).collect();
+    assert_eq!(notes, ["note one", "note 2"]);
+    store.close();
+
+    let compacted = run(&["data", "compact", &data]);
+    assert!(compacted.output.ends_with("nothing to gain\n"), "{compacted:?}");
+}
+
+#[test]
+fn what_cannot_be_loaded_or_is_not_understood_is_told_with_its_place() {
+    let folder = Folder::new();
+    let path = folder.join("data");
+    let data = path.to_str().unwrap();
+    let file = folder.write("wrong.jsonl", b"{\"bine\":\"tables\",\"version\":1}\n{\"table\":7}\n");
+    let wrong = run(&["data", "load", data, file.to_str().unwrap()]);
+    let expected =
+        "bine: line 2, column 10: expected a text, which begins with `\"`\nnothing was loaded\n";
+    assert_eq!((wrong.code, &*wrong.errors), (Some(1), expected));
+    let absent = run(&["data", "load", data, "absent.jsonl"]);
+    assert!(absent.errors.contains("cannot read absent.jsonl: No such file"), "{}", absent.errors);
+    let unknown = run(&["data", "dump", data, "--table", "note"]);
+    assert_eq!(unknown.errors, "bine: there is no table `note`, and no other\n");
+    for wrong in
+        [&["data", "dump"][..], &["data", "dump", "a", "b"], &["data", "check", "a", "--merge"]]
+    {
+        let ended = run(wrong);
+        assert_eq!(
+            (ended.code, ended.errors.contains("Usage: bine data")),
+            (Some(2), true),
+            "{ended:?}"
+        );
+    }
+    for word in ["dump", "load", "compact", "check", "repair"] {
+        let help = run(&["data", word, "--help"]);
+        assert!(help.output.starts_with(&format!("Usage: bine data {word} FOLDER")), "{help:?}");
+    }
 }

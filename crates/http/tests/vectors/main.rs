@@ -16,6 +16,7 @@ mod host;
 mod properties;
 mod replies;
 mod request_line;
+mod websocket;
 
 /// Makes a test of each line: its claim, the bytes, and what [`feed::check`] must tell of them.
 macro_rules! vectors {

@@ -54,7 +54,7 @@ pub(crate) struct Leaving {
     pub(crate) status: u16,
     /// Status line and fields, if a line tells of them.
     pub(crate) head: Vec<u8>,
-    /// How long the file behind the head is.
+    /// How long the file behind the head is, or what its waiters have sent until now.
     pub(crate) length: u64,
 }
 
@@ -128,8 +128,16 @@ impl AccessLog {
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
         let length = match follow {
             Follow::File(part) => part.length,
-            Follow::Stream(_) => 0,
+            Follow::Stream(_) | Follow::Hold(_) => 0,
         };
+        Leaving { request, status, head, length }
+    }
+
+    /// The same of a reply that its waiters send little by little; its head and some content stand in `reply`.
+    pub(crate) fn begin_held(&self, request: Box<Retained>, reply: &[u8]) -> Leaving {
+        let (status, head) = measure(reply).unwrap_or_default();
+        let length = (reply.len() - head) as u64;
+        let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
         Leaving { request, status, head, length }
     }
 

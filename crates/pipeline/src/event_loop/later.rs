@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::connection::{Errand, Phase};
+use crate::connection::{Errand, NO_HOLD, Phase};
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{FilePart, Finished, LaterReply, Retained};
 use crate::log;
@@ -70,6 +70,10 @@ impl EventLoop {
             Some(Errand::Later(reply, request)) => self.start_later(token, reply, request),
             Some(Errand::WarmUp(part)) => self.warm_up(token, part),
             Some(Errand::Work(..)) => self.remove(token),
+            Some(hold @ Errand::Hold(..)) => {
+                self.context.errand = Some(hold);
+                self.park(token);
+            }
             None => self.await_more(token),
         }
     }
@@ -100,6 +104,9 @@ impl EventLoop {
     /// All that the handler has written has left. The first time, its writer begins.
     fn await_more(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        if connection.hold != NO_HOLD {
+            return self.settle(token);
+        }
         let context = &mut self.context;
         let busy = connection.busy(context);
         let name = busy.handler;

@@ -6,6 +6,7 @@
 
 mod accept;
 mod alarm;
+mod fan;
 mod later;
 mod wait;
 
@@ -22,8 +23,9 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::clock::Tick;
-use crate::connection::{Connection, Context, Errand, Phase};
+use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::handler::{Finished, Retained};
+use crate::hold::Why;
 use crate::link::{Link as _, Nonblocking};
 use crate::log;
 use crate::mailbox::{Letter, Mailbox};
@@ -70,6 +72,8 @@ pub(crate) struct EventLoop {
     last_call: Option<Tick>,
     /// Connections that got their 504 while a worker was still at their handler.
     overdue: Vec<Token>,
+    /// Its waiters have news that not all of them have been sent yet.
+    has_news: bool,
     /// Kept between turns for their memory.
     letters: Vec<Letter>,
     buffers: Vec<Vec<u8>>,
@@ -103,6 +107,7 @@ impl EventLoop {
             .build_local(tokio::runtime::LocalOptions::default())?;
         let mut context = view.context();
         context.warms_files = true;
+        context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         epoll::add(&epoll, &*mailbox, EventData::new_u64(BELL), EventFlags::IN)?;
@@ -124,6 +129,7 @@ impl EventLoop {
             returns: Rc::default(),
             last_call: None,
             overdue: Vec::new(),
+            has_news: false,
             letters: Vec::new(),
             buffers: Vec::new(),
             view,
@@ -169,6 +175,7 @@ impl EventLoop {
         // Those who did not come to it are the first in the next turn.
         self.ready.splice(0..0, self.taking_turns.drain(..).skip(taken));
         self.take_returns();
+        self.fan_out();
         self.context.access.flush();
     }
 
@@ -185,6 +192,9 @@ impl EventLoop {
         }
         match connection.phase {
             Phase::Queued | Phase::Handler | Phase::Streaming if gone => self.remove(token),
+            // Nobody may come for its reply any more: one who closes a page says no more than this.
+            Phase::Held if connection.hung_up => self.remove(token),
+            Phase::Held => connection.spoke = true,
             // Its handler must write first.
             Phase::Streaming => {}
             // Later requests wait until the earlier one is answered; its replies need not.
@@ -229,6 +239,7 @@ impl EventLoop {
         match entry.connection.phase {
             Phase::Queued | Phase::Handler => self.push(token),
             _ if entry.connection.has_unsent() => self.drive(token, Next::Reply),
+            Phase::Held => self.drive(token, Next::Held),
             _ => self.drive(token, Next::Request),
         }
     }
@@ -319,6 +330,7 @@ impl EventLoop {
                 },
                 Next::Reply => stages::reply(connection, context),
                 Next::Idle => return self.settle(token),
+                Next::Held => stages::held(connection, context, Why::Room),
                 Next::Park => return self.start_task(token),
                 Next::Depart => return self.depart(token),
                 Next::Closed => return self.remove(token),
@@ -379,6 +391,8 @@ impl EventLoop {
         self.keep_up();
         let mut letters = std::mem::take(&mut self.letters);
         self.mailbox.take(&mut letters);
+        // Behind the silence, or a ring in between would be lost.
+        self.has_news |= self.mailbox.take_ring();
         for letter in letters.drain(..) {
             match letter {
                 Letter::Adopt(socket, peer) => self.adopt(socket, peer),
@@ -451,6 +465,12 @@ impl EventLoop {
         self.wheel.disarm(&mut self.slab, token.index);
         let mut entry = self.slab.remove(token)?;
         stages::tell_of_leaving(&mut entry.connection, &mut self.context);
+        let hold = entry.connection.hold;
+        if hold != NO_HOLD
+            && let Some(waiters) = &mut self.context.waiters
+        {
+            waiters.forget(hold);
+        }
         self.context.output.clear();
         self.context.input = 0..0;
         if let Some(mut busy) = entry.connection.busy.take() {
@@ -471,7 +491,8 @@ impl EventLoop {
             return;
         }
         let now = self.context.clock.now();
-        let last_call = now.after(self.view.generation.settings.timeouts.drain);
+        let timeouts = self.view.generation.settings.timeouts.clone();
+        let last_call = now.after(timeouts.drain);
         self.last_call = Some(last_call);
         self.alarm.ring_by(last_call, now);
         self.context.stopping = true;
@@ -480,9 +501,13 @@ impl EventLoop {
         let grace = now.after(stages::GRACE);
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            let rests = matches!(connection.phase, Phase::Handshake | Phase::First | Phase::Idle);
-            if rests && !connection.wants_turn {
-                connection.deadline = connection.deadline.earlier(grace);
+            let end = match connection.phase {
+                Phase::Handshake | Phase::First | Phase::Idle => grace,
+                Phase::Held => now.after(fan::parting(token, timeouts.drain)),
+                _ => continue,
+            };
+            if !connection.wants_turn {
+                connection.deadline = connection.deadline.earlier(end);
                 self.settle(token);
             }
         }

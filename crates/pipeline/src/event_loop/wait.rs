@@ -27,8 +27,8 @@ enum After {
 /// once. Yielding after a short batch costs 1.11 x and brings nothing, and never yielding while
 /// busy starves timers: a 10 ms sleep did not fire in 4 s of flood. A listener with more than its
 /// slice is no new event for the runtime either.
-const fn after(batch: usize, ready: usize, crowded: bool) -> After {
-    if batch < BATCH && ready == 0 && !crowded { After::Clear } else { After::Yield }
+const fn after(batch: usize, more: bool, crowded: bool) -> After {
+    if batch < BATCH && !more && !crowded { After::Clear } else { After::Yield }
 }
 
 impl EventLoop {
@@ -47,7 +47,7 @@ impl EventLoop {
             // costs what a bare loop costs.
             if runtime.num_alive_tasks() == 0 {
                 // The last task may have ended in the runtime's turn and left its reply.
-                let rests = self.ready.is_empty() && self.returns.is_empty();
+                let rests = !self.has_more() && self.returns.is_empty();
                 let wait = if rests { Wait::Long } else { Wait::Never };
                 let events = self.poll(&mut batch, wait)?;
                 self.guarded_turn(events);
@@ -57,7 +57,7 @@ impl EventLoop {
             let events = self.poll(&mut batch, Wait::Never)?;
             let count = events.len();
             self.guarded_turn(events);
-            match after(count, self.ready.len(), take(&mut self.door.is_crowded)) {
+            match after(count, self.has_more(), take(&mut self.door.is_crowded)) {
                 After::Clear => {
                     if let Some(mut readiness) = readiness {
                         readiness.clear_ready();
@@ -70,12 +70,17 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Something is to be done that no descriptor will announce.
+    fn has_more(&self) -> bool {
+        !self.ready.is_empty() || self.has_news
+    }
+
     /// Sleeps in the runtime until our epoll has something, or a task has brought a reply back.
     async fn readiness<'n, E: std::os::fd::AsRawFd>(
         &self,
         nested: &'n AsyncFd<E>,
     ) -> io::Result<Option<AsyncFdReadyGuard<'n, E>>> {
-        if !self.ready.is_empty() {
+        if self.has_more() {
             return Ok(None);
         }
         let mut readable = pin!(nested.readable());
@@ -95,10 +100,10 @@ mod tests {
 
     #[test]
     fn readiness_is_cleared_only_when_nothing_is_left() {
-        assert_eq!(after(0, 0, false), After::Clear);
-        assert_eq!(after(BATCH - 1, 0, false), After::Clear);
-        assert_eq!(after(BATCH, 0, false), After::Yield);
-        assert_eq!(after(1, 1, false), After::Yield);
-        assert_eq!(after(1, 0, true), After::Yield);
+        assert_eq!(after(0, false, false), After::Clear);
+        assert_eq!(after(BATCH - 1, false, false), After::Clear);
+        assert_eq!(after(BATCH, false, false), After::Yield);
+        assert_eq!(after(1, true, false), After::Yield);
+        assert_eq!(after(1, false, true), After::Yield);
     }
 }

@@ -45,6 +45,15 @@ pub trait Scheduler: Send + Sync + 'static {
         None
     }
 
+    /// Whether a thread that blocks may be lent to a reply that waits for something to happen. A scheduler whose threads
+    /// are few keeps one for everybody else.
+    fn begin_hold(&self) -> bool {
+        true
+    }
+
+    /// A thread so lent is back.
+    fn end_hold(&self) {}
+
     /// A task's peer was answered without it: its thread may be away for long.
     fn on_overdue(&self) {}
 

@@ -28,12 +28,14 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Pool {
     size: usize,
     talking: AtomicUsize,
+    /// Threads lent to replies that wait for something to happen.
+    held: AtomicUsize,
 }
 
 impl Pool {
     /// A pool of `size` threads, which is also the most connections it serves at one time.
     pub fn new(size: usize) -> Self {
-        Self { size: size.max(1), talking: AtomicUsize::new(0) }
+        Self { size: size.max(1), talking: AtomicUsize::new(0), held: AtomicUsize::new(0) }
     }
 
     /// What each thread does until the server stops.
@@ -76,6 +78,15 @@ impl Scheduler for Pool {
 
     fn spawn(&self, task: Task) -> Result<(), Task> {
         Err(task)
+    }
+
+    fn begin_hold(&self) -> bool {
+        let lend = |held: usize| (held + 1 < self.size).then_some(held + 1);
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lend).is_ok()
+    }
+
+    fn end_hold(&self) {
+        self.held.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn load(&self) -> f32 {

@@ -8,6 +8,7 @@
 //! A stage takes a connection and its thread's context and returns what comes next. It never
 //! decides where that runs: the thread's driver and its scheduler do.
 
+mod hold;
 mod reply;
 mod request;
 mod response;
@@ -22,8 +23,11 @@ use bine_http::PeerFault;
 use crate::access::{Leaving, Replied};
 use crate::address::Peer;
 use crate::connection::{Connection, Context, Phase};
+use crate::hold::Why;
 use crate::link::Link;
 
+pub(crate) use hold::{delivered, held, hold};
+use reply::hand;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
@@ -41,8 +45,10 @@ pub enum Next {
     Reply,
     /// Nothing to do until the socket says so or the deadline comes.
     Idle,
-    /// Nothing to do until a reply that is made elsewhere comes back.
+    /// Nothing to do until a reply that is made elsewhere comes back, or something happens that it waits for.
     Park,
+    /// All that was owed to a waiter has left; there may be more.
+    Held,
     /// It goes to somebody who speaks its peer's protocol.
     Depart,
     /// It is over.
@@ -73,6 +79,7 @@ pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Cont
             Next::Closed
         }
         Phase::Streaming => response::silent(connection, context),
+        Phase::Held => held(connection, context, Why::Time),
         Phase::Head | Phase::Body => {
             if let Some(busy) = &mut connection.busy {
                 busy.request = None;
@@ -111,9 +118,9 @@ pub(crate) fn tell_of_leaving<L>(connection: &mut Connection<L>, context: &mut C
     let Some(leaving) = busy.leaving.take() else { return };
     let unsent = (busy.output.len() - busy.sent) as u64;
     let bytes = match (&busy.file, &busy.stream) {
+        (None, None) => leaving.length.saturating_sub(unsent),
         (Some(file), _) => leaving.length - file.length,
         (None, Some(stream)) => stream.taken.saturating_sub(unsent),
-        (None, None) => leaving.length,
     };
     let replied = Replied { status: leaving.status, bytes, head: &leaving.head };
     // The connection at hand may be one that came under other settings.

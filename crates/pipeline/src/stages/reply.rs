@@ -2,8 +2,9 @@
 //! what follows when the last byte is gone.
 
 use std::os::fd::AsFd;
+use std::time::Duration;
 
-use crate::connection::{Connection, Context, Errand, Phase, SLICE};
+use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase, SLICE};
 use crate::handler::FilePart;
 use crate::link::{Link, Transfer, Way};
 use crate::stages::{Next, credit, linger, tell_of_leaving};
@@ -19,7 +20,8 @@ const SEND_SLICE: u64 = 1 << 20;
 /// The reply stage.
 pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     let may_gather = context.fresh && context.slice > 0 && context.output.len() < GATHER;
-    if may_gather && !connection.closing && !connection.has_unsent() {
+    let is_last = connection.closing || connection.hold != NO_HOLD;
+    if may_gather && !is_last && !connection.has_unsent() {
         return Next::Request;
     }
     match flush(connection, context) {
@@ -75,6 +77,50 @@ pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Contex
 /// Earlier replies of a pipeline leave before a later one is made. False: the link is broken.
 pub(crate) fn send_ahead<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> bool {
     context.output.is_empty() || !matches!(flush(connection, context), Flushed::Broken)
+}
+
+/// What is in the buffer was handed to a waiter, and leaves at once if it can; `after` says what then becomes of it.
+pub(super) fn hand<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    wait: Option<Duration>,
+) -> Next {
+    match flush(connection, context) {
+        Flushed::Whole => {}
+        Flushed::Blocked | Flushed::Silent => {
+            context.put_down(connection);
+            return Next::Idle;
+        }
+        Flushed::SliceOver | Flushed::Cold(_) => {
+            connection.wants_turn = true;
+            context.put_down(connection);
+            return Next::Idle;
+        }
+        Flushed::Broken => return Next::Closed,
+    }
+    if let Some(wait) = wait {
+        connection.phase = Phase::Held;
+        connection.deadline = context.clock.now().after(wait);
+        // It would wait beyond the end.
+        connection.wants_turn = context.stopping;
+        context.put_down(connection);
+        return Next::Park;
+    }
+    if connection.closing {
+        return after(connection, context);
+    }
+    tell_of_leaving(connection, context);
+    connection.phase = Phase::Idle;
+    connection.rest(context);
+    if connection.spoke || !context.input.is_empty() {
+        // It comes to its next request when the others have been told.
+        connection.wants_turn = true;
+        context.put_down(connection);
+        return Next::Idle;
+    }
+    // Nothing has come, which need not be asked for.
+    context.drained = true;
+    Next::Request
 }
 
 /// Sends what earlier replies still have unsent, while the connection waits for a later one.
@@ -185,7 +231,9 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
                 Some(flushed) => return flushed,
             }
         } else {
-            tell_of_leaving(connection, context);
+            if connection.hold == NO_HOLD {
+                tell_of_leaving(connection, context);
+            }
             if let Some(busy) = &mut connection.busy {
                 busy.output.clear();
                 busy.sent = 0;
@@ -250,6 +298,11 @@ fn begin_writing<L: Link>(connection: &mut Connection<L>, context: &mut Context)
 
 /// Everything is sent.
 fn after<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    if connection.hold != NO_HOLD {
+        return Next::Held;
+    }
+    // What waiters have sent may have left at once, without the busy part.
+    tell_of_leaving(connection, context);
     if connection.closing {
         // Bytes that we never read would turn our close into a reset, which takes the reply away
         // from the peer (RFC 9112 section 9.6).

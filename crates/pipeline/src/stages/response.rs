@@ -73,6 +73,11 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
             context.errand = Some(Errand::Later(reply, kept));
             Next::Park
         }
+        Outcome::Answered(Answer::Hold(hold)) => {
+            connection.closing |= !exchange.keep_alive;
+            context.errand = Some(Errand::Hold(hold, collected.or(kept)));
+            Next::Park
+        }
         Outcome::Answered(Answer::Work(work)) => {
             connection.closing |= !exchange.keep_alive;
             let Some(request) = collected.or(kept) else { return Next::Closed };
@@ -256,6 +261,10 @@ fn settle_reply<L: Link>(
     mark: usize,
 ) -> Next {
     match (behind, request) {
+        (Some(Follow::Hold(hold)), request) => {
+            context.errand = Some(Errand::Hold(hold, request));
+            Next::Park
+        }
         (Some(behind), request) => follow(connection, context, behind, request, mark),
         (None, Some(request)) => {
             if context.access.is_on() {
@@ -376,7 +385,7 @@ impl Outcome {
             _ if collected => false,
             Self::Answered(Answer::Collect { .. } | Answer::Work(_)) => true,
             // Told when it has left.
-            Self::Answered(Answer::File(_) | Answer::Stream(_)) => is_logged,
+            Self::Answered(Answer::File(_) | Answer::Stream(_) | Answer::Hold(_)) => is_logged,
             Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken => false,
         }
     }

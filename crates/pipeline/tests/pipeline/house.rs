@@ -10,6 +10,7 @@ use std::thread;
 use bine_pipeline::{AccessSettings, Address, Listen, Server, Settings};
 
 use crate::PATIENCE;
+use crate::news::News;
 use crate::peer::Peer;
 use crate::program::{Parts, Program};
 use crate::secrecy::Trust;
@@ -63,6 +64,7 @@ impl House {
         let program = Arc::new(Program::default());
         let parts = Arc::new(Parts(Arc::clone(&program)));
         let server = Arc::new(Server::open(settings, parts, access).unwrap());
+        server.set_waiters(News::waiters(&program.news));
         let (tell, ended) = channel();
         let running = Arc::clone(&server);
         thread::spawn(move || {

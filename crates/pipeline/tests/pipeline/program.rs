@@ -14,11 +14,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use bine_http::{Exchange, Head, Reply, Status};
 use bine_pipeline::{
-    Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply,
-    Outgoing, Responder, Retained, Sender, Spool, Stream, Who, Work, Writing, blocking, timeout,
+    Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Hold, Incoming,
+    LaterReply, Outgoing, Responder, Retained, Sender, Spool, Stream, Who, Work, Writing, blocking,
+    timeout,
 };
 
 use crate::gate::Gate;
+use crate::news::News;
 
 /// Length of the file behind `/file`: more than a socket takes at once.
 pub(crate) const FILE: usize = 9_000_000;
@@ -33,6 +35,8 @@ pub(crate) struct Program {
     said: Mutex<Vec<String>>,
     /// The file behind `/disk`.
     pub(crate) disk: OnceLock<Arc<OwnedFd>>,
+    /// What `/tell` was told, and who waits for more of it.
+    pub(crate) news: Arc<News>,
 }
 
 impl Program {
@@ -178,6 +182,20 @@ impl Responder for Part {
                 Body::Here(bytes) => self.whole(exchange, out, bytes),
                 Body::None => self.whole(exchange, out, b""),
             },
+            ("poll" | "feed", position) => Answer::Hold(Hold {
+                subject: Arc::clone(&self.program.news) as _,
+                position: position.parse().unwrap_or(0),
+                detail: 0,
+                manner: u32::from(name == "feed"),
+                exchange,
+            }),
+            ("poll-work", position) => {
+                Answer::Work(Arc::new(HoldErrand(position.parse().unwrap_or(0))))
+            }
+            ("tell", word) => {
+                self.program.news.tell(word);
+                self.whole(exchange, out, b"told")
+            }
             ("keep", _) => match request.body {
                 Body::Coming => Answer::Collect { limit: 10, on_disk: true },
                 Body::Filed(spool) => {
@@ -329,6 +347,24 @@ impl Work for StreamErrand {
 
     fn name(&self) -> &'static str {
         "stream errand"
+    }
+}
+
+/// Holds its reply, though from a worker.
+struct HoldErrand(u64);
+
+impl Work for HoldErrand {
+    fn run(&self, request: &Retained, _clock: &Clock, _out: &mut Outgoing<'_>) -> Done {
+        let exchange = request.incoming().exchange;
+        // Its waiters are of one program, and know what they wait for.
+        let subject = Arc::new(()) as _;
+        let follow =
+            Follow::Hold(Hold { subject, position: self.0, detail: 0, manner: 0, exchange });
+        Done { follow: Some(follow), close: false }
+    }
+
+    fn name(&self) -> &'static str {
+        "hold errand"
     }
 }
 

@@ -199,7 +199,7 @@ fn a_peer_that_speaks_plainly_is_told_and_one_that_speaks_nonsense_is_not() {
 fn a_handshake_has_its_time_however_its_bytes_trickle_in() {
     for scheduler in SCHEDULERS {
         let mut settings = secret(scheduler, tls());
-        settings.timeouts.handshake = Duration::from_millis(100);
+        settings.timeouts.handshake = Duration::from_millis(500);
         let house = House::with(settings);
         let silent = raw(&house);
         let mut slow = raw(&house);
@@ -207,7 +207,7 @@ fn a_handshake_has_its_time_however_its_bytes_trickle_in() {
         assert_eq!((rest(silent), rest(slow)), (Vec::new(), Vec::new()), "{scheduler}");
         // Whoever is through has the time of a request again.
         let mut peer = house.connect_secure();
-        assert_eq!(peer.ask("/sleep/200"), "200 later", "{scheduler}");
+        assert_eq!(peer.ask("/sleep/600"), "200 later", "{scheduler}");
     }
 }
 

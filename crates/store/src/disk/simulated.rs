@@ -15,7 +15,11 @@ use super::{File, Folder, Lock};
 
 /// A folder in memory; every handle of it sees the same.
 #[derive(Clone)]
-pub struct SimulatedFolder(Arc<Mutex<State>>);
+pub struct SimulatedFolder {
+    state: Arc<Mutex<State>>,
+    /// The process that has this handle, if it is not that of the test itself.
+    life: Option<u64>,
+}
 
 /// How an operation goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +78,7 @@ enum Renaming {
 impl SimulatedFolder {
     /// An empty one with so many bytes of room, whose luck is decided by `seed`.
     pub fn new(seed: u64, room: u64) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             files: Vec::new(),
             names: BTreeMap::new(),
@@ -86,7 +90,15 @@ impl SimulatedFolder {
             is_dead: false,
             is_locked: false,
             life: 0,
-        })))
+        };
+        Self { state: Arc::new(Mutex::new(state)), life: None }
+    }
+
+    /// A handle for the process that begins here. With that it ends, even if a thread still has it.
+    #[must_use]
+    pub fn process(&self) -> Self {
+        let life = Some(self.state().life);
+        Self { state: Arc::clone(&self.state), life }
     }
 
     /// The operation that comes after `ahead` others goes wrong so.
@@ -149,17 +161,22 @@ impl SimulatedFolder {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins an operation of this life, which may be the one that fails.
     fn operate(&self, life: Option<u64>) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
         let mut state = self.state();
-        let at = state.operations;
-        state.operations += 1;
-        let fault = state.faults.remove(&at);
-        state.is_dead |= fault == Some(Fault::Death);
-        if state.is_dead || life.is_some_and(|life| life != state.life) {
+        let mut is_dead = life.is_some_and(|life| life != state.life);
+        let mut fault = None;
+        if !is_dead {
+            let at = state.operations;
+            state.operations += 1;
+            fault = state.faults.remove(&at);
+            state.is_dead |= fault == Some(Fault::Death);
+            is_dead = state.is_dead;
+        }
+        if is_dead {
             return Err(io::Error::other("the process is dead"));
         }
         Ok((state, fault))
@@ -185,17 +202,17 @@ impl Folder for SimulatedFolder {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.operate_whole(None)?.names.keys().cloned().collect())
+        Ok(self.operate_whole(self.life)?.names.keys().cloned().collect())
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let state = self.operate_whole(None)?;
+        let state = self.operate_whole(self.life)?;
         let index = *state.names.get(name).ok_or(ErrorKind::NotFound)?;
         Ok(self.handle(index, state.life))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let mut state = self.operate_whole(None)?;
+        let mut state = self.operate_whole(self.life)?;
         if state.names.contains_key(name) {
             return Err(ErrorKind::AlreadyExists.into());
         }
@@ -206,7 +223,7 @@ impl Folder for SimulatedFolder {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut state = self.operate_whole(None)?;
+        let mut state = self.operate_whole(self.life)?;
         let index = *state.names.get(from).ok_or(ErrorKind::NotFound)?;
         state.give_back(to);
         state.rename(Renaming::Moved(from.to_owned(), to.to_owned(), index));
@@ -214,7 +231,7 @@ impl Folder for SimulatedFolder {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let mut state = self.operate_whole(None)?;
+        let mut state = self.operate_whole(self.life)?;
         if !state.names.contains_key(name) {
             return Err(ErrorKind::NotFound.into());
         }
@@ -224,7 +241,7 @@ impl Folder for SimulatedFolder {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.operate_whole(None)?;
+        let mut state = self.operate_whole(self.life)?;
         state.renamed.clear();
         let names = state.names.clone();
         state.durable_names = names;
@@ -232,7 +249,7 @@ impl Folder for SimulatedFolder {
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>> {
-        let mut state = self.operate_whole(None)?;
+        let mut state = self.operate_whole(self.life)?;
         if state.is_locked {
             return Err(io::Error::new(ErrorKind::WouldBlock, "1"));
         }

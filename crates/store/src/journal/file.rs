@@ -27,10 +27,11 @@ impl Default for Options {
 
 /// A journal in segment files of one folder.
 ///
-/// It holds the folder's lock, and so does each snapshot writer, until the last of them is dropped.
+/// It holds the folder's lock until it is closed or dropped, and each snapshot writer until it is dropped.
 pub struct FileJournal {
     folder: Arc<dyn Folder>,
-    lock: Arc<dyn Lock>,
+    /// `None`: it is closed.
+    lock: Option<Arc<dyn Lock>>,
     options: Options,
     store: u64,
     draft: Draft,
@@ -42,7 +43,6 @@ pub struct FileJournal {
     durable: Sequence,
     /// Why nothing is written any more.
     broken: Option<String>,
-    is_closed: bool,
 }
 
 /// The segment that is written to.
@@ -69,7 +69,7 @@ impl FileJournal {
     ) -> Self {
         Self {
             folder,
-            lock,
+            lock: Some(lock),
             options,
             store,
             draft: Draft::new(store, last + 1),
@@ -77,13 +77,12 @@ impl FileJournal {
             written: last,
             durable: last,
             broken: None,
-            is_closed: false,
         }
     }
 
     fn is_usable(&self) -> Result<(), Error> {
-        if self.is_closed {
-            return Err(Error::Refused("the journal is closed".to_owned()));
+        if self.lock.is_none() {
+            return Err(closed());
         }
         self.broken.as_ref().map_or(Ok(()), |why| Err(Error::Broken { why: why.clone() }))
     }
@@ -208,6 +207,25 @@ impl FileJournal {
         self.written = self.draft.next() - 1;
         Ok(true)
     }
+
+    /// Marks that everything is durable, and gives back what the last segment reserves.
+    fn end(&mut self) -> Result<(), Error> {
+        self.draft.take_back();
+        self.sync_current()?;
+        let has_room = |current: &Current| {
+            !current.is_sealed && current.at + self.draft.length() as u64 <= current.size
+        };
+        if self.current.as_ref().is_some_and(has_room) {
+            self.write_draft()?;
+        }
+        if let Some(current) = self.current.take() {
+            let cut = current.file.truncate(current.at).and_then(|()| current.file.sync_all());
+            if let Err(error) = cut {
+                return Err(self.fail("close", &current.name, &error));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Journal for FileJournal {
@@ -246,8 +264,8 @@ impl Journal for FileJournal {
         if sequence > self.durable {
             self.sync_current()?;
         }
-        let (folder, lock) = (Arc::clone(&self.folder), Arc::clone(&self.lock));
-        Ok(Box::new(Writer::new(folder, lock, self.store, sequence)?))
+        let lock = self.lock.clone().ok_or_else(closed)?;
+        Ok(Box::new(Writer::new(Arc::clone(&self.folder), lock, self.store, sequence)?))
     }
 
     fn compact(&mut self, snapshot: Sequence) -> Result<(), Error> {
@@ -271,22 +289,13 @@ impl Journal for FileJournal {
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.is_usable()?;
-        self.draft.take_back();
-        self.sync_current()?;
-        let has_room = |current: &Current| {
-            !current.is_sealed && current.at + self.draft.length() as u64 <= current.size
-        };
-        if self.current.as_ref().is_some_and(has_room) {
-            self.write_draft()?;
-        }
-        if let Some(current) = self.current.take() {
-            let cut = current.file.truncate(current.at).and_then(|()| current.file.sync_all());
-            if let Err(error) = cut {
-                return Err(self.fail("close", &current.name, &error));
-            }
-        }
-        self.is_closed = true;
-        Ok(())
+        let ended = self.is_usable().and_then(|()| self.end());
+        // However that went, nothing is written any more, and another may have the folder.
+        (self.current, self.lock) = (None, None);
+        ended
     }
+}
+
+fn closed() -> Error {
+    Error::Refused("the journal is closed".to_owned())
 }

@@ -15,6 +15,15 @@ pub(super) struct Contents {
     pub(super) unfinished: Vec<String>,
 }
 
+/// What the segments and snapshots in a folder take, in bytes.
+pub(crate) fn bytes(folder: &dyn Folder) -> Result<u64, Error> {
+    let size = |name: String| {
+        let size = folder.open(&name).and_then(|file| file.size());
+        size.map_err(|error| Error::disk(&name, "open", error))
+    };
+    Contents::of(folder)?.names().map(size).sum()
+}
+
 impl Contents {
     pub(super) fn of(folder: &dyn Folder) -> Result<Self, Error> {
         let names = folder.list();
@@ -35,6 +44,12 @@ impl Contents {
         contents.segments.sort_unstable();
         contents.snapshots.sort_unstable();
         Ok(contents)
+    }
+
+    /// The names of all that are finished.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let segments = self.segments.iter().map(|first| Kind::Segment.name(*first));
+        segments.chain(self.snapshots.iter().map(|last| Kind::Snapshot.name(*last)))
     }
 
     /// The segments that hold the record of this number and those behind it, each with the number

@@ -20,6 +20,7 @@ mod snapshot;
 pub use check::{Checked, Finding, Report, check};
 pub use error::{Damage, Error};
 pub use file::{FileJournal, Options};
+pub(crate) use folder::bytes;
 pub use group::LONGEST_GROUP;
 pub use memory::MemoryJournal;
 pub use open::{Loaded, Opened, Warning};
@@ -79,7 +80,8 @@ pub trait Journal: Send {
     fn compact(&mut self, snapshot: Sequence) -> Result<(), Error>;
 
     /// Makes everything durable and says so on the disk, so that the next start can tell a change
-    /// of the last bytes from a group that was never finished. Nothing may be appended afterwards.
+    /// of the last bytes from a group that was never finished. However that goes, nothing is taken
+    /// afterwards, and another may have what this one kept for itself.
     ///
     /// # Errors
     ///

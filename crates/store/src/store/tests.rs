@@ -70,7 +70,7 @@ fn names(rows: impl IntoIterator<Item = User>) -> Vec<String> {
 }
 
 fn add(store: &Store, name: &str, age: Option<u8>) -> Id<User> {
-    store.change(|change| change.insert(User::new(name, age))).unwrap()
+    store.change(|change| change.insert(User::new(name, age))).wait().unwrap()
 }
 
 #[test]
@@ -102,8 +102,11 @@ fn a_snapshot_stays_as_it_is() {
     let store = store();
     let anna = add(&store, "anna", None);
     let before = store.read();
-    store.change(|change| change.update(anna, |user: &mut User| user.age = Some(9))).unwrap();
-    store.change(|change| change.insert(User::new("ben", None))).unwrap();
+    store
+        .change(|change| change.update(anna, |user: &mut User| user.age = Some(9)))
+        .wait()
+        .unwrap();
+    store.change(|change| change.insert(User::new("ben", None))).wait().unwrap();
     assert_eq!(before.get(anna).unwrap().age, None);
     assert_eq!(before.count::<User>(), 1);
     assert_eq!(store.read().get(anna).unwrap().age, Some(9));
@@ -133,7 +136,7 @@ fn what_a_table_does_not_take_is_told_and_nothing_changes() {
     let store = store();
     let anna = add(&store, "anna", None);
     let told = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
-        store.change(|transaction| change(transaction)).unwrap_err().to_string()
+        store.change(|transaction| change(transaction)).wait().unwrap_err().to_string()
     };
     assert_eq!(
         told(&|change| change.insert(User::new("anna", None)).map(drop)),
@@ -147,7 +150,10 @@ fn what_a_table_does_not_take_is_told_and_nothing_changes() {
     assert!(told(&|change| change.update(nobody, |_| ())).contains("there is no row 0000"));
     assert_eq!(names(store.read().all()), ["anna"]);
     // Its own name is not somebody else's.
-    store.change(|change| change.update(anna, |user: &mut User| user.age = Some(1))).unwrap();
+    store
+        .change(|change| change.update(anna, |user: &mut User| user.age = Some(1)))
+        .wait()
+        .unwrap();
 }
 
 #[test]
@@ -164,21 +170,26 @@ fn a_change_that_met_another_is_run_again_and_once_is_once() {
             grow(change)?;
             runs += 1;
             if runs == 1 {
-                other.change(grow)?;
+                other.change(grow).wait()?;
             }
             Ok::<_, Error>(())
         })
+        .wait()
         .unwrap();
     assert_eq!((runs, store.read().get(anna).unwrap().age), (2, Some(2)));
-    let outcome = store.change_once(|change| {
-        grow(change)?;
-        other.change(grow)
-    });
+    let outcome = store
+        .change_once(|change| {
+            grow(change)?;
+            other.change(grow).wait()
+        })
+        .wait();
     assert_eq!((outcome, store.read().get(anna).unwrap().age), (Err(Error::Conflict), Some(3)));
-    let outcome = store.change(|change| {
-        grow(change)?;
-        other.change(grow)
-    });
+    let outcome = store
+        .change(|change| {
+            grow(change)?;
+            other.change(grow).wait()
+        })
+        .wait();
     assert_eq!((outcome, store.read().get(anna).unwrap().age), (Err(Error::Conflict), Some(7)));
 }
 
@@ -194,15 +205,18 @@ fn what_is_done_after_a_commit_may_commit_and_is_not_done_without_one() {
             });
             change.insert(User::new("anna", None))
         })
+        .wait()
         .unwrap();
     assert_eq!(names(store.read().all()), ["anna", "ben"]);
-    let outcome = store.change(|change| {
-        let failing = failing.clone();
-        change.after_commit(move || {
-            add(&failing, "carl", None);
-        });
-        change.insert(User::new("anna", None))
-    });
+    let outcome = store
+        .change(|change| {
+            let failing = failing.clone();
+            change.after_commit(move || {
+                add(&failing, "carl", None);
+            });
+            change.insert(User::new("anna", None))
+        })
+        .wait();
     assert!(outcome.is_err());
     assert_eq!(store.read().count::<User>(), 2);
 }
@@ -265,7 +279,7 @@ fn what_was_read_tells_whether_a_change_matters() {
             look(&now);
             (name, now)
         });
-        store.change(|transaction| change(transaction)).unwrap();
+        store.change(|transaction| change(transaction)).wait().unwrap();
         let changes = told.recv().unwrap();
         let touched = readers.iter().filter(|(_, now)| now.reads().is_touched_by(&changes));
         touched.map(|(name, _)| *name).collect::<Vec<_>>()
@@ -295,7 +309,7 @@ fn disk(seed: u64) -> SimulatedFolder {
 
 fn open(disk: &SimulatedFolder, options: Options) -> Result<Store, String> {
     let folder = Arc::new(disk.clone());
-    Store::in_folder(folder, options, &mut |_, _| {}).map(|(store, _)| store)
+    Store::in_folder(folder, options, &mut |_, _| {})
 }
 
 #[test]
@@ -303,8 +317,8 @@ fn rows_outlive_the_power_and_what_was_removed_does_not() {
     let disk = disk(1);
     let store = open(&disk, Options::new().table::<User>()).unwrap();
     let ids = ["anna", "ben", "carl"].map(|name| add(&store, name, Some(3)));
-    store.change(|change| change.remove(ids[1])).unwrap();
-    store.change(|change| change.update(ids[2], |user: &mut User| user.age = None)).unwrap();
+    store.change(|change| change.remove(ids[1])).wait().unwrap();
+    store.change(|change| change.update(ids[2], |user: &mut User| user.age = None)).wait().unwrap();
     disk.lose_power();
     drop(store);
     disk.revive();
@@ -326,6 +340,41 @@ fn a_table_that_a_program_does_not_know_stays_as_it_is() {
     drop(open(&disk, Options::new()).unwrap());
     let store = open(&disk, Options::new().table::<User>()).unwrap();
     assert_eq!(names(store.read().all()), ["anna"]);
+}
+
+#[test]
+fn a_start_tells_what_it_cut_off_and_what_a_repair_has_lost() {
+    let disk = disk(1);
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    for name in ["anna", "ben", "carl"] {
+        add(&store, name, None);
+    }
+    store.close();
+    assert_eq!(store.warnings(), []);
+    let name = "journal-0000000000000001.log";
+    let mut bytes = disk.content(name).unwrap();
+    let at = bytes.windows(3).position(|window| window == b"ben").unwrap();
+    bytes[at] ^= 1;
+    disk.put(name, &bytes);
+    let folder: Arc<dyn disk::Folder> = Arc::new(disk.clone());
+    journal::repair(&folder).unwrap();
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    let told: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["record 3 is lost: a repair could not read it"]);
+    assert_eq!(names(store.read().all()), ["anna", "carl"]);
+    store.close();
+
+    let names = crate::disk::Folder::list(&disk).unwrap();
+    let name = names.iter().filter(|name| name.starts_with("journal-")).max().unwrap();
+    let mut bytes = disk.content(name).unwrap();
+    bytes.extend_from_within(8..16);
+    bytes.extend_from_slice(&[0; 64]);
+    disk.put(name, &bytes);
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    let told: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
+    let [lost, torn] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(lost, "record 3 is lost: a repair could not read it");
+    assert!(torn.contains("was not finished and is cut off at byte"), "{torn}");
 }
 
 /// The same table when it was made of less.
@@ -453,6 +502,28 @@ impl Table for Long {
     }
 }
 
+/// An image that was under way kept the lock of the folder after its store was closed, and whoever opened it again
+/// in the same process was told that another server uses it. The image is given up now, before the folder is.
+#[test]
+fn a_folder_can_be_opened_again_as_soon_as_its_store_is_closed() {
+    let disk = disk(1);
+    let options = || Options::new().table::<Long>();
+    let store = open(&disk, options()).unwrap();
+    for _ in 0..9 {
+        let row = Long(Id::new(), "a".repeat((8 << 20) - 100));
+        store.change(|change| change.insert(row.clone())).wait().unwrap();
+    }
+    let names = || crate::disk::Folder::list(&disk).unwrap();
+    while !names().iter().any(|name| name.starts_with("snapshot-")) {
+        assert_eq!(store.image_failure(), None);
+        thread::yield_now();
+    }
+    store.close();
+    assert_eq!(store.read().count::<Long>(), 9);
+    let again = open(&disk, options()).unwrap();
+    assert_eq!(again.read().count::<Long>(), 9);
+}
+
 /// A row that no block of an image had room for kept every image from being written.
 #[test]
 fn an_image_has_room_for_every_row_and_a_start_reads_it() {
@@ -461,7 +532,7 @@ fn an_image_has_room_for_every_row_and_a_start_reads_it() {
     let store = open(&disk, options()).unwrap();
     let put = |length: usize| {
         let row = Long(Id::new(), "a".repeat(length));
-        store.change(|change| change.insert(row.clone()))
+        store.change(|change| change.insert(row.clone())).wait()
     };
     assert_eq!(put(9 << 20), Err(Error::TooLarge));
     // What makes an image due, and a short row before each long one.

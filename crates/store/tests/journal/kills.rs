@@ -2,9 +2,8 @@
 //!
 //! `BINE_KILLS` says how many processes are killed.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use bine_store::disk::RealFolder;
 use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options};
 
 use crate::random::Random;
+use crate::scratch::Scratch;
 
 const KILLS: u64 = 50;
 /// Says to a process of this test's own that it is the one to be killed, and where.
@@ -138,24 +138,5 @@ impl Drop for Killed {
         // It may be dead already.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// A folder of this test's own on the real disk, removed at the end.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Self {
-        let path =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        // What a run before with the same number has left.
-        let _ = fs::remove_dir_all(&path);
-        Self(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

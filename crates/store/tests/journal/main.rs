@@ -6,4 +6,5 @@ mod kills;
 mod order;
 mod promises;
 mod random;
+mod scratch;
 mod simulated;

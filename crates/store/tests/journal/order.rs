@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bine_store::disk::RealFolder;
 use bine_store::journal::{Error, FileJournal, Journal, Options};
 
-use crate::kills::Scratch;
+use crate::scratch::Scratch;
 
 /// Says to a process of this test's own that it is the one to be watched, and where.
 const PLACE: &str = "BINE_ORDER_FOLDER";

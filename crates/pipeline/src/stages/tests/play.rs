@@ -13,6 +13,7 @@ use crate::address::Peer;
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::handler::{Finished, LaterReply, Outgoing, Retained, Work};
+use crate::hold::Why;
 use crate::settings::Settings;
 use crate::stages::{self, Kind, Next};
 
@@ -88,6 +89,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 Next::Response(Kind::Dynamic) if self.place == Place::Elsewhere => self.hand_over(),
                 Next::Response(Kind::Dynamic) => stages::dynamic(connection, context),
                 Next::Reply => stages::reply(connection, context),
+                Next::Held => stages::held(connection, context, Why::Room),
                 Next::Park => self.park(),
                 Next::Idle if BLOCKS => {
                     context.take_up(connection);

@@ -1,0 +1,188 @@
+//! Claims about a program's tables: what a page was told is kept stays, whatever becomes of the program.
+
+use std::thread;
+
+use bine::prelude::*;
+use bine::store;
+
+use crate::app::{options, program};
+use crate::harness::{Folder, Program, SCHEDULERS};
+
+#[derive(Table)]
+struct Name {
+    id: Id<Name>,
+    #[table(unique, length = 1..=20)]
+    text: Text,
+}
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_tables_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .table::<Name>()
+        .at_open(|store| {
+            if store.read().count::<Name>() == 0 {
+                store.insert(Name { id: Id::new(), text: "first".into() }).wait()?;
+            }
+            Ok(())
+        })
+        .page(names)
+        .page(add)
+        .page(add_plainly)
+        .page(lose)
+        .page(collide)
+        .run_with("Usage: kept", options.lines())
+}
+
+#[page("/names")]
+async fn names(store: Store) -> Response {
+    let names: Vec<Text> = store.read().all::<Name>().map(|name| name.text).collect();
+    Response::text(names.join(" "))
+}
+
+#[page(POST "/add/{text}")]
+async fn add(store: Store, text: Path<Text>) -> Result<Response, Error> {
+    store.insert(Name { id: Id::new(), text: text.0 }).await?;
+    Ok(Response::text("kept"))
+}
+
+#[page(POST "/add-plainly/{text}")]
+fn add_plainly(store: Store, text: Path<Text>) -> Result<Response, store::Error> {
+    store.insert(Name { id: Id::new(), text: text.0 }).wait()?;
+    Ok(Response::text("kept"))
+}
+
+#[page(POST "/lose")]
+async fn lose(store: Store) -> Result<Response, Error> {
+    let missing = Id::new();
+    store.update(missing, |name: &mut Name| name.text = "found".into()).await?;
+    Ok(Response::text("changed"))
+}
+
+/// Another is always first.
+#[page(POST "/collide")]
+fn collide(store: Store) -> Result<Response, Error> {
+    let first = store.read().all::<Name>().next().map(|name| name.id).unwrap_or_default();
+    let grow = |name: &mut Name| name.text = format!("{}+", name.text).into();
+    store
+        .change_once(|change| {
+            store.update(first, grow).wait()?;
+            change.update(first, grow)
+        })
+        .wait()?;
+    Ok(Response::text("changed"))
+}
+
+fn start(options: &[&str]) -> Program {
+    Program::start(&mut program("kept::the_program_with_tables_serves", options))
+}
+
+fn post(program: &Program, target: &str) -> (u16, String) {
+    let mut peer = program.connect();
+    peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
+    let reply = peer.reply();
+    (reply.status(), reply.text().trim_end().to_owned())
+}
+
+fn names_of(program: &Program) -> Vec<String> {
+    let reply = program.connect().get("/names");
+    reply.text().split_whitespace().map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn what_a_page_said_is_kept_outlives_a_kill() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let folder = Folder::new();
+        let data = folder.join("data");
+        let options = ["--scheduler", scheduler, "--data", data.to_str().unwrap()];
+        let program = start(&options);
+        assert_eq!(post(&program, "/add/second"), (200, "kept".to_owned()));
+        assert_eq!(post(&program, "/add-plainly/third"), (200, "kept".to_owned()));
+        program.kill();
+        let program = start(&options);
+        assert_eq!(names_of(&program), ["first", "second", "third"]);
+        let ended = program.stop();
+        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+        assert_eq!(names_of(&start(&options)), ["first", "second", "third"]);
+    }
+}
+
+#[test]
+fn many_peers_change_tables_at_once_and_each_change_is_kept() {
+    const PEERS: usize = 8;
+    const CHANGES: usize = 25;
+    let folder = Folder::new();
+    let data = folder.join("data");
+    let options = ["--data", data.to_str().unwrap()];
+    let program = start(&options);
+    thread::scope(|scope| {
+        for number in 0..PEERS {
+            let mut peer = program.connect();
+            scope.spawn(move || {
+                for change in 0..CHANGES {
+                    let way = if number % 2 == 0 { "add" } else { "add-plainly" };
+                    peer.send(format!(
+                        "POST /{way}/{number}-{change} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+                    ));
+                    assert_eq!(peer.reply().status(), 200);
+                }
+            });
+        }
+    });
+    program.kill();
+    let kept = names_of(&start(&options));
+    assert_eq!(kept.len(), 1 + PEERS * CHANGES);
+    for number in 0..PEERS {
+        let own = format!("{number}-");
+        let own: Vec<_> = kept.iter().filter_map(|name| name.strip_prefix(&own)).collect();
+        let in_order: Vec<String> = (0..CHANGES).map(|change| change.to_string()).collect();
+        assert_eq!(own, in_order);
+    }
+}
+
+#[test]
+fn a_change_that_was_not_made_is_told_with_its_reason() {
+    let program = start(&["--data", "memory"]);
+    let long = "x".repeat(21);
+    let told = [
+        post(&program, "/add/first"),
+        post(&program, &format!("/add/{long}")),
+        post(&program, "/lose"),
+        post(&program, "/collide"),
+    ];
+    let expected = [
+        (409, "`text` is taken already"),
+        (422, "`text` must have from 1 to 20 letters, not 21"),
+        (404, "what this is about is not there any more"),
+        (409, "others changed the same at the same time; try again"),
+    ];
+    for ((status, message), (wanted, words)) in told.iter().zip(expected) {
+        assert_eq!((*status, message.lines().next()), (wanted, Some(words)), "{message}");
+    }
+    assert_eq!(names_of(&program), ["first+"]);
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused() {
+    let folder = Folder::new();
+    let data = folder.join("data");
+    let options = ["--data", data.to_str().unwrap()];
+    let first = start(&options);
+    let second = Program::run(&mut program("kept::the_program_with_tables_serves", &options));
+    assert!(second.errors.contains("data/tables") || second.output.contains("data/tables"));
+    assert_eq!(post(&first, "/add/still"), (200, "kept".to_owned()));
+}
+
+#[test]
+fn a_page_that_takes_tables_of_a_program_without_any_keeps_it_from_starting() {
+    if let Some(options) = options() {
+        println!("{:?}", App::new().page(names).run_with("Usage: app", options.lines()));
+        return;
+    }
+    let test = "kept::a_page_that_takes_tables_of_a_program_without_any_keeps_it_from_starting";
+    let output = Program::run(&mut program(test, &[])).output;
+    assert!(output.contains("kept::names takes the `Store`"), "{output}");
+    assert!(output.contains("add `.table::<..>()`"), "{output}");
+}

@@ -1,0 +1,18 @@
+//! Misuse: what nothing is said of a table, a column or an id with.
+
+use bine::store::{Id, Table};
+
+#[derive(Table)]
+#[table(indx(forum), name = board, private)]
+struct Message {
+    #[table(unique)]
+    id: Id<Message>,
+    #[table(uniqe, lenght = 1..=80)]
+    forum: String,
+    #[table(default, was = forum)]
+    body: String,
+    #[table(name = "marks")]
+    stars: u8,
+}
+
+fn main() {}

@@ -1,0 +1,26 @@
+//! Misuse: rows of no id, of two, of another's, and of a number.
+
+use bine::store::{Id, Table};
+
+#[derive(Table)]
+struct Nobody {
+    name: String,
+}
+
+#[derive(Table)]
+struct Twice {
+    id: Id<Twice>,
+    id: Id<Twice>,
+}
+
+#[derive(Table)]
+struct Other {
+    id: Id<Nobody>,
+}
+
+#[derive(Table)]
+struct Number {
+    id: u64,
+}
+
+fn main() {}

@@ -1,0 +1,156 @@
+//! Decides how the machine is joined to a socket in the plainest way: a WebSocket server that sends back what it hears.
+//!
+//! A thread for each connection, which blocks. It is what the suites of others are run against:
+//! `cargo run --release -p bine-http --example echo -- 127.0.0.1:9001`
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, SystemTime};
+use std::{env, thread};
+
+use bine_http::websocket::{self, Frame, Reader, Upgrade};
+use bine_http::{Date, Limits, Machine};
+
+/// Chapter 9 of Autobahn's cases sends 16 MiB, and 4 MiB in fragments of 64 bytes with an empty one behind them.
+const LIMITS: websocket::Limits = websocket::Limits { message: 16 << 20, fragments: 1 << 17 };
+
+/// Whoever says nothing for so long is let go.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn main() -> io::Result<()> {
+    let address = env::args().nth(1);
+    let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:0"))?;
+    println!("listening on http://{}/", listener.local_addr()?);
+    for stream in listener.incoming() {
+        let stream = stream?;
+        thread::spawn(move || {
+            if let Err(error) = serve(stream) {
+                eprintln!("{error}");
+            }
+        });
+    }
+    Ok(())
+}
+
+/// One connection, from its first byte to its last.
+fn serve(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    let mut received = Received::new();
+    let mut out = Vec::new();
+    let accepted = shake_hands(&mut stream, &mut received, &mut out)?;
+    stream.write_all(&out)?;
+    if accepted {
+        echo(&mut stream, &mut received)?;
+    }
+    // What is still coming would turn the farewell into a reset.
+    stream.shutdown(std::net::Shutdown::Write)?;
+    while received.more(&mut stream)? {
+        received.consume(received.length);
+    }
+    Ok(())
+}
+
+/// Reads the request and writes its answer; says whether frames follow.
+fn shake_hands(
+    stream: &mut TcpStream,
+    received: &mut Received,
+    out: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let mut machine = Machine::new();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let date = Date::at(now.unwrap_or_default().as_secs());
+    while received.more(stream)? {
+        let step = machine.receive(received.bytes(), &Limits::default());
+        let accepted = match step.event {
+            bine_http::Event::Head(head) => match Upgrade::read(&head) {
+                Ok(upgrade) => {
+                    upgrade.accept(out, &date, &["echo"]).empty();
+                    Some(true)
+                }
+                Err(refusal) => {
+                    refusal.reply(out, head.exchange(), &date);
+                    Some(false)
+                }
+            },
+            bine_http::Event::Fault(fault) => {
+                fault.reply(out, &date);
+                Some(false)
+            }
+            _ => None,
+        };
+        let consumed = step.consumed;
+        received.consume(consumed);
+        if let Some(accepted) = accepted {
+            return Ok(accepted);
+        }
+    }
+    Ok(false)
+}
+
+/// Sends back each message until one side closes.
+fn echo(stream: &mut TcpStream, received: &mut Received) -> io::Result<()> {
+    let mut reader = Reader::accepting();
+    let mut gathered = Vec::new();
+    let mut out = Vec::new();
+    loop {
+        let mut closes = false;
+        let mut consumed = 0;
+        loop {
+            let step = reader.receive(&mut received.bytes()[consumed..], &mut gathered, &LIMITS);
+            consumed += step.consumed;
+            match step.event {
+                websocket::Event::More => break,
+                websocket::Event::Frame(frame @ (Frame::Text(_) | Frame::Binary(_))) => {
+                    frame.append(&mut out);
+                }
+                websocket::Event::Frame(frame) => {
+                    closes |= matches!(frame, Frame::Close { .. });
+                    if let Some(answer) = frame.answer() {
+                        answer.append(&mut out);
+                    }
+                }
+                websocket::Event::Fault(fault) => {
+                    closes = true;
+                    fault.farewell().append(&mut out);
+                }
+            }
+        }
+        received.consume(consumed);
+        stream.write_all(&out)?;
+        out.clear();
+        if closes || !received.more(stream)? {
+            return Ok(());
+        }
+    }
+}
+
+/// What was received and not yet understood.
+struct Received {
+    buffer: Box<[u8]>,
+    length: usize,
+}
+
+impl Received {
+    /// More than a head, and much more than a reader leaves.
+    fn new() -> Self {
+        Self { buffer: vec![0; 1 << 16].into(), length: 0 }
+    }
+
+    /// Waits for more; says whether any came before the end.
+    fn more(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+        let read = stream.read(&mut self.buffer[self.length..])?;
+        self.length += read;
+        Ok(read > 0)
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.length]
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.buffer.copy_within(length..self.length, 0);
+        self.length -= length;
+    }
+}

@@ -1,0 +1,122 @@
+//! Decides which requests become a WebSocket, and what the others are told.
+
+use bine_http::websocket::{Refusal, Upgrade};
+use bine_http::{Date, Event, Limits, Machine};
+
+const ASKED: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// What a request of these lines is answered, without its date.
+fn answer(line: &str, fields: &str, spoken: &[&str]) -> String {
+    let request = format!("{line}\r\nHost: example.org\r\n{fields}\r\n");
+    let step = Machine::new().receive(request.as_bytes(), &Limits::default());
+    let Event::Head(head) = step.event else { panic!("{:?}", step.event) };
+    let mut out = Vec::new();
+    match Upgrade::read(&head) {
+        Ok(upgrade) => upgrade.accept(&mut out, &Date::at(0), spoken).empty(),
+        Err(refusal) => refusal.reply(&mut out, head.exchange(), &Date::at(0)),
+    }
+    let answer = String::from_utf8(out).expect("answers are ASCII");
+    answer.replace("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n", "")
+}
+
+#[track_caller]
+fn refused(line: &str, fields: &str, expected: Refusal) {
+    let answer = answer(line, fields, &[]);
+    let status = format!("HTTP/1.1 {} ", expected.status().code());
+    assert!(answer.starts_with(&status) && answer.ends_with(expected.told()), "{answer}");
+}
+
+#[track_caller]
+fn origin(fields: &str, is_same: bool) {
+    let request = format!("GET / HTTP/1.1\r\nHost: example.org\r\n{ASKED}{fields}\r\n");
+    let Event::Head(head) = Machine::new().receive(request.as_bytes(), &Limits::default()).event
+    else {
+        panic!("{request}");
+    };
+    assert_eq!(Upgrade::read(&head).map(|upgrade| upgrade.is_same_origin()), Ok(is_same));
+}
+
+#[test]
+fn the_handshake_of_the_standard_is_answered() {
+    assert_eq!(
+        answer("GET /chat HTTP/1.1", ASKED, &[]),
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+    );
+}
+
+#[test]
+fn names_and_lists_are_read_as_http_reads_them() {
+    let fields = "connection: keep-alive, UPGRADE\r\nupgrade: h2c\r\nupgrade: x, WebSocket\r\n\
+        sec-websocket-version: 13\r\nSEC-WEBSOCKET-KEY:dGhlIHNhbXBsZSBub25jZQ== \r\n";
+    assert!(answer("GET / HTTP/1.1", fields, &[]).starts_with("HTTP/1.1 101 "));
+}
+
+#[test]
+fn the_first_subprotocol_of_the_peers_that_is_spoken_is_agreed_on() {
+    let fields = format!("{ASKED}Sec-WebSocket-Protocol: a, b\r\nSec-WebSocket-Protocol: c\r\n");
+    let agreed = |spoken: &[&str]| {
+        let answer = answer("GET / HTTP/1.1", &fields, spoken);
+        answer.split_once("Sec-WebSocket-Protocol: ").map(|(_, rest)| rest[..1].to_owned())
+    };
+    assert_eq!(agreed(&["c", "b"]).as_deref(), Some("b"));
+    assert_eq!(agreed(&["c"]).as_deref(), Some("c"));
+    assert_eq!(agreed(&["A"]), None);
+    assert_eq!(agreed(&[]), None);
+}
+
+#[test]
+fn an_offer_of_compression_is_declined_in_silence() {
+    let fields = format!("{ASKED}Sec-WebSocket-Extensions: permessage-deflate\r\n");
+    assert!(!answer("GET / HTTP/1.1", &fields, &[]).contains("Extensions"));
+}
+
+#[test]
+fn who_does_not_ask_is_told_what_is_spoken() {
+    assert_eq!(
+        answer("GET / HTTP/1.1", "", &[]),
+        "HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: 31\r\n\r\nThis address speaks WebSocket.\n"
+    );
+    let without_connection = ASKED.replace("Connection: Upgrade\r\n", "");
+    refused("GET / HTTP/1.1", &without_connection, Refusal::NotAsked);
+    refused("GET / HTTP/1.1", &ASKED.replace("websocket", "h2c"), Refusal::NotAsked);
+    refused("GET / HTTP/1.0", ASKED, Refusal::NotAsked);
+}
+
+#[test]
+fn other_versions_are_told_the_one_there_is() {
+    for version in ["8", "0", "13, 8", "013", ""] {
+        let fields = ASKED.replace("Version: 13", &format!("Version: {version}"));
+        refused("GET / HTTP/1.1", &fields, Refusal::Version);
+    }
+    refused("GET / HTTP/1.1", &format!("{ASKED}Sec-WebSocket-Version: 8\r\n"), Refusal::Version);
+}
+
+#[test]
+fn a_malformed_request_is_refused() {
+    refused("POST / HTTP/1.1", ASKED, Refusal::Method);
+    refused("GET / HTTP/1.1", &format!("{ASKED}Content-Length: 1\r\n"), Refusal::Content);
+    refused("GET / HTTP/1.1", &ASKED.replace("dGhl", ""), Refusal::Key);
+    let repeated = format!("{ASKED}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
+    refused("GET / HTTP/1.1", &repeated, Refusal::Key);
+    for protocol in ["a b", "a,,b", "", "\"a\""] {
+        let fields = format!("{ASKED}Sec-WebSocket-Protocol: {protocol}\r\n");
+        refused("GET / HTTP/1.1", &fields, Refusal::Protocol);
+    }
+}
+
+#[test]
+fn a_page_of_another_host_is_told_apart() {
+    origin("", true);
+    origin("Origin: https://example.org\r\n", true);
+    origin("Origin: http://EXAMPLE.org:80\r\n", true);
+    origin("Origin: https://example.org:8443\r\n", false);
+    origin("Origin: https://example.org.evil.test\r\n", false);
+    origin("Origin: https://evil.test\r\n", false);
+    origin("Origin: null\r\n", false);
+    origin("Origin: example.org\r\n", false);
+    origin("Origin: \r\n", false);
+}

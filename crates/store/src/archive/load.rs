@@ -1,0 +1,463 @@
+//! Decides what becomes of lines of JSON that are read into a folder: all of them count, or none.
+//!
+//! All is read and checked before the first byte is written. Then rows are staged in as many records as they need,
+//! and the last record has all of them count; whatever ends the program before leaves the folder as it was.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io::{self, BufRead, Read};
+
+use super::json::{Mistake, Reader};
+use super::table::{self, mistake, once, read_bool, read_whole};
+use super::value::{self, Given};
+use super::{Archive, VERSION};
+use crate::id::RowId;
+use crate::image::LONGEST_ROW;
+use crate::journal::{self, Journal};
+use crate::record;
+use crate::row::Row;
+use crate::schema::{Constant, Layout, Stored, StoredColumn};
+use crate::state::Write;
+use crate::value::{Kind, Value};
+
+/// A line, in bytes: the longest row, however it is written down.
+pub const LONGEST_LINE: usize = 64 << 20;
+/// Rows of one record, in bytes.
+const BLOCK: usize = 256 << 10;
+/// Records of one write, in bytes.
+const GROUP: usize = 1 << 20;
+
+/// What has come into a folder.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// Tables that were described.
+    pub tables: usize,
+    /// Rows that were put.
+    pub rows: usize,
+    /// Rows that were removed.
+    pub removed: usize,
+    /// Rows, of all that there are now, that name one that is not there.
+    pub dangling: usize,
+}
+
+/// Why lines were not taken. Nothing of them was.
+#[derive(Debug)]
+pub enum LoadError {
+    /// A line is not what it must be.
+    Line {
+        /// Its number, from 1.
+        line: u64,
+        /// The letter in it, from 1.
+        column: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// They could not be read.
+    Read(io::Error),
+    /// They could not be written.
+    Journal(journal::Error),
+}
+
+impl Archive {
+    /// Takes in what [`Archive::dump`] has written: tables that are not there are made, rows that are not there added,
+    /// rows of an id that is there replaced, and a row that is `null` removed.
+    ///
+    /// # Errors
+    ///
+    /// A line is wrong, or the disk fails. The folder is as it was.
+    pub fn load(&mut self, from: &mut dyn BufRead) -> Result<Taken, LoadError> {
+        let mut incoming = Incoming::into(self);
+        let mut lines = Lines { from, line: 0, bytes: Vec::new() };
+        while let Some((line, text)) = lines.next()? {
+            incoming.line(text).map_err(|mistake| LoadError::at(line, text, &mistake))?;
+        }
+        if !incoming.is_over {
+            let what = if incoming.is_begun {
+                "it ends early: the last line must be {\"end\":true}"
+            } else {
+                NO_HEAD
+            };
+            return Err(LoadError::at(lines.line + 1, "", &mistake(0, what)));
+        }
+        let Incoming { stored, places, rows: new, .. } = incoming;
+        if record::tables(&stored).len() > LONGEST_ROW {
+            let what = "what tables consist of takes more than 8 MB";
+            return Err(LoadError::at(lines.line, "", &mistake(0, what)));
+        }
+        self.write(&stored, &new).map_err(LoadError::Journal)?;
+        let mut taken = Taken { tables: places.len(), ..Taken::default() };
+        self.stored = stored;
+        self.rows.resize_with(self.stored.len(), Default::default);
+        for (place, rows) in new {
+            for (id, row) in rows {
+                match row {
+                    Some(row) => {
+                        self.rows[place].insert(id, row);
+                        taken.rows += 1;
+                    }
+                    None => {
+                        self.rows[place].remove(&id);
+                        taken.removed += 1;
+                    }
+                }
+            }
+        }
+        taken.dangling = self.dangling();
+        Ok(taken)
+    }
+
+    fn write(&mut self, stored: &[Stored], new: &New) -> Result<(), journal::Error> {
+        let (mut first, mut length) = (None, 0);
+        for (place, rows) in new {
+            let mut rows = rows.iter().peekable();
+            while rows.peek().is_some() {
+                let (mut writes, mut bytes) = (Vec::new(), 0);
+                while bytes < BLOCK
+                    && let Some((id, row)) = rows.next()
+                {
+                    bytes += row.as_ref().map_or(0, |row| row.len()) + 24;
+                    writes.push(Write { table: 0, id: *id, row: row.clone() });
+                }
+                let record = record::staged(&writes, &[*place]);
+                let sequence = self.journal.append(&record)?;
+                first.get_or_insert(sequence);
+                length += record.len();
+                if length >= GROUP {
+                    self.journal.write(false)?;
+                    length = 0;
+                }
+            }
+        }
+        let last =
+            first.map_or_else(|| record::tables(stored), |first| record::taken(first, stored));
+        self.journal.append(&last)?;
+        self.last = self.journal.write(true)?;
+        Ok(())
+    }
+
+    /// How many rows name one that is not there.
+    fn dangling(&self) -> usize {
+        let place = |name: &str| self.stored.iter().position(|table| table.name == name);
+        let mut count = 0;
+        for (table, rows) in self.stored.iter().zip(&self.rows) {
+            let named = table.live().map(|column| match &column.kind {
+                Kind::Reference(name) => Some(place(name)),
+                _ => None,
+            });
+            let named: Vec<_> = named.collect();
+            if named.iter().all(Option::is_none) {
+                continue;
+            }
+            let layout = table.layout();
+            let mut values = vec![Value::Null; named.len()];
+            for row in rows.values() {
+                let is_read = layout.read(row, &mut values).is_some();
+                let dangles =
+                    |(named, value): (&Option<Option<usize>>, &Value<'_>)| match (named, value) {
+                        (Some(Some(table)), Value::Id(id)) => !self.rows[*table].contains_key(id),
+                        (Some(None), Value::Id(_)) => true,
+                        _ => false,
+                    };
+                count += usize::from(is_read && named.iter().zip(&values).any(dangles));
+            }
+        }
+        count
+    }
+}
+
+/// New rows by the places of their tables, `None` for those to be removed.
+type New = BTreeMap<usize, BTreeMap<RowId, Option<Row>>>;
+
+const NO_HEAD: &str = "the first line must be {\"bine\":\"tables\",\"version\":1}";
+
+/// What lines have said until now.
+struct Incoming<'a> {
+    archive: &'a Archive,
+    is_begun: bool,
+    is_over: bool,
+    stored: Vec<Stored>,
+    /// The tables that were described, by their names.
+    places: HashMap<String, Target>,
+    rows: New,
+}
+
+/// A table that rows go to.
+struct Target {
+    place: usize,
+    columns: Vec<StoredColumn>,
+    layout: Layout,
+    /// Where each column is, by its name.
+    names: HashMap<String, usize>,
+}
+
+/// What a line says, in whatever order.
+#[derive(Default)]
+struct Said<'t> {
+    keys: usize,
+    bine: Option<Cow<'t, str>>,
+    version: Option<(usize, i128)>,
+    table: Option<(usize, Cow<'t, str>)>,
+    columns: Option<Reader<'t>>,
+    id: Option<(usize, Cow<'t, str>)>,
+    row: Option<Reader<'t>>,
+    end: Option<bool>,
+}
+
+impl<'a> Incoming<'a> {
+    fn into(archive: &'a Archive) -> Self {
+        let (stored, rows) = (archive.stored.clone(), New::new());
+        Self { archive, is_begun: false, is_over: false, stored, places: HashMap::new(), rows }
+    }
+
+    fn line(&mut self, text: &str) -> Result<(), Mistake> {
+        let mut from = Reader::new(text);
+        let begin = from.place();
+        let said = Said::read(&mut from)?;
+        from.end()?;
+        if self.is_over {
+            return Err(mistake(begin, "nothing comes behind {\"end\":true}"));
+        }
+        match said {
+            Said { keys: 2, bine: Some(what), version: Some((at, version)), .. }
+                if what == "tables" =>
+            {
+                if version != VERSION {
+                    let what =
+                        format!("version {version} is not known; this program reads {VERSION}");
+                    return Err(mistake(at, what));
+                }
+                if self.is_begun {
+                    return Err(mistake(begin, "it has begun already"));
+                }
+                self.is_begun = true;
+                Ok(())
+            }
+            _ if !self.is_begun => Err(mistake(begin, NO_HEAD)),
+            Said { keys: 2, table: Some((at, name)), columns: Some(mut columns), .. } => {
+                self.table(at, &name, &mut columns)
+            }
+            Said { keys: 3, table: Some((at, name)), id: Some(id), row: Some(row), .. } => {
+                self.row(at, &name, id, row)
+            }
+            Said { keys: 1, end: Some(true), .. } => {
+                self.is_over = true;
+                Ok(())
+            }
+            _ => Err(mistake(
+                begin,
+                "a line has `table` and `columns`, or `table`, `id` and `row`, or `end`",
+            )),
+        }
+    }
+
+    fn table(&mut self, at: usize, name: &str, columns: &mut Reader<'_>) -> Result<(), Mistake> {
+        if self.places.contains_key(name) {
+            return Err(mistake(at, format!("the table `{name}` has been described already")));
+        }
+        let begin = columns.place();
+        let given = table::read(columns, name)?;
+        let known = self.stored.iter().position(|table| table.name == name);
+        let place = known.unwrap_or(self.stored.len());
+        match known {
+            // What has no rows becomes what the lines say.
+            Some(known) if self.archive.rows[known].is_empty() => self.stored[known] = given,
+            Some(known) => {
+                joins(&given, &self.stored[known]).map_err(|what| mistake(begin, what))?;
+            }
+            None => self.stored.push(given),
+        }
+        let table = &self.stored[place];
+        let columns: Vec<StoredColumn> = table.live().cloned().collect();
+        let names = columns.iter().enumerate().map(|(at, column)| (column.name.to_string(), at));
+        let (layout, names) = (table.layout(), names.collect());
+        self.places.insert(name.to_owned(), Target { place, columns, layout, names });
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        at: usize,
+        name: &str,
+        id: (usize, Cow<'_, str>),
+        mut from: Reader<'_>,
+    ) -> Result<(), Mistake> {
+        let target = self.places.get(name);
+        let target = target.ok_or_else(|| {
+            mistake(at, format!("the columns of `{name}` must be said in a line before its rows"))
+        })?;
+        let (at, id) = id;
+        let id: RowId = id.parse().map_err(|error| mistake(at, format!("{error}")))?;
+        if id.is_new() {
+            return Err(mistake(at, "an id is not zero"));
+        }
+        let begin = from.place();
+        let row = if from.is_null() {
+            let there = self.archive.rows.get(target.place);
+            if there.is_none_or(|rows| !rows.contains_key(&id)) {
+                return Err(mistake(begin, "there is no such row that could be removed"));
+            }
+            None
+        } else {
+            Some(target.row(&mut from)?)
+        };
+        match self.rows.entry(target.place).or_default().insert(id, row) {
+            None => Ok(()),
+            Some(_) => Err(mistake(at, format!("the row {id} of `{name}` was there already"))),
+        }
+    }
+}
+
+impl Target {
+    /// The row that is said by its columns.
+    fn row(&self, from: &mut Reader<'_>) -> Result<Row, Mistake> {
+        let begin = from.place();
+        let mut given: Vec<Option<Given<'_>>> = vec![None; self.columns.len()];
+        from.object(|from, at, name| {
+            let place = self.names.get(&*name);
+            let place =
+                *place.ok_or_else(|| mistake(at, format!("there is no column `{name}`")))?;
+            let column = &self.columns[place];
+            let value = if column.is_optional && from.is_null() {
+                from.scalar()?;
+                Given::Plain(Value::Null)
+            } else {
+                value::read(from, &column.kind, &column.name)?
+            };
+            once(&mut given[place], value, at)
+        })?;
+        let mut values = Vec::with_capacity(given.len());
+        for (column, given) in self.columns.iter().zip(&given) {
+            values.push(match given {
+                Some(given) => given.value(),
+                None if column.default == Constant::Null && !column.is_optional => {
+                    return Err(mistake(begin, format!("`{}` is missing", column.name)));
+                }
+                None => column.default.value(),
+            });
+        }
+        let row = self.layout.write(&values);
+        if row.len() > LONGEST_ROW {
+            return Err(mistake(begin, "a row has at most 8 MB"));
+        }
+        Ok(row)
+    }
+}
+
+/// Whether rows of a table as it is `given` fit into one that `has` rows.
+fn joins(given: &Stored, has: &Stored) -> Result<(), String> {
+    let table = &has.name;
+    for own in has.live() {
+        let Some(column) = given.live().find(|column| column.name == own.name) else {
+            if own.default == Constant::Null && !own.is_optional {
+                return Err(format!(
+                    "`{table}` has a column `{}` here, without a default",
+                    own.name
+                ));
+            }
+            continue;
+        };
+        if !own.kind.widens(&column.kind) {
+            let (own, given, name) = (&own.kind, &column.kind, &own.name);
+            return Err(format!("the column `{table}.{name}` is {own} here, and not {given}"));
+        }
+        if column.is_optional && !own.is_optional {
+            return Err(format!("the column `{table}.{}` may not hold nothing here", own.name));
+        }
+    }
+    match given.live().find(|column| has.live().all(|own| own.name != column.name)) {
+        Some(column) => Err(format!("`{table}` has no column `{}` here", column.name)),
+        None => Ok(()),
+    }
+}
+
+impl<'t> Said<'t> {
+    fn read(from: &mut Reader<'t>) -> Result<Self, Mistake> {
+        let mut said = Self::default();
+        from.object(|from, at, key| {
+            said.keys += 1;
+            let place = from.place();
+            let mut later = |slot: &mut Option<Reader<'t>>| {
+                let value = *from;
+                from.pass()?;
+                once(slot, value, at)
+            };
+            match &*key {
+                "columns" => later(&mut said.columns),
+                "row" => later(&mut said.row),
+                "table" => once(&mut said.table, (place, from.text()?), at),
+                "id" => once(&mut said.id, (place, from.text()?), at),
+                "bine" => once(&mut said.bine, from.text()?, at),
+                "version" => once(&mut said.version, (place, read_whole(from)?), at),
+                "end" => once(&mut said.end, read_bool(from)?, at),
+                _ => Err(mistake(at, format!("no line has `{key}`"))),
+            }
+        })?;
+        Ok(said)
+    }
+}
+
+/// Reads line by line, none longer than [`LONGEST_LINE`].
+struct Lines<'f> {
+    from: &'f mut dyn BufRead,
+    line: u64,
+    bytes: Vec<u8>,
+}
+
+impl Lines<'_> {
+    /// The next line that is not empty, and its number.
+    fn next(&mut self) -> Result<Option<(u64, &str)>, LoadError> {
+        loop {
+            self.bytes.clear();
+            let mut part = (&mut self.from).take(LONGEST_LINE as u64 + 1);
+            let read = part.read_until(b'\n', &mut self.bytes).map_err(LoadError::Read)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.line += 1;
+            if read > LONGEST_LINE {
+                let what = "a line has at most 64 MB";
+                return Err(LoadError::at(self.line, "", &mistake(0, what)));
+            }
+            if !self.bytes.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let text = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
+        match std::str::from_utf8(text) {
+            Ok(text) => Ok(Some((self.line, text))),
+            Err(error) => {
+                let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
+                let mistake = mistake(valid.len(), "this is not UTF-8");
+                Err(LoadError::at(self.line, &valid, &mistake))
+            }
+        }
+    }
+}
+
+impl LoadError {
+    fn at(line: u64, text: &str, mistake: &Mistake) -> Self {
+        let before = text.get(..mistake.at).unwrap_or(text);
+        Self::Line { line, column: before.chars().count() + 1, what: mistake.what.clone() }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { line, column, what } => write!(to, "line {line}, column {column}: {what}"),
+            Self::Read(error) => write!(to, "cannot read: {error}"),
+            Self::Journal(error) => error.fmt(to),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Line { .. } => None,
+            Self::Read(error) => Some(error),
+            Self::Journal(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Decides how the tables of a folder leave it and come back without the program whose they are.
+//!
+//! A folder knows what its tables consist of, so they can be written down as lines of JSON, read again, and kept in
+//! less room by whoever looks after the machine. What a line holds is told in docs/formats/lines.md.
+
+mod json;
+mod load;
+mod table;
+mod value;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use crate::disk::Folder;
+use crate::guest::Seat;
+use crate::id::RowId;
+use crate::image::Kept;
+use crate::journal::{self, FileJournal, Journal, Sequence};
+use crate::load::{Loading, Warning};
+use crate::record;
+use crate::row::Row;
+use crate::schema::Stored;
+use crate::state::State;
+use crate::store::Progress;
+use crate::value::Value;
+
+pub use load::{LONGEST_LINE, LoadError, Taken};
+
+/// The tables of a folder, opened without the program whose they are. No other can have the folder meanwhile.
+pub struct Archive {
+    folder: Arc<dyn Folder>,
+    journal: FileJournal,
+    /// Up to which record the newest image reaches.
+    image: Sequence,
+    last: Sequence,
+    stored: Vec<Stored>,
+    rows: Vec<OrdMap<RowId, Row>>,
+    warnings: Vec<Warning>,
+}
+
+/// What a folder took on the disk, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compacted {
+    /// Before.
+    pub before: u64,
+    /// Now. As before: there is nothing to gain.
+    pub after: u64,
+}
+
+/// Why tables cannot be written down.
+#[derive(Debug)]
+pub enum DumpError {
+    /// There is no table of this name.
+    NoSuchTable {
+        /// The name.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// What the folder has of this table is not what it says of it.
+    Unreadable {
+        /// The table.
+        table: String,
+        /// The row, if it is one.
+        id: Option<RowId>,
+    },
+    /// It could not be written where it was to go.
+    Write(io::Error),
+}
+
+/// The first line.
+const HEAD: &str = "{\"bine\":\"tables\",\"version\":1}\n";
+/// The last line: whoever does not find it knows that something is missing.
+const END: &str = "{\"end\":true}\n";
+const VERSION: i128 = 1;
+/// Written at once, in bytes.
+const PIECE: usize = 64 << 10;
+/// What a folder must become shorter by, in bytes.
+const LEAST_GAIN: u64 = 4 << 10;
+
+impl Archive {
+    /// Opens the folder. `progress` is told while it is read.
+    ///
+    /// # Errors
+    ///
+    /// Another program has it, or it is damaged. Nothing is changed then.
+    pub fn open(folder: Arc<dyn Folder>, progress: &mut Progress<'_>) -> Result<Self, String> {
+        Self::open_with(folder, journal::Options::default(), progress)
+    }
+
+    fn open_with(
+        folder: Arc<dyn Folder>,
+        options: journal::Options,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, String> {
+        let mut loading = Loading::default();
+        let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
+        let opened = FileJournal::open(Arc::clone(&folder), options, &mut receive);
+        let opened = opened.map_err(|error| error.to_string())?;
+        let (stored, rows, mut warnings) = loading.into_parts();
+        warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
+        let (journal, image, last) = (opened.journal, opened.snapshot, opened.last);
+        Ok(Self { folder, journal, image, last, stored, rows, warnings })
+    }
+
+    /// Writes tables down as lines of JSON, those of these names or, if none is named, all; says how many rows there were.
+    ///
+    /// # Errors
+    ///
+    /// There is no such table, or it cannot be read or written; then the last line is missing in what was written.
+    pub fn dump(&self, names: &[String], to: &mut dyn io::Write) -> Result<usize, DumpError> {
+        let known = || self.stored.iter().map(|table| table.name.to_string());
+        if let Some(name) = names.iter().find(|name| !known().any(|own| own == **name)) {
+            return Err(DumpError::NoSuchTable { name: name.clone(), known: known().collect() });
+        }
+        let is_wanted =
+            |table: &Stored| names.is_empty() || names.iter().any(|name| *name == table.name);
+        let tables = || self.stored.iter().zip(&self.rows).filter(|(table, _)| is_wanted(table));
+        let mut bytes = HEAD.as_bytes().to_vec();
+        for (table, _) in tables() {
+            let put = table::put(&mut bytes, table);
+            put.ok_or_else(|| DumpError::unreadable(table, None))?;
+        }
+        let mut count = 0;
+        for (table, rows) in tables() {
+            let (layout, kinds) = (table.layout(), table.live().collect::<Vec<_>>());
+            let mut values = vec![Value::Null; kinds.len()];
+            let mut begin = b"{\"table\":".to_vec();
+            json::put_text(&mut begin, &table.name);
+            for (id, row) in rows {
+                let unreadable = || DumpError::unreadable(table, Some(*id));
+                layout.read(row, &mut values).ok_or_else(unreadable)?;
+                bytes.extend_from_slice(&begin);
+                bytes.extend_from_slice(format!(",\"id\":\"{id}\",\"row\":{{").as_bytes());
+                for (place, (column, value)) in kinds.iter().zip(&values).enumerate() {
+                    if place > 0 {
+                        bytes.push(b',');
+                    }
+                    json::put_text(&mut bytes, &column.name);
+                    bytes.push(b':');
+                    value::put(&mut bytes, *value, &column.kind).ok_or_else(unreadable)?;
+                }
+                bytes.extend_from_slice(b"}}\n");
+                if bytes.len() >= PIECE {
+                    to.write_all(&bytes).map_err(DumpError::Write)?;
+                    bytes.clear();
+                }
+            }
+            count += rows.len();
+        }
+        bytes.extend_from_slice(END.as_bytes());
+        to.write_all(&bytes).and_then(|()| to.flush()).map_err(DumpError::Write)?;
+        Ok(count)
+    }
+
+    /// Writes all tables as two images, so that there are still two ways to the present, and removes the journal up to
+    /// there, if the folder takes less room then.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails or has no room. Nothing is lost.
+    pub fn compact(mut self) -> Result<Compacted, journal::Error> {
+        let before = journal::bytes(&*self.folder)?;
+        // Less is not worth the work, and what was compacted is not again.
+        let gain = (before / 8).max(LEAST_GAIN);
+        if 2 * self.image_bytes() + gain > before {
+            self.journal.close()?;
+            return Ok(Compacted { before, after: before });
+        }
+        if self.image < self.last {
+            self.write_image(self.last)?;
+        }
+        // Says what is known, so that the second image has a number of its own.
+        self.journal.append(&record::tables(&self.stored))?;
+        let last = self.journal.write(true)?;
+        self.write_image(last)?;
+        self.journal.compact(last)?;
+        self.journal.close()?;
+        Ok(Compacted { before, after: journal::bytes(&*self.folder)? })
+    }
+
+    /// Gives the folder back. Dropped, it is given back too, but the next start finds less in order.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails or has no room.
+    pub fn close(mut self) -> Result<(), journal::Error> {
+        self.journal.close()
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> usize {
+        self.rows.iter().map(OrdMap::len).sum()
+    }
+
+    /// What whoever looks after the folder should know.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    fn write_image(&mut self, last: Sequence) -> Result<(), journal::Error> {
+        let rows = self.rows.iter().cloned().enumerate().collect();
+        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, Seat::default(), 0);
+        let none = State { sequence: last, epoch: 0, tables: Vec::new() };
+        let mut writer = self.journal.snapshot(last)?;
+        kept.write(&Arc::default(), &none, None, &mut *writer)?;
+        writer.finish()
+    }
+
+    /// About so long is one.
+    fn image_bytes(&self) -> u64 {
+        let rows = self.rows.iter().flat_map(OrdMap::values).map(|row| row.len() + 20);
+        (rows.sum::<usize>() + record::tables(&self.stored).len() + 80) as u64
+    }
+}
+
+impl DumpError {
+    fn unreadable(table: &Stored, id: Option<RowId>) -> Self {
+        Self::Unreadable { table: table.name.to_string(), id }
+    }
+}
+
+impl fmt::Display for DumpError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchTable { name, known } if known.is_empty() => {
+                write!(to, "there is no table `{name}`, and no other")
+            }
+            Self::NoSuchTable { name, known } => {
+                write!(to, "there is no table `{name}`; there are `{}`", known.join("`, `"))
+            }
+            Self::Unreadable { table, id: Some(id) } => {
+                write!(to, "the row {id} of `{table}` cannot be read")
+            }
+            Self::Unreadable { table, id: None } => {
+                write!(to, "what `{table}` consists of cannot be read")
+            }
+            Self::Write(error) => write!(to, "cannot write: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DumpError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Write(error) => Some(error),
+            Self::NoSuchTable { .. } | Self::Unreadable { .. } => None,
+        }
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_list().entries(self.stored.iter().map(|table| &table.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

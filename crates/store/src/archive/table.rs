@@ -1,0 +1,235 @@
+//! Decides how a line says what a table consists of: docs/formats/lines.md.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::json::{Mistake, Reader, Scalar, put_text};
+use super::value;
+use crate::schema::{Constant, Stored, StoredColumn};
+use crate::value::Kind;
+
+/// Adds the line of a table. `None`: a default is not of its column's kind.
+pub(super) fn put(to: &mut Vec<u8>, table: &Stored) -> Option<()> {
+    to.extend_from_slice(b"{\"table\":");
+    put_text(to, &table.name);
+    to.extend_from_slice(b",\"columns\":[");
+    for (place, column) in table.columns.iter().enumerate() {
+        if place > 0 {
+            to.push(b',');
+        }
+        put_column(to, column)?;
+    }
+    to.extend_from_slice(b"]}\n");
+    Some(())
+}
+
+fn put_column(to: &mut Vec<u8>, column: &StoredColumn) -> Option<()> {
+    let StoredColumn { name, kind, is_optional, default, is_dropped } = column;
+    to.extend_from_slice(b"{\"name\":");
+    put_text(to, name);
+    to.extend_from_slice(b",\"kind\":");
+    put_text(to, name_of(kind));
+    match kind {
+        Kind::Whole { least, most } => {
+            to.extend_from_slice(b",\"least\":");
+            value::put_whole(to, *least);
+            to.extend_from_slice(b",\"most\":");
+            value::put_whole(to, *most);
+        }
+        Kind::Word(words) => {
+            to.extend_from_slice(b",\"words\":[");
+            for (place, word) in words.iter().enumerate() {
+                if place > 0 {
+                    to.push(b',');
+                }
+                put_text(to, word);
+            }
+            to.push(b']');
+        }
+        Kind::Reference(table) => {
+            to.extend_from_slice(b",\"to\":");
+            put_text(to, table);
+        }
+        Kind::Bool | Kind::Float | Kind::Text | Kind::Bytes | Kind::Time => {}
+    }
+    if *is_optional {
+        to.extend_from_slice(b",\"optional\":true");
+    }
+    if *default != Constant::Null {
+        to.extend_from_slice(b",\"default\":");
+        value::put(to, default.value(), kind)?;
+    }
+    if *is_dropped {
+        to.extend_from_slice(b",\"dropped\":true");
+    }
+    to.push(b'}');
+    Some(())
+}
+
+fn name_of(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Bool => "bool",
+        Kind::Whole { .. } => "whole",
+        Kind::Float => "float",
+        Kind::Text => "text",
+        Kind::Bytes => "bytes",
+        Kind::Time => "time",
+        Kind::Word(_) => "word",
+        Kind::Reference(_) => "reference",
+    }
+}
+
+/// Reads the columns of a table.
+pub(super) fn read(from: &mut Reader<'_>, name: &str) -> Result<Stored, Mistake> {
+    let (mut columns, mut live) = (Vec::new(), HashSet::new());
+    from.array(|from| {
+        let at = from.place();
+        let column = read_column(from)?;
+        if !column.is_dropped && !live.insert(column.name.clone()) {
+            return Err(mistake(
+                at,
+                format!("`{}` is already a column of this table", column.name),
+            ));
+        }
+        columns.push(column);
+        Ok(())
+    })?;
+    Ok(Stored { name: name.to_owned().into(), columns })
+}
+
+/// What a line says of a column, in whatever order.
+#[derive(Default)]
+struct Said<'t> {
+    name: Option<Cow<'t, str>>,
+    kind: Option<(usize, Cow<'t, str>)>,
+    least: Option<i128>,
+    most: Option<i128>,
+    words: Option<Vec<Cow<'static, str>>>,
+    to: Option<Cow<'t, str>>,
+    optional: Option<bool>,
+    default: Option<Reader<'t>>,
+    dropped: Option<bool>,
+}
+
+fn read_column(from: &mut Reader<'_>) -> Result<StoredColumn, Mistake> {
+    let begin = from.place();
+    let mut said = Said::default();
+    from.object(|from, at, key| {
+        let place = from.place();
+        match &*key {
+            "name" => once(&mut said.name, from.text()?, at),
+            "kind" => once(&mut said.kind, (place, from.text()?), at),
+            "least" => once(&mut said.least, read_whole(from)?, at),
+            "most" => once(&mut said.most, read_whole(from)?, at),
+            "words" => once(&mut said.words, read_words(from)?, at),
+            "to" => once(&mut said.to, from.text()?, at),
+            "optional" => once(&mut said.optional, read_bool(from)?, at),
+            "default" => {
+                let default = *from;
+                from.pass()?;
+                once(&mut said.default, default, at)
+            }
+            "dropped" => once(&mut said.dropped, read_bool(from)?, at),
+            _ => Err(mistake(
+                at,
+                "a column has `name`, `kind`, `least`, `most`, `words`, `to`, `optional`, `default`, `dropped`",
+            )),
+        }
+    })?;
+    let name = said.name.ok_or_else(|| mistake(begin, "the column has no `name`"))?;
+    let kind = said.kind.ok_or_else(|| mistake(begin, format!("`{name}` has no `kind`")))?;
+    let lacks = |what: &str| mistake(begin, format!("`{name}` has no `{what}`"));
+    let kind = match &*kind.1 {
+        "bool" => Kind::Bool,
+        "whole" => Kind::Whole {
+            least: said.least.take().ok_or_else(|| lacks("least"))?,
+            most: said.most.take().ok_or_else(|| lacks("most"))?,
+        },
+        "float" => Kind::Float,
+        "text" => Kind::Text,
+        "bytes" => Kind::Bytes,
+        "time" => Kind::Time,
+        "word" => Kind::Word(said.words.take().ok_or_else(|| lacks("words"))?.into()),
+        "reference" => {
+            let to = said.to.take().ok_or_else(|| lacks("to"))?;
+            Kind::Reference(to.into_owned().into())
+        }
+        _ => {
+            let kinds = "`bool`, `whole`, `float`, `text`, `bytes`, `time`, `word` or `reference`";
+            return Err(mistake(kind.0, format!("the kind of a column is {kinds}")));
+        }
+    };
+    let left = [
+        ("least", said.least.is_some()),
+        ("most", said.most.is_some()),
+        ("words", said.words.is_some()),
+        ("to", said.to.is_some()),
+    ];
+    if let Some((what, _)) = left.iter().find(|(_, is_left)| *is_left) {
+        let kind = name_of(&kind);
+        return Err(mistake(begin, format!("`{name}` is `{kind}`, which has no `{what}`")));
+    }
+    let mut default = Constant::Null;
+    if let Some(mut from) = said.default {
+        let at = from.place();
+        let given = value::read(&mut from, &kind, "default")?;
+        let constant = given.into_constant();
+        default = constant.ok_or_else(|| mistake(at, format!("`{name}` can have no default")))?;
+    }
+    Ok(StoredColumn {
+        name: name.into_owned().into(),
+        kind,
+        is_optional: said.optional.unwrap_or_default(),
+        default,
+        is_dropped: said.dropped.unwrap_or_default(),
+    })
+}
+
+/// Takes what a key says, if nothing has said it yet.
+pub(super) fn once<T>(slot: &mut Option<T>, value: T, at: usize) -> Result<(), Mistake> {
+    if slot.replace(value).is_some() {
+        return Err(mistake(at, "that has been said already"));
+    }
+    Ok(())
+}
+
+pub(super) fn mistake(at: usize, what: impl Into<String>) -> Mistake {
+    Mistake { at, what: what.into() }
+}
+
+pub(super) fn read_bool(from: &mut Reader<'_>) -> Result<bool, Mistake> {
+    let at = from.place();
+    match from.scalar()? {
+        Scalar::Bool(value) => Ok(value),
+        _ => Err(mistake(at, "must be true or false")),
+    }
+}
+
+pub(super) fn read_whole(from: &mut Reader<'_>) -> Result<i128, Mistake> {
+    let at = from.place();
+    let number = match from.scalar()? {
+        Scalar::Number(digits) => value::number(digits),
+        Scalar::Text(digits) => value::number(&digits),
+        Scalar::Null | Scalar::Bool(_) => None,
+    };
+    number.ok_or_else(|| mistake(at, "must be a whole number"))
+}
+
+fn read_words(from: &mut Reader<'_>) -> Result<Vec<Cow<'static, str>>, Mistake> {
+    let mut words: Vec<Cow<'static, str>> = Vec::new();
+    let mut known = HashSet::new();
+    from.array(|from| {
+        let at = from.place();
+        let word = from.text()?;
+        // A row keeps the place of its word in sixteen bits.
+        if words.len() > usize::from(u16::MAX) {
+            return Err(mistake(at, "a column has at most 65536 words"));
+        }
+        if !known.insert(word.clone()) {
+            return Err(mistake(at, format!("`{word}` is already one of the words")));
+        }
+        words.push(word.into_owned().into());
+        Ok(())
+    })?;
+    Ok(words)
+}

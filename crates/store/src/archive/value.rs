@@ -1,0 +1,415 @@
+//! Decides how a value of each kind stands in a line, so that it comes back to the last bit: docs/formats/lines.md.
+
+use std::borrow::Cow;
+
+use super::json::{Mistake, Reader, Scalar, put_text};
+use crate::schema::Constant;
+use crate::value::{Kind, Time, Value};
+
+/// A value as a line gives it.
+#[derive(Clone, Debug)]
+pub(super) enum Given<'t> {
+    Plain(Value<'t>),
+    Text(Cow<'t, str>),
+    Bytes(Vec<u8>),
+}
+
+/// Every whole number up to here is one in every reader of JSON (RFC 7493 section 2.2).
+const GREATEST_NUMBER: u128 = (1 << 53) - 1;
+/// What no number of JSON is.
+const UNUSUAL: [(&str, f64); 3] =
+    [("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY), ("NaN", f64::NAN)];
+/// Before the bits of what is no number either, in hexadecimal digits.
+const OTHER_NAN: &str = "NaN:";
+
+/// Adds a value of a column of that kind. `None`: it is not of that kind.
+pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()> {
+    match value {
+        Value::Null => to.extend_from_slice(b"null"),
+        Value::Bool(value) => to.extend_from_slice(if value { b"true" } else { b"false" }),
+        Value::Whole(number) => put_whole(to, number),
+        Value::Float(number) => put_float(to, number),
+        Value::Text(text) => put_text(to, text),
+        Value::Bytes(bytes) => put_base64(to, bytes),
+        Value::Time(moment) => put_text(to, &shown(moment)),
+        Value::Word(place) => match kind {
+            Kind::Word(words) => put_text(to, words.get(usize::from(place))?),
+            _ => return None,
+        },
+        Value::Id(id) => put_text(to, &id.to_string()),
+    }
+    (value == Value::Null || value_is_of(value, kind)).then_some(())
+}
+
+/// Whether it can be read as one of that kind. The bounds of a number are not asked for: what is there is written down.
+fn value_is_of(value: Value<'_>, kind: &Kind) -> bool {
+    matches!((value, kind), (Value::Whole(_), Kind::Whole { .. })) || kind.admits(value)
+}
+
+pub(super) fn put_whole(to: &mut Vec<u8>, number: i128) {
+    let text = number.to_string();
+    if number.unsigned_abs() <= GREATEST_NUMBER {
+        to.extend_from_slice(text.as_bytes());
+    } else {
+        put_text(to, &text);
+    }
+}
+
+fn put_float(to: &mut Vec<u8>, number: f64) {
+    if number.is_finite() {
+        // The shortest that is read as the same number.
+        to.extend_from_slice(format!("{number:?}").as_bytes());
+    } else if let Some((name, _)) =
+        UNUSUAL.iter().find(|(_, own)| own.to_bits() == number.to_bits())
+    {
+        put_text(to, name);
+    } else {
+        put_text(to, &format!("{OTHER_NAN}{:016x}", number.to_bits()));
+    }
+}
+
+/// Reads a value of the column of that name and kind that is not null.
+pub(super) fn read<'t>(
+    from: &mut Reader<'t>,
+    kind: &Kind,
+    column: &str,
+) -> Result<Given<'t>, Mistake> {
+    let at = from.place();
+    let scalar = from.scalar()?;
+    let given = match (kind, scalar) {
+        (Kind::Bool, Scalar::Bool(value)) => Some(Given::Plain(Value::Bool(value))),
+        (Kind::Whole { .. }, Scalar::Number(digits)) => whole(digits),
+        (Kind::Whole { .. }, Scalar::Text(digits)) => whole(&digits),
+        (Kind::Float, Scalar::Number(digits)) => {
+            let number = digits.parse().ok().filter(|number: &f64| number.is_finite());
+            number.map(|number| Given::Plain(Value::Float(number)))
+        }
+        (Kind::Float, Scalar::Text(name)) => {
+            unusual(&name).map(|number| Given::Plain(Value::Float(number)))
+        }
+        (Kind::Text, Scalar::Text(text)) => Some(Given::Text(text)),
+        (Kind::Bytes, Scalar::Text(text)) => from_base64(&text).map(Given::Bytes),
+        (Kind::Time, Scalar::Text(text)) => {
+            moment(&text).map(|moment| Given::Plain(Value::Time(moment)))
+        }
+        (Kind::Word(words), Scalar::Text(text)) => {
+            let place = words.iter().position(|word| *word == text);
+            place.map(|place| Given::Plain(Value::Word(place as u16)))
+        }
+        (Kind::Reference(_), Scalar::Text(text)) => {
+            text.parse().ok().map(|id| Given::Plain(Value::Id(id)))
+        }
+        _ => None,
+    };
+    let given = given.filter(|given| kind.admits(given.value()));
+    given.ok_or_else(|| Mistake { at, what: format!("`{column}` must be {}", expected(kind)) })
+}
+
+/// What is said to whoever wrote something else.
+fn expected(kind: &Kind) -> Cow<'static, str> {
+    match kind {
+        Kind::Float => "a number, or \"NaN\", \"Infinity\" or \"-Infinity\"".into(),
+        Kind::Bytes => "bytes in base64, like \"aG9wcw==\"".into(),
+        Kind::Time => "a moment like \"2026-11-21T09:30:00Z\"".into(),
+        Kind::Reference(table) => {
+            format!("the id of a row of `{table}`, like \"0193f9a0-4c5e-7b3a-9c1d-5e6f70819203\"")
+                .into()
+        }
+        kind => kind.to_string().into(),
+    }
+}
+
+impl Given<'_> {
+    pub(super) fn value(&self) -> Value<'_> {
+        match self {
+            Self::Plain(value) => *value,
+            Self::Text(text) => Value::Text(text),
+            Self::Bytes(bytes) => Value::Bytes(bytes),
+        }
+    }
+
+    /// The same as a default; `None`: no default is of that kind.
+    pub(super) fn into_constant(self) -> Option<Constant> {
+        Some(match self {
+            Self::Text(text) => Constant::Text(text.into_owned().into()),
+            Self::Plain(Value::Bool(value)) => Constant::Bool(value),
+            Self::Plain(Value::Whole(number)) => Constant::Whole(number),
+            Self::Plain(Value::Float(number)) => Constant::Float(number),
+            Self::Plain(Value::Time(moment)) => Constant::Time(moment),
+            Self::Plain(Value::Word(place)) => Constant::Word(place),
+            Self::Plain(_) | Self::Bytes(_) => return None,
+        })
+    }
+}
+
+fn whole(digits: &str) -> Option<Given<'static>> {
+    number(digits).map(|number| Given::Plain(Value::Whole(number)))
+}
+
+/// A whole number in digits alone.
+pub(super) fn number(digits: &str) -> Option<i128> {
+    let all_digits = digits.strip_prefix('-').unwrap_or(digits);
+    let is_plain = all_digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_plain)
+}
+
+fn unusual(name: &str) -> Option<f64> {
+    if let Some((_, number)) = UNUSUAL.iter().find(|(own, _)| *own == name) {
+        return Some(*number);
+    }
+    let bits = name.strip_prefix(OTHER_NAN).filter(|bits| bits.len() == 16)?;
+    let is_plain = bits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = f64::from_bits(u64::from_str_radix(bits, 16).ok().filter(|_| is_plain)?);
+    number.is_nan().then_some(number)
+}
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+/// As RFC 3339 writes it, in UTC; years of more than four digits as ECMAScript does, with a sign and six.
+fn shown(Time(moment): Time) -> String {
+    let (days, within) = (moment.div_euclid(DAY), moment.rem_euclid(DAY));
+    let (year, month, day) = date(days);
+    let year = match year {
+        0..=9999 => format!("{year:04}"),
+        _ => format!("{}{:06}", if year < 0 { '-' } else { '+' }, year.abs()),
+    };
+    let (second, fraction) = (within / SECOND, within % SECOND);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:06}") };
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+}
+
+/// Reads what [`shown`] writes, with fewer digits of a second too.
+fn moment(text: &str) -> Option<Time> {
+    let (year, rest) = match text.as_bytes().first()? {
+        b'+' | b'-' => (text.get(1..7)?, text.get(7..)?),
+        _ => (text.get(..4)?, text.get(4..)?),
+    };
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let year = sign * digits(year)?;
+    // -MM-DDTHH:MM:SS
+    let (rest, fraction) = (rest.get(..15)?, rest.get(15..)?.strip_suffix('Z')?);
+    let marks = [0, 3, 6, 9, 12].map(|at| rest.as_bytes()[at]);
+    if marks != *b"--T::" {
+        return None;
+    }
+    let [month, day, hour, minute, second] =
+        [1, 4, 7, 10, 13].map(|at| rest.get(at..at + 2).and_then(digits));
+    let (month, day) = (month?, day?);
+    let (hour, minute, second) = (hour?, minute?, second?);
+    if !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let days = days(year, month, day);
+    if date(days) != (year, month, day) {
+        return None;
+    }
+    let fraction = match fraction.strip_prefix('.') {
+        Some(parts) if (1..=6).contains(&parts.len()) => digits(&format!("{parts:0<6}"))?,
+        None if fraction.is_empty() => 0,
+        _ => return None,
+    };
+    let within = ((hour * 60 + minute) * 60 + second) * SECOND + fraction;
+    let all = i128::from(days) * i128::from(DAY) + i128::from(within);
+    i64::try_from(all).ok().map(Time)
+}
+
+fn digits(text: &str) -> Option<i64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
+}
+
+/// Days of 400 years, after which all repeats.
+const ERA: i64 = 146_097;
+/// From the first of March of the year 0 to the beginning of 1970.
+const BEFORE_1970: i64 = 719_468;
+
+/// Year, month and day of a day since 1970. Years are counted from March on here, so that the leap day is the last
+/// (Howard Hinnant's `civil_from_days`).
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + BEFORE_1970;
+    let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// The other way.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let month = if month > 2 { month - 3 } else { month + 9 };
+    let day = (153 * month + 2) / 5 + day - 1;
+    era * ERA + year * 365 + year / 4 - year / 100 + day - BEFORE_1970
+}
+
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// RFC 4648 section 4.
+fn put_base64(to: &mut Vec<u8>, bytes: &[u8]) {
+    to.push(b'"');
+    for three in bytes.chunks(3) {
+        let mut all = [0; 4];
+        all[1..=three.len()].copy_from_slice(three);
+        let bits = u32::from_be_bytes(all);
+        for letter in 0..4 {
+            let six = bits >> (18 - 6 * letter) & 63;
+            to.push(if letter > three.len() { b'=' } else { LETTERS[six as usize] });
+        }
+    }
+    to.push(b'"');
+}
+
+/// `None`: that is not what [`put_base64`] writes of any bytes.
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let letters = text.trim_end_matches('=');
+    if !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for four in letters.as_bytes().chunks(4) {
+        let mut bits = 0;
+        for letter in four {
+            bits = bits << 6 | six(*letter)?;
+        }
+        bits <<= 6 * (4 - four.len());
+        let count = four.len() - 1;
+        // What is left over says nothing.
+        if bits.to_be_bytes()[1 + count..].iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..=count]);
+    }
+    Some(bytes)
+}
+
+fn six(letter: u8) -> Option<u32> {
+    Some(u32::from(match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::row::tests::{kinds, value};
+    use crate::value::Field;
+
+    fn written(value: Value<'_>, kind: &Kind) -> String {
+        let mut to = Vec::new();
+        put(&mut to, value, kind).unwrap();
+        String::from_utf8(to).unwrap()
+    }
+
+    #[track_caller]
+    fn check(value: Value<'_>, kind: &Kind, expected: &str) {
+        assert_eq!(written(value, kind), expected);
+        let read = read(&mut Reader::new(expected), kind, "a").unwrap();
+        // As bits, for a number may be none.
+        assert_eq!(format!("{:?}", read.value()), format!("{value:?}"));
+        if let (Value::Float(read), Value::Float(value)) = (read.value(), value) {
+            assert_eq!(read.to_bits(), value.to_bits());
+        }
+    }
+
+    #[test]
+    fn each_kind_has_its_form() {
+        check(Value::Bool(true), &Kind::Bool, "true");
+        check(Value::Whole(-7), &i64::kind(), "-7");
+        check(Value::Whole(9_007_199_254_740_991), &u64::kind(), "9007199254740991");
+        check(Value::Whole(9_007_199_254_740_992), &u64::kind(), "\"9007199254740992\"");
+        check(Value::Whole(i64::MIN.into()), &i64::kind(), "\"-9223372036854775808\"");
+        check(Value::Whole(u64::MAX.into()), &u64::kind(), "\"18446744073709551615\"");
+        check(Value::Float(0.1), &Kind::Float, "0.1");
+        check(Value::Float(-0.0), &Kind::Float, "-0.0");
+        check(Value::Float(5e-324), &Kind::Float, "5e-324");
+        check(Value::Float(f64::NEG_INFINITY), &Kind::Float, "\"-Infinity\"");
+        check(Value::Float(f64::NAN), &Kind::Float, "\"NaN\"");
+        check(Value::Float(-f64::NAN), &Kind::Float, "\"NaN:fff8000000000000\"");
+        check(Value::Text("a\"\n"), &Kind::Text, "\"a\\\"\\n\"");
+        check(Value::Bytes(b"hops"), &Kind::Bytes, "\"aG9wcw==\"");
+        check(Value::Bytes(b""), &Kind::Bytes, "\"\"");
+        check(Value::Time(Time(0)), &Kind::Time, "\"1970-01-01T00:00:00Z\"");
+        check(Value::Time(Time(-1)), &Kind::Time, "\"1969-12-31T23:59:59.999999Z\"");
+        let leap = Time(1_709_164_800_500_000);
+        check(Value::Time(leap), &Kind::Time, "\"2024-02-29T00:00:00.500000Z\"");
+        check(Value::Time(Time(i64::MAX)), &Kind::Time, "\"+294247-01-10T04:00:54.775807Z\"");
+        check(Value::Time(Time(i64::MIN)), &Kind::Time, "\"-290308-12-21T19:59:05.224192Z\"");
+        let words = Kind::Word(Cow::Owned(vec!["open".into(), "shut".into()]));
+        check(Value::Word(1), &words, "\"shut\"");
+        assert_eq!(put(&mut Vec::new(), Value::Word(2), &words), None);
+        assert_eq!(put(&mut Vec::new(), Value::Text("a"), &Kind::Bytes), None);
+    }
+
+    #[test]
+    fn what_is_of_no_such_kind_is_refused() {
+        let refused = |kind: &Kind, text: &str| {
+            let mistake = read(&mut Reader::new(text), kind, "a").unwrap_err();
+            assert!(mistake.what.starts_with("`a` must be "), "{text}: {mistake:?}");
+        };
+        for text in ["256", "-1", "1.0", "1e2", "\"+1\"", "\"\"", "\"1 \"", "true", "null"] {
+            refused(&u8::kind(), text);
+        }
+        for text in ["1e999", "\"nan\"", "\"NaN:7ff0000000000000\"", "\"NaN:+ff8000000000000\""] {
+            refused(&Kind::Float, text);
+        }
+        for text in ["\"YQ\"", "\"YR==\"", "\"Y===\"", "\"YQ==YQ==\"", "\"Y-Q=\"", "\"====\""] {
+            refused(&Kind::Bytes, text);
+        }
+        for text in [
+            "\"2026-02-29T00:00:00Z\"",
+            "\"2026-13-01T00:00:00Z\"",
+            "\"2026-01-01T24:00:00Z\"",
+            "\"2026-01-01T00:00:60Z\"",
+            "\"2026-01-01T00:00:00\"",
+            "\"2026-01-01 00:00:00Z\"",
+            "\"2026-01-01T00:00:00.Z\"",
+            "\"2026-01-01T00:00:00.1234567Z\"",
+            "\"2026-01-01T00:00:+1Z\"",
+            "\"+294247-01-10T04:00:54.775808Z\"",
+            "\"+2026-01-01T00:00:00Z\"",
+            "\"\u{e9}026-01-01T00:00:00Z\"",
+            "0",
+        ] {
+            refused(&Kind::Time, text);
+        }
+        refused(&Kind::Reference("a".into()), "\"1\"");
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_comes_back_as_it_was((kind, owned) in (0_usize..7).prop_flat_map(|kind| (Just(kind), value(kind)))) {
+            let kind = &kinds()[kind];
+            let text = written(owned.value(), kind);
+            let given = read(&mut Reader::new(&text), kind, "a").unwrap();
+            prop_assert_eq!(written(given.value(), kind), text);
+        }
+
+        #[test]
+        fn every_number_comes_back_to_the_last_bit(bits: u64) {
+            let text = written(Value::Float(f64::from_bits(bits)), &Kind::Float);
+            let given = read(&mut Reader::new(&text), &Kind::Float, "a").unwrap();
+            let Value::Float(number) = given.value() else { panic!("{given:?}") };
+            prop_assert_eq!(number.to_bits(), bits);
+        }
+
+        #[test]
+        fn whatever_text_is_given_there_is_no_panic(text: String, kind in 0_usize..7) {
+            let mut line = Vec::new();
+            put_text(&mut line, &text);
+            let line = String::from_utf8(line).unwrap();
+            let _ = read(&mut Reader::new(&line), &kinds()[kind], "a");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Claims about what others than tables keep in the same journal.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::disk::{Fault, SimulatedFolder};
+use crate::{Column, Error, Field, Id, Options, RowId, Schema, Store, Sync, Table, Value};
+
+/// Keeps words, and knows in which order.
+#[derive(Default)]
+struct Diary(Mutex<Vec<(u64, String)>>);
+
+impl Diary {
+    fn lines(&self) -> MutexGuard<'_, Vec<(u64, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, sequence: u64, bytes: &[u8]) -> Result<(), String> {
+        let word = std::str::from_utf8(bytes).map_err(|_| "no word")?;
+        let mut lines = self.lines();
+        assert!(lines.last().is_none_or(|(last, _)| *last < sequence), "{word} comes too late");
+        lines.push((sequence, word.to_owned()));
+        Ok(())
+    }
+}
+
+impl Guest for Diary {
+    fn block(&self, block: &[u8]) -> Result<(), String> {
+        let (sequence, word) = block.split_first_chunk().ok_or("too short")?;
+        self.note(u64::from_be_bytes(*sequence), word)
+    }
+
+    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.note(sequence, record)
+    }
+
+    fn image(&self) -> Blocks {
+        let lines = self.lines().clone();
+        let block = |(sequence, word): (u64, String)| {
+            [&sequence.to_be_bytes()[..], word.as_bytes()].concat()
+        };
+        Box::new(lines.into_iter().map(block))
+    }
+}
+
+#[derive(Clone)]
+struct Number {
+    id: Id<Number>,
+    number: u64,
+}
+
+impl Table for Number {
+    const NAME: &'static str = "number";
+
+    fn schema() -> Schema {
+        Schema { columns: vec![Column::new("number", u64::kind())], ..Schema::new("number") }
+    }
+
+    fn id(&self) -> RowId {
+        self.id.row()
+    }
+
+    fn set_id(&mut self, id: RowId) {
+        self.id = Id::of(id);
+    }
+
+    fn values<'r>(&'r self, to: &mut Vec<Value<'r>>) {
+        to.push(self.number.value());
+    }
+
+    fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
+        Some(Self { id: Id::of(id), number: Field::from_value(*values.first()?)? })
+    }
+}
+
+fn open(disk: &SimulatedFolder, diary: &Arc<Diary>) -> Result<Store, String> {
+    let guest = Arc::clone(diary) as Arc<dyn Guest>;
+    let options = Options::new().table::<Number>().guest(guest).segment(1 << 20);
+    Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {})
+}
+
+fn keep(store: &Store, diary: &Arc<Diary>, word: &str, sync: Sync) -> Result<u64, Error> {
+    let (own, bytes) = (Arc::clone(diary), word.as_bytes().to_vec());
+    let then = move |sequence| own.note(sequence, &bytes).unwrap();
+    store.keep(word.as_bytes(), sync, then)?.wait()
+}
+
+const INTERVAL: Sync = Sync::Interval(Duration::from_millis(1));
+
+#[test]
+fn what_a_guest_keeps_has_its_place_among_the_commits_and_comes_back_in_it() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let diary = Arc::new(Diary::default());
+    let store = open(&disk, &diary).unwrap();
+    let number = |number| store.insert(Number { id: Id::new(), number }).wait().unwrap();
+    number(1);
+    let one = keep(&store, &diary, "one", INTERVAL).unwrap();
+    number(2);
+    let two = keep(&store, &diary, "two", Sync::None).unwrap();
+    let three = keep(&store, &diary, "three", Sync::Commit).unwrap();
+    assert_eq!((two - one, three - two), (2, 1));
+    disk.lose_power();
+    drop(store);
+    disk.revive();
+    let again = Arc::new(Diary::default());
+    let store = open(&disk, &again).unwrap();
+    assert_eq!(*again.lines(), *diary.lines());
+    assert_eq!(store.read().count::<Number>(), 2);
+    assert_eq!(keep(&store, &again, "four", Sync::Commit), Ok(three + 1));
+}
+
+#[test]
+fn many_keep_at_once_and_each_is_told_in_the_order_of_all() {
+    let diary = Arc::new(Diary::default());
+    let store = open(&SimulatedFolder::new(1, 1 << 30), &diary).unwrap();
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (store, diary) = (&store, &diary);
+            scope.spawn(move || {
+                for count in 0..50 {
+                    let sync = [Sync::Commit, INTERVAL, Sync::None][count % 3];
+                    keep(store, diary, &format!("{thread}-{count}"), sync).unwrap();
+                    store.insert(Number { id: Id::new(), number: 0 }).wait().unwrap();
+                }
+            });
+        }
+    });
+    // Each line has checked that it comes behind the one before.
+    assert_eq!(diary.lines().len(), 200);
+}
+
+#[test]
+fn what_need_not_wait_for_the_disk_outlives_the_power_before_long() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let diary = Arc::new(Diary::default());
+    let store = open(&disk, &diary).unwrap();
+    keep(&store, &diary, "one", INTERVAL).unwrap();
+    let began = Instant::now();
+    while store.owes_sync() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is never made durable");
+        thread::yield_now();
+    }
+    disk.lose_power();
+    drop(store);
+    disk.revive();
+    let again = Arc::new(Diary::default());
+    open(&disk, &again).unwrap();
+    assert_eq!(again.lines().len(), 1);
+}
+
+#[test]
+fn what_could_not_be_kept_is_not_told() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let diary = Arc::new(Diary::default());
+    let store = open(&disk, &diary).unwrap();
+    keep(&store, &diary, "one", Sync::Commit).unwrap();
+    disk.set_room(0);
+    let mut word = String::from("x");
+    // Some room is left in what was taken in advance.
+    while keep(&store, &diary, &word, Sync::Commit) != Err(Error::Full) {
+        word = word.repeat(8);
+    }
+    let told = diary.lines().len();
+    disk.set_room(1 << 30);
+    keep(&store, &diary, "last", Sync::Commit).unwrap();
+    assert_eq!(diary.lines().len(), told + 1);
+    disk.fail(0, Fault::Broken);
+    assert!(matches!(keep(&store, &diary, "never", Sync::Commit), Err(Error::Broken(_))));
+    assert_eq!(diary.lines().len(), told + 1);
+}
+
+#[test]
+fn a_guests_image_stands_for_its_records() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let diary = Arc::new(Diary::default());
+    let store = open(&disk, &diary).unwrap();
+    let long = "long ".repeat(10_000);
+    // What makes an image due, and removes the first segment.
+    for _ in 0..140 {
+        keep(&store, &diary, &long, Sync::None).unwrap();
+    }
+    let has_image = || {
+        let names = crate::disk::Folder::list(&disk).unwrap();
+        names.iter().any(|name| name.starts_with("snapshot-") && !name.contains("new"))
+    };
+    let began = Instant::now();
+    while !has_image() {
+        assert_eq!(store.image_failure(), None);
+        assert!(began.elapsed() < Duration::from_mins(1), "there is no image");
+        thread::yield_now();
+    }
+    keep(&store, &diary, "behind", Sync::Commit).unwrap();
+    store.close();
+    drop(store);
+    let again = Arc::new(Diary::default());
+    open(&disk, &again).unwrap();
+    assert!(*again.lines() == *diary.lines(), "{} lines", again.lines().len());
+}
+
+#[test]
+fn whoever_does_not_know_a_guest_does_not_open_what_it_kept() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let diary = Arc::new(Diary::default());
+    let store = open(&disk, &diary).unwrap();
+    keep(&store, &diary, "one", Sync::Commit).unwrap();
+    drop(store);
+    let folder = Arc::new(disk.clone());
+    let refused = Store::in_folder(folder, Options::new().table::<Number>(), &mut |_, _| {});
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("others than tables have kept something here"), "{refused}");
+    open(&disk, &Arc::new(Diary::default())).unwrap();
+}

@@ -1,0 +1,197 @@
+//! Decides whether a killed process loses a change that it has acknowledged, or leaves one halfway, on a real disk.
+//!
+//! `BINE_KILLS` says how many processes are killed.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+
+use bine_store::{Error, Id, Store, Sync, Transaction};
+
+use crate::model::Model;
+use crate::random::Random;
+use crate::scratch::Scratch;
+use crate::tables::{self, Message, User};
+
+const KILLS: u64 = 50;
+/// Says to a process of this test's own that it is the one to be killed, and where.
+const PLACE: &str = "BINE_KILLS_FOLDER";
+const WRITERS: u8 = 4;
+/// So many messages of each writer stay.
+const KEPT: i64 = 5;
+/// Each process makes one, and an image is due after four of them.
+const MOST_FILES: usize = 100;
+
+#[test]
+fn what_a_killed_process_has_acknowledged_is_there_once_and_whole() {
+    if let Ok(folder) = std::env::var(PLACE) {
+        return write_until_killed(&open(Path::new(&folder)));
+    }
+    let kills = std::env::var("BINE_KILLS").ok().and_then(|text| text.parse().ok());
+    let kills = kills.unwrap_or(KILLS);
+    let scratch = Scratch::new("kills-of-tables");
+    let mut random = Random(1);
+    let mut last = BTreeMap::new();
+    for _ in 0..kills {
+        let mut child = Killed::start(&scratch.0);
+        // From the first acknowledgments on, some more or fewer.
+        for _ in 0..=random.below(100) {
+            child.next().expect("it writes until it is killed");
+        }
+        child.kill();
+        // With what it had said before it died.
+        for (writer, number) in std::mem::take(&mut child.told) {
+            let before = last.insert(writer, number);
+            assert!(before < Some(number), "numbers go on where they were");
+        }
+        let store = open(&scratch.0);
+        let found = check(&store);
+        for (writer, acknowledged) in &last {
+            let found = found.get(writer).copied().unwrap_or_default();
+            assert!(found >= *acknowledged, "{found} of {acknowledged} changes of writer {writer}");
+        }
+        last = found;
+        let files = std::fs::read_dir(&scratch.0).expect("it was just read").count();
+        assert!(files < MOST_FILES, "{files} files: what an image makes needless goes");
+    }
+    println!("{} changes of {WRITERS} writers", last.values().sum::<i64>());
+    assert_eq!(last.len(), usize::from(WRITERS), "all have written");
+}
+
+/// Small segments, so that kills meet new ones and images too.
+fn open(folder: &Path) -> Store {
+    let options = tables::options().segment(8 << 10).sync(Sync::Commit);
+    Store::open(folder, options, &mut |_, _| {}).expect("a kill damages nothing")
+}
+
+/// Has some threads make changes, and says of each when it is acknowledged.
+fn write_until_killed(store: &Store) {
+    let found = check(store);
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let next = found.get(&writer).copied().unwrap_or_default() + 1;
+            scope.spawn(move || {
+                for number in next.. {
+                    store.change(|change| make(change, writer, number)).wait().unwrap();
+                    // The harness has written its own words on this line.
+                    let told = format!("\nacknowledged {writer} {number}\n");
+                    let mut out = std::io::stdout().lock();
+                    if out.write_all(told.as_bytes()).and_then(|()| out.flush()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The change of that number: a message that names the one before, the end of the oldest, and the count of both at who
+/// writes them. None of it without the rest.
+fn make(change: &mut Transaction, writer: u8, number: i64) -> Result<(), Error> {
+    let name = format!("writer {writer}");
+    let author = match change.one(User::BY_NAME, &name) {
+        Some(user) => user.id,
+        None => change.insert(User::new(&name, None))?,
+    };
+    change.update(author, |user: &mut User| user.age = Some(remainder(number)))?;
+    let subject = Some(writer);
+    let of = |number: i64| (subject, number);
+    let parent = change.one(Message::BY_SUBJECT_SCORE, of(number - 1)).map(|message| message.id);
+    change.insert(Message { id: Id::new(), author, parent, subject, score: number })?;
+    if let Some(oldest) = change.one(Message::BY_SUBJECT_SCORE, of(number - KEPT)) {
+        let second = change.one(Message::BY_SUBJECT_SCORE, of(number - KEPT + 1));
+        let second = second.expect("they go one by one").id;
+        change.update(second, |message: &mut Message| message.parent = None)?;
+        change.remove(oldest.id)?;
+    }
+    Ok(())
+}
+
+/// Of a count as much as an age holds.
+fn remainder(number: i64) -> u8 {
+    number.rem_euclid(251).try_into().expect("it is less than a byte holds")
+}
+
+/// Sees that all there is, is what whole changes make, and says the last of each writer.
+fn check(store: &Store) -> BTreeMap<u8, i64> {
+    let now = store.read();
+    let model = Model::of(&now);
+    let mut last = BTreeMap::new();
+    let mut messages = 0;
+    for writer in 0..WRITERS {
+        let Some(user) = now.one(User::BY_NAME, &*format!("writer {writer}")) else { continue };
+        let own: Vec<Message> = now.find(Message::BY_SUBJECT_SCORE, (Some(writer),)).collect();
+        let number = own.last().expect("the first change makes both").score;
+        let numbers: Vec<i64> = own.iter().map(|message| message.score).collect();
+        let expected: Vec<i64> = ((number - KEPT + 1).max(1)..=number).collect();
+        assert_eq!(numbers, expected, "of writer {writer}");
+        assert_eq!(user.age, Some(remainder(number)));
+        for pair in own.windows(2) {
+            assert_eq!(pair[1].parent, Some(pair[0].id));
+            assert!(pair[0].id < pair[1].id, "in the order in which they were made");
+        }
+        assert!(own[0].parent.is_none() && own.iter().all(|message| message.author == user.id));
+        messages += own.len();
+        last.insert(writer, number);
+    }
+    // And nothing else.
+    assert_eq!((model.users.len(), model.messages.len()), (last.len(), messages));
+    last
+}
+
+/// A process that is killed when this value goes, at the latest.
+struct Killed {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    /// The last number of each writer.
+    told: BTreeMap<u8, i64>,
+}
+
+impl Killed {
+    fn start(folder: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this test is a program"));
+        command
+            .args([
+                "--exact",
+                "kills::what_a_killed_process_has_acknowledged_is_there_once_and_whole",
+            ])
+            .arg("--nocapture")
+            .env(PLACE, folder)
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().expect("this test can be started again");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, lines, told: BTreeMap::new() }
+    }
+
+    /// Waits for the next acknowledgment; `None`: there are no more.
+    fn next(&mut self) -> Option<()> {
+        loop {
+            let mut line = String::new();
+            // Half a line is what a kill may leave, and nobody has relied on it.
+            if self.lines.read_line(&mut line).ok()? == 0 || !line.ends_with('\n') {
+                return None;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let ["acknowledged", writer, number] = words[..] else { continue };
+            let (writer, number) = (writer.parse().ok()?, number.parse().ok()?);
+            self.told.insert(writer, number);
+            return Some(());
+        }
+    }
+
+    fn kill(&mut self) {
+        // It may be dead already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        while self.next().is_some() {}
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,157 @@
+//! Decides whether what was read tells which commits matter: a view whose answer a commit has changed is always told, and
+//! few others are.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use bine_store::{Error, Id, ReadSet, Store};
+
+use crate::model::{Deed, Outcome, Pool, Query};
+use crate::random::Random;
+use crate::tables::{self, Receipt};
+
+/// `BINE_COMMITS` asks for more.
+const COMMITS: u64 = 1000;
+/// Of each commit.
+const VIEWS: u64 = 30;
+
+/// A view: one question or several, or a change that was thought of and not made, with what became of it.
+#[derive(Debug)]
+enum View {
+    Asked(Vec<Query>),
+    Tried(Deed),
+}
+
+impl View {
+    fn draw(pool: &Pool, random: &mut Random) -> Self {
+        match random.below(6) {
+            0 => Self::Tried(Deed::draw(pool, random)),
+            1 => Self::Asked((0..4).map(|_| Query::draw(pool, random)).collect()),
+            _ => Self::Asked(vec![Query::draw(pool, random)]),
+        }
+    }
+
+    /// What it shows now, and what it depends on.
+    fn look(&self, store: &Store) -> (String, ReadSet) {
+        match self {
+            Self::Asked(queries) => {
+                let now = store.read();
+                let answers: Vec<String> = queries.iter().map(|query| query.ask(&now)).collect();
+                (answers.join("\n"), now.reads())
+            }
+            Self::Tried(deed) => {
+                let mut change = store.begin();
+                let outcome = match deed.make(&mut change) {
+                    // Each try has an id of its own.
+                    Outcome::Added(_) => Outcome::Set,
+                    outcome => outcome,
+                };
+                (format!("{outcome:?}"), change.reads())
+            }
+        }
+    }
+
+    fn kind(&self) -> String {
+        let kind = match self {
+            Self::Tried(_) => return "a change".to_owned(),
+            Self::Asked(queries) if queries.len() > 1 => return "four questions".to_owned(),
+            Self::Asked(queries) => format!("{:?}", queries[0]),
+        };
+        kind.split('(').next().unwrap_or_default().to_owned()
+    }
+}
+
+/// Of the views of one kind and the commits they met.
+#[derive(Default)]
+struct Count {
+    changed: u64,
+    unchanged: u64,
+    /// Told of a commit that changed nothing for them.
+    needless: u64,
+}
+
+#[test]
+fn a_view_that_a_commit_has_changed_is_always_told_and_few_others_are() {
+    let commits = std::env::var("BINE_COMMITS").ok().and_then(|text| text.parse().ok());
+    let store = Store::in_memory(tables::options()).unwrap();
+    let (tell, told) = mpsc::channel();
+    store.observe(move |changes| tell.send(changes.clone()).unwrap());
+    let mut random = Random(1);
+    let mut pool = Pool::default();
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    for _ in 0..commits.unwrap_or(COMMITS) {
+        let views: Vec<View> = (0..VIEWS).map(|_| View::draw(&pool, &mut random)).collect();
+        let before: Vec<(String, ReadSet)> = views.iter().map(|view| view.look(&store)).collect();
+        commit(&store, &mut pool, &mut random);
+        let changes = told.recv().unwrap();
+        for (view, (shown, reads)) in views.iter().zip(before) {
+            let is_changed = view.look(&store).0 != shown;
+            let is_told = reads.is_touched_by(&changes);
+            assert!(
+                is_told || !is_changed,
+                "{view:?} showed {shown}, and was not told of {changes:?}"
+            );
+            let count = counts.entry(view.kind()).or_default();
+            count.changed += u64::from(is_changed);
+            count.unchanged += u64::from(!is_changed);
+            count.needless += u64::from(is_told && !is_changed);
+        }
+    }
+    let (mut all, mut needless) = (0, 0);
+    for (kind, count) in &counts {
+        let Count { changed, unchanged, needless: own } = count;
+        let share = percent(*own, *unchanged);
+        println!("{kind}: {changed} changed, {unchanged} not, of these {own} told ({share:.1} %)");
+        assert!(*changed > 0, "no commit has changed {kind}");
+        (all, needless) = (all + unchanged, needless + own);
+    }
+    let share = percent(needless, all);
+    println!("all: {needless} of {all} told needlessly ({share:.1} %)");
+    assert!(share < 12.0, "{share} % of what does not matter is told");
+}
+
+fn percent(part: u64, of: u64) -> f64 {
+    part as f64 * 100.0 / of.max(1) as f64
+}
+
+/// A commit of some changes by chance.
+fn commit(store: &Store, pool: &mut Pool, random: &mut Random) {
+    let mut change = store.begin();
+    let mut left = 1 + random.below(3);
+    while left > 0 {
+        let deed = Deed::draw(pool, random);
+        let outcome = deed.make(&mut change);
+        pool.learn(&deed, &outcome);
+        left -= u64::from(!matches!(outcome, Outcome::Refused(_) | Outcome::NothingToRemove));
+    }
+    store.commit(change).unwrap().wait().unwrap();
+}
+
+/// Whoever looked at more than is noted one by one, or meets a commit of more than that, is told more often and never
+/// less.
+#[test]
+fn more_than_is_told_one_by_one_is_told_of_all() {
+    const MANY: u64 = 5000;
+    let store = Store::in_memory(tables::options()).unwrap();
+    let (tell, told) = mpsc::channel();
+    store.observe(move |changes| tell.send(changes.clone()).unwrap());
+    let ids = store.change(|change| {
+        let row = |number| Receipt { id: Id::new(), number };
+        (0..MANY).map(|number| change.insert(row(number))).collect::<Result<Vec<_>, Error>>()
+    });
+    let ids = ids.wait().unwrap();
+    let nothing = store.read();
+    let one = store.read();
+    assert!(one.get(ids[0]).is_some() && nothing.get(Id::<Receipt>::new()).is_none());
+    let many = store.read();
+    assert!(ids.iter().all(|id| many.get(*id).is_some()));
+    let all = told.recv().unwrap();
+    assert!(nothing.reads().is_touched_by(&all) && one.reads().is_touched_by(&all));
+    let touched = |id| {
+        store.update(id, |row: &mut Receipt| row.number += 1).wait().unwrap();
+        let changes = told.recv().unwrap();
+        [&nothing, &one, &many].map(|view| view.reads().is_touched_by(&changes))
+    };
+    assert_eq!(touched(ids[0]), [false, true, true]);
+    assert_eq!(touched(ids[MANY as usize - 1]), [false, false, true]);
+}

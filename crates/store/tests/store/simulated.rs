@@ -1,0 +1,302 @@
+//! Decides whether tables keep their word on a disk that fails, tears, forgets and fills up.
+//!
+//! `BINE_SIMULATED_RUNS` says how many runs there are, `BINE_SIMULATED_SEED` which seed is the first; a failure names its
+//! own. Three of four seeds go the same way each time; the others have images written by a thread beside.
+
+use std::sync::Arc;
+use std::thread;
+
+use bine_store::disk::{Fault, SimulatedFolder};
+use bine_store::{Error, Pending, Store, Sync, Transaction};
+
+use crate::model::{Deed, Model, Outcome, Pool};
+use crate::random::Random;
+use crate::tables;
+
+/// Enough for each kind of end, few enough for every day.
+const RUNS: u64 = 2000;
+/// More than a run ever writes.
+const ROOM: u64 = 1 << 24;
+
+#[test]
+fn what_was_acknowledged_is_found_once_after_any_end() {
+    let number = |name: &str, otherwise| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+    };
+    let first = number("BINE_SIMULATED_SEED", 1);
+    let runs = number("BINE_SIMULATED_RUNS", RUNS);
+    let mut seen = Seen::default();
+    for seed in first..first + runs {
+        let Ok(one) = std::panic::catch_unwind(|| Run::new(seed).go()) else {
+            panic!("failed; to repeat: BINE_SIMULATED_SEED={seed} BINE_SIMULATED_RUNS=1");
+        };
+        seen.add(&one);
+    }
+    println!("{runs} runs: {seen:?}");
+    if runs >= RUNS {
+        let Seen { ends, changes, full, broken, torn, images, later, resumed } = seen;
+        let all = [ends, changes, full, broken, torn, images, later, resumed];
+        assert!(all.iter().all(|count| *count > runs / 100), "{seen:?}");
+    }
+}
+
+/// How often what happened, so that a test that tries nothing is noticed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Power losses, kills and closes.
+    ends: u64,
+    changes: u64,
+    /// Changes refused for want of room.
+    full: u64,
+    /// Processes that met a disk that failed.
+    broken: u64,
+    torn: u64,
+    /// Starts that read an image.
+    images: u64,
+    /// Starts that found changes which were never acknowledged as durable.
+    later: u64,
+    /// Changes taken as soon as there was room.
+    resumed: u64,
+}
+
+impl Seen {
+    fn add(&mut self, other: &Self) {
+        self.ends += other.ends;
+        self.changes += other.changes;
+        self.full += other.full;
+        self.broken += other.broken;
+        self.torn += other.torn;
+        self.images += other.images;
+        self.later += other.later;
+        self.resumed += other.resumed;
+    }
+}
+
+/// One folder through several processes, with what must be found in it.
+struct Run {
+    random: Random,
+    disk: SimulatedFolder,
+    /// Whether a thread writes images beside.
+    has_images: bool,
+    pool: Pool,
+    /// What there was after each change that was made or may have been, with its sequence; the first is that of the start.
+    history: Vec<(u64, Model)>,
+    /// Up to this one of them everybody sees it.
+    visible: usize,
+    /// Up to this one they outlive the power.
+    durable: usize,
+    sync: Sync,
+    /// Something was planned to go wrong in this process.
+    has_faults: bool,
+    has_room: bool,
+    /// A change was refused for want of room, and none was made since.
+    is_full: bool,
+    seen: Seen,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: Random(seed),
+            disk: SimulatedFolder::new(seed, ROOM),
+            has_images: seed.is_multiple_of(4),
+            pool: Pool::default(),
+            history: vec![(0, Model::default())],
+            visible: 0,
+            durable: 0,
+            sync: Sync::Commit,
+            has_faults: false,
+            has_room: true,
+            is_full: false,
+            seen: Seen::default(),
+        }
+    }
+
+    fn go(mut self) -> Seen {
+        for _ in 0..2 + self.random.below(3) {
+            self.sync = if self.random.below(4) == 0 { Sync::None } else { Sync::Commit };
+            self.has_room = self.random.below(8) > 0;
+            self.disk.set_room(if self.has_room { ROOM } else { 10_000 });
+            self.is_full = false;
+            self.has_faults = self.random.below(2) == 0;
+            if self.has_faults {
+                self.plan_faults();
+            }
+            match self.open() {
+                Ok(store) => {
+                    self.live(&store);
+                    self.end(store);
+                }
+                // A start may fail for as long as the disk does, and only then.
+                Err(why) => {
+                    assert!(!why.contains("damaged"), "{why}");
+                    self.disk.lose_power();
+                }
+            }
+            self.disk.heal();
+            self.disk.set_room(ROOM);
+            drop(self.open().expect("a start after the end of a process or of the power"));
+            self.disk.revive();
+        }
+        self.seen
+    }
+
+    fn plan_faults(&mut self) {
+        for _ in 0..=self.random.below(3) {
+            let ahead = self.random.below(100);
+            let fault = match self.random.below(5) {
+                0 => Fault::Broken,
+                1 => Fault::Full,
+                2 => Fault::Death,
+                _ => Fault::Short,
+            };
+            self.disk.fail(ahead, fault);
+            if self.random.below(4) == 0 {
+                self.disk.fail(ahead + 1, Fault::Full);
+            }
+        }
+    }
+
+    /// Opens the store and compares all it holds with what it must and may hold.
+    fn open(&mut self) -> Result<Store, String> {
+        let options = tables::options().sync(self.sync);
+        // Without images the journal stays, nearly always, below the length at which there would be one.
+        let options = options.segment(if self.has_images { 400 } else { 5 << 10 });
+        let folder = self.disk.process();
+        let store = Store::in_folder(Arc::new(folder), options, &mut |_, _| {})?;
+        let told = store.warnings().iter().map(ToString::to_string);
+        self.seen.torn += told.filter(|told| told.contains("not finished")).count() as u64;
+        let names = bine_store::disk::Folder::list(&self.disk).unwrap_or_default();
+        let is_image = |name: &String| name.starts_with("snapshot-") && !name.contains(".new");
+        self.seen.images += u64::from(names.iter().any(is_image));
+        let now = store.read();
+        let (sequence, found) = (now.sequence(), Model::of(&now));
+        let is_found = |(at, model): &(u64, Model)| {
+            // The first record of all says what tables consist of.
+            model == &found && (*at == sequence || *at == 0)
+        };
+        let place = self.history.iter().rposition(is_found);
+        let place = place.unwrap_or_else(|| {
+            panic!("at {sequence} there is {found:#?}, which never was of {:#?}", self.history)
+        });
+        assert!(place >= self.durable, "{place} of {} changes are found", self.durable);
+        self.seen.later += u64::from(place > self.durable);
+        // Whoever was told of these by this start may rely on them.
+        self.history = vec![(sequence, found)];
+        (self.visible, self.durable) = (0, 0);
+        Ok(store)
+    }
+
+    fn live(&mut self, store: &Store) {
+        for _ in 0..self.random.below(if self.has_images { 40 } else { 20 }) {
+            let changes = match self.random.below(10) {
+                0 => {
+                    self.has_room = false;
+                    self.disk.set_room(self.random.below(4_000));
+                    continue;
+                }
+                1 | 2 => {
+                    self.has_room = true;
+                    self.disk.set_room(ROOM);
+                    1
+                }
+                // The other thread might write some of them before the others are there.
+                _ if self.has_images => 1,
+                _ => 1 + self.random.below(3),
+            };
+            self.write(store, changes);
+            if self.has_images {
+                // The other thread's turn, for as long as it may take to write one.
+                (0..50).for_each(|_| thread::yield_now());
+            }
+            if self.random.below(4) == 0 {
+                let now = store.read();
+                let (sequence, model) = &self.history[self.visible];
+                assert_eq!((now.sequence(), &Model::of(&now)), (*sequence, model), "reads go on");
+            }
+            if let Err(error) = store.commit(store.begin()) {
+                assert!(matches!(error, Error::Broken(_)), "{error}");
+                self.seen.broken += 1;
+                return;
+            }
+        }
+    }
+
+    /// Makes some changes that are written together.
+    fn write(&mut self, store: &Store, changes: u64) {
+        let mut under_way: Vec<(Pending, Model)> = Vec::new();
+        for _ in 0..changes {
+            let mut change = store.begin();
+            let deeds = self.act(&mut change);
+            let last = under_way.last().map(|(_, model)| model);
+            let mut model = last.unwrap_or(&self.history[self.visible].1).clone();
+            match store.commit(change) {
+                Ok(pending) if !deeds.is_empty() => {
+                    for (deed, outcome) in &deeds {
+                        assert_eq!(model.make(deed, outcome), *outcome, "{deed:?}");
+                    }
+                    under_way.push((pending, model));
+                }
+                // What is staged is not seen by it, and may not be what it has seen.
+                Ok(_) | Err(Error::Conflict) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        for (pending, model) in under_way {
+            let (last, _) = self.history[self.history.len() - 1];
+            match pending.wait() {
+                Ok(sequence) => {
+                    assert_eq!((sequence, self.visible), (last + 1, self.history.len() - 1));
+                    self.history.push((sequence, model));
+                    self.visible += 1;
+                    if self.sync == Sync::Commit {
+                        self.durable = self.visible;
+                    }
+                    self.seen.changes += 1;
+                    self.seen.resumed += u64::from(self.is_full && self.has_room);
+                    self.is_full &= !self.has_room;
+                }
+                Err(Error::Full) => {
+                    assert!(self.has_faults || !self.has_room, "there is room");
+                    self.is_full = true;
+                    self.seen.full += 1;
+                }
+                // It may be found, or may not.
+                Err(Error::Broken(_)) if self.has_faults => self.history.push((last + 1, model)),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// What one change does, if it does something.
+    fn act(&mut self, change: &mut Transaction) -> Vec<(Deed, Outcome)> {
+        let mut deeds = Vec::new();
+        let mut writes = false;
+        for _ in 0..=self.random.below(3) {
+            let deed = Deed::draw(&self.pool, &mut self.random);
+            let outcome = deed.make(change);
+            self.pool.learn(&deed, &outcome);
+            writes |= !matches!(outcome, Outcome::Refused(_) | Outcome::NothingToRemove);
+            deeds.push((deed, outcome));
+        }
+        if writes { deeds } else { Vec::new() }
+    }
+
+    /// The process ends, by itself or not, and perhaps the power.
+    fn end(&mut self, store: Store) {
+        self.seen.ends += 1;
+        if self.random.below(3) == 0 {
+            drop(store);
+            if !self.has_faults {
+                self.durable = self.visible;
+            }
+        }
+        if self.random.below(2) == 0 {
+            self.disk.lose_power();
+        } else {
+            self.disk.revive();
+            // A kernel that lives on keeps all that it took.
+            self.durable = self.visible;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Decides what a program is told when the system itself says that a disk failed or is full: strace answers in the place
+//! of the kernel.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use bine_store::{Error, Store, Sync};
+
+use crate::model::Model;
+use crate::scratch::Scratch;
+use crate::tables::{self, User};
+
+/// Says to a process of this test's own that it is the one whose calls fail, and where.
+const PLACE: &str = "BINE_SYSCALLS_FOLDER";
+const THIS: &str =
+    "syscalls::what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost";
+const CHANGES: usize = 12;
+
+const FAILED: &str = "Input/output error (os error 5)): nothing is written until a restart";
+const FULL: &str = "the disk is full: nothing was written";
+
+#[test]
+fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
+    if let Ok(folder) = std::env::var(PLACE) {
+        return change(Path::new(&folder));
+    }
+    if let Err(why) = traces() {
+        println!("passed over: {why}");
+        return;
+    }
+    let failed = |action: &str, file: u8| {
+        format!("the disk failed (cannot {action} journal-000000000000000{file}.log: {FAILED}")
+    };
+    // What was not acknowledged may be found, as the third one here.
+    let unsynced = failed("sync", 1);
+    check(
+        "fdatasync:error=EIO:when=4",
+        &format!("2 made, 10 {unsynced}, 2 read; 3 found; the last call"),
+    );
+    // Of a sync nobody believes that only room is missing.
+    let told = unsynced
+        .replace("Input/output error (os error 5)", "No space left on device (os error 28)");
+    check(
+        "fdatasync:error=ENOSPC:when=4",
+        &format!("2 made, 10 {told}, 2 read; 3 found; the last call"),
+    );
+    let told = failed("write", 1);
+    check(
+        "pwrite64:error=EIO:when=5",
+        &format!("1 made, 11 {told}, 1 read; 1 found; the last call"),
+    );
+    let told = failed("sync the folder of", 5);
+    check("fsync:error=EIO:when=6", &format!("3 made, 9 {told}, 3 read; 3 found; the last call"));
+    let told = failed("rename", 5);
+    check(
+        "/^rename:error=EIO:when=2",
+        &format!("3 made, 9 {told}, 3 read; 3 found; the last call"),
+    );
+    let told = failed("reserve", 5);
+    check(
+        "fallocate:error=EIO:when=2",
+        &format!("3 made, 9 {told}, 3 read; 3 found; the last call"),
+    );
+    // Where only room is missing, the next change is tried as if nothing had been.
+    for inject in [
+        "pwrite64:error=ENOSPC:when=8",
+        "pwrite64:error=EDQUOT:when=8",
+        "fallocate:error=ENOSPC:when=2",
+        "/^rename:error=ENOSPC:when=2",
+    ] {
+        check(inject, &format!("3 made, 1 {FULL}, 8 made, 11 read; 11 found; others after it"));
+    }
+    check(
+        "fallocate:error=ENOSPC:when=2..4",
+        &format!("3 made, 3 {FULL}, 6 made, 9 read; 9 found; others after it"),
+    );
+    // A signal that came in between means nothing.
+    check("pwrite64:error=EINTR:when=5..7", "12 made, 12 read; 12 found; others after it");
+    check(
+        "fallocate:error=ENOSPC:when=1",
+        "1 no room for journal-0000000000000001.log: No space left on device (os error 28); nothing was kept of it, and \
+         writing goes on when there is room; 0 found; the last call",
+    );
+}
+
+/// Runs a program of some changes whose calls fail as `inject` says. Compares what it is told of each of them, what it
+/// reads at its end, what is found by a program whose calls do not fail, and whether the failing call was the last.
+#[track_caller]
+fn check(inject: &str, expected: &str) {
+    let scratch = Scratch::new("syscalls");
+    let folder = scratch.0.join("tables");
+    fs::create_dir_all(&scratch.0).unwrap();
+    let trace = scratch.0.join("trace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", "trace=pwrite64,fdatasync,fsync,fallocate,/^rename"]);
+    command.args(["-e", "signal=none", "-e", &format!("inject={inject}"), "-o"]).arg(&trace);
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", THIS, "--nocapture"]);
+    let output = command.env(PLACE, &folder).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let told: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("told: ")).collect();
+    let told = told.chunk_by(|one, other| one == other);
+    let told: Vec<String> = told.map(|same| format!("{} {}", same.len(), same[0])).collect();
+    let trace = fs::read_to_string(trace).unwrap();
+    let last = trace.lines().last().unwrap();
+    let last = if last.ends_with("(INJECTED)") { "the last call" } else { "others after it" };
+    let found = Model::of(&open(&folder).expect("its calls do not fail").read()).users.len();
+    assert_eq!(format!("{}; {found} found; {last}", told.join(", ")), expected, "{inject}");
+}
+
+/// Whether calls can be answered for here.
+fn traces() -> Result<(), String> {
+    let mut command = Command::new("strace");
+    let command =
+        command.args(["-f", "-qq", "-e", "inject=fsync:error=EIO", "-o", "/dev/null", "true"]);
+    let output = command.output().map_err(|error| format!("no strace: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("strace cannot trace: {said}")) }
+}
+
+fn open(folder: &Path) -> Result<Store, String> {
+    // Segments of four changes.
+    let options = tables::options().segment(512).sync(Sync::Commit);
+    Store::open(folder, options, &mut |_, _| {})
+}
+
+/// Makes some changes and says what became of each.
+fn change(folder: &Path) {
+    let store = match open(folder) {
+        Ok(store) => store,
+        Err(why) => return println!("told: {why}"),
+    };
+    let mut read = 0;
+    for number in 0..CHANGES {
+        match store.insert(User::new(&format!("user {number:02}"), None)).wait() {
+            Ok(_) => {
+                read += 1;
+                println!("told: made");
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::Full | Error::Broken(_)));
+                println!("told: {error}");
+            }
+        }
+        assert_eq!(Model::of(&store.read()).users.len(), read, "reads go on");
+    }
+    // As many times as there are rows.
+    (0..read).for_each(|_| println!("told: read"));
+}

@@ -1,0 +1,83 @@
+//! Decides which tables the claims of this program are about: with keys that are unique and keys that are not, of one
+//! column and of several, that may be nothing, and rows that name rows.
+
+use bine_store::{By, Column, Field, Id, Index, Options, RowId, Schema, Table, Value};
+
+macro_rules! table {
+    (
+        $(#[$doc:meta])* $row:ident, $name:literal, { $($column:ident: $kind:ty),+ },
+        [$($columns:expr, $is_unique:literal);*]
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Debug)]
+        pub(crate) struct $row {
+            pub(crate) id: Id<$row>,
+            $(pub(crate) $column: $kind,)+
+        }
+
+        impl Table for $row {
+            const NAME: &'static str = $name;
+
+            fn schema() -> Schema {
+                Schema {
+                    columns: vec![$(Column::of::<$kind>(stringify!($column))),+],
+                    indexes: vec![$(Index { columns: $columns.to_vec(), is_unique: $is_unique }),*],
+                    ..Schema::new(Self::NAME)
+                }
+            }
+
+            fn id(&self) -> RowId {
+                self.id.row()
+            }
+
+            fn set_id(&mut self, id: RowId) {
+                self.id = Id::of(id);
+            }
+
+            fn values<'r>(&'r self, to: &mut Vec<Value<'r>>) {
+                to.extend([$(self.$column.value()),+]);
+            }
+
+            fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
+                let [$($column),+] = values else { return None };
+                Some(Self { id: Id::of(id), $($column: Field::from_value(*$column)?),+ })
+            }
+        }
+    };
+}
+
+table! {
+    /// Who writes messages. No two have the same name.
+    User, "user", { name: String, age: Option<u8> }, [[0], true; [1, 0], false]
+}
+
+table! {
+    /// What somebody has written. No two with a subject have the same one and the same score.
+    Message, "message",
+    { author: Id<User>, parent: Option<Id<Message>>, subject: Option<u8>, score: i64 },
+    [[2, 3], true; [0, 3], false]
+}
+
+table! {
+    /// Made by each change, once, and never touched again: the commit that touches it is that change's.
+    Receipt, "receipt", { number: u64 }, []
+}
+
+impl User {
+    pub(crate) const BY_NAME: By<Self, (String,)> = By::place(0);
+    pub(crate) const BY_AGE_NAME: By<Self, (Option<u8>, String)> = By::place(1);
+
+    pub(crate) fn new(name: &str, age: Option<u8>) -> Self {
+        Self { id: Id::new(), name: name.to_owned(), age }
+    }
+}
+
+impl Message {
+    pub(crate) const BY_SUBJECT_SCORE: By<Self, (Option<u8>, i64)> = By::place(0);
+    pub(crate) const BY_AUTHOR_SCORE: By<Self, (Id<User>, i64)> = By::place(1);
+}
+
+/// All of these tables.
+pub(crate) fn options() -> Options {
+    Options::new().table::<User>().table::<Message>().table::<Receipt>()
+}

@@ -1,0 +1,37 @@
+//! Notes that stay: a form, and what was written with it, kept in the folder `data` where this is started.
+//!
+//! `cargo run --release --example notes`, then <http://127.0.0.1:8080/>. Kill it as you like; no note that was shown
+//! as kept is lost.
+
+use bine::prelude::*;
+
+#[derive(Table)]
+struct Note {
+    id: Id<Note>,
+    #[table(length = 1..=200)]
+    text: Text,
+    written: Time,
+}
+
+#[page("/")]
+async fn notes(store: Store) -> impl Page {
+    let newest = store.read().newest::<Note>(20);
+    html! {
+        <h1>Notes</h1>
+        <form method="post" action="/">
+            <input name="text" aria-label="A note" maxlength="200" required autofocus>
+            <button>Keep</button>
+        </form>
+        <ul>{for note in newest { <li>{note.text}</li> }}</ul>
+    }
+}
+
+#[page(POST "/")]
+async fn keep(store: Store, text: Form<Text>) -> Result<Response, Error> {
+    store.insert(Note { id: Id::new(), text: text.0, written: Time::now() }).await?;
+    Ok(Response::see_other("/"))
+}
+
+fn main() -> Exit {
+    App::new().table::<Note>().page(notes).page(keep).run()
+}

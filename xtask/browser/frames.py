@@ -1,0 +1,72 @@
+"""Decides what a WebSocket of a real browser must find in a server that sends back what it hears.
+
+usage: frames.py URL
+
+Prints a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+"""
+
+import sys
+
+from demo import open_browser
+
+# Each answers [] or says what is wrong.
+TALK = """
+const done = arguments[arguments.length - 1];
+const socket = new WebSocket(location.href.replace("http", "ws"), ["echo"]);
+const messages = ["", "Hello", "\\u00e4\\u20ac\\u{1f600}", "x".repeat(70000)];
+const wrong = [];
+let awaited = 0;
+socket.onopen = () => messages.forEach((message) => socket.send(message));
+socket.onmessage = ({ data }) => {
+  if (data !== messages[awaited++]) wrong.push(`message ${awaited} is ${data.slice(0, 20)}`);
+  if (awaited === messages.length) socket.close(4002, "done");
+};
+socket.onclose = ({ code, wasClean }) => {
+  if (awaited !== messages.length) wrong.push(`${awaited} messages`);
+  if (socket.protocol !== "echo" || socket.extensions) wrong.push(socket.protocol + socket.extensions);
+  if (code !== 4002 || !wasClean) wrong.push(`closed by ${code}`);
+  done(wrong);
+};
+"""
+BYTES = """
+const done = arguments[arguments.length - 1];
+const socket = new WebSocket(location.href.replace("http", "ws"));
+socket.binaryType = "arraybuffer";
+const sent = new Uint8Array(200000).map((_, at) => at % 251);
+socket.onopen = () => socket.send(sent);
+socket.onmessage = ({ data }) => {
+  const heard = new Uint8Array(data);
+  const same = heard.length === sent.length && heard.every((byte, at) => byte === sent[at]);
+  socket.onclose = null;
+  socket.close();
+  done(same ? [] : [`${heard.length} bytes came back`]);
+};
+socket.onclose = ({ code }) => done([`closed by ${code}`]);
+"""
+
+
+def main():
+    browser = open_browser()
+    failed = False
+    try:
+        browser.set_script_timeout(20)
+        # What it answers to a request that asks for no WebSocket is a page of the same origin.
+        browser.get(sys.argv[1])
+        for claim, script in [
+            ("text of a browser comes back, and its close is clean", TALK),
+            ("bytes of a browser come back", BYTES),
+        ]:
+            try:
+                wrong = browser.execute_async_script(script)
+                assert not wrong, wrong
+                print(f"holds: {claim}")
+            except Exception as error:
+                failed = True
+                print(f"fails: {claim}: {' '.join(str(error).split())}")
+    finally:
+        browser.quit()
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+//! Decides what others who speak WebSocket must find in a server that sends back what it hears.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::claims;
+use super::program::Program;
+use crate::report::Tally;
+use crate::{places, tools};
+
+/// Lets a library of Python, one of Node and a browser speak with the echo of `crates/http`.
+pub(super) fn judge(tally: &mut Tally) -> Result<()> {
+    let mut echo = Command::new(places::release("examples/echo"));
+    echo.arg("127.0.0.1:0");
+    let echo = Program::start(echo)?;
+    let url = format!("ws://{}/", echo.address());
+    let script = |name: &str| places::root().join("xtask").join(name);
+
+    claims(tally, Command::new(tools::websockets()).arg(script("websocket/echo.py")).arg(&url))?;
+    let mut node = Command::new("node");
+    claims(tally, node.arg(script("websocket/echo.mjs")).arg(tools::ws()).arg(&url))?;
+    // -B: it borrows from another script, of which no compiled copy should lie about.
+    let mut browser = Command::new(tools::selenium());
+    claims(tally, browser.arg("-B").arg(script("browser/frames.py")).arg(echo.url("/")))
+}
