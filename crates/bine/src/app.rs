@@ -17,6 +17,7 @@ use bine_pipeline::{
 
 use crate::arguments::States;
 use crate::asset;
+use crate::channels::{self, Access, Channels, Face};
 use crate::configuration::{Configuration, Sources};
 use crate::control;
 use crate::error::Error;
@@ -30,7 +31,7 @@ use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
 use crate::store::{Options, Store, Table};
 use crate::style::Style;
-use crate::tables::{AtOpen, Tables, USUAL_DATA};
+use crate::tables::{AtOpen, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -45,6 +46,8 @@ pub struct App {
     tables: Option<Options>,
     forgets: bool,
     at_open: Vec<AtOpen>,
+    channels: Option<Access>,
+    wanted_channels: Vec<(&'static str, channels::Settings)>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -131,7 +134,22 @@ impl App {
         self
     }
 
-    /// Keeps the tables in memory, unless the key `data` names a folder.
+    /// Has channels, which a page takes as [`Channels`], and says who may reach them at `/channels` over HTTP. They live
+    /// beside the tables, and end when these do.
+    pub fn channels(mut self, access: Access) -> Self {
+        self.channels = Some(access);
+        self
+    }
+
+    /// Has a channel of this name from the first start on. One that is there with other settings stays as it is, which
+    /// the log tells.
+    pub fn channel(mut self, name: &'static str, settings: channels::Settings) -> Self {
+        self.channels = self.channels.or(Some(Access::None));
+        self.wanted_channels.push((name, settings));
+        self
+    }
+
+    /// Keeps tables and channels in memory, unless the key `data` names a folder.
     pub fn forgetful(mut self) -> Self {
         self.forgets = true;
         self
@@ -284,7 +302,7 @@ impl App {
     }
 
     fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
-        let is_wanted = self.tables.is_some() && !self.forgets;
+        let is_wanted = (self.tables.is_some() || self.channels.is_some()) && !self.forgets;
         let usual_data = is_wanted.then(|| USUAL_DATA.into());
         Sources { usual_data, ..Sources::of_process(arguments) }
     }
@@ -305,19 +323,27 @@ impl App {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
         let tables = Tables::new(self.tables.is_some());
-        let house = House { states: self.states, tables, look: self.look };
-        let pages = Arc::new(Pages::new(self.routes, self.filters, house)?);
+        let channels = Channels::new();
+        let access = self.channels.unwrap_or_default();
+        let has_channels = self.channels.is_some();
+        let face = Face { channels: channels.clone(), access };
+        let shared = has_channels.then(|| channels.clone());
+        let house = House { states: self.states, tables, channels: shared, look: self.look };
+        let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        let Self { scheduler, at_start, tables, at_open, .. } = self;
-        Ok((blueprint, Once { scheduler, at_start, tables, at_open }))
+        let Self { scheduler, at_start, tables, at_open, wanted_channels, .. } = self;
+        let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
+        let channels = Kept { channels, are_some: has_channels, wanted: wanted_channels };
+        Ok((blueprint, Once { scheduler, at_start, tables, channels, at_open }))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, Once { scheduler, at_start, tables, at_open }) = self.blueprint()?;
+        let (blueprint, once) = self.blueprint()?;
+        let Once { scheduler, at_start, tables, channels, at_open } = once;
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
@@ -330,7 +356,10 @@ impl App {
         end_with_parent();
         let pages = Arc::clone(&blueprint.pages);
         if let Some(tables) = tables {
-            pages.tables().open(tables, &configuration, at_open)?;
+            pages.tables().open(tables, &channels, &configuration, at_open)?;
+            if channels.are_some {
+                server.set_waiters(channels.channels.waiters());
+            }
         }
         for run in at_start {
             run();
@@ -353,6 +382,7 @@ impl App {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
+        channels.channels.end();
         pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
@@ -363,6 +393,7 @@ struct Once {
     scheduler: Option<Arc<dyn Scheduler>>,
     at_start: Vec<Box<dyn FnOnce()>>,
     tables: Option<Options>,
+    channels: Kept,
     at_open: Vec<AtOpen>,
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use bine_http::Status;
 
-use crate::store;
+use crate::{channels, store};
 
 /// Why a page could not be made. Every error of Rust becomes one by `?`.
 ///
@@ -78,11 +78,19 @@ impl Error {
 
 impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        let (status, message) = match (&error as &dyn Any).downcast_ref() {
-            Some(unchanged) => told(unchanged),
-            None => (Status::INTERNAL_SERVER_ERROR, None),
-        };
+        let (status, message) = known(&error);
         Self { status, message, source: Some(Box::new(error)) }
+    }
+}
+
+/// What a user is told of an error that the front door knows.
+fn known(error: &dyn Any) -> (Status, Option<String>) {
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(unchanged), _) | (None, Some(channels::Error::NotKept(unchanged))) => told(unchanged),
+        (None, Some(channels::Error::Refused(refused))) => {
+            (channels::status_of(refused), Some(refused.to_string()))
+        }
+        (None, None) => (Status::INTERNAL_SERVER_ERROR, None),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Decides which names nearly every program needs: `use bine::prelude::*;`.
 
+pub use crate::channels::Channels;
 pub use crate::store::{Id, Store, Table, Time};
 pub use crate::{
     App, Class, Content, Cookie, Dress, Error, Exit, Failure, Flow, Form, Frozen, Header, Html,

@@ -9,6 +9,7 @@ use bine_pipeline::{
 
 use crate::acme::Acme;
 use crate::arguments::Needs;
+use crate::channels::Face;
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
 use crate::methods::Methods;
 use crate::pattern::Pattern;
@@ -34,6 +35,7 @@ pub(crate) struct Pages {
     /// Over the resources' patterns.
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
+    face: Face,
     house: Arc<House>,
 }
 
@@ -63,6 +65,7 @@ impl Pages {
     pub(crate) fn new(
         routes: Vec<Route>,
         filters: Vec<Box<dyn Filter>>,
+        face: Face,
         house: House,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
@@ -89,6 +92,7 @@ impl Pages {
             resources: resources.into(),
             router: Arc::new(router),
             filters: filters.into(),
+            face,
             house: Arc::new(house),
         })
     }
@@ -113,6 +117,12 @@ fn check_needs(route: &Route, house: &House) -> Result<(), String> {
     if route.needs.tables && house.tables.are_none() {
         return Err(format!(
             "{} takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app",
+            route.name
+        ));
+    }
+    if route.needs.channels && house.channels.is_none() {
+        return Err(format!(
+            "{} takes `Channels`, and the program has none; add `.channels(..)` to the app",
             route.name
         ));
     }
@@ -142,7 +152,7 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let Pages { resources, router, filters, house } = &*self.pages;
+        let Pages { resources, router, filters, face, house } = &*self.pages;
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
                 let (house, pattern) = (Arc::clone(house), Arc::clone(&resource.pattern));
@@ -160,6 +170,7 @@ impl Handler for Program {
             sites: self.sites.local(),
             https: self.https,
             proofs: self.proofs.clone(),
+            face: face.clone(),
             house: Arc::clone(house),
             bench,
             last: "",
@@ -174,6 +185,7 @@ struct LocalProgram {
     sites: LocalSites,
     https: Option<u16>,
     proofs: Option<Arc<Acme>>,
+    face: Face,
     house: Arc<House>,
     bench: Bench,
     last: &'static str,
@@ -280,6 +292,12 @@ impl LocalProgram {
     fn route(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let (path, method) = (request.head.path(), request.head.method());
         let site = self.sites.find(request.head.authority());
+        if site.pages
+            && let Some(answer) = self.face.respond(&path, request, &self.bench.clock, out)
+        {
+            self.last = "channels";
+            return answer;
+        }
         let found = if site.pages { self.router.find(&path) } else { None };
         if let Some(place) = found {
             let routes = &mut self.resources[place];

@@ -13,6 +13,7 @@ use bine_pipeline::{
 };
 
 use crate::arguments::{Arguments, Needs, Rejection, States};
+use crate::channels::Channels;
 use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
@@ -48,6 +49,8 @@ pub struct Route {
 pub(crate) struct House {
     pub(crate) states: States,
     pub(crate) tables: Tables,
+    /// Of a program that has some.
+    pub(crate) channels: Option<Channels>,
     pub(crate) look: Look,
 }
 
@@ -307,7 +310,7 @@ where
 
 impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        let House { states, tables, .. } = &*self.house;
-        Arguments { incoming, pattern: &self.pattern, states, tables }
+        let House { states, tables, channels, .. } = &*self.house;
+        Arguments { incoming, pattern: &self.pattern, states, tables, channels: channels.as_ref() }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bine_pipeline::log;
 
+use crate::channels::{self, Channels, Refused, Settings};
 use crate::configuration::Configuration;
 use crate::error::Error;
 use crate::store::{Options, Store};
@@ -17,11 +18,19 @@ pub(crate) struct Tables {
     opened: OnceLock<Store>,
 }
 
+/// The channels of a program, which are kept beside its tables.
+pub(crate) struct Kept {
+    pub(crate) channels: Channels,
+    pub(crate) are_some: bool,
+    /// Those that it has from its first start on.
+    pub(crate) wanted: Vec<(&'static str, Settings)>,
+}
+
 /// What a program does with its tables when they are open.
 pub(crate) type AtOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
 
 /// In the data folder.
-const FOLDER: &str = "tables";
+const FOLDER: &str = "journal";
 /// Where tables are kept if nothing is said.
 pub(crate) const USUAL_DATA: &str = "data";
 /// Whoever waits longer than this wants to know for what.
@@ -48,17 +57,25 @@ impl Tables {
     pub(crate) fn open(
         &self,
         options: Options,
+        kept: &Kept,
         configuration: &Configuration,
         at_open: Vec<AtOpen>,
     ) -> Result<(), String> {
-        let options = options.sync(configuration.sync);
+        let options = options.sync(configuration.sync).guest(kept.channels.guest());
         let store = match &configuration.data {
             Some(folder) => in_folder(&folder.join(FOLDER), options)?,
             None => {
-                log::notice(format_args!("tables are kept in memory and end with this program"));
+                let what = if self.are_some { "tables" } else { "channels" };
+                log::notice(format_args!("{what} are kept in memory and end with this program"));
                 Store::in_memory(options)?
             }
         };
+        for warning in store.warnings() {
+            log::warn(format_args!("{warning}"));
+        }
+        if kept.are_some {
+            kept.begin(&store)?;
+        }
         for run in at_open {
             run(&store).map_err(|error| format!("the tables are open, but: {error:?}"))?;
         }
@@ -75,6 +92,23 @@ impl Tables {
     }
 }
 
+impl Kept {
+    /// The channels begin with what the store has given back, and with those that the program wants.
+    fn begin(&self, store: &Store) -> Result<(), String> {
+        self.channels.begin(store)?;
+        for (name, settings) in &self.wanted {
+            match self.channels.create(name, settings.clone()).wait() {
+                Ok(_) => {}
+                Err(channels::Error::Refused(refused @ Refused::Conflict(_))) => {
+                    log::warn(format_args!("{refused}"));
+                }
+                Err(error) => return Err(format!("channel `{name}`: {error}")),
+            }
+        }
+        Ok(())
+    }
+}
+
 fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
     let mut told = Instant::now();
     let mut progress = |read: u64, all: u64| {
@@ -85,5 +119,5 @@ fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
         }
     };
     Store::open(folder, options, &mut progress)
-        .map_err(|error| format!("tables in {}: {error}", folder.display()))
+        .map_err(|error| format!("{}: {error}", folder.display()))
 }

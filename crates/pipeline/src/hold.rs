@@ -22,6 +22,8 @@ pub struct Hold {
     pub subject: Arc<dyn Any + Send + Sync>,
     /// Where in it the peer is; the program's own.
     pub position: u64,
+    /// More of that; the program's own.
+    pub detail: u32,
     /// How it wants to be told; the program's own.
     pub manner: u32,
     /// What the reply must know of its request.

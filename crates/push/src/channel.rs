@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use crate::cursor::Sequence;
 use crate::queue::Queue;
-use crate::record::Number;
+use crate::record::{Number, Origin};
 use crate::repeats::{Ids, Producers};
 use crate::settings::{Expiry, Settings};
 
@@ -20,6 +20,11 @@ pub(crate) struct Channel {
     /// Its last message, or a place before its first.
     pub(crate) tail: Sequence,
     pub(crate) is_closed: bool,
+    /// It was removed and stays for its name alone, until its last fork goes.
+    pub(crate) is_gone: bool,
+    /// Where it began, if it is a fork, and how many began in it.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) forks: u64,
     /// When it was made, and when a publisher was last active, in milliseconds since 1970.
     pub(crate) created: u64,
     pub(crate) active: u64,
@@ -52,6 +57,9 @@ impl Channel {
             queue: Queue::behind(dropped, now),
             tail: Sequence::end_of(number - 1),
             is_closed: false,
+            is_gone: false,
+            origin: None,
+            forks: 0,
             created: now,
             active: now,
             kept: number,
@@ -66,6 +74,7 @@ impl Channel {
     /// When it goes by itself if nothing happens, in milliseconds since 1970.
     pub(crate) fn expires(&self) -> Option<u64> {
         match self.settings.expiry {
+            _ if self.is_gone => None,
             Expiry::Never => None,
             Expiry::Publishers(after) => Some(self.active.saturating_add(after)),
             Expiry::Both(after) => Some(self.active.max(self.read).saturating_add(after)),
@@ -83,6 +92,13 @@ impl Channel {
         let oldest = self.queue.at(0).filter(|_| age > 0);
         let too_old = oldest.map(|message| message.time.saturating_add(age).saturating_add(1));
         self.expires().into_iter().chain(too_old).min()
+    }
+
+    /// Leaves nothing but its name and what is gone with it.
+    pub(crate) fn empty(&mut self, now: u64) {
+        self.is_gone = true;
+        self.queue = Queue::behind(self.queue.last(), now);
+        (self.ids, self.producers, self.mark) = (Ids::default(), Producers::default(), None);
     }
 
     /// Notes that a publisher was active.

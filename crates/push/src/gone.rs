@@ -35,14 +35,15 @@ impl Gone {
         }
     }
 
-    /// The last message under a name that comes back.
-    pub(crate) fn take(&mut self, name: &str) -> Sequence {
-        match self.names.remove(name) {
-            Some((last, turn)) => {
-                self.by_turn.remove(&turn);
-                last
-            }
-            None => self.forgotten,
+    /// The last message under a name that may have been one of those.
+    pub(crate) fn last(&self, name: &str) -> Sequence {
+        self.names.get(name).map_or(self.forgotten, |known| known.0)
+    }
+
+    /// Lets go of a name that comes back.
+    pub(crate) fn forget(&mut self, name: &str) {
+        if let Some((_, turn)) = self.names.remove(name) {
+            self.by_turn.remove(&turn);
         }
     }
 

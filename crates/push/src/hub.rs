@@ -9,11 +9,11 @@ use crate::cursor::{Cursor, LAST_RECORD, Sequence};
 use crate::gone::Gone;
 use crate::message::{DEFAULT_TYPE, Message};
 use crate::order::{Applied, Damaged, Description, Prepared, Published, Reached, Taken};
-use crate::record::{Change, Due, Entry, Number, Publication, Record};
+use crate::record::{Change, Due, Entry, Number, Origin, Publication, Record};
 use crate::refused::Refused;
 use crate::repeats::Verdict;
 use crate::ring::{End, Event, Ring, Run};
-use crate::settings::{Limits, Settings};
+use crate::settings::{Durability, Limits, Settings};
 
 /// All channels and what they hold. Owns no lock and reads no clock: times are arguments, in milliseconds since 1970.
 ///
@@ -73,15 +73,17 @@ impl Hub {
             return Err(Refused::Record { last: self.record });
         }
         self.record = record;
-        self.time = self.time.max(prepared.0.time);
-        match prepared.0.change {
-            Change::Create { name, settings, due, publication } => {
-                self.create(name, settings, due, publication)
+        self.time = self.time.max(prepared.record.time);
+        match prepared.record.change {
+            Change::Create { name, settings, due, origin, publication } => {
+                due.map(|due| self.remove_due(due));
+                self.create(name, settings, origin, publication)
             }
             Change::Publish(publication) => self.publish(publication).map(Applied::Published),
             Change::Renew(number) => {
                 let (record, time) = (self.record, self.time);
-                let channel = self.channels.get_mut(&number).ok_or(Refused::Removed)?;
+                let channel = self.channels.get_mut(&number).filter(|channel| !channel.is_gone);
+                let channel = channel.ok_or(Refused::Removed)?;
                 channel.keep(record, time);
                 Ok(Applied::Renewed { expires: channel.expires() })
             }
@@ -101,7 +103,8 @@ impl Hub {
     /// # Errors
     /// The bytes are no record, or the number is not higher than the last one.
     pub fn replay(&mut self, record: &[u8], number: u64) -> Result<(), Damaged> {
-        let prepared = Prepared(Record::read(record).ok_or(Damaged)?);
+        let record = Record::read(record).ok_or(Damaged)?;
+        let prepared = Prepared { record, durability: Durability::Memory };
         match self.apply(prepared, number) {
             Err(Refused::Record { .. }) => Err(Damaged),
             _ => Ok(()),
@@ -113,6 +116,8 @@ impl Hub {
     pub fn expire(&mut self, now: u64, most: usize) -> Option<Prepared> {
         let mut due = Vec::new();
         for _ in 0..most {
+            #[cfg(test)]
+            crate::steps::count();
             let Some(&(time, number)) = self.agenda.first() else { break };
             if time > now {
                 break;
@@ -131,8 +136,10 @@ impl Hub {
                 self.schedule(number);
             }
         }
-        let change = Change::Expire(due);
-        (change != Change::Expire(Vec::new())).then_some(Prepared(Record { time: now, change }))
+        // A server that forgets that a channel went finds it due again.
+        let record = Record { time: now, change: Change::Expire(due) };
+        let is_any = record.change != Change::Expire(Vec::new());
+        is_any.then_some(Prepared { record, durability: Durability::Memory })
     }
 
     /// When [`expire`](Self::expire) has something to do, at the earliest.
@@ -182,7 +189,9 @@ impl Hub {
     pub fn names_after<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h Arc<str>> {
         use core::ops::Bound;
         let range = (Bound::Excluded(name), Bound::Unbounded);
-        self.names.range::<str, _>(range).map(|(name, _)| name)
+        let names = self.names.range::<str, _>(range);
+        let is_there = |number| self.channels.get(number).is_some_and(|channel| !channel.is_gone);
+        names.filter(move |(_, number)| is_there(number)).map(|(name, _)| name)
     }
 
     /// What happened last, for the loops.
@@ -203,7 +212,11 @@ impl Hub {
     /// The channel of a name, unless it is due to go.
     pub(crate) fn find(&self, name: &str, now: u64) -> Result<&Channel, Refused> {
         let channel = self.names.get(name).and_then(|number| self.channels.get(number));
-        channel.filter(|channel| !channel.is_due(now)).ok_or_else(|| Refused::Unknown(name.into()))
+        match channel {
+            Some(channel) if channel.is_gone => Err(Refused::Gone(name.into())),
+            Some(channel) if !channel.is_due(now) => Ok(channel),
+            _ => Err(Refused::Unknown(name.into())),
+        }
     }
 
     pub(crate) fn cursor(&self, sequence: Sequence) -> Cursor {
@@ -233,7 +246,8 @@ impl Hub {
     /// Whether a publication may change something. `Some`: it is a repetition.
     pub(crate) fn admit(&self, publication: &Publication) -> Result<Option<Published>, Refused> {
         for number in publication.channels() {
-            self.channels.get(&number).ok_or(Refused::Removed)?;
+            let channel = self.channels.get(&number).filter(|channel| !channel.is_gone);
+            channel.ok_or(Refused::Removed)?;
         }
         let only = publication.only_channel().and_then(|number| self.channels.get(&number));
         if let (Some(channel), Some(producer)) = (only, &publication.producer)
@@ -261,21 +275,31 @@ impl Hub {
         &mut self,
         name: Arc<str>,
         settings: Settings,
-        due: Option<Due>,
+        origin: Option<Origin>,
         mut publication: Publication,
     ) -> Result<Applied, Refused> {
-        if let Some(due) = due {
-            self.remove_due(due);
-        }
         if let Some(channel) = self.names.get(&name).and_then(|number| self.channels.get(number)) {
-            if channel.settings != settings {
+            let is_other_fork = origin.is_some() && channel.origin != origin;
+            if channel.is_gone || channel.settings != settings || is_other_fork {
                 return Err(Refused::Conflict(name));
             }
             return Ok(Applied::Existed { expires: channel.expires() });
         }
         let number = self.record;
-        let dropped = self.gone.take(&name);
-        let channel = Channel::new(number, name.clone(), settings, dropped, self.time);
+        let dropped = self.gone.last(&name);
+        let mut channel = Channel::new(number, name.clone(), settings, dropped, self.time);
+        if let Some(origin) = origin {
+            let source = self.channels.get_mut(&origin.source).filter(|source| !source.is_gone);
+            let source = source.ok_or(Refused::Removed)?;
+            source.forks += 1;
+            channel.origin = Some(origin);
+            channel.queue = source.queue.fork(origin.behind, origin.until, origin.bytes);
+            channel.tail = channel.queue.at_end().map_or(channel.tail, |last| last.sequence);
+            channel.queue.miss(dropped, self.time);
+            channel.tail = channel.tail.max(dropped);
+            channel.queue.trim(channel.settings.retention, self.time);
+        }
+        self.gone.forget(&name);
         let expires = channel.expires();
         self.insert(channel);
         for new in publication.channels_mut() {
@@ -394,16 +418,34 @@ impl Hub {
             && self.remove(due.channel, End::Expired)
     }
 
+    /// Removes a channel; one that was forked leaves its name.
     fn remove(&mut self, number: Number, why: End) -> bool {
-        let Some(channel) = self.channels.remove(&number) else { return false };
+        let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.is_gone)
+        else {
+            return false;
+        };
         self.bytes -= channel.queue.bytes();
-        if let Some(time) = channel.agenda {
+        if let Some(time) = channel.agenda.take() {
             self.agenda.remove(&(time, number));
         }
-        self.names.remove(&channel.name);
-        self.gone.remember(channel.name, channel.queue.last(), self.limits.gone);
+        channel.empty(self.time);
         let sequence = Sequence::end_of(self.record);
         self.ring.push(Event::Ended { channel: number, sequence, why });
+        let mut next = Some(number);
+        while let Some(number) = next
+            && self
+                .channels
+                .get(&number)
+                .is_some_and(|channel| channel.is_gone && channel.forks == 0)
+            && let Some(channel) = self.channels.remove(&number)
+        {
+            self.names.remove(&channel.name);
+            self.gone.remember(channel.name, channel.queue.last(), self.limits.gone);
+            next = channel.origin.map(|origin| origin.source);
+            if let Some(source) = next.and_then(|source| self.channels.get_mut(&source)) {
+                source.forks -= 1;
+            }
+        }
         true
     }
 

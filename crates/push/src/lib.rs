@@ -18,6 +18,7 @@ mod json;
 mod message;
 mod order;
 mod prepare;
+mod presence;
 mod queue;
 mod read;
 mod record;
@@ -26,6 +27,8 @@ mod repeats;
 mod ring;
 mod settings;
 mod snapshot;
+#[cfg(test)]
+mod steps;
 mod view;
 mod waiters;
 
@@ -33,8 +36,9 @@ pub use cursor::{Cursor, CursorFault, LAST_RECORD, MOST_PLACES, Sequence};
 pub use hub::Hub;
 pub use message::{Content, Draft, Form, Headers, Message, Producer, Publish, name_of};
 pub use order::{
-    Applied, Damaged, Description, Name, Order, Prepared, Published, Reached, Ready, Taken,
+    Applied, Damaged, Description, Fork, Name, Order, Prepared, Published, Reached, Ready, Taken,
 };
+pub use presence::{Change as PresenceChange, Crowded, Presence};
 pub use read::{Holes, Page, Parking, Rest, Start, Subscription, Until};
 pub use record::is_of_channels;
 pub use refused::Refused;
@@ -43,5 +47,5 @@ pub use settings::{Durability, Expiry, Limits, Retention, Settings};
 pub use snapshot::{Restoring, Snapshot};
 pub use view::{BOUNDARY, View};
 pub use waiters::{
-    Away, Delivery, Full, Kind, Rung, Then, Wait, WaiterKey, Waiters, What, jittered,
+    Away, Crowd, Delivery, Full, Kind, Rung, Then, Wait, WaiterKey, Waiters, What, jittered,
 };

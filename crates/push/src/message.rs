@@ -111,6 +111,14 @@ impl Message {
     }
 }
 
+impl Message {
+    /// The same with the begin of its body alone.
+    pub(crate) fn cut(&self, bytes: usize) -> Self {
+        let body = &self.body[..bytes.min(self.body.len())];
+        Self { body: body.into(), form: Form::of(&self.content_type, body), ..self.clone() }
+    }
+}
+
 impl Content {
     /// Checks each part against the limits.
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), Refused> {

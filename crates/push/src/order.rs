@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::cursor::{Cursor, Sequence};
-use crate::message::{Draft, Producer, Publish};
-use crate::record::{Change, Record};
-use crate::settings::Settings;
+use crate::message::{Draft, Publish};
+use crate::record::Record;
+use crate::settings::{Durability, Settings};
 
 /// What a hub can be asked to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Order {
         name: Name,
         /// Its settings.
         settings: Settings,
+        /// What it begins with.
+        fork: Option<Fork>,
         /// What is published in it with its making. The drafts' own channels are ignored: they are this one alone.
         first: Vec<Draft>,
         /// Whether it is closed behind that.
@@ -28,6 +30,20 @@ pub enum Order {
     Renew(Arc<str>),
     /// Removes a channel with all that it holds.
     Remove(Arc<str>),
+}
+
+/// A new channel begins with what another one holds, at the same places, and goes its own way from there.
+///
+/// Who published in the other, and whether that is closed, is not taken over. As long as a fork is there, the name of
+/// the other is not given away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// The other's name.
+    pub channel: Arc<str>,
+    /// Up to here; `None`: all.
+    pub until: Option<Cursor>,
+    /// So many bytes of the body that follows as well; 0 is none of it.
+    pub bytes: u64,
 }
 
 /// How a new channel is called.
@@ -50,7 +66,10 @@ pub enum Ready {
 
 /// An order that was checked and has no place yet.
 #[derive(Debug)]
-pub struct Prepared(pub(crate) Record);
+pub struct Prepared {
+    pub(crate) record: Record,
+    pub(crate) durability: Durability,
+}
 
 /// What an order has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,15 +160,12 @@ pub struct Description {
 impl Prepared {
     /// Appends the bytes that the engine keeps.
     pub fn write(&self, to: &mut Vec<u8>) {
-        self.0.write(to);
+        self.record.write(to);
     }
 
-    /// What a publication's producer is called, if it has one.
-    pub fn producer(&self) -> Option<&Producer> {
-        match &self.0.change {
-            Change::Publish(publication) => publication.producer.as_ref(),
-            _ => None,
-        }
+    /// How durable the record must be before it is applied: as the strictest of its channels wants it.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 }
 

@@ -4,11 +4,12 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::channel::Channel;
 use crate::cursor::{MOST_PLACES, Sequence};
 use crate::hub::Hub;
 use crate::message::{DEFAULT_TYPE, Draft, Form, Publish, check_word, name_of};
-use crate::order::{Applied, Name, Order, Prepared, Published, Ready, Taken};
-use crate::record::{Change, Due, Entry, NEW, Number, Publication, Record};
+use crate::order::{Applied, Fork, Name, Order, Prepared, Published, Ready, Taken};
+use crate::record::{Change, Due, Entry, NEW, Number, Origin, Publication, Record};
 use crate::refused::Refused;
 use crate::settings::Settings;
 
@@ -18,13 +19,14 @@ impl Hub {
     /// # Errors
     /// What can be told already; [`apply`](Self::apply) has the last word, since another order may come first.
     pub fn prepare(&self, order: Order, now: u64) -> Result<Ready, Refused> {
-        let change = match order {
-            Order::Create { name, settings, first, is_closed } => {
+        let (change, durability) = match order {
+            Order::Create { name, settings, fork, first, is_closed } => {
                 let name = match name {
                     Name::Given(name) => name,
                     Name::Random(bits) => Arc::from(name_of(bits)),
                 };
-                return self.prepare_channel(name, settings, first, is_closed, now);
+                let start = (fork, first, is_closed);
+                return self.prepare_channel(name, settings, start, now);
             }
             Order::Publish(publish) => {
                 let publication = self.find_channels(publish, now)?;
@@ -39,42 +41,70 @@ impl Hub {
                         most: self.limits.bytes,
                     });
                 }
-                Change::Publish(publication)
+                let channels =
+                    publication.channels().filter_map(|number| self.channels.get(&number));
+                let durability = channels.map(|channel| channel.settings.durability).max();
+                (Change::Publish(publication), durability.unwrap_or_default())
             }
-            Order::Renew(name) => Change::Renew(self.find(&name, now)?.number),
-            Order::Remove(name) => Change::Remove(self.find(&name, now)?.number),
+            Order::Renew(name) => {
+                let channel = self.find(&name, now)?;
+                (Change::Renew(channel.number), channel.settings.durability)
+            }
+            Order::Remove(name) => {
+                let channel = self.find(&name, now)?;
+                (Change::Remove(channel.number), channel.settings.durability)
+            }
         };
-        Ok(Ready::Record(Prepared(Record { time: now, change })))
+        Ok(Ready::Record(Prepared { record: Record { time: now, change }, durability }))
     }
 
+    /// A channel's making, with where it begins, what is published first and whether it is closed then.
     fn prepare_channel(
         &self,
         name: Arc<str>,
-        settings: Settings,
-        first: Vec<Draft>,
-        is_closed: bool,
+        mut settings: Settings,
+        (fork, first, is_closed): (Option<Fork>, Vec<Draft>, bool),
         now: u64,
     ) -> Result<Ready, Refused> {
         check_word("the channel's name", &name, self.limits.name)?;
         if let Some(content_type) = &settings.content_type {
             check_word("the channel's type", content_type, self.limits.word)?;
         }
+        let source = match &fork {
+            Some(fork) => Some(self.find(&fork.channel, now)?),
+            None => None,
+        };
+        if let Some(inherited) = source.and_then(|source| source.settings.content_type.as_ref())
+            && settings.content_type.get_or_insert_with(|| inherited.clone()) != inherited
+        {
+            return Err(Refused::ContentType(inherited.clone()));
+        }
         let existing = self.names.get(&name).and_then(|number| self.channels.get(number));
         let due = match existing {
             Some(channel) if !channel.is_due(now) => {
-                if channel.settings != settings {
+                let is_same = match (&fork, channel.origin) {
+                    (Some(fork), Some(origin)) => {
+                        source.is_some_and(|source| source.number == origin.source)
+                            && fork.until.is_none_or(|until| until == self.cursor(origin.until))
+                            && fork.bytes == origin.bytes
+                    }
+                    (fork, _) => fork.is_none(),
+                };
+                if channel.is_gone || channel.settings != settings || !is_same {
                     return Err(Refused::Conflict(name));
                 }
                 return Ok(Ready::Done(Applied::Existed { expires: channel.expires() }));
             }
             Some(channel) => Some(Due { channel: channel.number, kept: channel.kept }),
             None if self.channels.len() >= self.limits.channels => {
-                return Err(Refused::TooMuch {
-                    what: "channels",
-                    most: self.limits.channels as u64,
-                });
+                let most = self.limits.channels as u64;
+                return Err(Refused::TooMuch { what: "channels", most });
             }
             None => None,
+        };
+        let origin = match (fork, source) {
+            (Some(fork), Some(source)) => Some(self.origin(&fork, source)?),
+            _ => None,
         };
         let mut entries = Vec::with_capacity(first.len());
         for draft in first {
@@ -83,8 +113,36 @@ impl Hub {
         self.check_size(&entries)?;
         let close = if is_closed { Vec::from([NEW]) } else { Vec::new() };
         let publication = Publication { close, entries, ..Publication::default() };
-        let change = Change::Create { name, settings, due, publication };
-        Ok(Ready::Record(Prepared(Record { time: now, change })))
+        let durability = settings.durability;
+        let change = Change::Create { name, settings, due, origin, publication };
+        Ok(Ready::Record(Prepared { record: Record { time: now, change }, durability }))
+    }
+
+    /// Where a fork leaves its source: at a place that the source holds everything behind.
+    fn origin(&self, fork: &Fork, source: &Channel) -> Result<Origin, Refused> {
+        let (tail, earliest) = (self.cursor(source.tail), self.cursor(source.queue.dropped()));
+        let until = fork.until.unwrap_or(tail);
+        if until.epoch != self.epoch {
+            return Err(Refused::ForeignEpoch { earliest });
+        } else if until > tail {
+            return Err(Refused::Ahead { watermark: tail });
+        } else if until < earliest {
+            return Err(Refused::TooOld { earliest });
+        }
+        let next = source.queue.at(source.queue.after(until.sequence));
+        let most = next.map_or(0, |next| next.body.len() as u64);
+        if fork.bytes > most {
+            return Err(Refused::TooMuch { what: "bytes of the message at a fork", most });
+        } else if self.bytes + source.queue.bytes() > self.limits.bytes {
+            let most = self.limits.bytes;
+            return Err(Refused::TooMuch { what: "bytes of all channels", most });
+        }
+        Ok(Origin {
+            source: source.number,
+            behind: source.queue.before_first().min(until.sequence),
+            until: until.sequence,
+            bytes: fork.bytes,
+        })
     }
 
     /// Finds the channels of a publication and checks what does not depend on others.

@@ -24,6 +24,27 @@ impl Queue {
         Self { dropped, dropped_time, ..Self::default() }
     }
 
+    /// What a fork begins with: everything from one place to another, and so many bytes of the body that follows.
+    pub(crate) fn fork(&self, behind: Sequence, until: Sequence, bytes: u64) -> Self {
+        let mut fork = Self::behind(self.dropped, self.dropped_time);
+        let (begin, end) = (self.after(behind), self.after(until));
+        if let Some(last) = begin.checked_sub(1).and_then(|last| self.at(last)) {
+            fork.miss(last.sequence, last.time);
+        }
+        self.messages.range(begin.min(end)..end).for_each(|message| fork.push(message.clone()));
+        if let Some(next) = self.messages.get(end).filter(|_| bytes > 0) {
+            fork.push(Arc::new(next.cut(bytes as usize)));
+        }
+        fork
+    }
+
+    /// Tells that everything up to a place is gone, even if it never was here.
+    pub(crate) fn miss(&mut self, until: Sequence, time: u64) {
+        if until > self.dropped {
+            (self.dropped, self.dropped_time) = (until, time);
+        }
+    }
+
     /// Appends a message; it is behind all others.
     pub(crate) fn push(&mut self, message: Arc<Message>) {
         self.bytes += message.weight() as u64;
@@ -41,8 +62,9 @@ impl Queue {
                 break;
             }
             self.bytes -= oldest.weight() as u64;
-            (self.dropped, self.dropped_time) = (oldest.sequence, oldest.time);
+            let (sequence, time) = (oldest.sequence, oldest.time);
             self.messages.pop_front();
+            self.miss(sequence, time);
         }
     }
 
@@ -58,6 +80,16 @@ impl Queue {
 
     pub(crate) fn at(&self, index: usize) -> Option<&Arc<Message>> {
         self.messages.get(index)
+    }
+
+    /// Right before the first message that is there. What is gone may reach further, if a name came back as a fork.
+    pub(crate) fn before_first(&self) -> Sequence {
+        let first = self.messages.front().map(|first| first.sequence.number().saturating_sub(1));
+        first.map_or(self.dropped, Sequence::from_number)
+    }
+
+    pub(crate) fn at_end(&self) -> Option<&Arc<Message>> {
+        self.messages.back()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Message>> {
@@ -87,35 +119,15 @@ impl Queue {
 
     /// The last message that it ever took, here or under the same name before.
     pub(crate) fn last(&self) -> Sequence {
-        self.messages.back().map_or(self.dropped, |message| message.sequence)
+        let last = self.messages.back().map_or(Sequence::START, |message| message.sequence);
+        last.max(self.dropped)
     }
 
     fn partition(&self, is_before: impl Fn(&Message) -> bool) -> usize {
         self.messages.partition_point(|message| {
             #[cfg(test)]
-            steps::count();
+            crate::steps::count();
             is_before(message)
         })
-    }
-}
-
-/// Counts what the tests claim: looks at messages, not time.
-#[cfg(test)]
-pub(crate) mod steps {
-    extern crate std;
-
-    use core::cell::Cell;
-
-    std::thread_local! {
-        static STEPS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    pub(crate) fn count() {
-        STEPS.set(STEPS.get() + 1);
-    }
-
-    /// The steps since the last call.
-    pub(crate) fn taken() -> u64 {
-        STEPS.replace(0)
     }
 }

@@ -109,6 +109,15 @@ pub(crate) enum Followed {
     Many(Box<[u64]>),
 }
 
+impl Followed {
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(channels) => channels.len(),
+        }
+    }
+}
+
 impl Parking {
     /// The cursor that is good if nothing happens.
     pub fn cursor(&self) -> Cursor {
@@ -283,6 +292,8 @@ impl<'h> Iterator for Merge<'h, '_> {
 
     fn next(&mut self) -> Option<&'h Arc<Message>> {
         loop {
+            #[cfg(test)]
+            crate::steps::count();
             let mut top = self.next.peek_mut()?;
             let Reverse((sequence, which, index)) = *top;
             let queue = &self.channels[which].queue;

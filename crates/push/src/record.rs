@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
-use crate::cursor::MOST_PLACES;
+use crate::cursor::{MOST_PLACES, Sequence};
 use crate::message::{Content, Form, Headers, Producer};
 use crate::settings::Settings;
 
@@ -33,6 +33,8 @@ pub(crate) enum Change {
         settings: Settings,
         /// A channel of this name that was due to go.
         due: Option<Due>,
+        /// Where it begins, if it is a fork.
+        origin: Option<Origin>,
         /// What is published in it with its making.
         publication: Publication,
     },
@@ -48,6 +50,17 @@ pub(crate) struct Due {
     pub(crate) channel: Number,
     /// The record that last kept it alive.
     pub(crate) kept: u64,
+}
+
+/// Where a fork has left another channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) source: Number,
+    /// What had grown too old there is not in the fork either: no record tells when that was.
+    pub(crate) behind: Sequence,
+    pub(crate) until: Sequence,
+    /// Bytes of the body that follows.
+    pub(crate) bytes: u64,
 }
 
 /// A publication with its channels found.
@@ -89,13 +102,14 @@ impl Record {
         });
         put_number(to, self.time);
         match &self.change {
-            Change::Create { name, settings, due, publication } => {
+            Change::Create { name, settings, due, origin, publication } => {
                 put_bytes(to, name.as_bytes());
                 settings.write(to);
                 to.push(u8::from(due.is_some()));
                 if let Some(due) = due {
                     due.write(to);
                 }
+                Origin::write(*origin, to);
                 publication.write(to);
             }
             Change::Publish(publication) => publication.write(to),
@@ -119,6 +133,7 @@ impl Record {
                 name: Arc::from(rest.text()?),
                 settings: Settings::read(&mut rest)?,
                 due: if rest.flag()? { Some(Due::read(&mut rest)?) } else { None },
+                origin: Origin::read(&mut rest)?,
                 publication: Publication::read(&mut rest)?,
             },
             PUBLISH => Change::Publish(Publication::read(&mut rest)?),
@@ -139,6 +154,32 @@ impl Due {
 
     fn read(from: &mut Bytes<'_>) -> Option<Self> {
         Some(Self { channel: from.number()?, kept: from.number()? })
+    }
+}
+
+impl Origin {
+    pub(crate) fn write(origin: Option<Self>, to: &mut Vec<u8>) {
+        to.push(u8::from(origin.is_some()));
+        if let Some(origin) = origin {
+            put_number(to, origin.source);
+            put_number(to, origin.behind.number());
+            put_number(to, origin.until.number());
+            put_number(to, origin.bytes);
+        }
+    }
+
+    #[allow(
+        clippy::option_option,
+        reason = "the outer one is a failure to read, the inner one the value"
+    )]
+    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Option<Self>> {
+        if !from.flag()? {
+            return Some(None);
+        }
+        let source = from.number()?;
+        let behind = Sequence::from_number(from.number()?);
+        let until = Sequence::from_number(from.number()?);
+        Some(Some(Self { source, behind, until, bytes: from.number()? }))
     }
 }
 
@@ -168,9 +209,9 @@ impl Publication {
             None
         };
         let mark = from.optional()?;
-        let close = from.many(Bytes::number)?;
+        let close = read_numbers(from)?;
         let entries = from.many(|from| {
-            let channels = from.many(Bytes::number)?.into();
+            let channels = read_numbers(from).filter(|channels| !channels.is_empty())?.into();
             Some(Entry { channels, form: Form::read(from)?, content: Content::read(from)? })
         })?;
         (entries.len() <= MOST_PLACES).then_some(Self { producer, mark, close, entries })
@@ -241,6 +282,11 @@ fn put_numbers(to: &mut Vec<u8>, numbers: &[Number]) {
     for number in numbers {
         put_number(to, *number);
     }
+}
+
+/// Numbers of channels are sorted, each there once.
+fn read_numbers(from: &mut Bytes<'_>) -> Option<Vec<Number>> {
+    from.many(Bytes::number).filter(|numbers| numbers.is_sorted_by(|one, other| one < other))
 }
 
 pub(crate) fn put_headers(to: &mut Vec<u8>, headers: &Headers) {

@@ -10,6 +10,8 @@ use crate::cursor::{Cursor, Sequence};
 pub enum Refused {
     /// There is no channel of this name (any more).
     Unknown(Arc<str>),
+    /// The channel was removed, and others that were forked from it are still there: its name is kept.
+    Gone(Arc<str>),
     /// The channel was removed while the order was on its way.
     Removed,
     /// The channel takes no more; what it holds can be read up to its tail.
@@ -78,6 +80,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => write!(out, "there is no channel `{name}`; create it first"),
+            Self::Gone(name) => write!(out, "channel `{name}` is gone; use another name"),
             Self::Removed => write!(out, "the channel was removed meanwhile; create it again"),
             Self::Closed { name, .. } => write!(out, "channel `{name}` is closed; it can be read"),
             Self::Conflict(name) => {

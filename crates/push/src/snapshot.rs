@@ -16,7 +16,7 @@ use crate::hub::Hub;
 use crate::message::{Form, Message};
 use crate::order::Damaged;
 use crate::queue::Queue;
-use crate::record::{put_headers, read_headers};
+use crate::record::{Origin, put_headers, read_headers};
 use crate::repeats::{Ids, Producers};
 use crate::settings::{Limits, Settings};
 
@@ -35,11 +35,21 @@ const FULL: usize = 256 << 10;
 /// which it yields, are made while the hub goes on.
 #[derive(Debug)]
 pub struct Snapshot {
-    head: Option<Vec<u8>>,
-    /// The places of all messages, in order.
-    places: Vec<Sequence>,
-    messages: vec::IntoIter<Arc<Message>>,
+    epoch: u32,
+    record: u64,
+    time: u64,
+    gone: Gone,
     channels: vec::IntoIter<Channel>,
+    /// All messages in order, and their places, once the head is made.
+    messages: Option<vec::IntoIter<Arc<Message>>>,
+    places: Vec<Place>,
+}
+
+/// By what a message is found: forks may hold the begin of one whose place is that of the whole.
+type Place = (Sequence, usize);
+
+fn place(message: &Message) -> Place {
+    (message.sequence, message.body.len())
 }
 
 /// A hub that is being made of a snapshot's chunks, in their order.
@@ -57,26 +67,37 @@ impl Hub {
     /// The hub as it is, behind the last record that was applied.
     pub fn snapshot(&self) -> Snapshot {
         let channels: Vec<Channel> = self.channels.values().cloned().collect();
+        Snapshot {
+            epoch: self.epoch,
+            record: self.record,
+            time: self.time,
+            gone: self.gone.clone(),
+            channels: channels.into_iter(),
+            messages: None,
+            places: Vec::new(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Puts all messages in order and tells what will come.
+    fn head(&mut self) -> Vec<u8> {
         let mut messages: Vec<Arc<Message>> = Vec::new();
-        for channel in &channels {
+        for channel in self.channels.as_slice() {
             messages.extend(channel.queue.iter().cloned());
         }
-        messages.sort_unstable_by_key(|message| message.sequence);
-        messages.dedup_by_key(|message| message.sequence);
+        messages.sort_by_key(|message| place(message));
+        messages.dedup_by_key(|message| place(message));
         let mut head = vec![HEAD];
         for number in [VERSION, u64::from(self.epoch), self.record, self.time] {
             put_number(&mut head, number);
         }
         put_number(&mut head, messages.len() as u64);
-        put_number(&mut head, channels.len() as u64);
+        put_number(&mut head, self.channels.len() as u64);
         self.gone.write(&mut head);
-        let places = messages.iter().map(|message| message.sequence).collect();
-        Snapshot {
-            head: Some(head),
-            places,
-            messages: messages.into_iter(),
-            channels: channels.into_iter(),
-        }
+        self.places = messages.iter().map(|message| place(message)).collect();
+        self.messages = Some(messages.into_iter());
+        head
     }
 }
 
@@ -84,12 +105,10 @@ impl Iterator for Snapshot {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
-        if let Some(head) = self.head.take() {
-            return Some(head);
-        }
+        let Some(messages) = &mut self.messages else { return Some(self.head()) };
         let mut chunk = vec![MESSAGES];
         while chunk.len() < FULL
-            && let Some(message) = self.messages.next()
+            && let Some(message) = messages.next()
         {
             message.write(&mut chunk);
         }
@@ -151,8 +170,8 @@ impl Restoring {
             (MESSAGES, Some(_)) if self.hub.channels.is_empty() => {
                 while !rest.is_empty() {
                     let message = self.message(&mut rest)?;
-                    let last = self.messages.last().map_or(Sequence::START, |last| last.sequence);
-                    (message.sequence > last).then_some(())?;
+                    let last = self.messages.last().map(|last| place(last));
+                    (Some(place(&message)) > last).then_some(())?;
                     self.messages.push(Arc::new(message));
                 }
                 Some(())
@@ -163,6 +182,10 @@ impl Restoring {
                     let is_new = !self.hub.names.contains_key(&channel.name)
                         && !self.hub.channels.contains_key(&channel.number);
                     (is_new && channel.number <= self.hub.record).then_some(())?;
+                    // A fork's source is older, so it was there before.
+                    if let Some(origin) = channel.origin {
+                        self.hub.channels.get_mut(&origin.source)?.forks += 1;
+                    }
                     self.hub.insert(channel);
                 }
                 Some(())
@@ -227,11 +250,13 @@ impl Message {
 }
 
 impl Channel {
-    fn write(&self, to: &mut Vec<u8>, places: &[Sequence]) {
+    fn write(&self, to: &mut Vec<u8>, places: &[Place]) {
         put_number(to, self.number);
         put_bytes(to, self.name.as_bytes());
         self.settings.write(to);
         to.push(u8::from(self.is_closed));
+        to.push(u8::from(self.is_gone));
+        Origin::write(self.origin, to);
         for number in [self.created, self.active, self.kept, self.tail.number()] {
             put_number(to, number);
         }
@@ -244,7 +269,7 @@ impl Channel {
         // Each as the distance from the one before: mostly one byte.
         let mut before = 0;
         for message in self.queue.iter() {
-            let index = places.partition_point(|place| *place < message.sequence) as u64;
+            let index = places.partition_point(|before| *before < place(message)) as u64;
             put_number(to, index - before);
             before = index;
         }
@@ -254,10 +279,11 @@ impl Channel {
         let number = from.number().filter(|number| *number > 0)?;
         let name = Arc::from(from.text()?);
         let settings = Settings::read(from)?;
-        let is_closed = from.flag()?;
+        let (is_closed, is_gone) = (from.flag()?, from.flag()?);
+        let origin = Origin::read(from)?;
         let created = from.number()?;
         let mut channel = Self::new(number, name, settings, Sequence::START, created);
-        channel.is_closed = is_closed;
+        (channel.is_closed, channel.is_gone, channel.origin) = (is_closed, is_gone, origin);
         channel.active = from.number()?;
         channel.kept = from.number()?;
         channel.tail = Sequence::from_number(from.number()?);
@@ -270,7 +296,8 @@ impl Channel {
         from.many(|from| {
             index = index.checked_add(from.number()?)?;
             let message = messages.get(usize::try_from(index).ok()?)?;
-            (message.sequence > channel.queue.last()).then_some(())?;
+            let last = channel.queue.at_end().map(|last| last.sequence);
+            (Some(message.sequence) > last).then_some(())?;
             channel.queue.push(message.clone());
             Some(())
         })?;

@@ -30,7 +30,7 @@ mod transaction;
 mod tree;
 mod value;
 
-pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Taken};
+pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Loaded};
 pub use change::Change;
 pub use commit::{Pending, Sync};
 pub use error::Error;

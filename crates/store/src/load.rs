@@ -20,6 +20,8 @@ pub enum Warning {
     Lost(RangeInclusive<Sequence>),
     /// What the journal has put right by itself.
     Journal(journal::Warning),
+    /// Others than tables keep something here, which an [`Archive`](crate::Archive) leaves alone.
+    Others,
 }
 
 /// What has been read until now.
@@ -116,14 +118,22 @@ impl Loading {
 
     fn apply(&mut self, writes: Vec<Write>) -> Result<(), String> {
         for write in writes {
-            let rows = self.rows.get_mut(write.table);
-            let rows = rows.ok_or("it names a table that was never made")?;
+            let Some(rows) = self.rows.get_mut(write.table) else {
+                return Err(self.unknown_table());
+            };
             match write.row {
                 Some(row) => rows.insert(write.id, &row),
                 None => rows.remove(write.id),
             }
         }
         Ok(())
+    }
+
+    fn unknown_table(&self) -> String {
+        if self.warnings.is_empty() {
+            return "it names a table that was never made".to_owned();
+        }
+        "what its table consists of was in a record that is lost: `bine data load` makes a folder of a dump".to_owned()
     }
 
     /// All tables as they were read, for whoever has no program that says what they are.
@@ -259,6 +269,9 @@ impl fmt::Display for Warning {
                 write!(to, "records {first} to {last} are lost: a repair could not read them")
             }
             Self::Journal(warning) => warning.fmt(to),
+            Self::Others => to.write_str(
+                "others than tables keep something here, such as channels; it stays as it is, and no line has any of it",
+            ),
         }
     }
 }

@@ -132,18 +132,9 @@ impl Snapshot {
         self.found(table, walk)
     }
 
-    /// Where a program's type has its table.
-    ///
-    /// # Panics
-    ///
-    /// The store was opened without it, which is a mistake in the program.
     #[inline]
     pub(crate) fn table<T: Table>(&self) -> usize {
-        let wanted = TypeId::of::<T>();
-        let found = self.definitions.iter().position(|table| table.rows == Some(wanted));
-        found.unwrap_or_else(|| {
-            panic!("the store was opened without the table of {}", std::any::type_name::<T>())
-        })
+        table_of::<T>(&self.definitions)
     }
 
     #[inline]
@@ -182,6 +173,20 @@ impl Snapshot {
     fn found<'s, T>(&'s self, table: usize, walk: Walk<'s>) -> Found<'s, T> {
         Found { snapshot: self, table, walk, of: PhantomData }
     }
+}
+
+/// Where a program's type has its table.
+///
+/// # Panics
+///
+/// The store was opened without it, which is a mistake in the program.
+#[inline]
+pub(crate) fn table_of<T: Table>(definitions: &Definitions) -> usize {
+    let wanted = TypeId::of::<T>();
+    let found = definitions.iter().position(|table| table.rows == Some(wanted));
+    found.unwrap_or_else(|| {
+        panic!("the store was opened without the table of {}", std::any::type_name::<T>())
+    })
 }
 
 fn end_of(end: Option<&Key>) -> Bound<&Key> {

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 use bine_pipeline::{self as pipeline, Incoming};
 
+use crate::channels::Channels;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
 use crate::tables::Tables;
@@ -31,7 +32,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Store`, `Upload`, `Body` and `Request`, or a type with `impl Argument`"
+            `Store`, `Channels`, `Upload`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.
@@ -51,6 +52,7 @@ pub struct Arguments<'a> {
     pub(crate) pattern: &'a Pattern,
     pub(crate) states: &'a States,
     pub(crate) tables: &'a Tables,
+    pub(crate) channels: Option<&'a Channels>,
 }
 
 /// What the arguments of a handler need before there is any request.
@@ -64,6 +66,8 @@ pub struct Needs {
     pub(crate) states: Vec<(TypeId, &'static str)>,
     /// They ask for the program's tables.
     pub(crate) tables: bool,
+    /// They ask for the program's channels.
+    pub(crate) channels: bool,
 }
 
 impl<'a> Arguments<'a> {

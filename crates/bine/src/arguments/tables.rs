@@ -1,6 +1,7 @@
-//! Decides how the program's tables reach its handlers.
+//! Decides how the program's tables and channels reach its handlers.
 
 use super::{Argument, Arguments, Needs, Rejection};
+use crate::channels::Channels;
 use crate::store::Store;
 
 /// The tables that were given to [`App::table`](crate::App::table).
@@ -12,5 +13,17 @@ impl Argument for Store {
 
     fn needs(needs: &mut Needs) {
         needs.tables = true;
+    }
+}
+
+/// The channels of a program that [has some](crate::App::channels).
+impl Argument for Channels {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let channels = request.channels.cloned();
+        channels.ok_or_else(|| Rejection::bad(name, "are the channels of a program that has none"))
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.channels = true;
     }
 }

@@ -2,6 +2,7 @@
 
 mod app;
 mod arguments;
+mod channels;
 mod conversation;
 mod examples;
 mod faults;

@@ -105,11 +105,27 @@ fn what_cannot_be_loaded_or_is_not_understood_is_told_with_its_place() {
     let wrong = run(&["data", "load", data, file.to_str().unwrap()]);
     let expected =
         "bine: line 2, column 10: expected a text, which begins with `\"`\nnothing was loaded\n";
-    assert_eq!((wrong.code, &*wrong.errors), (Some(1), expected));
+    assert_eq!((wrong.code, &*wrong.errors, path.exists()), (Some(1), expected, false));
     let absent = run(&["data", "load", data, "absent.jsonl"]);
     assert!(absent.errors.contains("cannot read absent.jsonl: No such file"), "{}", absent.errors);
-    let unknown = run(&["data", "dump", data, "--table", "note"]);
-    assert_eq!(unknown.errors, "bine: there is no table `note`, and no other\n");
+    fs::create_dir(&path).unwrap();
+    let empty = run(&["data", "dump", data]);
+    assert_eq!(empty.errors, format!("bine: there are no tables in {data}\n"));
+    drop(open(&folder).unwrap());
+    let unknown = run(&["data", "dump", data, "--table", "nte"]);
+    assert_eq!(unknown.errors, "bine: there is no table `nte`; there are `note`\n");
+    // What a server keeps lies one folder deeper.
+    fs::create_dir(folder.join("server")).unwrap();
+    fs::rename(&path, folder.join("server/tables")).unwrap();
+    let server = folder.join("server").to_str().unwrap().to_owned();
+    for arguments in [&["data", "check", &server][..], &["data", "load", &server, "/dev/null"]] {
+        let ended = run(arguments);
+        assert_eq!(
+            (ended.code, ended.errors.contains("server/tables\n")),
+            (Some(1), true),
+            "{ended:?}"
+        );
+    }
     for wrong in
         [&["data", "dump"][..], &["data", "dump", "a", "b"], &["data", "check", "a", "--merge"]]
     {

@@ -166,7 +166,7 @@ impl Reader {
             }
         };
         Ok(Event::Frame(match opcode {
-            // Gathered text was checked as it came; without unsafe that is done again.
+            // Gathered text was checked as it came, but for whether its last letter ends; without unsafe all is checked.
             Opcode::Text => Frame::Text(str::from_utf8(payload).map_err(|_| Fault::NotText)?),
             Opcode::Binary | Opcode::Continuation => Frame::Binary(payload),
             Opcode::Ping => Frame::Ping(payload),
@@ -193,7 +193,7 @@ impl Reader {
             {
                 *consumed += part.take(&input[*consumed..], gathered);
                 let (left, is_last) = (part.left, part.is_last);
-                message.check(gathered, is_last && left == 0)?;
+                message.check(gathered)?;
                 if left > 0 {
                     return Ok(None);
                 }
@@ -271,16 +271,15 @@ impl Reader {
 
 impl Message {
     /// Refuses what is not text as soon as no further byte could make it so.
-    fn check(&mut self, gathered: &[u8], is_whole: bool) -> Result<(), Fault> {
+    fn check(&mut self, gathered: &[u8]) -> Result<(), Fault> {
         if self.opcode != Opcode::Text {
             return Ok(());
         }
         let fresh = gathered.get(self.checked..).unwrap_or_default();
         match str::from_utf8(fresh) {
             Ok(_) => self.checked = gathered.len(),
-            Err(error) if error.error_len().is_none() && !is_whole => {
-                self.checked += error.valid_up_to();
-            }
+            // A letter has begun that may yet end.
+            Err(error) if error.error_len().is_none() => self.checked += error.valid_up_to(),
             Err(_) => return Err(Fault::NotText),
         }
         Ok(())

@@ -185,6 +185,7 @@ impl Responder for Part {
             ("poll" | "feed", position) => Answer::Hold(Hold {
                 subject: Arc::clone(&self.program.news) as _,
                 position: position.parse().unwrap_or(0),
+                detail: 0,
                 manner: u32::from(name == "feed"),
                 exchange,
             }),
@@ -357,7 +358,8 @@ impl Work for HoldErrand {
         let exchange = request.incoming().exchange;
         // Its waiters are of one program, and know what they wait for.
         let subject = Arc::new(()) as _;
-        let follow = Follow::Hold(Hold { subject, position: self.0, manner: 0, exchange });
+        let follow =
+            Follow::Hold(Hold { subject, position: self.0, detail: 0, manner: 0, exchange });
         Done { follow: Some(follow), close: false }
     }
 

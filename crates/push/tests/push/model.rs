@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Cursor, Draft, Expiry, Holes, Hub, Limits, Name, Order, Prepared, Publish,
-    Ready, Refused, Rest, Restoring, Retention, Sequence, Settings, Start, Subscription, Taken,
-    Until,
+    Applied, Content, Cursor, Draft, Expiry, Fork, Holes, Hub, Limits, Name, Order, Prepared,
+    Publish, Ready, Refused, Rest, Restoring, Retention, Sequence, Settings, Start, Subscription,
+    Taken, Until,
 };
 use proptest::prelude::*;
 
@@ -19,6 +19,7 @@ const WINDOW: u64 = 300;
 enum Step {
     Create { name: usize, settings: usize, first: usize, is_closed: bool },
     Publish { messages: Vec<(u8, Option<u8>)>, close: u8 },
+    Fork { name: usize, source: usize, until: usize },
     Renew(usize),
     Remove(usize),
     Tick(u64),
@@ -59,6 +60,8 @@ struct Listed {
     dropped: Sequence,
     active: u64,
     is_closed: bool,
+    /// The name and the cut of what it was forked from.
+    origin: Option<(&'static str, Sequence)>,
     ids: BTreeMap<u8, (Sequence, u64)>,
 }
 
@@ -67,6 +70,8 @@ struct Model {
     channels: BTreeMap<&'static str, Listed>,
     /// The last message under each name that is gone.
     gone: BTreeMap<&'static str, Sequence>,
+    /// Names that are kept for forks, with the last message and what they were forked from.
+    kept: BTreeMap<&'static str, (Sequence, Option<&'static str>)>,
     now: u64,
     record: u64,
     published: Vec<Sequence>,
@@ -122,7 +127,7 @@ impl Listed {
             if stays {
                 break;
             }
-            self.dropped = self.messages.remove(0).sequence;
+            self.dropped = self.dropped.max(self.messages.remove(0).sequence);
         }
     }
 }
@@ -135,7 +140,22 @@ impl Model {
     fn remove(&mut self, name: &'static str) {
         let channel = self.channels.remove(name).unwrap();
         let last = channel.messages.last().map_or(channel.dropped, |last| last.sequence);
-        self.gone.insert(name, last);
+        let last = last.max(channel.dropped);
+        self.kept.insert(name, (last, channel.origin.map(|origin| origin.0)));
+        let mut next = Some(name);
+        while let Some(name) = next
+            && !self.is_forked(name)
+            && let Some((last, origin)) = self.kept.remove(name)
+        {
+            self.gone.insert(name, last);
+            next = origin;
+        }
+    }
+
+    fn is_forked(&self, name: &str) -> bool {
+        let live = self.channels.values().filter_map(|channel| channel.origin.map(|from| from.0));
+        let kept = self.kept.values().filter_map(|kept| kept.1);
+        live.chain(kept).any(|origin| origin == name)
     }
 
     fn sequence(&self, place: usize) -> Sequence {
@@ -163,7 +183,10 @@ impl Model {
         let mut owed = Vec::new();
         let mut earliest = Sequence::START;
         for name in channels {
-            let channel = self.live(name).ok_or_else(|| Refused::Unknown((*name).into()))?;
+            let channel = self.live(name).ok_or_else(|| match self.kept.get(*name) {
+                Some(_) => Refused::Gone((*name).into()),
+                None => Refused::Unknown((*name).into()),
+            })?;
             earliest = earliest.max(channel.dropped);
             owed.extend(channel.messages.iter().cloned());
         }
@@ -216,6 +239,7 @@ impl Pair {
             Step::Create { name, settings, first, is_closed } => {
                 self.create(NAMES[*name], all_settings(*settings), *first, *is_closed);
             }
+            Step::Fork { name, source, until } => self.fork(NAMES[*name], NAMES[*source], *until),
             Step::Publish { messages, close } => self.publish(messages, &chosen(*close)),
             Step::Renew(name) => {
                 let told = self.give(Order::Renew(NAMES[*name].into()));
@@ -261,13 +285,28 @@ impl Pair {
         let bodies: Vec<String> = (0..first).map(|at| format!("{name}{at}")).collect();
         let drafts = bodies.iter().map(|body| draft(&[], None, body)).collect();
         let given = Name::Given(name.into());
-        let order =
-            Order::Create { name: given, settings: settings.clone(), first: drafts, is_closed };
+        let order = Order::Create {
+            name: given,
+            settings: settings.clone(),
+            fork: None,
+            first: drafts,
+            is_closed,
+        };
         let told = self.give(order);
         if let Some(existing) = self.model.live(name) {
             let is_same = existing.settings == settings;
             assert_eq!(matches!(told, Ok(Applied::Existed { .. })), is_same);
             assert_eq!(matches!(told, Err(Refused::Conflict(_))), !is_same);
+            return;
+        }
+        // Its time may have come, and yet its name be kept.
+        if self.model.channels.contains_key(name) && self.model.is_forked(name) {
+            assert!(matches!(told, Err(Refused::Conflict(_))), "{told:?}");
+            self.model.remove(name);
+            return;
+        }
+        if self.model.kept.contains_key(name) {
+            assert!(matches!(told, Err(Refused::Conflict(_))), "{told:?}");
             return;
         }
         assert!(matches!(told, Ok(Applied::Created { .. })), "{told:?}");
@@ -276,13 +315,65 @@ impl Pair {
         }
         let dropped = self.model.gone.remove(name).unwrap_or_default();
         let (active, messages, ids) = (self.model.now, Vec::new(), BTreeMap::new());
-        let channel = Listed { settings, messages, dropped, active, is_closed, ids };
+        let origin = None;
+        let channel = Listed { settings, messages, dropped, active, is_closed, origin, ids };
         self.model.channels.insert(name, channel);
         for (place, body) in bodies.iter().enumerate() {
             let sequence = self.model.sequence(place);
             self.model.published.push(sequence);
             self.model.take(&[name], None, sequence, body);
         }
+    }
+
+    /// Forks at a message, or at the tail.
+    fn fork(&mut self, name: &'static str, source: &'static str, until: usize) {
+        let sequence = self.model.published.get(until % (self.model.published.len() + 1)).copied();
+        let until = sequence.map(|sequence| Cursor { epoch: EPOCH, sequence });
+        let settings = all_settings(until.map_or(0, |until| until.sequence.record() as usize));
+        let fork = Some(Fork { channel: source.into(), until, bytes: 0 });
+        let (given, first) = (Name::Given(name.into()), Vec::new());
+        let copy = settings.clone();
+        let order = Order::Create { name: given, settings: copy, fork, first, is_closed: false };
+        let was_due = self.model.channels.get(name).is_some_and(|due| due.is_due(self.model.now));
+        let told = self.give(order);
+        let Some(from) = self.model.live(source).cloned() else {
+            assert!(matches!(told, Err(Refused::Unknown(_) | Refused::Gone(_))), "{told:?}");
+            return;
+        };
+        if self.model.kept.contains_key(name) || self.model.live(name).is_some() {
+            let is_known = self.model.live(name).and_then(|channel| channel.origin).is_some();
+            let is_same = is_known && matches!(told, Ok(Applied::Existed { .. }));
+            assert!(is_same || matches!(told, Err(Refused::Conflict(_))), "{told:?}");
+            return;
+        }
+        let last = from.messages.last().map_or(from.dropped, |last| last.sequence);
+        let last = last.max(from.dropped);
+        let until = sequence.unwrap_or(last);
+        if until < from.dropped || until > last {
+            assert!(
+                matches!(told, Err(Refused::TooOld { .. } | Refused::Ahead { .. }) | Ok(_)),
+                "{told:?}"
+            );
+            if told.is_err() {
+                return;
+            }
+        }
+        if was_due && self.model.is_forked(name) {
+            assert!(matches!(told, Err(Refused::Conflict(_))), "{told:?}");
+            self.model.remove(name);
+            return;
+        }
+        assert!(matches!(told, Ok(Applied::Created { .. })), "{told:?}");
+        if was_due {
+            self.model.remove(name);
+        }
+        let mut channel = from;
+        channel.messages.retain(|kept| kept.sequence <= until);
+        channel.dropped = channel.dropped.max(self.model.gone.remove(name).unwrap_or_default());
+        (channel.settings, channel.active, channel.is_closed) = (settings, self.model.now, false);
+        (channel.origin, channel.ids) = (Some((source, until)), BTreeMap::new());
+        channel.trim(self.model.now);
+        self.model.channels.insert(name, channel);
     }
 
     fn publish(&mut self, messages: &[(u8, Option<u8>)], close: &[&'static str]) {
@@ -300,7 +391,9 @@ impl Pair {
         let is_empty = messages.is_empty() && close.is_empty() || named.iter().any(Vec::is_empty);
         let mut all = named.iter().flatten().chain(close);
         if is_empty || all.any(|name| self.model.live(name).is_none()) {
-            assert!(matches!(told, Err(Refused::Empty(_) | Refused::Unknown(_))), "{told:?}");
+            let is_refused =
+                matches!(told, Err(Refused::Empty(_) | Refused::Unknown(_) | Refused::Gone(_)));
+            assert!(is_refused, "{told:?}");
             return;
         }
         if named.iter().flatten().any(|name| self.model.channels[name].is_closed) {
@@ -435,6 +528,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0_usize..4, 0_usize..4, 0_usize..3, prop::bool::weighted(0.1)).prop_map(
             |(name, settings, first, is_closed)| Step::Create { name, settings, first, is_closed }
         ),
+        2 => (0_usize..4, 0_usize..4, 0_usize..1000)
+            .prop_map(|(name, source, until)| Step::Fork { name, source, until }),
         8 => (prop::collection::vec(message, 0..4), prop::sample::select(vec![0, 0, 0, 0, 0, 0, 1, 2, 6]))
             .prop_map(|(messages, close)| Step::Publish { messages, close }),
         1 => (0_usize..4).prop_map(Step::Renew),
@@ -450,8 +545,6 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
-
     #[test]
     fn a_hub_does_what_lists_would_do(steps in prop::collection::vec(step(), 1..60)) {
         let mut pair = Pair::new();

@@ -30,7 +30,7 @@ const GROUP: usize = 1 << 20;
 
 /// What has come into a folder.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Taken {
+pub struct Loaded {
     /// Tables that were described.
     pub tables: usize,
     /// Rows that were put.
@@ -41,7 +41,7 @@ pub struct Taken {
     pub dangling: usize,
 }
 
-/// Why lines were not taken. Nothing of them was.
+/// Why lines were not loaded. Nothing of them was.
 #[derive(Debug)]
 pub enum LoadError {
     /// A line is not what it must be.
@@ -65,8 +65,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// A line is wrong, or the disk fails. The folder is as it was.
-    pub fn load(&mut self, from: &mut dyn BufRead) -> Result<Taken, LoadError> {
+    /// A line is wrong: nothing is written. The disk fails: the next start finds all of it, or nothing.
+    pub fn load(&mut self, from: &mut dyn BufRead) -> Result<Loaded, LoadError> {
         let mut incoming = Incoming::into(self);
         let mut lines = Lines { from, line: 0, bytes: Vec::new() };
         while let Some((line, text)) = lines.next()? {
@@ -86,7 +86,7 @@ impl Archive {
             return Err(LoadError::at(lines.line, "", &mistake(0, what)));
         }
         self.write(&stored, &new).map_err(LoadError::Journal)?;
-        let mut taken = Taken { tables: places.len(), ..Taken::default() };
+        let mut loaded = Loaded { tables: places.len(), ..Loaded::default() };
         self.stored = stored;
         self.rows.resize_with(self.stored.len(), Default::default);
         for (place, rows) in new {
@@ -94,17 +94,17 @@ impl Archive {
                 match row {
                     Some(row) => {
                         self.rows[place].insert(id, &row);
-                        taken.rows += 1;
+                        loaded.rows += 1;
                     }
                     None => {
                         self.rows[place].remove(id);
-                        taken.removed += 1;
+                        loaded.removed += 1;
                     }
                 }
             }
         }
-        taken.dangling = self.dangling();
-        Ok(taken)
+        loaded.dangling = self.dangling();
+        Ok(loaded)
     }
 
     fn write(&mut self, stored: &[Stored], new: &New) -> Result<(), journal::Error> {

@@ -119,7 +119,7 @@ impl Folder for RealFolder {
 /// # Panics
 ///
 /// The system has nothing of the kind, which no Linux since 2014 says.
-pub(crate) fn random(bytes: &mut [u8]) {
+pub fn random(bytes: &mut [u8]) {
     fill(bytes).expect("the system's own source");
 }
 

@@ -81,6 +81,17 @@ impl<S: Read + Write> Peer<S> {
         }
     }
 
+    /// Everything up to `text`, however it is framed.
+    pub(crate) fn await_text(&mut self, text: &str) -> String {
+        loop {
+            let here = self.received.windows(text.len()).position(|part| part == text.as_bytes());
+            if let Some(at) = here {
+                return String::from_utf8(self.take(at + text.len())).unwrap();
+            }
+            self.await_more();
+        }
+    }
+
     /// The next reply when the request was HEAD: whatever its head says, nothing follows it.
     pub(crate) fn reply_to_head(&mut self) -> Reply {
         Reply { head: self.head(), body: Vec::new() }

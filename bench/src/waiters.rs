@@ -1,0 +1,191 @@
+//! Decides what is measured of the channels' two machines alone: no socket, no thread, no disk.
+
+use std::fs;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use bine_push::{
+    Content, Crowd, Draft, Holes, Hub, Kind, Limits, Name, Order, Page, Parking, Publish, Ready,
+    Rest, Restoring, Settings, Start, Subscription, Then, Until, View, Wait, Waiters,
+};
+
+use crate::arguments::Arguments;
+use crate::figures::Spread;
+use crate::machine;
+
+/// Milliseconds since 1970, anywhen.
+const NOW: u64 = 1_700_000_000_000;
+
+/// Prints what waiting, delivering, publishing and reading cost.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let waiters = arguments.number("--waiters", 100_000)? as usize;
+    let messages = arguments.number("--messages", 1_000_000)?;
+    let rounds = arguments.number("--rounds", 21)?;
+    println!("{}\n\n| what | figure |\n|---|---|", machine::facts());
+    wait(waiters, rounds)?;
+    keep(messages, rounds)
+}
+
+/// What waiting costs in memory, and a delivery in time.
+fn wait(count: usize, rounds: u64) -> Result<()> {
+    let mut hub = hub()?;
+    let Rest::Wait(parking) = read(&hub, Start::Now, 1)?.rest else { bail!("nothing to wait for") };
+    let before = resident()?;
+    let mut waiters = park(&hub, count, &parking, Kind::Poll)?;
+    let bytes = (resident()? - before) as f64 / count as f64;
+    println!("| resident bytes of a parked poll ({count}) | {bytes:.0} |");
+
+    let mut record = 2;
+    let mut polls = Vec::new();
+    let mut streams = Vec::new();
+    for _ in 0..rounds {
+        polls.push(deliver(&mut hub, &mut waiters, &mut record, count)?);
+        waiters = park(&hub, count, &parking_now(&hub)?, Kind::Stream)?;
+        streams.push(deliver(&mut hub, &mut waiters, &mut record, count)?);
+        waiters = park(&hub, count, &parking_now(&hub)?, Kind::Poll)?;
+    }
+    print("ns a delivery to a poll, which leaves", polls)?;
+    print("ns a delivery to a stream", streams)
+}
+
+/// Publishes once and tells all, in slices of 256; nanoseconds for each.
+fn deliver(hub: &mut Hub, waiters: &mut Waiters, record: &mut u64, count: usize) -> Result<f64> {
+    publish(hub, *record)?;
+    *record += 1;
+    let mut told = 0;
+    let begin = Instant::now();
+    waiters.receive(hub.ring());
+    while waiters.advance(256, |delivery| {
+        black_box(delivery);
+        told += 1;
+        Then::Stay
+    }) {}
+    let time = begin.elapsed().as_secs_f64() * 1e9;
+    if told != count {
+        bail!("{told} of {count} were told");
+    }
+    Ok(time / count as f64)
+}
+
+/// What a million retained messages cost to publish, to find, to write and to read again.
+fn keep(count: u64, rounds: u64) -> Result<()> {
+    let mut hub = hub()?;
+    let before = resident()?;
+    let begin = Instant::now();
+    for record in 0..count {
+        publish(&mut hub, record + 2)?;
+    }
+    let time = begin.elapsed().as_secs_f64() * 1e9 / count as f64;
+    println!("| ns a publication, {count} retained | {time:.0} |");
+    let bytes = (resident()? - before) as f64 / count as f64;
+    println!("| resident bytes of a retained message of 100 bytes | {bytes:.0} |");
+
+    let middle = read(&hub, Start::Since(NOW + count / 2), 1)?.next;
+    for (what, start) in [
+        ("ns to read 10 from a cursor in the middle", Start::After(middle)),
+        ("ns to read 10 from a time in the middle", Start::Since(NOW + count / 2)),
+    ] {
+        let sample = || -> Result<f64> {
+            let begin = Instant::now();
+            for _ in 0..1000 {
+                black_box(read(&hub, start, 10)?);
+            }
+            Ok(begin.elapsed().as_secs_f64() * 1e9 / 1000.0)
+        };
+        print(what, (0..rounds).map(|_| sample()).collect::<Result<_>>()?)?;
+    }
+
+    let begin = Instant::now();
+    let snapshot = hub.snapshot();
+    let taken = begin.elapsed().as_secs_f64() * 1e3;
+    let chunks: Vec<Vec<u8>> = snapshot.collect();
+    let written = begin.elapsed().as_secs_f64() * 1e3;
+    let bytes: usize = chunks.iter().map(Vec::len).sum();
+    println!(
+        "| ms to take a snapshot, and to write its {} MB | {taken:.1}, {written:.0} |",
+        bytes >> 20
+    );
+    let begin = Instant::now();
+    let mut restoring = Restoring::new(limits());
+    for chunk in &chunks {
+        restoring.receive(chunk)?;
+    }
+    black_box(restoring.finish()?);
+    println!("| ms to restore it | {:.0} |", begin.elapsed().as_secs_f64() * 1e3);
+    Ok(())
+}
+
+fn print(what: &str, samples: Vec<f64>) -> Result<()> {
+    println!("| {what} | {} |", Spread::of(samples).context("no samples")?);
+    Ok(())
+}
+
+fn limits() -> Limits {
+    Limits { bytes: u64::MAX, ..Limits::default() }
+}
+
+/// A hub with one channel.
+fn hub() -> Result<Hub> {
+    let mut hub = Hub::new(1, limits());
+    let name = Name::Given("news".into());
+    let (settings, first) = (Settings::default(), Vec::new());
+    give(&mut hub, 1, Order::Create { name, settings, fork: None, first, is_closed: false })?;
+    Ok(hub)
+}
+
+/// A message a millisecond, of 100 bytes.
+fn publish(hub: &mut Hub, record: u64) -> Result<()> {
+    let body = Arc::from([b'x'; 100]);
+    let content = Content { content_type: Some("text/plain".into()), body, ..Content::default() };
+    let messages = vec![Draft { channels: vec!["news".into()], content }];
+    give(hub, record, Order::Publish(Publish { messages, ..Publish::default() }))
+}
+
+fn give(hub: &mut Hub, record: u64, order: Order) -> Result<()> {
+    let Ready::Record(prepared) = hub.prepare(order, NOW + record)? else { bail!("done before") };
+    hub.apply(prepared, record)?;
+    Ok(())
+}
+
+fn read(hub: &Hub, start: Start, limit: usize) -> Result<Page> {
+    let wanted = Subscription {
+        channels: &["news"],
+        start,
+        end: Until::Open,
+        holes: Holes::Refuse,
+        limit,
+        bytes: usize::MAX,
+    };
+    Ok(hub.read(&wanted, NOW)?)
+}
+
+fn parking_now(hub: &Hub) -> Result<Parking> {
+    match read(hub, Start::Now, 1)?.rest {
+        Rest::Wait(parking) => Ok(parking),
+        _ => bail!("nothing to wait for"),
+    }
+}
+
+/// So many waiters, in ten channels each.
+fn crowd(waiters: usize) -> Crowd {
+    Crowd { waiters, places: 10 * waiters }
+}
+
+fn park(hub: &Hub, count: usize, parking: &Parking, kind: Kind) -> Result<Waiters> {
+    let mut waiters = Waiters::new(1, crowd(count), hub.ring().position(), NOW);
+    for token in 0..count as u64 {
+        let until = NOW + 25_000 + token * 30_000 / count as u64;
+        let wait = Wait { view: View::Json, kind, until };
+        waiters.park(token, parking, wait).ok().context("no place")?;
+    }
+    Ok(waiters)
+}
+
+/// Bytes of this process in memory.
+fn resident() -> Result<u64> {
+    let words = fs::read_to_string("/proc/self/statm")?;
+    let pages = words.split_whitespace().nth(1).context("statm has no second word")?;
+    Ok(pages.parse::<u64>()? * 4096)
+}

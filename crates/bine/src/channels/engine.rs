@@ -1,0 +1,332 @@
+//! Decides how channels live in the store's journal: an order is checked, kept, made true in its place, and told to all
+//! who wait.
+//!
+//! The hub is a machine for one thread; it lives here under one short lock. What it is told comes from the journal in
+//! the order of all records, so that a restart leads to the same hub.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bine_pipeline::{Bell, log};
+use bine_push::{
+    Applied, Durability, Hub, Limits, Order, Prepared, Ready, Refused, Restoring, is_of_channels,
+};
+use bine_store::{Blocks, Guest, Pending, Store, Sync};
+
+/// All channels of a program.
+pub(crate) struct Engine {
+    stage: Mutex<Stage>,
+    store: OnceLock<Store>,
+    /// Of the threads that have waiters.
+    bells: Mutex<Vec<Bell>>,
+    /// Wakes the thread that looks what is due.
+    alarm: Condvar,
+    is_over: AtomicBool,
+}
+
+/// How far the hub is.
+enum Stage {
+    /// Nothing was read yet.
+    Empty,
+    /// An image is being read.
+    Restoring(Box<Restoring>),
+    /// It is there.
+    Running(Box<Hub>),
+}
+
+/// Why an order was not carried out.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Error {
+    /// It cannot be.
+    Refused(Refused),
+    /// It could not be kept.
+    NotKept(bine_store::Error),
+}
+
+/// An order under way, to be awaited or, where a thread may block, [waited](Ordered::wait) for.
+#[must_use = "an order is acknowledged when it is awaited or, in a function that may block, waited for by `wait()`"]
+pub struct Ordered(Way);
+
+enum Way {
+    /// It was done before, or cannot be done.
+    Settled(Option<Result<Applied, Error>>),
+    Kept(Pending, Arc<Outcome>),
+}
+
+/// What came of an order when its turn had come.
+type Outcome = Mutex<Option<Result<Applied, Refused>>>;
+
+/// The first byte of the record that says which life of the data this is.
+const EPOCH: u8 = 1;
+/// What is due is looked for at least so often.
+const LOOK: Duration = Duration::from_secs(30);
+/// Channels that are looked at without a pause.
+const MOST_DUE: usize = 256;
+
+impl Engine {
+    pub(crate) fn new() -> Self {
+        Self {
+            stage: Mutex::new(Stage::Empty),
+            store: OnceLock::new(),
+            bells: Mutex::default(),
+            alarm: Condvar::new(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Begins to serve, with what the store has given back.
+    ///
+    /// # Errors
+    ///
+    /// What was read is not whole, or nothing can be kept.
+    pub(crate) fn begin(self: &Arc<Self>, store: &Store) -> Result<(), String> {
+        let mut stage = self.stage();
+        settle(&mut stage)?;
+        if let Stage::Empty = *stage {
+            drop(stage);
+            let mut bits = [0; 4];
+            bine_store::disk::random(&mut bits);
+            let record = [&[EPOCH], &bits[..]].concat();
+            let own = Arc::clone(self);
+            let then = move |_| *own.stage() = running(u32::from_be_bytes(bits));
+            let kept = store.keep(&record, Sync::Commit, then).and_then(Pending::wait);
+            kept.map_err(|error| error.to_string())?;
+            stage = self.stage();
+        }
+        if let Stage::Running(hub) = &mut *stage {
+            hub.resume(now());
+        }
+        drop(stage);
+        // There is one start.
+        let _ = self.store.set(store.clone());
+        let own = Arc::clone(self);
+        let looks = thread::Builder::new().name("channels".to_owned());
+        looks.spawn(move || own.look()).map_err(|error| format!("no thread: {error}"))?;
+        Ok(())
+    }
+
+    /// Nothing is due any more.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        drop(self.stage());
+        self.alarm.notify_all();
+    }
+
+    /// Has a thread's waiters told of what happens from now on.
+    pub(crate) fn add_bell(&self, bell: Bell) {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
+    }
+
+    /// Looks at the hub, or takes something from it that only this program knows of. `None`: there is none yet.
+    pub(crate) fn hub<T>(&self, look: impl FnOnce(&mut Hub) -> T) -> Option<T> {
+        match &mut *self.stage() {
+            Stage::Running(hub) => Some(look(hub)),
+            Stage::Empty | Stage::Restoring(_) => None,
+        }
+    }
+
+    /// Has an order carried out.
+    pub(crate) fn order(self: &Arc<Self>, order: Order) -> Ordered {
+        let prepared = self.hub(|hub| {
+            let durability = durability(hub, &order);
+            hub.prepare(order, now()).map(|ready| (ready, durability))
+        });
+        match prepared {
+            Some(Ok((Ready::Done(applied), _))) => Ordered::settled(Ok(applied)),
+            Some(Ok((Ready::Record(prepared), durability))) => self.keep(prepared, durability),
+            Some(Err(refused)) => Ordered::settled(Err(Error::Refused(refused))),
+            None => Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed))),
+        }
+    }
+
+    /// Writes down what was prepared; in its turn it becomes true.
+    fn keep(self: &Arc<Self>, prepared: Prepared, durability: Durability) -> Ordered {
+        let closed = || Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed)));
+        let Some(store) = self.store.get() else { return closed() };
+        let mut record = Vec::new();
+        prepared.write(&mut record);
+        let outcome = Arc::new(Outcome::default());
+        let (own, told) = (Arc::clone(self), Arc::clone(&outcome));
+        let then = move |sequence| {
+            let applied = own.hub(|hub| hub.apply(prepared, sequence));
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
+            own.alarm.notify_all();
+            own.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
+        };
+        let sync = match durability {
+            Durability::Memory => Sync::None,
+            Durability::Interval => Sync::Interval(Duration::from_millis(100)),
+            Durability::Commit => Sync::Commit,
+        };
+        match store.keep(&record, sync, then) {
+            Ok(pending) => Ordered(Way::Kept(pending, outcome)),
+            Err(error) => Ordered::settled(Err(Error::NotKept(error))),
+        }
+    }
+
+    /// Has what is due by time carried out, until the end.
+    fn look(self: &Arc<Self>) {
+        while !self.is_over.load(Ordering::Acquire) {
+            let due = self.hub(|hub| (hub.expire(now(), MOST_DUE), hub.next_due()));
+            let Some((prepared, next)) = due else { return };
+            if let Some(prepared) = prepared {
+                // A disk that is full or fails has been told of by others; this is tried again.
+                let _ = self.keep(prepared, Durability::Interval).wait();
+            }
+            let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
+            let stage = self.stage();
+            if !self.is_over.load(Ordering::Acquire) {
+                let wait = wait.clamp(Duration::from_millis(10), LOOK);
+                drop(self.alarm.wait_timeout(stage, wait));
+            }
+        }
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What others than tables have kept in the store.
+impl Guest for Engine {
+    fn block(&self, block: &[u8]) -> Result<(), String> {
+        let mut stage = self.stage();
+        if let Stage::Empty = *stage {
+            *stage = Stage::Restoring(Box::new(Restoring::new(Limits::default())));
+        }
+        match &mut *stage {
+            Stage::Restoring(restoring) => {
+                restoring.receive(block).map_err(|damaged| damaged.to_string())
+            }
+            Stage::Empty | Stage::Running(_) => Err("an image behind records".to_owned()),
+        }
+    }
+
+    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        let mut stage = self.stage();
+        settle(&mut stage)?;
+        match (&mut *stage, record) {
+            (Stage::Empty, [EPOCH, bits @ ..]) => {
+                let bits = bits.try_into().map_err(|_| "an epoch has four bytes")?;
+                *stage = running(u32::from_be_bytes(bits));
+                Ok(())
+            }
+            (Stage::Running(hub), [first, ..]) if is_of_channels(*first) => {
+                hub.replay(record, sequence).map_err(|damaged| damaged.to_string())
+            }
+            _ => Err("it is no record of channels, or not in its place".to_owned()),
+        }
+    }
+
+    fn image(&self) -> Blocks {
+        match self.hub(|hub| hub.snapshot()) {
+            Some(snapshot) => Box::new(snapshot),
+            None => Box::new(std::iter::empty()),
+        }
+    }
+}
+
+fn running(epoch: u32) -> Stage {
+    Stage::Running(Box::new(Hub::new(epoch, Limits::default())))
+}
+
+/// An image that was read is a hub.
+fn settle(stage: &mut Stage) -> Result<(), String> {
+    match std::mem::replace(stage, Stage::Empty) {
+        Stage::Restoring(restoring) => {
+            let hub = restoring.finish().map_err(|damaged| damaged.to_string())?;
+            *stage = Stage::Running(Box::new(hub));
+        }
+        other => *stage = other,
+    }
+    Ok(())
+}
+
+/// When an order is acknowledged: as the strictest of its channels wants it.
+fn durability(hub: &Hub, order: &Order) -> Durability {
+    let of = |name: &str| hub.describe(name, now()).map(|channel| channel.settings.durability);
+    match order {
+        Order::Create { settings, .. } => settings.durability,
+        Order::Publish(publish) => {
+            let names = publish.messages.iter().flat_map(|draft| &draft.channels);
+            let all = names.chain(&publish.close).filter_map(|name| of(name).ok());
+            all.max_by_key(|durability| *durability as u8).unwrap_or_default()
+        }
+        Order::Renew(name) | Order::Remove(name) => of(name).unwrap_or_default(),
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+impl Ordered {
+    const fn settled(outcome: Result<Applied, Error>) -> Self {
+        Self(Way::Settled(Some(outcome)))
+    }
+
+    /// Waits until it is acknowledged. Not for an async function: the others of its thread would wait too.
+    ///
+    /// # Errors
+    ///
+    /// It was not carried out.
+    pub fn wait(self) -> Result<Applied, Error> {
+        match self.0 {
+            Way::Settled(outcome) => outcome.unwrap_or_else(already_told),
+            Way::Kept(pending, outcome) => outcome_of(pending.wait(), &outcome),
+        }
+    }
+}
+
+impl Future for Ordered {
+    type Output = Result<Applied, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Way::Settled(outcome) => Poll::Ready(outcome.take().unwrap_or_else(already_told)),
+            Way::Kept(pending, outcome) => {
+                let kept = ready!(Pin::new(pending).poll(context));
+                Poll::Ready(outcome_of(kept, outcome))
+            }
+        }
+    }
+}
+
+fn outcome_of(kept: Result<u64, bine_store::Error>, outcome: &Outcome) -> Result<Applied, Error> {
+    kept.map_err(Error::NotKept)?;
+    let told = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match told {
+        Some(applied) => applied.map_err(Error::Refused),
+        None => {
+            log::error(format_args!("an order of channels was kept and not carried out"));
+            Err(Error::NotKept(bine_store::Error::Closed))
+        }
+    }
+}
+
+fn already_told() -> Result<Applied, Error> {
+    Err(Error::NotKept(bine_store::Error::Closed))
+}
+
+impl fmt::Debug for Ordered {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Ordered")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => refused.fmt(to),
+            Self::NotKept(error) => error.fmt(to),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,285 @@
+//! Decides how channels are reached over HTTP: who may, at which addresses, and in which words.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use bine_http::{Exchange, Head, Method, Reply, Status, query};
+use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
+use bine_push::{Content, Cursor, Draft, Holes, Order, Publish, Published, Start, Taken, Until};
+use serde_json::value::RawValue;
+
+use super::engine::{Error, now};
+use super::room::hold;
+use super::watch::{Manner, Watch, refuse};
+use super::{Applied, Channels};
+
+/// Who may do what with channels over HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// Nobody: they are for the program's own pages.
+    #[default]
+    None,
+    /// Everybody may follow; the program alone publishes.
+    Follow,
+    /// Everybody may follow and publish. For development, or behind a filter of the program's own.
+    Everything,
+}
+
+/// Channels as they are reached at `/channels`.
+#[derive(Clone, Debug)]
+pub(crate) struct Face {
+    pub(crate) channels: Channels,
+    pub(crate) access: Access,
+}
+
+/// Where they are.
+const PATH: &str = "/channels";
+/// Of a batch.
+const MOST_BODY: u64 = 16 << 20;
+/// Messages at once, if nothing is said, and at most.
+const LIMIT: usize = 100;
+const MOST: usize = 1000;
+/// Seconds that a poll waits, if nothing is said, and at most (RFC 6202 section 5.5: proxies give up early).
+const WAIT: u64 = 25;
+const LONGEST_WAIT: u64 = 55;
+
+impl Face {
+    /// Answers a request that is about channels.
+    pub(crate) fn respond(
+        &self,
+        path: &str,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Option<Answer> {
+        if self.access == Access::None || path != PATH {
+            return None;
+        }
+        let exchange = request.exchange;
+        Some(match request.head.method() {
+            Method::Get | Method::Head => match follow(&request.head) {
+                Ok((watch, start)) => Answer::Hold(hold(watch, start, exchange)),
+                Err(reason) => bad(out, exchange, clock, &reason),
+            },
+            Method::Post if self.access == Access::Everything => match request.body {
+                Body::Coming => Answer::Collect { limit: MOST_BODY, on_disk: false },
+                Body::Here(bytes) => self.publish(bytes, exchange, clock, out),
+                Body::None | Body::Filed(_) => bad(out, exchange, clock, "there is no body"),
+            },
+            Method::Post => {
+                let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &clock.date());
+                tell(reply, "publishing is not open to everybody here");
+                Answer::Written { close: false }
+            }
+            _ => {
+                let mut reply =
+                    Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
+                reply.constant("Allow: GET, HEAD, POST\r\n");
+                tell(reply, "channels are followed by GET and published in by POST");
+                Answer::Written { close: false }
+            }
+        })
+    }
+
+    /// Publishes a batch: one message, an array of them, or a line for each.
+    fn publish(
+        &self,
+        bytes: &[u8],
+        exchange: Exchange,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        let messages = match read_batch(bytes) {
+            Ok(messages) => messages,
+            Err(reason) => return bad(out, exchange, clock, &reason),
+        };
+        let ordered =
+            self.channels.order(Order::Publish(Publish { messages, ..Publish::default() }));
+        let channels = self.channels.clone();
+        let date = clock.date();
+        Answer::Later(Box::pin(async move {
+            let mut bytes = Vec::new();
+            match ordered.await {
+                Ok(Applied::Published(published)) => {
+                    let mut reply = Reply::begin(&mut bytes, exchange, Status::OK, &date);
+                    reply.constant("Content-Type: application/json\r\n");
+                    reply.whole(&told(&channels, &published));
+                }
+                Ok(_) => {
+                    Reply::begin(&mut bytes, exchange, Status::NO_CONTENT, &date).empty();
+                }
+                Err(Error::Refused(refused)) => refuse(&mut bytes, exchange, &date, &refused),
+                Err(Error::NotKept(error)) => {
+                    let error = crate::Error::from(error);
+                    let reply = Reply::begin(&mut bytes, exchange, error.code(), &date);
+                    tell(reply, error.message().unwrap_or_default());
+                }
+            }
+            Finished { bytes, follow: None, close: false }
+        }))
+    }
+}
+
+/// What came of each message, as JSON.
+fn told(channels: &Channels, published: &Published) -> Vec<u8> {
+    let epoch = channels.0.hub(|hub| hub.watermark().epoch).unwrap_or_default();
+    let each = published.messages.iter().map(|taken| {
+        let (sequence, is_new) = match taken {
+            Taken::New(sequence) => (*sequence, true),
+            Taken::Repeated(sequence) => (*sequence, false),
+        };
+        let cursor = Cursor { epoch, sequence };
+        format!("{{\"cursor\":\"{cursor}\",\"repeated\":{}}}", !is_new)
+    });
+    format!("[{}]\n", each.collect::<Vec<_>>().join(",")).into_bytes()
+}
+
+/// A message of a batch, member by member.
+type Item = BTreeMap<String, Box<RawValue>>;
+
+fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
+    let wrong = |error: serde_json::Error| format!("no messages: {error}");
+    let items: Vec<Item> = if bytes.trim_ascii_start().first() == Some(&b'[') {
+        serde_json::from_slice(bytes).map_err(wrong)?
+    } else {
+        // One value behind the other: a single message, or a line for each.
+        let values = serde_json::Deserializer::from_slice(bytes).into_iter();
+        values.collect::<Result<_, _>>().map_err(wrong)?
+    };
+    let numbered = items.into_iter().enumerate();
+    numbered
+        .map(|(number, item)| draft(item).map_err(|why| format!("message {}: {why}", number + 1)))
+        .collect()
+}
+
+fn draft(mut item: Item) -> Result<Draft, String> {
+    let names =
+        item.remove("channels").ok_or("it has no `channels`: a name, or an array of them")?;
+    let names = match text(&names) {
+        Ok(name) => vec![name],
+        Err(_) => serde_json::from_str(names.get())
+            .map_err(|_| "`channels` is a name, or an array of them")?,
+    };
+    let mut word = |name: &str| match item.remove(name) {
+        Some(value) => text(&value).map(Some).map_err(|_| format!("`{name}` is a text")),
+        None => Ok(None),
+    };
+    let (content_type, event, id) = (word("type")?, word("event")?, word("id")?);
+    let data = item.remove("data").ok_or("it has no `data`: a text, or any other value")?;
+    if let Some(name) = item.keys().next() {
+        return Err(format!("there is no `{name}`: channels, type, event, id, data"));
+    }
+    // A text stands for itself, unless it is said to be JSON; whatever else it is, is JSON.
+    let is_json = content_type.as_deref().is_some_and(|own| own.starts_with("application/json"));
+    let (body, usual) = match text(&data) {
+        Ok(text) if !is_json => (text.into_bytes(), "text/plain; charset=utf-8"),
+        _ => (data.get().as_bytes().to_vec(), "application/json"),
+    };
+    let content = Content {
+        content_type: Some(content_type.as_deref().unwrap_or(usual).into()),
+        event: event.map(Into::into),
+        id: id.map(Into::into),
+        body: body.into(),
+        ..Content::default()
+    };
+    Ok(Draft { channels: names.into_iter().map(String::into).collect(), content })
+}
+
+fn text(value: &RawValue) -> Result<String, serde_json::Error> {
+    serde_json::from_str(value.get())
+}
+
+/// What somebody wants to follow, and from where on.
+fn follow(head: &Head<'_>) -> Result<(Watch, Start), String> {
+    let manner = manner(head.field_text("Accept").unwrap_or_default());
+    let mut watch = Watch {
+        channels: Box::default(),
+        manner,
+        holes: Holes::Refuse,
+        until: Until::Open,
+        limit: LIMIT,
+        wait: WAIT * 1000,
+    };
+    let (mut channels, mut start): (Vec<Box<str>>, _) = (Vec::new(), None);
+    for (name, value) in query::pairs(head.query().unwrap_or_default()) {
+        let value = value.decode().map_err(|_| "the query is not encoded as it should be")?;
+        let number = || value.parse::<u64>().map_err(|_| format!("`{value}` is no number"));
+        let name = name.decode().map_err(|_| "the query is not encoded as it should be")?;
+        match &*name {
+            "c" => channels.push((&*value).into()),
+            "after" => start = Some(place(&value)?),
+            "before" => {
+                watch.until = match place(&value)? {
+                    Start::After(cursor) => Until::Cursor(cursor),
+                    Start::Since(time) => Until::Time(time),
+                    Start::Now => Until::Time(now()),
+                    Start::Earliest => return Err("there is nothing before `earliest`".to_owned()),
+                }
+            }
+            "limit" => watch.limit = (number()?.clamp(1, MOST as u64)) as usize,
+            "wait" => watch.wait = number()?.min(LONGEST_WAIT) * 1000,
+            "gap" if value == "allow" => watch.holes = Holes::Tell,
+            // What EventSource of older browsers' libraries says in place of the field.
+            "last_event_id" | "lastEventId" if start.is_none() => start = Some(place(&value)?),
+            other => {
+                return Err(format!("there is no `{other}`: c, after, before, limit, wait, gap"));
+            }
+        }
+    }
+    if let Some(last) = head.field_text("Last-Event-ID").filter(|last| !last.is_empty()) {
+        start = Some(place(last)?);
+    }
+    if let Some(wait) = preferred_wait(head.field_text("Prefer").unwrap_or_default()) {
+        watch.wait = wait.min(LONGEST_WAIT) * 1000;
+    }
+    if channels.is_empty() {
+        return Err("which channels? Name each by `c`, like ?c=news&c=weather".to_owned());
+    }
+    watch.channels = channels.into();
+    Ok((watch, start.unwrap_or(Start::Now)))
+}
+
+/// The first of the views that a peer takes.
+fn manner(accept: &str) -> Manner {
+    let known = accept.split(',').find_map(|range| match range.split(';').next()?.trim() {
+        "application/json" => Some(Manner::Poll),
+        "text/event-stream" => Some(Manner::Events),
+        "application/x-ndjson" | "application/ndjson" => Some(Manner::Lines),
+        "multipart/mixed" => Some(Manner::Parts),
+        _ => None,
+    });
+    known.unwrap_or(Manner::Poll)
+}
+
+/// `Prefer: wait=10` (RFC 7240 section 4.3).
+fn preferred_wait(prefer: &str) -> Option<u64> {
+    let preferences = prefer.split([',', ';']);
+    preferences
+        .filter_map(|one| one.trim().strip_prefix("wait="))
+        .find_map(|wait| wait.parse().ok())
+}
+
+/// A cursor, a word, or milliseconds since 1970.
+fn place(text: &str) -> Result<Start, String> {
+    match text {
+        "earliest" | "-1" => Ok(Start::Earliest),
+        "now" => Ok(Start::Now),
+        _ => match (Cursor::from_str(text), text.parse::<u64>()) {
+            (Ok(cursor), _) => Ok(Start::After(cursor)),
+            (Err(_), Ok(time)) => Ok(Start::Since(time)),
+            (Err(fault), Err(_)) => Err(format!(
+                "`{text}` is no place: {fault}, or say earliest, now, or milliseconds since 1970"
+            )),
+        },
+    }
+}
+
+fn bad(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock, reason: &str) -> Answer {
+    tell(Reply::begin(out.buffer, exchange, Status::BAD_REQUEST, &clock.date()), reason);
+    Answer::Written { close: false }
+}
+
+fn tell(mut reply: Reply<'_>, reason: &str) {
+    reply.constant("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
+    reply.whole(format!("{reason}\n").as_bytes());
+}

@@ -1,0 +1,111 @@
+//! Channels: named, ordered sequences of messages that are kept for a while, and that any number of peers follow.
+//!
+//! A program publishes by [`Channels`], which a page takes as an argument. One [`Cursor`] is a place in the order of all
+//! messages of all channels, so any set of channels is followed with one.
+
+mod engine;
+mod face;
+mod room;
+mod watch;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bine_pipeline::MakeWaiters;
+use bine_store::{Guest, Store};
+
+pub use bine_push::{
+    Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
+    Published, Refused, Retention, Sequence, Settings, Taken,
+};
+pub use engine::{Error, Ordered};
+pub use face::Access;
+pub(crate) use face::Face;
+pub(crate) use watch::status_of;
+
+use engine::{Engine, now};
+use room::Room;
+
+/// All channels of a program, shared by all who use them.
+#[derive(Clone)]
+pub struct Channels(Arc<Engine>);
+
+impl Channels {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Engine::new()))
+    }
+
+    /// Makes a channel of this name; making it again with the same settings is no mistake.
+    pub fn create(&self, name: &str, settings: Settings) -> Ordered {
+        let (name, first) = (Name::Given(name.into()), Vec::new());
+        self.0.order(Order::Create { name, settings, first, is_closed: false, fork: None })
+    }
+
+    /// Publishes text, or what [`Content`] says, in one channel.
+    pub fn publish(&self, channel: &str, content: impl Into<Message>) -> Ordered {
+        let draft = Draft { channels: vec![channel.into()], content: content.into().0 };
+        self.order(Order::Publish(Publish { messages: vec![draft], ..Publish::default() }))
+    }
+
+    /// Has any order carried out: several messages at once, in several channels, wholly or not at all.
+    pub fn order(&self, order: Order) -> Ordered {
+        self.0.order(order)
+    }
+
+    /// What there is to know of a channel.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this name.
+    pub fn describe(&self, name: &str) -> Result<Description, Error> {
+        let described = self.0.hub(|hub| hub.describe(name, now()));
+        let described = described.ok_or(Error::NotKept(bine_store::Error::Closed))?;
+        described.map_err(Error::Refused)
+    }
+
+    /// What keeps them in a store's journal.
+    pub(crate) fn guest(&self) -> Arc<dyn Guest> {
+        Arc::clone(&self.0) as _
+    }
+
+    /// They begin, with what the store has given back.
+    pub(crate) fn begin(&self, store: &Store) -> Result<(), String> {
+        self.0.begin(store)
+    }
+
+    pub(crate) fn end(&self) {
+        self.0.end();
+    }
+
+    /// Makes each thread those who wait there.
+    pub(crate) fn waiters(&self) -> MakeWaiters {
+        let engine = Arc::clone(&self.0);
+        Box::new(move |clock, bell| {
+            engine.add_bell(bell);
+            Box::new(Room::new(Arc::clone(&engine), clock))
+        })
+    }
+}
+
+/// What a message is made of: text, or what [`Content`] says.
+#[derive(Clone, Debug)]
+pub struct Message(Content);
+
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        let content_type = Some("text/plain; charset=utf-8".into());
+        Self(Content { content_type, body: text.as_bytes().into(), ..Content::default() })
+    }
+}
+
+impl From<Content> for Message {
+    fn from(content: Content) -> Self {
+        Self(content)
+    }
+}
+
+impl fmt::Debug for Channels {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Channels")
+    }
+}

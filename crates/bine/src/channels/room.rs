@@ -1,0 +1,330 @@
+//! Decides what those who follow channels are sent by one thread, and when.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bine_http::{Exchange, Pieces};
+use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
+use bine_push::{
+    Cursor, Delivery, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters, What,
+    jittered,
+};
+
+use super::engine::{Engine, now};
+use super::watch::{Manner, Watch, encoded, is_head, refuse};
+
+/// Those who follow channels at one thread.
+pub(crate) struct Room {
+    engine: Arc<Engine>,
+    clock: Rc<Clock>,
+    /// Who is owed what; made when the first comes.
+    waiters: Option<Waiters>,
+    seats: Seats,
+    /// For random waits.
+    chance: u32,
+}
+
+/// One who follows.
+struct Seat {
+    /// The connection's name.
+    place: u64,
+    watch: Arc<Watch>,
+    /// What it has seen and, before its first look, where to begin.
+    start: Start,
+    exchange: Exchange,
+    /// Its name among the waiters, while it waits there.
+    key: Option<WaiterKey>,
+    /// How its content is framed, once its head is written.
+    pieces: Option<Pieces>,
+}
+
+/// Seats by their keys.
+#[derive(Default)]
+struct Seats {
+    all: Vec<Option<Seat>>,
+    vacant: Vec<u32>,
+}
+
+/// At one thread, at most.
+const MOST: usize = 1 << 20;
+/// A stream shows that it lives so often: proxies give up after 30 seconds and more.
+const PING: Duration = Duration::from_secs(20);
+
+impl Room {
+    pub(crate) fn new(engine: Arc<Engine>, clock: Rc<Clock>) -> Self {
+        // Any number does, if it is another for each thread.
+        let chance = (now() as u32) ^ (Arc::as_ptr(&engine) as usize as u32).rotate_left(7) | 1;
+        Self { engine, clock, waiters: None, seats: Seats::default(), chance }
+    }
+
+    /// Reads what a seat is owed, and lets it wait if that is nothing.
+    fn look(&mut self, number: u32, is_last: bool, out: &mut Vec<u8>) -> After {
+        let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
+        let watch = Arc::clone(&seat.watch);
+        let names = watch.names();
+        // Who goes on behind a hole was told of it.
+        let holes = if seat.pieces.is_some() { Holes::Tell } else { watch.holes };
+        let subscription = watch.subscription(&names, seat.start, holes);
+        let page = self.engine.hub(|hub| {
+            let page = hub.read(&subscription, now());
+            // Waiters begin where the ring is at the moment of the first look.
+            let ring = hub.ring().position();
+            (page, ring, hub.watermark().epoch)
+        });
+        let Some((page, ring, epoch)) = page else { return After::Over { close: true } };
+        let date = self.clock.date();
+        let page = match page {
+            Ok(page) => page,
+            Err(refused) => {
+                match seat.pieces {
+                    // Its channel is gone: its content ends there.
+                    Some(pieces) => watch.manner.end(out, pieces),
+                    None => refuse(out, seat.exchange, &date, &refused),
+                }
+                let close = !seat.exchange.keep_alive;
+                self.leave(number);
+                return After::Over { close };
+            }
+        };
+        seat.start = Start::After(page.next);
+        if watch.manner.is_poll() {
+            let exchange = seat.exchange;
+            let over = After::Over { close: !exchange.keep_alive };
+            if !page.messages.is_empty() || page.lost.is_some() {
+                let bytes = encoded(watch.manner.view(), &page);
+                Manner::answer(out, exchange, &date, &bytes, page.next, page.lost);
+            } else if let (Rest::Wait(parking), false) = (&page.rest, is_last || watch.wait == 0) {
+                let wait = Wait { view: watch.manner.view(), kind: Kind::Poll, until: u64::MAX };
+                return self.park(number, parking, wait, (ring, epoch));
+            } else {
+                Manner::nothing(out, exchange, &date, page.next);
+            }
+            self.leave(number);
+            return over;
+        }
+        let pieces = seat
+            .pieces
+            .unwrap_or_else(|| watch.manner.begin(out, seat.exchange, &date, page.next, page.lost));
+        seat.pieces = Some(pieces);
+        if is_head(seat.exchange) {
+            self.leave(number);
+            return After::Over { close: false };
+        }
+        pieces.append(out, &encoded(watch.manner.view(), &page));
+        match page.rest {
+            Rest::Wait(parking) if !is_last => {
+                let wait = Wait { view: watch.manner.view(), kind: Kind::Stream, until: u64::MAX };
+                self.park(number, &parking, wait, (ring, epoch))
+            }
+            // Asked for again when this has left.
+            Rest::More if !is_last => After::Waits(PING),
+            _ => {
+                watch.manner.end(out, pieces);
+                self.leave(number);
+                After::Over { close: pieces.close() || is_last }
+            }
+        }
+    }
+
+    /// Lets a seat wait that has seen everything up to `parking`.
+    fn park(
+        &mut self,
+        number: u32,
+        parking: &bine_push::Parking,
+        wait: Wait,
+        (ring, epoch): (u64, u32),
+    ) -> After {
+        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, MOST, ring, now()));
+        let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
+        // The seat is taken already, and there are no more of them.
+        seat.key = waiters.park(u64::from(number), parking, wait).ok();
+        self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let ends = parking.ends().map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+        let rest = match wait.kind {
+            Kind::Poll => Duration::from_millis(jittered(seat.watch.wait, self.chance)),
+            Kind::Stream => PING,
+        };
+        After::Waits(ends.map_or(rest, |ends| ends.min(rest)))
+    }
+
+    fn leave(&mut self, number: u32) {
+        if let Some(seat) = self.seats.remove(number)
+            && let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key)
+        {
+            waiters.cancel(key);
+        }
+    }
+
+    /// Nobody has been told meanwhile of what comes behind `cursor`.
+    fn wake(&mut self, number: u32) {
+        let Some(seat) = self.seats.get(number) else { return };
+        if let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key.take()) {
+            waiters.cancel(key);
+        }
+    }
+}
+
+impl Waiting for Room {
+    fn park(&mut self, place: u64, hold: Hold) -> u32 {
+        let (sequence, exchange) = (Sequence::from_number(hold.position), hold.exchange);
+        let start = match hold.manner {
+            EARLIEST => Start::Earliest,
+            NOW => Start::Now,
+            SINCE => Start::Since(hold.position),
+            _ => Start::After(Cursor { epoch: hold.detail, sequence }),
+        };
+        let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nothing()));
+        self.seats.add(Seat { place, watch, start, exchange, key: None, pieces: None })
+    }
+
+    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
+        let is_last = matches!(why, Why::Stop | Why::NoThread);
+        if why == Why::Stop
+            && let Some(seat) = self.seats.get(key)
+        {
+            seat.exchange.keep_alive = false;
+        }
+        if why != Why::Time {
+            self.wake(key);
+            return self.look(key, is_last, out);
+        }
+        let Some(seat) = self.seats.get(key) else { return After::Over { close: true } };
+        let (watch, pieces) = (Arc::clone(&seat.watch), seat.pieces);
+        // Its cursor is as far as everything that was told.
+        self.wake(key);
+        let mut bytes = Vec::new();
+        let after = self.look(key, watch.manner.is_poll(), &mut bytes);
+        if let (Some(pieces), After::Waits(_), true) = (pieces, after, bytes.is_empty())
+            && let Some(Seat { start: Start::After(cursor), .. }) = self.seats.get(key)
+        {
+            let mut mark = Vec::new();
+            watch.manner.mark(&mut mark, *cursor);
+            pieces.append(&mut bytes, &mark);
+        }
+        out.append(&mut bytes);
+        after
+    }
+
+    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+        let Self { engine, clock, waiters, seats, .. } = self;
+        let Some(waiters) = waiters else { return false };
+        let _ = engine.hub(|hub| waiters.receive(hub.ring()));
+        let more = waiters.advance(slice, |delivery| tell(seats, clock, &delivery, out));
+        more || engine.hub(|hub| waiters.is_behind(hub.ring())).unwrap_or(false)
+    }
+
+    fn forget(&mut self, key: u32) {
+        self.leave(key);
+    }
+}
+
+/// Sends one delivery.
+fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn Deliver) -> Then {
+    let number = delivery.token as u32;
+    let Some(seat) = seats.get(number) else { return Then::Leave };
+    let (manner, exchange) = (seat.watch.manner, seat.exchange);
+    let close = !exchange.keep_alive;
+    let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    match (delivery.what, seat.pieces) {
+        // The ring went on without it: it reads from the hub, at once.
+        (What::Away(_), _) => {
+            seat.key = None;
+            after = After::Waits(Duration::ZERO);
+        }
+        (What::Messages { bytes: content, .. }, None) => {
+            Manner::answer(&mut bytes, exchange, &clock.date(), content, delivery.cursor, None);
+        }
+        (What::Ended { .. }, None) => {
+            Manner::nothing(&mut bytes, exchange, &clock.date(), delivery.cursor);
+        }
+        (What::Messages { bytes: content, .. }, Some(pieces)) => {
+            pieces.append(&mut bytes, content);
+            after = After::Waits(PING);
+        }
+        (What::Ended { leaves: true, .. }, Some(pieces)) => {
+            manner.end(&mut bytes, pieces);
+            after = After::Over { close: pieces.close() };
+        }
+        (What::Ended { .. }, Some(_)) => {
+            seat.start = Start::After(delivery.cursor);
+            return Then::Stay;
+        }
+    }
+    match out.send(seat.place, &bytes, after) {
+        Sent::Taken if matches!(after, After::Waits(_)) => {
+            seat.start = Start::After(delivery.cursor);
+            Then::Stay
+        }
+        // It reads from the hub what it was not sent, when it has room.
+        Sent::Full => {
+            seat.key = None;
+            Then::Leave
+        }
+        Sent::Taken | Sent::Gone => {
+            // The waiters let it go by themselves.
+            seats.remove(number);
+            Then::Leave
+        }
+    }
+}
+
+/// How [`Hold::manner`] says where to begin; [`Hold::position`] and [`Hold::detail`] are a time, or a cursor's sequence and
+/// epoch.
+const AFTER: u32 = 0;
+const EARLIEST: u32 = 1;
+const NOW: u32 = 2;
+const SINCE: u32 = 3;
+
+/// The hold of somebody who follows from a place on.
+pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
+    let (manner, position, detail) = match start {
+        Start::After(cursor) => (AFTER, cursor.sequence.number(), cursor.epoch),
+        Start::Since(time) => (SINCE, time, 0),
+        Start::Earliest => (EARLIEST, 0, 0),
+        Start::Now => (NOW, 0, 0),
+    };
+    Hold { subject: Arc::new(watch), position, detail, manner, exchange }
+}
+
+impl Watch {
+    fn nothing() -> Self {
+        Self {
+            channels: Box::default(),
+            manner: Manner::Poll,
+            holes: Holes::Refuse,
+            until: bine_push::Until::Open,
+            limit: 1,
+            wait: 0,
+        }
+    }
+}
+
+impl Seats {
+    fn add(&mut self, seat: Seat) -> u32 {
+        match self.vacant.pop() {
+            Some(number) => {
+                self.all[number as usize] = Some(seat);
+                number
+            }
+            None => {
+                self.all.push(Some(seat));
+                (self.all.len() - 1) as u32
+            }
+        }
+    }
+
+    fn get(&mut self, number: u32) -> Option<&mut Seat> {
+        self.all.get_mut(number as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, number: u32) -> Option<Seat> {
+        let seat = self.all.get_mut(number as usize)?.take()?;
+        self.vacant.push(number);
+        if self.vacant.len() == self.all.len() {
+            // A crowd that has gone leaves no memory behind.
+            *self = Self::default();
+        }
+        Some(seat)
+    }
+}

@@ -1,0 +1,210 @@
+//! Decides what somebody who follows channels has asked for, and how each way of following looks on the wire.
+
+use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
+use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Start, Subscription, Until, View};
+
+/// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Watch {
+    pub(crate) channels: Box<[Box<str>]>,
+    pub(crate) manner: Manner,
+    pub(crate) holes: Holes,
+    pub(crate) until: Until,
+    /// Messages at once, at most.
+    pub(crate) limit: usize,
+    /// A poll without news is answered after so many milliseconds; 0: at once.
+    pub(crate) wait: u64,
+}
+
+/// How messages come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Manner {
+    /// One answer: an array of JSON.
+    Poll,
+    /// Server-sent events (WHATWG HTML section 9.2), until somebody ends them.
+    Events,
+    /// A line of JSON for each, until somebody ends them.
+    Lines,
+    /// A part for each (RFC 2046 section 5.1), until somebody ends them.
+    Parts,
+}
+
+/// Bytes of messages at once, at most.
+const PAGE: usize = 1 << 20;
+/// Neither a cache nor a proxy that gathers may stand between.
+const LIVE: &str = "Cache-Control: no-store, no-transform\r\nX-Accel-Buffering: no\r\n";
+
+impl Watch {
+    /// What it is in the hub's words, from a place on.
+    pub(crate) fn subscription<'w>(
+        &self,
+        names: &'w [&'w str],
+        start: Start,
+        holes: Holes,
+    ) -> Subscription<'w> {
+        Subscription {
+            channels: names,
+            start,
+            end: self.until,
+            holes,
+            limit: self.limit,
+            bytes: PAGE,
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.channels.iter().map(|name| &**name).collect()
+    }
+}
+
+impl Manner {
+    pub(crate) const fn view(self) -> View {
+        match self {
+            Self::Poll => View::Json,
+            Self::Events => View::Sse,
+            Self::Lines => View::Ndjson,
+            Self::Parts => View::Multipart,
+        }
+    }
+
+    pub(crate) const fn is_poll(self) -> bool {
+        matches!(self, Self::Poll)
+    }
+
+    /// The whole answer to a poll: `bytes` are its messages.
+    pub(crate) fn answer(
+        out: &mut Vec<u8>,
+        exchange: Exchange,
+        date: &Date,
+        bytes: &[u8],
+        next: Cursor,
+        lost: Option<Cursor>,
+    ) {
+        let mut reply = Reply::begin(out, exchange, Status::OK, date);
+        reply.constant("Content-Type: application/json\r\n").constant(LIVE);
+        put_cursor(&mut reply, "Cursor", next);
+        if let Some(lost) = lost {
+            put_cursor(&mut reply, "Cursor-Lost", lost);
+        }
+        reply.whole(bytes);
+    }
+
+    /// A poll that brings nothing (RFC 6202 section 2.1).
+    pub(crate) fn nothing(out: &mut Vec<u8>, exchange: Exchange, date: &Date, next: Cursor) {
+        let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
+        reply.constant(LIVE);
+        put_cursor(&mut reply, "Cursor", next);
+        reply.empty();
+    }
+
+    /// The head of an answer that goes on, and what comes before its first message.
+    pub(crate) fn begin(
+        self,
+        out: &mut Vec<u8>,
+        exchange: Exchange,
+        date: &Date,
+        next: Cursor,
+        lost: Option<Cursor>,
+    ) -> Pieces {
+        let mut reply = Reply::begin(out, exchange, Status::OK, date);
+        match self {
+            Self::Events => reply.constant("Content-Type: text/event-stream\r\n"),
+            Self::Lines => reply.constant("Content-Type: application/x-ndjson\r\n"),
+            Self::Parts | Self::Poll => {
+                debug_assert_eq!(BOUNDARY, "bine-part");
+                reply.constant("Content-Type: multipart/mixed; boundary=bine-part\r\n")
+            }
+        };
+        reply.constant(LIVE);
+        if let Some(lost) = lost {
+            put_cursor(&mut reply, "Cursor-Lost", lost);
+        }
+        let pieces = reply.pieces();
+        let mut first = Vec::new();
+        if let (Self::Events, Some(lost)) = (self, lost) {
+            // A page's own script sees no head.
+            first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
+        }
+        self.mark(&mut first, next);
+        pieces.append(out, &first);
+        pieces
+    }
+
+    /// Shows that an answer lives on, and where its reader is.
+    pub(crate) fn mark(self, out: &mut Vec<u8>, cursor: Cursor) {
+        match self {
+            // An event without data is none, but its id counts.
+            Self::Events => out.extend_from_slice(format!("id: {cursor}\n\n").as_bytes()),
+            Self::Lines => {
+                out.extend_from_slice(format!("{{\"cursor\":\"{cursor}\"}}\n").as_bytes());
+            }
+            // What stands before the first part is for nobody, and there is no other place.
+            Self::Parts | Self::Poll => {}
+        }
+    }
+
+    /// The end of an answer that went on.
+    pub(crate) fn end(self, out: &mut Vec<u8>, pieces: Pieces) {
+        if self == Self::Parts {
+            pieces.append(out, b"--bine-part--\r\n");
+        }
+        pieces.end(out);
+    }
+}
+
+/// The messages of a page in a view.
+pub(crate) fn encoded(view: View, page: &Page) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    view.encode(page.next.epoch, &page.messages, &mut bytes);
+    bytes
+}
+
+/// Why somebody cannot follow, or an order cannot be carried out.
+pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused: &Refused) {
+    let mut reply = Reply::begin(out, exchange, status_of(refused), date);
+    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(LIVE);
+    let good = match refused {
+        Refused::TooOld { earliest } | Refused::ForeignEpoch { earliest } => Some(*earliest),
+        Refused::Ahead { watermark } => Some(*watermark),
+        _ => None,
+    };
+    if let Some(good) = good {
+        put_cursor(&mut reply, "Cursor", good);
+    }
+    reply.whole(format!("{refused}\n").as_bytes());
+}
+
+/// The status that says it.
+pub(crate) const fn status_of(refused: &Refused) -> Status {
+    match refused {
+        Refused::Unknown(_) => Status::NOT_FOUND,
+        Refused::Removed
+        | Refused::Gone(_)
+        | Refused::TooOld { .. }
+        | Refused::ForeignEpoch { .. }
+        | Refused::Ahead { .. } => Status::GONE,
+        Refused::Closed { .. }
+        | Refused::Conflict(_)
+        | Refused::ContentType(_)
+        | Refused::Gap { .. }
+        | Refused::OutOfOrder => Status::CONFLICT,
+        Refused::StaleEpoch { .. } => Status::FORBIDDEN,
+        Refused::TooMuch { .. } => Status::CONTENT_TOO_LARGE,
+        Refused::Empty(_) | Refused::Malformed(_) | Refused::EpochStart | Refused::OneChannel => {
+            Status::BAD_REQUEST
+        }
+        Refused::Record { .. } => Status::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn put_cursor(reply: &mut Reply<'_>, name: &str, cursor: Cursor) {
+    let text = cursor.text();
+    // Its letters are digits and one underscore.
+    let text = std::str::from_utf8(&text).unwrap_or_default();
+    let _ = reply.field(name, text);
+}
+
+/// Whether a method asks for a head alone.
+pub(crate) fn is_head(exchange: Exchange) -> bool {
+    exchange.method == Method::Head
+}

@@ -1,0 +1,207 @@
+//! Claims about channels over HTTP: whoever follows gets every message once, in order, however they follow.
+
+use bine::channels::{Access, Retention, Settings};
+use bine::prelude::*;
+
+use crate::app::{options, program};
+use crate::harness::{Folder, Peer, Program, SCHEDULERS};
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_channels_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .channels(Access::Everything)
+        .page(create)
+        .page(say)
+        .run_with("Usage: channels", options.lines())
+}
+
+#[page(POST "/create/{name}")]
+async fn create(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
+    let retention = Retention { messages: 1000, ..Retention::default() };
+    channels.create(&name, Settings { retention, ..Settings::default() }).await?;
+    Ok(Response::text("made"))
+}
+
+#[page(POST "/say/{name}/{word}")]
+async fn say(channels: Channels, name: Path<Text>, word: Path<Text>) -> Result<Response, Error> {
+    channels.publish(&name, &**word).await?;
+    Ok(Response::text("said"))
+}
+
+fn start(options: &[&str]) -> Program {
+    Program::start(&mut program("channels::the_program_with_channels_serves", options))
+}
+
+fn post(peer: &mut Peer, target: &str, body: &str) -> (u16, String) {
+    let length = body.len();
+    peer.send(format!(
+        "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}"
+    ));
+    let reply = peer.reply();
+    (reply.status(), reply.text().trim_end().to_owned())
+}
+
+fn say_in(peer: &mut Peer, channel: &str, word: &str) {
+    assert_eq!(post(peer, &format!("/say/{channel}/{word}"), ""), (200, "said".to_owned()));
+}
+
+/// The `data` of each message, and the cursor behind them.
+fn followed(peer: &mut Peer, query: &str) -> (u16, Vec<String>, String) {
+    peer.send(format!("GET /channels?{query} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    answered(peer)
+}
+
+fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
+    let reply = peer.reply();
+    let cursor = reply.field("Cursor").unwrap_or_default().to_owned();
+    let words = reply.text().split("\"data\":\"").skip(1);
+    let words = words.map(|rest| rest.split('"').next().unwrap().to_owned());
+    (reply.status(), words.collect(), cursor)
+}
+
+#[test]
+fn a_poll_gets_what_is_there_or_waits_for_what_comes() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--data", "memory", "--scheduler", scheduler]);
+        let (mut peer, mut writer) = (program.connect(), program.connect());
+        assert_eq!(post(&mut writer, "/create/news", ""), (200, "made".to_owned()));
+        say_in(&mut writer, "news", "one");
+        say_in(&mut writer, "news", "two");
+        let (status, words, cursor) = followed(&mut peer, "c=news&after=earliest");
+        assert_eq!((status, words), (200, vec!["one".to_owned(), "two".to_owned()]), "{scheduler}");
+        // Nothing comes in no time.
+        let (status, words, same) = followed(&mut peer, &format!("c=news&after={cursor}&wait=0"));
+        assert_eq!((status, words.len(), &same), (204, 0, &cursor), "{scheduler}");
+        peer.send(format!("GET /channels?c=news&after={cursor} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        say_in(&mut writer, "news", "three");
+        let (status, words, next) = answered(&mut peer);
+        assert_eq!((status, words), (200, vec!["three".to_owned()]), "{scheduler}");
+        assert!(next > cursor, "{next} comes behind {cursor}");
+    }
+}
+
+#[test]
+fn several_channels_are_followed_in_one_order_and_a_message_in_both_comes_once() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    for name in ["a", "b", "c"] {
+        post(&mut peer, &format!("/create/{name}"), "");
+    }
+    let batch = r#"[{"channels":"a","data":"1"},{"channels":["a","b"],"data":"2"},
+        {"channels":"c","data":"3"},{"channels":"b","data":{"n":4},"id":"x"}]"#;
+    let (status, told) = post(&mut peer, "/channels", batch);
+    assert_eq!((status, told.matches("\"repeated\":false").count()), (200, 4), "{told}");
+    let (status, told) =
+        post(&mut peer, "/channels", "{\"channels\":\"b\",\"data\":5,\"id\":\"x\"}");
+    assert_eq!((status, told.matches("\"repeated\":true").count()), (200, 1), "{told}");
+    peer.send("GET /channels?c=b&c=a&after=earliest HTTP/1.1\r\nHost: a\r\n\r\n");
+    let reply = peer.reply();
+    let text = reply.text();
+    let places: Vec<_> = ["\"data\":\"1\"", "\"data\":\"2\"", "\"data\":{\"n\":4}"]
+        .iter()
+        .map(|data| text.match_indices(data).map(|(at, _)| at).collect::<Vec<_>>())
+        .collect();
+    assert!(places.iter().all(|places| places.len() == 1) && places.is_sorted(), "{text}");
+    assert!(!text.contains("\"data\":\"3\""), "{text}");
+}
+
+#[test]
+fn events_go_on_from_the_last_one_that_was_seen() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--data", "memory", "--scheduler", scheduler]);
+        let mut writer = program.connect();
+        post(&mut writer, "/create/news", "");
+        say_in(&mut writer, "news", "one");
+        let events = |last: &str| {
+            let mut peer = program.connect();
+            peer.send(format!(
+                "GET /channels?c=news&after=earliest HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n{last}\r\n"
+            ));
+            peer
+        };
+        let mut first = events("");
+        first.await_text("data: one\n\n");
+        say_in(&mut writer, "news", "two");
+        let text = first.await_text("data: two\n\n");
+        let id = text.rsplit("id: ").next().unwrap().lines().next().unwrap().to_owned();
+        first.end();
+        say_in(&mut writer, "news", "three");
+        let mut second = events(&format!("Last-Event-ID: {id}\r\n"));
+        let text = second.await_text("data: three\n\n");
+        assert!(!text.contains("data: two") && !text.contains("data: one"), "{text}");
+        say_in(&mut writer, "news", "four");
+        second.await_text("data: four\n\n");
+    }
+}
+
+#[test]
+fn messages_and_cursors_outlive_a_kill() {
+    let folder = Folder::new();
+    let data = folder.join("data");
+    let options = ["--data", data.to_str().unwrap()];
+    let program = start(&options);
+    let mut peer = program.connect();
+    post(&mut peer, "/create/news", "");
+    say_in(&mut peer, "news", "one");
+    let (_, _, cursor) = followed(&mut peer, "c=news&after=earliest");
+    say_in(&mut peer, "news", "two");
+    program.kill();
+    let program = start(&options);
+    let mut peer = program.connect();
+    let (status, words, next) = followed(&mut peer, &format!("c=news&after={cursor}"));
+    assert_eq!((status, words), (200, vec!["two".to_owned()]));
+    say_in(&mut peer, "news", "three");
+    let (_, words, _) = followed(&mut peer, &format!("c=news&after={next}"));
+    assert_eq!(words, ["three"]);
+    assert_eq!(program.stop().code, Some(0));
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused_with_the_reason() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    post(&mut peer, "/create/news", "");
+    for (query, status, told) in [
+        ("", 400, "which channels?"),
+        ("c=other", 404, "there is no channel `other`"),
+        ("c=news&after=yesterday", 400, "`yesterday` is no place"),
+        ("c=news&from=1", 400, "there is no `from`"),
+        ("c=news&after=00000000_0000000000000400", 410, "of another server's data; go on from"),
+    ] {
+        peer.send(format!("GET /channels?{query} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let reply = peer.reply();
+        assert_eq!(reply.status(), status, "{query}");
+        assert!(reply.text().contains(told), "{query}: {}", reply.text());
+    }
+    for (body, told) in [
+        ("{", "no messages: "),
+        ("{\"data\":1}", "message 1: it has no `channels`"),
+        ("{\"channels\":\"news\"}", "message 1: it has no `data`"),
+        ("{\"channels\":\"news\",\"data\":1,\"more\":2}", "message 1: there is no `more`"),
+    ] {
+        let (status, reply) = post(&mut peer, "/channels", body);
+        assert_eq!(status, 400, "{body}: {reply}");
+        assert!(reply.contains(told), "{body}: {reply}");
+    }
+}
+
+#[test]
+fn a_stop_lets_followers_go_with_their_cursors() {
+    let program = start(&["--data", "memory", "--drain-timeout", "4s"]);
+    let (mut poll, mut events) = (program.connect(), program.connect());
+    let mut writer = program.connect();
+    post(&mut writer, "/create/news", "");
+    poll.send("GET /channels?c=news HTTP/1.1\r\nHost: a\r\n\r\n");
+    events.send("GET /channels?c=news HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n");
+    events.await_text("id: ");
+    writer.end();
+    let ended = std::thread::spawn(move || program.stop());
+    let reply = poll.reply();
+    assert_eq!(reply.status(), 204);
+    assert!(reply.field("Cursor").is_some() && reply.field("Connection") == Some("close"));
+    let rest = events.rest();
+    assert!(rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
+    assert_eq!(ended.join().unwrap().code, Some(0));
+}

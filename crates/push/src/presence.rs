@@ -1,0 +1,233 @@
+//! Decides who is present in a channel: one joining and one leaving for a session, however often it polls.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use core::ops::Bound;
+
+/// Who is present in which channel, by leases that each poll and each ping of a stream renews.
+///
+/// A lease should outlast a poll's wait and the gap to the next poll. A session may follow a channel in several ways
+/// at once (two tabs): it is present as long as one of them renews. Nothing of this is in the journal: after a
+/// restart sessions join anew. Channels go by their [numbers](crate::Description::number).
+#[derive(Debug)]
+pub struct Presence {
+    leases: BTreeMap<(u64, Arc<str>), Lease>,
+    /// The leases by the time at which to look at them.
+    looks: BTreeSet<(u64, u64, Arc<str>)>,
+    counts: BTreeMap<u64, usize>,
+    most: usize,
+}
+
+/// How long a session is present.
+#[derive(Debug)]
+struct Lease {
+    until: u64,
+    /// When to look at it: not later, and not moved by a renewal, so that a poll costs one search.
+    look: u64,
+}
+
+/// A change of who is present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The channel's number.
+    pub channel: u64,
+    /// Who it is.
+    pub session: Arc<str>,
+    /// Whether the session has come, or has gone.
+    pub is_present: bool,
+}
+
+/// So many are present that no other can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowded;
+
+impl Presence {
+    /// Nobody; at most so many leases.
+    pub fn new(most: usize) -> Self {
+        let (leases, looks, counts) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { leases, looks, counts, most }
+    }
+
+    /// Notes that a session is here until a time, in milliseconds since 1970; a lease is never shortened. `Some`: it
+    /// has just come.
+    ///
+    /// # Errors
+    /// There are as many as may be.
+    pub fn renew(
+        &mut self,
+        channel: u64,
+        session: &Arc<str>,
+        until: u64,
+    ) -> Result<Option<Change>, Crowded> {
+        let key = (channel, session.clone());
+        if let Some(lease) = self.leases.get_mut(&key) {
+            lease.until = until.max(lease.until);
+            return Ok(None);
+        }
+        if self.leases.len() >= self.most {
+            return Err(Crowded);
+        }
+        self.leases.insert(key, Lease { until, look: until });
+        self.looks.insert((until, channel, session.clone()));
+        *self.counts.entry(channel).or_default() += 1;
+        Ok(Some(Change { channel, session: session.clone(), is_present: true }))
+    }
+
+    /// Notes that a session goes by its own will. `None`: it was not here.
+    pub fn leave(&mut self, channel: u64, session: &Arc<str>) -> Option<Change> {
+        let lease = self.leases.remove(&(channel, session.clone()))?;
+        self.looks.remove(&(lease.look, channel, session.clone()));
+        Some(self.gone(channel, session.clone()))
+    }
+
+    /// A session whose lease has run out, until there is none: O(log n) for each.
+    pub fn expire(&mut self, now: u64) -> Option<Change> {
+        while let Some((look, _, _)) = self.looks.first()
+            && *look <= now
+            && let Some((_, channel, session)) = self.looks.pop_first()
+        {
+            let key = (channel, session);
+            match self.leases.get_mut(&key) {
+                Some(lease) if lease.until > now => {
+                    lease.look = lease.until;
+                    self.looks.insert((lease.until, channel, key.1));
+                }
+                _ => {
+                    self.leases.remove(&key);
+                    return Some(self.gone(channel, key.1));
+                }
+            }
+        }
+        None
+    }
+
+    /// When [`expire`](Self::expire) has something to do, at the earliest.
+    pub fn next_due(&self) -> Option<u64> {
+        self.looks.first().map(|(look, _, _)| *look)
+    }
+
+    /// How many are present in a channel.
+    pub fn count(&self, channel: u64) -> usize {
+        self.counts.get(&channel).copied().unwrap_or(0)
+    }
+
+    /// Who is present in a channel, behind a name, in the order of names.
+    pub fn sessions<'p>(
+        &'p self,
+        channel: u64,
+        behind: &str,
+    ) -> impl Iterator<Item = &'p Arc<str>> {
+        let from = Bound::Excluded((channel, Arc::from(behind)));
+        let here = self.leases.range((from, Bound::Unbounded));
+        here.map(|(key, _)| key).take_while(move |key| key.0 == channel).map(|key| &key.1)
+    }
+
+    fn gone(&mut self, channel: u64, session: Arc<str>) -> Change {
+        if let Some(count) = self.counts.get_mut(&channel) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&channel);
+            }
+        }
+        Change { channel, session, is_present: false }
+    }
+}
+
+impl core::fmt::Display for Crowded {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("as many are present as can be counted; those who come now are not listed")
+    }
+}
+
+impl core::error::Error for Crowded {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_session_that_polls_again_and_again_joins_once_and_leaves_once() {
+        let mut presence = Presence::new(10);
+        let session: Arc<str> = "s".into();
+        let change = |is_present| Some(Change { channel: 1, session: "s".into(), is_present });
+        assert_eq!(presence.renew(1, &session, 100), Ok(change(true)));
+        for now in (50..1000).step_by(50) {
+            assert_eq!(presence.renew(1, &session, now + 100), Ok(None));
+            assert_eq!(presence.expire(now), None);
+        }
+        assert_eq!((presence.count(1), presence.count(2)), (1, 0));
+        assert_eq!(presence.expire(1049), None);
+        assert_eq!(presence.expire(1050), change(false));
+        assert_eq!(presence.expire(9999), None);
+        assert_eq!((presence.count(1), presence.next_due()), (0, None));
+    }
+
+    #[test]
+    fn who_leaves_and_comes_back_has_a_lease_of_its_own() {
+        let mut presence = Presence::new(10);
+        let session: Arc<str> = "s".into();
+        assert!(presence.renew(1, &session, 100).unwrap().is_some());
+        assert!(presence.leave(1, &session).is_some());
+        assert!(presence.leave(1, &session).is_none());
+        assert!(presence.renew(1, &session, 200).unwrap().is_some());
+        assert_eq!(presence.expire(150), None);
+        assert!(presence.expire(200).is_some());
+    }
+
+    #[test]
+    fn a_crowd_is_told_and_listed_by_names() {
+        let mut presence = Presence::new(3);
+        for name in ["c", "a", "b"] {
+            assert!(presence.renew(1, &name.into(), 100).unwrap().is_some());
+        }
+        assert_eq!(presence.renew(1, &"d".into(), 100), Err(Crowded));
+        let names: Vec<&str> = presence.sessions(1, "a").map(|name| &name[..]).collect();
+        assert_eq!(names, ["b", "c"]);
+    }
+
+    proptest! {
+        #[test]
+        fn joins_and_leaves_alternate_and_end_with_the_leases(
+            steps in prop::collection::vec((0_u64..2, 0_u8..3, 0_u8..4, 1_u64..100), 1..100),
+        ) {
+            let mut presence = Presence::new(100);
+            let mut present: BTreeMap<(u64, Arc<str>), u64> = BTreeMap::new();
+            let mut now = 0;
+            for (channel, session, what, time) in steps {
+                let session: Arc<str> = session.to_string().into();
+                let key = (channel, session.clone());
+                match what {
+                    0 => {
+                        now += time;
+                        while let Some(change) = presence.expire(now) {
+                            let until = present.remove(&(change.channel, change.session));
+                            prop_assert!(until.is_some_and(|until| until <= now));
+                        }
+                        prop_assert!(present.values().all(|until| *until > now));
+                    }
+                    1 => {
+                        let told = presence.leave(channel, &session).is_some();
+                        prop_assert_eq!(told, present.remove(&key).is_some());
+                    }
+                    _ => {
+                        let until = now + time;
+                        let told = presence.renew(channel, &session, until).unwrap().is_some();
+                        prop_assert_eq!(told, !present.contains_key(&key));
+                        let lease = present.entry(key).or_default();
+                        *lease = until.max(*lease);
+                    }
+                }
+                for channel in 0..2 {
+                    let count = present.keys().filter(|key| key.0 == channel).count();
+                    prop_assert_eq!(presence.count(channel), count);
+                    prop_assert_eq!(presence.sessions(channel, "").count(), count);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Decides that reading and expiry take steps as their answers do, not as all that is held: counted, not timed.
+
+extern crate std;
+
+use alloc::string::ToString;
+use alloc::vec;
+use core::cell::Cell;
+
+use crate::cursor::{Cursor, Sequence};
+use crate::hub::Hub;
+use crate::message::{Content, Draft, Publish};
+use crate::order::{Name, Order, Ready};
+use crate::read::{Holes, Start, Subscription, Until};
+use crate::settings::{Expiry, Limits, Retention, Settings};
+
+std::thread_local! {
+    static STEPS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts a look at a message or at a channel.
+pub(crate) fn count() {
+    STEPS.set(STEPS.get() + 1);
+}
+
+/// The steps since the last call.
+fn taken() -> u64 {
+    STEPS.replace(0)
+}
+
+fn give(hub: &mut Hub, record: u64, order: Order, now: u64) {
+    let Ok(Ready::Record(prepared)) = hub.prepare(order, now) else { panic!("refused") };
+    hub.apply(prepared, record).unwrap();
+}
+
+fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) {
+    let name = Name::Given(name.into());
+    give(
+        hub,
+        record,
+        Order::Create { name, settings, fork: None, first: vec![], is_closed: false },
+        0,
+    );
+}
+
+/// A hub with so many messages in each of two channels, one a millisecond.
+fn filled(count: u64, retention: Retention) -> Hub {
+    let mut hub = Hub::new(0, Limits { bytes: u64::MAX, ..Limits::default() });
+    for (record, name) in [(1, "a"), (2, "b")] {
+        create(&mut hub, record, name, Settings { retention, ..Settings::default() });
+    }
+    for time in 0..count {
+        let messages = vec![Draft {
+            channels: vec!["a".into(), "b".into()],
+            content: Content { body: [].into(), ..Content::default() },
+        }];
+        give(&mut hub, time + 3, Order::Publish(Publish { messages, ..Publish::default() }), time);
+    }
+    hub
+}
+
+#[test]
+fn a_range_takes_log_n_steps_and_one_for_each_message_of_each_channel() {
+    for (count, log) in [(1 << 10, 10), (1 << 14, 14)] {
+        let hub = filled(count, Retention::default());
+        let middle = Cursor { epoch: 0, sequence: Sequence::new(count / 2, 0) };
+        for start in [Start::After(middle), Start::Since(count / 2), Start::Earliest] {
+            let (end, holes, limit) = (Until::Open, Holes::Refuse, 10);
+            let channels = &["a", "b"][..];
+            let wanted = Subscription { channels, start, end, holes, limit, bytes: usize::MAX };
+            taken();
+            assert_eq!(hub.read(&wanted, count).unwrap().messages.len(), 10);
+            let steps = taken();
+            assert!(steps <= 2 * (log + 1) + 2 * 11, "{steps} steps of {count}");
+        }
+    }
+}
+
+#[test]
+fn expiry_looks_at_nothing_that_is_not_due() {
+    let mut hub = Hub::new(0, Limits::default());
+    for number in 1..=10_000 {
+        let expiry = Expiry::Publishers(number);
+        let settings = Settings { expiry, ..Settings::default() };
+        create(&mut hub, number, &number.to_string(), settings);
+    }
+    taken();
+    let due = hub.expire(7, usize::MAX).unwrap();
+    assert_eq!(taken(), 8);
+    hub.apply(due, 10_001).unwrap();
+    assert_eq!(hub.names_after("").count(), 9_993);
+}
+
+#[test]
+fn a_publication_looks_at_no_message_but_those_that_go() {
+    let retention = Retention { age: 20_000, ..Retention::default() };
+    let mut hub = filled(1 << 13, retention);
+    taken();
+    let content = Content { body: [].into(), ..Content::default() };
+    let messages = vec![Draft { channels: vec!["a".into()], content }];
+    give(&mut hub, 1 << 20, Order::Publish(Publish { messages, ..Publish::default() }), 1 << 13);
+    assert_eq!(taken(), 0);
+    assert!(hub.expire(1 << 14, usize::MAX).is_none());
+    assert_eq!(taken(), 1);
+}

@@ -1,0 +1,457 @@
+//! Decides, case by case, what a hub takes, what it refuses and in which words.
+
+use std::sync::Arc;
+
+use bine_push::{
+    Applied, Content, Cursor, Draft, Durability, Expiry, Fork, Holes, Hub, Limits, Name, Order,
+    Page, Producer, Publish, Reached, Ready, Refused, Rest, Retention, Sequence, Settings, Start,
+    Subscription, Taken, Until,
+};
+
+const EPOCH: u32 = 0xab;
+
+/// A hub with a journal that only counts.
+struct Server {
+    hub: Hub,
+    record: u64,
+    now: u64,
+}
+
+fn server(limits: Limits) -> Server {
+    Server { hub: Hub::new(EPOCH, limits), record: 0, now: 1000 }
+}
+
+fn draft(channels: &[&str], body: &str) -> Draft {
+    let channels = channels.iter().map(|name| Arc::from(*name)).collect();
+    Draft { channels, content: Content { body: body.as_bytes().into(), ..Content::default() } }
+}
+
+fn messages(messages: Vec<Draft>) -> Publish {
+    Publish { messages, ..Publish::default() }
+}
+
+impl Server {
+    fn give(&mut self, order: Order) -> Result<Applied, Refused> {
+        match self.hub.prepare(order, self.now)? {
+            Ready::Record(prepared) => {
+                self.record += 1;
+                self.hub.apply(prepared, self.record)
+            }
+            Ready::Done(applied) => Ok(applied),
+        }
+    }
+
+    fn create(&mut self, name: &str, settings: Settings) -> Result<Applied, Refused> {
+        let name = Name::Given(name.into());
+        self.give(Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false })
+    }
+
+    fn publish(&mut self, publish: Publish) -> Result<Applied, Refused> {
+        self.give(Order::Publish(publish))
+    }
+
+    fn read(&self, channels: &[&str], start: Start, holes: Holes) -> Result<Page, Refused> {
+        let (end, limit, bytes) = (Until::Open, 100, usize::MAX);
+        let wanted = Subscription { channels, start, end, holes, limit, bytes };
+        self.hub.read(&wanted, self.now)
+    }
+
+    fn expire(&mut self) {
+        while let Some(prepared) = self.hub.expire(self.now, 100) {
+            self.record += 1;
+            self.hub.apply(prepared, self.record).unwrap();
+        }
+    }
+}
+
+/// What is told to the peer.
+fn told<T>(result: Result<T, Refused>) -> String {
+    result.err().map_or_else(|| "taken".to_owned(), |refused| refused.to_string())
+}
+
+fn cursor(sequence: u64) -> Cursor {
+    Cursor { epoch: EPOCH, sequence: Sequence::from_number(sequence) }
+}
+
+#[test]
+fn a_channel_without_a_name_gets_one_that_is_new_and_says_when_it_expires() {
+    let mut server = server(Limits::default());
+    let settings = Settings { expiry: Expiry::Publishers(500), ..Settings::default() };
+    let name = Name::Random(0x1234_5678_9abc_def0);
+    let order = Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false };
+    let Ok(Applied::Created { name, expires, .. }) = server.give(order) else { panic!() };
+    assert_eq!((name.len(), expires), (26, Some(1500)));
+    server.now = 1400;
+    let Ok(Applied::Renewed { expires }) = server.give(Order::Renew(name.clone())) else {
+        panic!()
+    };
+    assert_eq!(expires, Some(1900));
+    server.now = 1899;
+    assert!(server.hub.describe(&name, server.now).is_ok());
+    server.now = 1900;
+    let refused = server.hub.describe(&name, server.now);
+    assert_eq!(told(refused), format!("there is no channel `{name}`; create it first"));
+}
+
+#[test]
+fn what_passes_a_limit_is_refused_with_its_name() {
+    let limits = Limits {
+        channels: 2,
+        bytes: 1000,
+        name: 3,
+        word: 20,
+        headers: 4,
+        body: 5,
+        publication: 8,
+        messages: 2,
+        channels_of_message: 1,
+        channels_of_subscription: 1,
+        ..Limits::default()
+    };
+    let mut server = server(limits);
+    let ok = Settings::default();
+    assert_eq!(told(server.create("", ok.clone())), "the channel's name must not be empty");
+    assert_eq!(told(server.create("abcd", ok.clone())), "the channel's name: at most 3");
+    let refused = server.create("a\n", ok.clone());
+    assert_eq!(told(refused), "the channel's name holds a character that may not be there");
+    server.create("a", ok.clone()).unwrap();
+    server.create("b", ok.clone()).unwrap();
+    assert_eq!(told(server.create("c", ok)), "channels: at most 2");
+    for (publish, refusal) in [
+        (messages(vec![]), "a publication must not be empty"),
+        (messages(vec![draft(&[], "")]), "a message's list of channels must not be empty"),
+        (messages(vec![draft(&["a", "b"], "")]), "channels of a message: at most 1"),
+        (messages(vec![draft(&["a"], "123456")]), "bytes of a body: at most 5"),
+        (messages(vec![draft(&["a"], "12345"); 2]), "bytes of a publication: at most 8"),
+        (messages(vec![draft(&["a"], "1"); 3]), "messages of a publication: at most 2"),
+        (messages(vec![draft(&["c"], "1")]), "there is no channel `c`; create it first"),
+    ] {
+        assert_eq!(told(server.publish(publish)), refusal);
+    }
+    while server.publish(messages(vec![draft(&["a"], "1234")])).is_ok() {}
+    let refused = server.publish(messages(vec![draft(&["a"], "1234")]));
+    assert_eq!(told(refused), "bytes of all channels: at most 1000");
+    let refused = server.read(&["a", "b"], Start::Now, Holes::Refuse);
+    assert_eq!(told(refused), "channels of a subscription: at most 1");
+    let refused = server.read(&[], Start::Now, Holes::Refuse);
+    assert_eq!(told(refused), "the list of channels must not be empty");
+}
+
+#[test]
+fn making_a_channel_again_is_a_conflict_only_with_other_settings() {
+    let mut server = server(Limits::default());
+    let settings = Settings { durability: Durability::Commit, ..Settings::default() };
+    server.create("a", settings.clone()).unwrap();
+    assert_eq!(server.create("a", settings), Ok(Applied::Existed { expires: None }));
+    let refused = server.create("a", Settings::default());
+    let refusal = "channel `a` exists with other settings; use those or another name";
+    assert_eq!(told(refused), refusal);
+}
+
+#[test]
+fn a_channel_of_one_type_takes_no_other() {
+    let mut server = server(Limits::default());
+    let json: Arc<str> = "application/json".into();
+    let settings = Settings { content_type: Some(json.clone()), ..Settings::default() };
+    server.create("a", settings).unwrap();
+    server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
+    let mut other = draft(&["a"], "1");
+    other.content.content_type = Some("text/plain".into());
+    let refused = server.publish(messages(vec![other]));
+    assert_eq!(told(refused), "this channel takes messages of type application/json");
+    let page = server.read(&["a"], Start::Earliest, Holes::Refuse).unwrap();
+    assert_eq!(page.messages[0].content_type, json);
+}
+
+#[test]
+fn a_publication_in_several_channels_has_one_place_and_is_read_once() {
+    let mut server = server(Limits::default());
+    for name in ["a", "b", "c"] {
+        server.create(name, Settings::default()).unwrap();
+    }
+    let publish = messages(vec![draft(&["a", "b", "a"], "1"), draft(&["c"], "2")]);
+    let Ok(Applied::Published(published)) = server.publish(publish) else { panic!() };
+    let place = |place: u64| Taken::New(Sequence::from_number(4 << 10 | place));
+    assert_eq!(published.messages, [place(0), place(1)]);
+    let page = server.read(&["c", "b", "a", "b"], Start::Earliest, Holes::Refuse).unwrap();
+    let bodies: Vec<&[u8]> = page.messages.iter().map(|message| &message.body[..]).collect();
+    assert_eq!(bodies, [b"1", b"2"]);
+    assert_eq!(page.next, cursor(4 << 10 | 1));
+}
+
+#[test]
+fn an_atomic_publication_with_one_closed_channel_is_in_none() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    server.create("b", Settings::default()).unwrap();
+    let last = Publish { close: vec!["b".into()], ..messages(vec![draft(&["b"], "last")]) };
+    server.publish(last.clone()).unwrap();
+    let refused = server.publish(messages(vec![draft(&["a"], "1"), draft(&["a", "b"], "2")]));
+    assert_eq!(told(refused), "channel `b` is closed; it can be read");
+    assert!(server.read(&["a"], Start::Earliest, Holes::Refuse).unwrap().messages.is_empty());
+    assert!(server.publish(last).is_err());
+    // To close again is no fault.
+    let close = Publish { close: vec!["b".into()], ..Publish::default() };
+    assert!(server.publish(close).is_ok());
+    let page = server.read(&["b"], Start::Earliest, Holes::Refuse).unwrap();
+    assert_eq!(page.messages.len(), 1);
+    assert!(matches!(page.rest, Rest::Closed));
+}
+
+#[test]
+fn a_producer_that_repeats_itself_changes_nothing_even_when_the_channel_is_closed() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    let mut publish = |epoch, sequence, close: &[&str]| {
+        let producer = Some(Producer { id: "p".into(), epoch, sequence });
+        let close = close.iter().map(|name| Arc::from(*name)).collect();
+        let messages = vec![draft(&["a"], "1")];
+        server.publish(Publish { messages, close, producer, mark: None })
+    };
+    assert!(publish(0, 0, &[]).is_ok());
+    let gap = "the producer's next sequence is 1, not 2; send what is missing";
+    assert_eq!(told(publish(0, 2, &[])), gap);
+    assert!(publish(0, 1, &["a"]).is_ok());
+    let Ok(Applied::Published(again)) = publish(0, 1, &["a"]) else { panic!() };
+    assert_eq!(again.producer, Some(Reached { sequence: 1, is_repeated: true }));
+    assert!(again.messages.is_empty());
+    assert_eq!(told(publish(0, 2, &[])), "channel `a` is closed; it can be read");
+    let start = "the first sequence of a producer's epoch is 0";
+    assert_eq!(told(publish(1, 1, &[])), start);
+    server.create("b", Settings::default()).unwrap();
+    let producer = Some(Producer { id: "p".into(), epoch: 0, sequence: 0 });
+    let messages = vec![draft(&["a", "b"], "1")];
+    let refused = server.publish(Publish { messages, producer, ..Publish::default() });
+    assert_eq!(refused, Err(Refused::OneChannel));
+}
+
+#[test]
+fn two_publications_of_one_producer_may_be_on_their_way_at_once() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    let prepare = |sequence| {
+        let producer = Some(Producer { id: "p".into(), epoch: 0, sequence });
+        let messages = vec![draft(&["a"], "1")];
+        let publish = Publish { messages, producer, ..Publish::default() };
+        let ready = server.hub.prepare(Order::Publish(publish), 1000);
+        let Ok(Ready::Record(prepared)) = ready else { panic!("refused") };
+        prepared
+    };
+    let (first, second, again) = (prepare(0), prepare(1), prepare(0));
+    assert!(server.hub.apply(first, 2).is_ok());
+    assert!(server.hub.apply(second, 3).is_ok());
+    let Ok(Applied::Published(again)) = server.hub.apply(again, 4) else { panic!() };
+    assert_eq!(again.producer, Some(Reached { sequence: 1, is_repeated: true }));
+}
+
+#[test]
+fn marks_rise_byte_by_byte() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    let mut publish = |mark: &str| {
+        let messages = vec![draft(&["a"], "1")];
+        server.publish(Publish { messages, mark: Some(mark.into()), ..Publish::default() })
+    };
+    assert!(publish("09").is_ok());
+    assert!(publish("10").is_ok());
+    assert_eq!(told(publish("10")), "the mark must be higher than the last one");
+    assert_eq!(told(publish("1")), "the mark must be higher than the last one");
+    assert!(publish("2").is_ok());
+}
+
+#[test]
+fn an_id_is_taken_once_and_a_channel_that_does_not_know_it_takes_it() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    server.create("b", Settings::default()).unwrap();
+    let mut publish = |channels: &[&str]| {
+        let mut draft = draft(channels, "1");
+        draft.content.id = Some("x".into());
+        let Ok(Applied::Published(published)) = server.publish(messages(vec![draft])) else {
+            panic!()
+        };
+        published.messages[0]
+    };
+    let (first, second) = (Sequence::from_number(3 << 10), Sequence::from_number(4 << 10));
+    assert_eq!(publish(&["a"]), Taken::New(first));
+    assert_eq!(publish(&["a"]), Taken::Repeated(first));
+    assert_eq!(publish(&["a", "b"]), Taken::New(second));
+    assert_eq!(publish(&["a", "b"]), Taken::Repeated(first));
+    let read = |server: &Server, name| {
+        server.read(&[name], Start::Earliest, Holes::Refuse).unwrap().messages.len()
+    };
+    assert_eq!((read(&server, "a"), read(&server, "b")), (1, 1));
+}
+
+#[test]
+fn a_cursor_that_is_not_good_is_answered_with_one_that_is() {
+    let mut server = server(Limits::default());
+    let retention = Retention { messages: 1, ..Retention::default() };
+    server.create("a", Settings { retention, ..Settings::default() }).unwrap();
+    for _ in 0..3 {
+        server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
+    }
+    let read = |at: Cursor, holes| server.read(&["a"], Start::After(at), holes);
+    let earliest = "messages behind this cursor are gone; go on from 000000ab_0000000000000c00";
+    assert_eq!(told(read(cursor(2 << 10), Holes::Refuse)), earliest);
+    assert!(read(cursor(3 << 10), Holes::Refuse).is_ok());
+    let page = read(cursor(2 << 10), Holes::Tell).unwrap();
+    assert_eq!((page.messages.len(), page.lost), (1, Some(cursor(3 << 10))));
+    let foreign = Cursor { epoch: 1, sequence: Sequence::START };
+    let refusal = "this cursor is of another server's data; go on from 000000ab_0000000000000c00";
+    assert_eq!(told(read(foreign, Holes::Tell)), refusal);
+    let refusal = "this cursor lies beyond the last message; go on from 000000ab_00000000000013ff";
+    assert_eq!(told(read(cursor(5 << 10), Holes::Tell)), refusal);
+    let page = server.read(&["a"], Start::Since(1), Holes::Refuse).unwrap();
+    assert_eq!((page.messages.len(), page.lost), (1, Some(cursor(3 << 10))));
+}
+
+#[test]
+fn a_channel_that_comes_back_tells_what_went_with_it() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    server.publish(messages(vec![draft(&["a"], "1")])).unwrap();
+    let before = cursor(1 << 10);
+    let behind = server.hub.watermark();
+    server.give(Order::Remove("a".into())).unwrap();
+    let refused = server.read(&["a"], Start::After(behind), Holes::Refuse);
+    assert_eq!(told(refused), "there is no channel `a`; create it first");
+    server.create("a", Settings::default()).unwrap();
+    assert!(server.read(&["a"], Start::After(before), Holes::Refuse).is_err());
+    assert!(server.read(&["a"], Start::After(behind), Holes::Refuse).is_ok());
+}
+
+#[test]
+fn only_so_many_gone_names_are_remembered_and_no_hole_is_forgotten() {
+    let mut server = server(Limits { gone: 1, ..Limits::default() });
+    for name in ["a", "b", "c"] {
+        server.create(name, Settings::default()).unwrap();
+        server.publish(messages(vec![draft(&[name], "1")])).unwrap();
+    }
+    for name in ["a", "b", "c"] {
+        server.give(Order::Remove(name.into())).unwrap();
+    }
+    for (name, earliest) in [("c", 6 << 10), ("a", 4 << 10), ("d", 4 << 10)] {
+        server.create(name, Settings::default()).unwrap();
+        let described = server.hub.describe(name, server.now).unwrap();
+        assert_eq!(described.earliest, cursor(earliest), "{name}");
+    }
+}
+
+#[test]
+fn readers_keep_a_channel_only_if_its_expiry_says_so() {
+    let mut server = server(Limits::default());
+    let both = Settings { expiry: Expiry::Both(100), ..Settings::default() };
+    let publishers = Settings { expiry: Expiry::Publishers(100), ..Settings::default() };
+    server.create("a", both).unwrap();
+    server.create("b", publishers).unwrap();
+    server.now += 60;
+    server.hub.visit("a", server.now).unwrap();
+    server.hub.visit("b", server.now).unwrap();
+    server.now += 60;
+    server.expire();
+    assert!(server.hub.describe("a", server.now).is_ok());
+    assert!(server.hub.describe("b", server.now).is_err());
+    assert_eq!(server.hub.names_after("").count(), 1);
+    server.now += 40;
+    server.expire();
+    assert_eq!(server.hub.names_after("").count(), 0);
+}
+
+#[test]
+fn a_publication_that_comes_before_its_channel_goes_keeps_it() {
+    let mut server = server(Limits::default());
+    let settings = Settings { expiry: Expiry::Publishers(100), ..Settings::default() };
+    server.create("a", settings).unwrap();
+    let publish = Order::Publish(messages(vec![draft(&["a"], "1")]));
+    let Ok(Ready::Record(publish)) = server.hub.prepare(publish, 1099) else { panic!() };
+    let expire = server.hub.expire(1100, 10).unwrap();
+    assert!(server.hub.apply(publish, 2).is_ok());
+    assert_eq!(server.hub.apply(expire, 3), Ok(Applied::Expired(0)));
+    // It is looked at again.
+    assert!(server.hub.next_due().is_some());
+    assert!(server.hub.describe("a", 1198).is_ok());
+}
+
+#[test]
+fn an_order_whose_channel_was_removed_meanwhile_is_refused() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    let publish = Order::Publish(messages(vec![draft(&["a"], "1")]));
+    let Ok(Ready::Record(publish)) = server.hub.prepare(publish, 1000) else { panic!() };
+    server.give(Order::Remove("a".into())).unwrap();
+    server.create("a", Settings::default()).unwrap();
+    let refused = server.hub.apply(publish, 9);
+    assert_eq!(told(refused), "the channel was removed meanwhile; create it again");
+}
+
+/// Forks `a` as `b`, up to a cursor and so many bytes further.
+fn fork(server: &mut Server, until: Option<Cursor>, bytes: u64) -> Result<Applied, Refused> {
+    let fork = Some(Fork { channel: "a".into(), until, bytes });
+    let (name, settings, first) = (Name::Given("b".into()), Settings::default(), Vec::new());
+    server.give(Order::Create { name, settings, fork, first, is_closed: false })
+}
+
+fn bodies(server: &Server, name: &str) -> String {
+    let page = server.read(&[name], Start::Earliest, Holes::Refuse).unwrap();
+    page.messages.iter().map(|message| std::str::from_utf8(&message.body).unwrap()).collect()
+}
+
+#[test]
+fn a_fork_begins_with_what_its_source_holds_and_goes_its_own_way() {
+    let mut server = server(Limits::default());
+    let text = Settings { content_type: Some("text/plain".into()), ..Settings::default() };
+    server.create("a", text).unwrap();
+    for body in ["one", "two", "three"] {
+        server.publish(messages(vec![draft(&["a"], body)])).unwrap();
+    }
+    let beyond = "bytes of the message at a fork: at most 5";
+    assert_eq!(told(fork(&mut server, Some(cursor(3 << 10)), 6)), beyond);
+    let beyond = "this cursor lies beyond the last message; go on from 000000ab_0000000000001000";
+    assert_eq!(told(fork(&mut server, Some(cursor(5 << 10)), 0)), beyond);
+    assert!(fork(&mut server, Some(cursor(3 << 10)), 2).is_ok());
+    // To do so again is no fault, to do otherwise is.
+    let again = fork(&mut server, Some(cursor(3 << 10)), 2);
+    assert_eq!(again, Ok(Applied::Existed { expires: None }));
+    assert!(matches!(fork(&mut server, Some(cursor(3 << 10)), 1), Err(Refused::Conflict(_))));
+    server.publish(messages(vec![draft(&["a"], "four")])).unwrap();
+    server.publish(messages(vec![draft(&["b"], "five")])).unwrap();
+    assert_eq!(bodies(&server, "a"), "onetwothreefour");
+    assert_eq!(bodies(&server, "b"), "onetwothfive");
+    // What is the same message is so in both, and read once.
+    let both = server.read(&["a", "b"], Start::Earliest, Holes::Refuse).unwrap();
+    assert_eq!(both.messages.len(), 5);
+}
+
+#[test]
+fn the_name_of_a_forked_channel_is_kept_until_its_last_fork_goes() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    server.publish(messages(vec![draft(&["a"], "one")])).unwrap();
+    fork(&mut server, None, 0).unwrap();
+    server.give(Order::Remove("a".into())).unwrap();
+    let gone = "channel `a` is gone; use another name";
+    assert_eq!(told(server.hub.describe("a", server.now)), gone);
+    assert_eq!(told(server.give(Order::Remove("a".into()))), gone);
+    assert!(matches!(server.create("a", Settings::default()), Err(Refused::Conflict(_))));
+    assert_eq!(server.hub.names_after("").count(), 1);
+    assert_eq!(bodies(&server, "b"), "one");
+    server.give(Order::Remove("b".into())).unwrap();
+    assert!(matches!(server.hub.describe("a", server.now), Err(Refused::Unknown(_))));
+    assert!(server.create("a", Settings::default()).is_ok());
+}
+
+#[test]
+fn an_order_is_as_durable_as_the_strictest_of_its_channels_wants_it() {
+    let mut server = server(Limits::default());
+    for (name, durability) in [("a", Durability::Memory), ("b", Durability::Commit)] {
+        server.create(name, Settings { durability, ..Settings::default() }).unwrap();
+    }
+    for (channels, durability) in
+        [(&["a"][..], Durability::Memory), (&["a", "b"], Durability::Commit)]
+    {
+        let order = Order::Publish(messages(vec![draft(channels, "1")]));
+        let Ok(Ready::Record(prepared)) = server.hub.prepare(order, 1000) else { panic!() };
+        assert_eq!(prepared.durability(), durability);
+    }
+}

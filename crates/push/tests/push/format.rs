@@ -1,0 +1,214 @@
+//! Decides that docs/formats/channels.md tells the bytes that are written, and that no bytes do harm.
+
+use std::sync::Arc;
+
+use bine_push::{
+    Content, Cursor, Damaged, Draft, Expiry, Fork, Hub, Limits, Name, Order, Prepared, Producer,
+    Publish, Ready, Restoring, Retention, Sequence, Settings,
+};
+use proptest::prelude::*;
+
+const DOCUMENT: &str = include_str!("../../../../docs/formats/channels.md");
+
+/// The examples of the document, as bytes.
+fn examples() -> Vec<Vec<u8>> {
+    let blocks = DOCUMENT.split("```text\n").skip(1);
+    let digits = blocks.map(|block| block.split("```").next().unwrap());
+    digits
+        .map(|digits| {
+            let bytes = digits.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap());
+            bytes.collect()
+        })
+        .collect()
+}
+
+fn prepare(hub: &Hub, order: Order, now: u64) -> (Prepared, Vec<u8>) {
+    let Ok(Ready::Record(prepared)) = hub.prepare(order, now) else { panic!("refused") };
+    let mut bytes = Vec::new();
+    prepared.write(&mut bytes);
+    (prepared, bytes)
+}
+
+fn hub() -> Hub {
+    Hub::new(7, Limits::default())
+}
+
+/// A hub in which everything has happened once, with the records that led to it.
+fn full() -> (Hub, Vec<Vec<u8>>) {
+    let mut hub = hub();
+    let mut records = Vec::new();
+    let mut give = |order: Order, now: u64| {
+        let (prepared, bytes) = prepare(&hub, order, now);
+        records.push(bytes);
+        hub.apply(prepared, records.len() as u64).unwrap();
+    };
+    let content = Content {
+        content_type: Some("text/plain".into()),
+        event: Some("e".into()),
+        id: Some("i".into()),
+        headers: Box::from([("h".into(), "v".into())]),
+        body: Arc::from(&b"hello"[..]),
+    };
+    let draft = |channels: &[&str]| Draft {
+        channels: channels.iter().map(|name| Arc::from(*name)).collect(),
+        content: content.clone(),
+    };
+    let retention = Retention { messages: 2, bytes: 0, age: 0 };
+    let settings = Settings { retention, expiry: Expiry::Publishers(5000), ..Settings::default() };
+    for name in ["a", "b", "c"] {
+        let (name, first) = (Name::Given(name.into()), vec![draft(&[])]);
+        give(
+            Order::Create { name, settings: settings.clone(), fork: None, first, is_closed: false },
+            1000,
+        );
+    }
+    let producer = Some(Producer { id: "p".into(), epoch: 1, sequence: 0 });
+    for place in 0..3 {
+        let mut draft = draft(&["a", "b"]);
+        draft.content.id = Some(place.to_string().into());
+        let messages = vec![draft];
+        give(Order::Publish(Publish { messages, ..Publish::default() }), 1001);
+    }
+    let (messages, mark) = (vec![draft(&["b"])], Some("m".into()));
+    let publish = Publish { messages, close: vec!["b".into()], producer, mark };
+    give(Order::Publish(publish), 1002);
+    give(Order::Renew("a".into()), 1003);
+    let (name, first) = (Name::Given("d".into()), Vec::new());
+    let tail = Cursor { epoch: 7, sequence: Sequence::from_number(4 << 10) };
+    let fork = Some(Fork { channel: "a".into(), until: Some(tail), bytes: 2 });
+    give(Order::Create { name, settings, fork, first, is_closed: false }, 1003);
+    give(Order::Remove("c".into()), 1004);
+    (hub, records)
+}
+
+fn restored(chunks: &[Vec<u8>]) -> Result<Hub, Damaged> {
+    let mut restoring = Restoring::new(Limits::default());
+    for chunk in chunks {
+        restoring.receive(chunk)?;
+    }
+    restoring.finish()
+}
+
+fn chunks(hub: &Hub) -> Vec<Vec<u8>> {
+    hub.snapshot().collect()
+}
+
+#[test]
+fn the_document_tells_the_bytes_that_are_written() {
+    let mut hub = hub();
+    let retention = Retention { messages: 3, ..Retention::default() };
+    let expiry = Expiry::Publishers(3_600_000);
+    let settings = Settings { retention, expiry, ..Settings::default() };
+    let (name, first) = (Name::Given("a".into()), Vec::new());
+    let create = Order::Create { name, settings, fork: None, first, is_closed: false };
+    let (prepared, created) = prepare(&hub, create, 1000);
+    hub.apply(prepared, 1).unwrap();
+    let content = Content {
+        content_type: Some("text/plain".into()),
+        id: Some("i".into()),
+        body: Arc::from(&b"hello"[..]),
+        ..Content::default()
+    };
+    let publish = Publish {
+        messages: vec![Draft { channels: vec!["a".into()], content }],
+        producer: Some(Producer { id: "p".into(), epoch: 0, sequence: 0 }),
+        ..Publish::default()
+    };
+    let (prepared, published) = prepare(&hub, Order::Publish(publish), 1001);
+    hub.apply(prepared, 2).unwrap();
+    assert_eq!(examples(), [created, published]);
+
+    let mut replayed = self::hub();
+    for (number, record) in (1..).zip(examples()) {
+        replayed.replay(&record, number).unwrap();
+    }
+    assert_eq!(chunks(&replayed), chunks(&hub));
+}
+
+#[test]
+fn a_restored_hub_is_the_one_that_was_written() {
+    let (hub, records) = full();
+    let written = chunks(&hub);
+    assert_eq!(chunks(&restored(&written).unwrap()), written);
+    let mut replayed = self::hub();
+    for (number, record) in (1..).zip(&records) {
+        replayed.replay(record, number).unwrap();
+    }
+    assert_eq!(chunks(&replayed), written);
+}
+
+#[test]
+fn a_record_that_is_cut_or_has_a_tail_is_none() {
+    let (_, records) = full();
+    for (at, record) in records.iter().enumerate() {
+        for length in 0..record.len() {
+            assert_eq!(hub().replay(&record[..length], 1), Err(Damaged), "{at} {length}");
+        }
+        assert_eq!(hub().replay(&[record, &[0][..]].concat(), 1), Err(Damaged), "{at}");
+    }
+}
+
+#[test]
+fn a_snapshot_with_a_chunk_too_few_too_many_or_out_of_order_is_none() {
+    let (hub, _) = full();
+    let written = chunks(&hub);
+    assert_eq!(written.len(), 3);
+    for without in 0..written.len() {
+        let mut some = written.clone();
+        some.remove(without);
+        assert!(restored(&some).is_err(), "without {without}");
+        let mut more = written.clone();
+        more.push(written[without].clone());
+        assert!(restored(&more).is_err(), "twice {without}");
+    }
+    for (one, other) in [(0, 1), (1, 2), (0, 2)] {
+        let mut turned = written.clone();
+        turned.swap(one, other);
+        assert!(restored(&turned).is_err(), "{one} and {other}");
+    }
+}
+
+#[test]
+fn a_number_that_does_not_rise_is_refused() {
+    let (_, records) = full();
+    let mut hub = hub();
+    hub.replay(&records[0], 5).unwrap();
+    assert_eq!(hub.replay(&records[1], 5), Err(Damaged));
+    assert_eq!(hub.replay(&records[1], u64::MAX), Err(Damaged));
+    assert_eq!(hub.replay(&records[1], 6), Ok(()));
+}
+
+proptest! {
+    #[test]
+    fn whatever_record_is_replayed_there_is_no_panic(
+        kind in 15_u8..22,
+        bytes in prop::collection::vec(prop_oneof![4 => 0_u8..4, 1 => any::<u8>()], 0..60),
+        which in 0_usize..10,
+        at in any::<prop::sample::Index>(),
+        byte: u8,
+    ) {
+        let (mut hub, records) = full();
+        let _ = hub.replay(&[&[kind], &bytes[..]].concat(), 100);
+        let mut spoiled = records[which].clone();
+        spoiled[at.index(records[which].len())] = byte;
+        let _ = hub.replay(&spoiled, 101);
+        // Whatever it has become, it can be written and read.
+        let written = chunks(&hub);
+        prop_assert_eq!(chunks(&restored(&written).unwrap()), written);
+    }
+
+    #[test]
+    fn whatever_chunk_is_restored_there_is_no_panic(
+        which in 0_usize..3,
+        at in any::<prop::sample::Index>(),
+        byte: u8,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut chunks = chunks(&full().0);
+        let length = chunks[which].len();
+        chunks[which][at.index(length)] = byte;
+        let _ = restored(&chunks);
+        chunks[which].truncate(cut.index(length));
+        let _ = restored(&chunks);
+    }
+}

@@ -1,0 +1,32 @@
+//! Decides that whatever records a journal gives back, a hub comes of them that can be written and read again.
+//!
+//! The bytes are records, each behind its length in two bytes. They are also taken for a snapshot's second chunk.
+
+#![no_main]
+
+use bine_push::{Hub, Limits, Restoring};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut hub = Hub::new(1, Limits::default());
+    let mut rest = bytes;
+    let mut number = 0;
+    while let Some((length, behind)) = rest.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_le_bytes(*length)).min(behind.len());
+        number += 1;
+        let _ = hub.replay(&behind[..length], number);
+        rest = &behind[length..];
+    }
+    let written: Vec<Vec<u8>> = hub.snapshot().collect();
+    let again = restore(&written).expect("a hub's own snapshot");
+    assert_eq!(again.snapshot().collect::<Vec<_>>(), written);
+    let _ = restore(&[&written[..1], &[bytes.to_vec()]].concat());
+});
+
+fn restore(chunks: &[Vec<u8>]) -> Result<Hub, bine_push::Damaged> {
+    let mut restoring = Restoring::new(Limits::default());
+    for chunk in chunks {
+        restoring.receive(chunk)?;
+    }
+    restoring.finish()
+}
