@@ -25,7 +25,7 @@ Usage: bine data dump FOLDER       write tables as lines of JSON
        bine data check FOLDER      read everything and tell what is damaged
        bine data repair FOLDER     keep all that can be read, put what is replaced aside, tell what is lost
 
-Each says more with --help. The folder is one that no server uses: stop it before.";
+Each says more with --help. FOLDER is the data folder of a server, which must be stopped before.";
 
 const DUMP: &str = "\
 Usage: bine data dump FOLDER [--table NAME]...
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
     if !(1..=most).contains(&arguments.words.len()) {
         return Exit::usage(usage);
     }
-    let folder = Path::new(&arguments.words[0]);
+    let folder = &place(Path::new(&arguments.words[0]));
     let done = match word.to_str() {
         Some("dump") => dump(folder, &arguments.tables),
         Some("load") => load(folder, arguments.words.get(1).map(Path::new), arguments.merge),
@@ -125,16 +125,18 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
             (Box::new(file), Some(size))
         }
     };
-    if let Some(within) = within(folder) {
-        return Err(format!("{} has tables in {}", folder.display(), within.display()));
-    }
+    let parent = folder.parent().filter(|parent| !parent.exists());
     let is_new = !folder.exists();
+    if let (true, Some(parent)) = (is_new, folder.parent()) {
+        fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
+    }
     let input = BufReader::new(Counted::new(input, Meter::new("read", size)));
     let outcome = load_from(input, folder, merge);
     if outcome.is_err() && is_new {
         // Nothing is in it but the lock; a folder that holds more stays.
         let _ = fs::remove_file(folder.join("lock"));
         let _ = fs::remove_dir(folder);
+        let _ = parent.map(fs::remove_dir);
     }
     let loaded = outcome?;
     if loaded.dangling > 0 {
@@ -200,14 +202,16 @@ fn repair(folder: &Path) -> Result<(), String> {
 fn existing(path: &Path) -> Result<Arc<dyn Folder>, String> {
     // Opening makes a folder that is not there, and nobody's data is in that.
     if !path.is_dir() {
-        return Err(format!("there is no folder {}", path.display()));
+        let within = path.parent().filter(|parent| parent.is_dir() && path.ends_with("journal"));
+        return Err(match (within, path.parent()) {
+            (Some(parent), _) => format!("there are no tables in {}", parent.display()),
+            (None, Some(parent)) => format!("there is no folder {}", parent.display()),
+            (None, None) => format!("there is no folder {}", path.display()),
+        });
     }
     let folder = RealFolder::open(path).map_err(|error| error.to_string())?;
     if !folder.list().map_err(|error| error.to_string())?.iter().any(|name| is_of_tables(name)) {
-        return Err(match within(path) {
-            Some(within) => format!("the tables are in {}", within.display()),
-            None => format!("there are no tables in {}", path.display()),
-        });
+        return Err(format!("there are no tables in {}", path.display()));
     }
     Ok(Arc::new(folder))
 }
@@ -217,11 +221,14 @@ fn is_of_tables(name: &str) -> bool {
     name.starts_with("journal-") || name.starts_with("snapshot-")
 }
 
-/// Where a server has its tables whose data folder this is.
-fn within(path: &Path) -> Option<PathBuf> {
-    let within = path.join("tables");
-    let mut entries = fs::read_dir(&within).ok()?.filter_map(Result::ok);
-    entries.any(|entry| entry.file_name().to_str().is_some_and(is_of_tables)).then_some(within)
+/// Where the tables are: in a folder that was given to `Store::open`, or within the data folder of a server.
+fn place(path: &Path) -> PathBuf {
+    let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    let mut names = entries.map(|entry| entry.file_name());
+    if names.any(|name| name.to_str().is_some_and(is_of_tables)) {
+        return path.to_owned();
+    }
+    path.join("journal")
 }
 
 /// A folder that is there, of whose reading is told.
