@@ -17,7 +17,7 @@ use bine_pipeline::{
 
 use crate::arguments::States;
 use crate::asset;
-use crate::channels::{Access, Channels, Face};
+use crate::channels::{self, Access, Channels, Face};
 use crate::configuration::{Configuration, Sources};
 use crate::control;
 use crate::error::Error;
@@ -31,7 +31,7 @@ use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
 use crate::store::{Options, Store, Table};
 use crate::style::Style;
-use crate::tables::{AtOpen, Tables, USUAL_DATA};
+use crate::tables::{AtOpen, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -47,6 +47,7 @@ pub struct App {
     forgets: bool,
     at_open: Vec<AtOpen>,
     channels: Option<Access>,
+    wanted_channels: Vec<(&'static str, channels::Settings)>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -94,7 +95,7 @@ impl App {
 
     /// Keeps a table of `T` in the program's store: a page takes all tables as [`Store`](crate::store::Store).
     ///
-    /// They live in the folder `tables` of the data folder, which is `data` where the program was started if the key
+    /// They live in the folder `journal` of the data folder, which is `data` where the program was started if the key
     /// `data` does not say another.
     ///
     /// ```
@@ -137,6 +138,14 @@ impl App {
     /// beside the tables, and end when these do.
     pub fn channels(mut self, access: Access) -> Self {
         self.channels = Some(access);
+        self
+    }
+
+    /// Has a channel of this name from the first start on. One that is there with other settings stays as it is, which
+    /// the log tells.
+    pub fn channel(mut self, name: &'static str, settings: channels::Settings) -> Self {
+        self.channels = self.channels.or(Some(Access::None));
+        self.wanted_channels.push((name, settings));
         self
     }
 
@@ -284,8 +293,7 @@ impl App {
         };
         let parts = self.blueprint().and_then(|(own, once)| {
             Parts::of(&configuration, &own, None)?;
-            let tables = once.tables.map(|tables| tables.guest(once.channels.guest()));
-            tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
+            once.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
         });
         match parts {
             Ok(()) => Exit::told("OK\n".to_owned()),
@@ -324,8 +332,9 @@ impl App {
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        let Self { scheduler, at_start, tables, at_open, .. } = self;
+        let Self { scheduler, at_start, tables, at_open, wanted_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
+        let channels = Kept { channels, are_some: has_channels, wanted: wanted_channels };
         Ok((blueprint, Once { scheduler, at_start, tables, channels, at_open }))
     }
 
@@ -348,7 +357,9 @@ impl App {
         let pages = Arc::clone(&blueprint.pages);
         if let Some(tables) = tables {
             pages.tables().open(tables, &channels, &configuration, at_open)?;
-            server.set_waiters(channels.waiters());
+            if channels.are_some {
+                server.set_waiters(channels.channels.waiters());
+            }
         }
         for run in at_start {
             run();
@@ -371,7 +382,7 @@ impl App {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
-        channels.end();
+        channels.channels.end();
         pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
@@ -382,7 +393,7 @@ struct Once {
     scheduler: Option<Arc<dyn Scheduler>>,
     at_start: Vec<Box<dyn FnOnce()>>,
     tables: Option<Options>,
-    channels: Channels,
+    channels: Kept,
     at_open: Vec<AtOpen>,
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bine_pipeline::log;
 
-use crate::channels::Channels;
+use crate::channels::{self, Channels, Refused, Settings};
 use crate::configuration::Configuration;
 use crate::error::Error;
 use crate::store::{Options, Store};
@@ -16,6 +16,14 @@ use crate::store::{Options, Store};
 pub(crate) struct Tables {
     are_some: bool,
     opened: OnceLock<Store>,
+}
+
+/// The channels of a program, which are kept beside its tables.
+pub(crate) struct Kept {
+    pub(crate) channels: Channels,
+    pub(crate) are_some: bool,
+    /// Those that it has from its first start on.
+    pub(crate) wanted: Vec<(&'static str, Settings)>,
 }
 
 /// What a program does with its tables when they are open.
@@ -49,23 +57,24 @@ impl Tables {
     pub(crate) fn open(
         &self,
         options: Options,
-        channels: &Channels,
+        kept: &Kept,
         configuration: &Configuration,
         at_open: Vec<AtOpen>,
     ) -> Result<(), String> {
-        let options = options.sync(configuration.sync).guest(channels.guest());
+        let options = options.sync(configuration.sync).guest(kept.channels.guest());
         let store = match &configuration.data {
             Some(folder) => in_folder(&folder.join(FOLDER), options)?,
             None => {
-                let what = if self.are_some { "tables" } else { "channels" };
-                log::notice(format_args!("{what} are kept in memory and end with this program"));
+                log::debug(format_args!("tables and channels are kept in memory"));
                 Store::in_memory(options)?
             }
         };
         for warning in store.warnings() {
             log::warn(format_args!("{warning}"));
         }
-        channels.begin(&store)?;
+        if kept.are_some {
+            kept.begin(&store)?;
+        }
         for run in at_open {
             run(&store).map_err(|error| format!("the tables are open, but: {error:?}"))?;
         }
@@ -79,6 +88,23 @@ impl Tables {
         if let Some(store) = self.opened() {
             store.close();
         }
+    }
+}
+
+impl Kept {
+    /// The channels begin with what the store has given back, and with those that the program wants.
+    fn begin(&self, store: &Store) -> Result<(), String> {
+        self.channels.begin(store)?;
+        for (name, settings) in &self.wanted {
+            match self.channels.create(name, settings.clone()).wait() {
+                Ok(_) => {}
+                Err(channels::Error::Refused(refused @ Refused::Conflict(_))) => {
+                    log::warn(format_args!("{refused}"));
+                }
+                Err(error) => return Err(format!("channel `{name}`: {error}")),
+            }
+        }
+        Ok(())
     }
 }
 

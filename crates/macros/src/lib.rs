@@ -11,6 +11,7 @@ use proc_macro::TokenStream;
 
 mod bridge;
 mod check;
+mod column;
 mod context;
 mod control;
 mod css;

@@ -1,5 +1,8 @@
 //! Decides what `#[derive(Table)]` makes of a struct: a table whose rows it is, and a constant for each index.
 
+use bine_vocabulary::nearest;
+
+use crate::column::{self, Expected};
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::item::{split_attributes, split_commas, split_visibility};
@@ -43,7 +46,7 @@ struct Row<'t> {
     table: Option<String>,
     dropped: Vec<String>,
     columns: Vec<Column<'t>>,
-    indexes: Vec<Index>,
+    indexes: Vec<Index<'t>>,
 }
 
 struct Column<'t> {
@@ -56,7 +59,8 @@ struct Column<'t> {
     was: Option<String>,
 }
 
-struct Index {
+struct Index<'t> {
+    word: &'t Token,
     columns: Vec<usize>,
     is_unique: bool,
 }
@@ -85,22 +89,26 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
     let (attributes, rest) = split_attributes(item);
     let (visibility, rest) = split_visibility(rest);
     let (name, fields) = match rest {
-        [word, name, fields] if word.is("struct") => match fields.group(Delimiter::Brace) {
-            Some(fields) => (name, fields),
-            None => {
-                return refuse(
-                    faults,
-                    name,
-                    "a row has named fields: `struct Name { id: Id<Name>, .. }`",
-                );
-            }
-        },
+        [word, name, fields] if word.is("struct") && fields.group(Delimiter::Brace).is_some() => {
+            (name, fields.group(Delimiter::Brace)?)
+        }
+        [word, name, angle, first, ..] if word.is("struct") && angle.is("<") => {
+            let why = if first.text.starts_with('\'') {
+                "a row owns its values and has no lifetimes: text is a `String`"
+            } else {
+                "a table has rows of one type, without parameters"
+            };
+            return refuse(faults, name, why);
+        }
         [word, name, ..] if word.is("struct") => {
-            return refuse(
-                faults,
-                name,
-                "a row has named fields and no generics: `struct Name { id: Id<Name>, .. }`",
-            );
+            let own = spelled(name);
+            let why = format!("a row has named fields: `struct {own} {{ id: Id<{own}>, .. }}`");
+            return refuse(faults, name, why);
+        }
+        [word, ..] if word.is("enum") => {
+            let why =
+                "a row is a struct; an enum of words that a column holds is `#[derive(Word)]`";
+            return refuse(faults, word, why);
         }
         [word, ..] => {
             return refuse(faults, word, "a row is a struct: `struct Name { id: Id<Name>, .. }`");
@@ -120,6 +128,7 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
         }
         if name.is("id") {
             has_id = true;
+            read_id(kind, &attributes, row.name, faults);
             continue;
         }
         read_column(name, kind, &attributes, &mut row, faults);
@@ -132,12 +141,42 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
     for saying in sayings(&attributes) {
         read_of_table(&saying, &mut row, faults);
     }
+    for (place, index) in row.indexes.iter().enumerate() {
+        let is_known = row.indexes[..place].iter().any(|other| other.columns == index.columns);
+        if is_known && !index.columns.is_empty() {
+            let why = "there is an index of the same columns already; `unique` is one too";
+            faults.push(Fault::new(index.word, why));
+        }
+    }
     Some(row)
 }
 
-fn refuse<T>(faults: &mut Vec<Fault>, token: &Token, message: &str) -> Option<T> {
+fn refuse<T>(faults: &mut Vec<Fault>, token: &Token, message: impl Into<String>) -> Option<T> {
     faults.push(Fault::new(token, message));
     None
+}
+
+/// Types that are taken for ids elsewhere.
+const NO_IDS: [&str; 11] =
+    ["u8", "u16", "u32", "u64", "u128", "usize", "i32", "i64", "String", "Uuid", "RowId"];
+
+fn read_id(kind: &[Token], attributes: &[&[Token]], row: &Token, faults: &mut Vec<Fault>) {
+    let is_wrong = match kind {
+        [only] => NO_IDS.iter().any(|wrong| only.is(wrong)),
+        [id, open, of, close] => {
+            let is_own = of.is(&row.text) || of.is("Self");
+            id.is("Id") && open.is("<") && close.is(">") && !is_own
+        }
+        _ => false,
+    };
+    if is_wrong {
+        let own = spelled(row);
+        faults.push(Fault::new(&kind[0], format!("the id of a row is its own: `id: Id<{own}>`")));
+    }
+    for Saying { word, .. } in sayings(attributes) {
+        let why = "nothing is said of an id: no two rows have the same, and they are found by it";
+        faults.push(Fault::new(word, why));
+    }
 }
 
 /// All that the `#[table(..)]` among these say.
@@ -161,6 +200,10 @@ fn sayings<'t>(attributes: &[&'t [Token]]) -> Vec<Saying<'t>> {
     all
 }
 
+/// What is said of a column, and of a table.
+const OF_COLUMNS: [&str; 7] = ["index", "unique", "private", "length", "range", "default", "was"];
+const OF_TABLES: [&str; 5] = ["name", "index", "unique", "dropped", "crate"];
+
 fn read_column<'t>(
     name: &'t Token,
     kind: &'t [Token],
@@ -177,61 +220,88 @@ fn read_column<'t>(
         match word.text.as_str() {
             "index" | "unique" => {
                 let is_unique = word.is("unique");
-                row.indexes.push(Index { columns: vec![place], is_unique });
+                row.indexes.push(Index { word, columns: vec![place], is_unique });
             }
             "private" => column.is_private = true,
-            "length" | "range" | "default" if value.is_empty() => {
-                let example = match word.text.as_str() {
-                    "length" => "length = 1..=80",
-                    "range" => "range = 0..=5",
-                    _ => "default = 0",
-                };
-                faults.push(needs_value(example));
+            "length" | "range" => {
+                faults.extend(column::check_limit(word, value, kind));
+                let limit = Some(value);
+                *(if word.is("length") { &mut column.length } else { &mut column.range }) = limit;
             }
-            "length" => column.length = Some(value),
-            "range" => column.range = Some(value),
-            "default" => column.default = Some(value),
+            "default" if value.is_empty() => faults.push(needs_value("default = 0")),
+            "default" => {
+                faults.extend(column::check_default(value, kind));
+                column.default = Some(value);
+            }
             "was" => match text(value) {
                 Some(was) => column.was = Some(was),
                 None => faults.push(needs_value("was = \"name\"")),
             },
-            other => {
-                let known = "`index`, `unique`, `private`, `length = 1..=80`, `range = 0..=5`, `default = 0`, `was = \"name\"`";
-                faults.push(Fault::new(
-                    word,
-                    format!("`{other}` says nothing of a column: one of {known}"),
-                ));
+            other if OF_TABLES.contains(&other) => {
+                let why = format!("`{other}` is said of a table, above its struct");
+                faults.push(Fault::new(word, why));
             }
+            _ => faults.push(unknown(word, "column", &OF_COLUMNS)),
         }
     }
     row.columns.push(column);
 }
 
+fn unknown(word: &Token, what: &str, known: &[&str]) -> Fault {
+    let meant = match nearest(&word.text, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there are `{}`", known.join("`, `")),
+    };
+    Fault::new(word, format!("`{}` says nothing of a {what}: {meant}", word.text))
+}
+
 fn read_of_table<'t>(saying: &Saying<'t>, row: &mut Row<'t>, faults: &mut Vec<Fault>) {
     let Saying { word, list, value } = *saying;
-    match (word.text.as_str(), list) {
-        ("index" | "unique", Some(list)) => {
-            let mut columns = Vec::new();
-            for name in split_commas(list) {
-                let found = row.columns.iter().position(|column| name[0].is(&column.name.text));
-                match found {
-                    Some(found) => columns.push(found),
-                    None => faults.push(Fault::new(&name[0], format!("there is no column `{}`", name[0].text))),
-                }
-            }
+    let said = word.text.as_str();
+    let why = match (said, list, text(value)) {
+        ("index" | "unique", Some(list), _) if !list.is_empty() => {
+            let columns = read_index(list, row, faults);
             if columns.len() > 4 {
                 faults.push(Fault::new(word, "an index has at most four columns"));
             }
-            row.indexes.push(Index { columns, is_unique: word.is("unique") });
+            row.indexes.push(Index { word, columns, is_unique: word.is("unique") });
+            return;
         }
-        ("name", None) if let Some(name) = text(value) => row.table = Some(name),
-        ("dropped", None) if let Some(name) = text(value) => row.dropped.push(name),
-        ("crate", None) if !value.is_empty() => row.krate = Some(value),
-        _ => faults.push(Fault::new(
-            word,
-            "of a table is said: `name = \"name\"`, `index(a, b)`, `unique(a, b)`, `dropped = \"name\"`, `crate = path`",
-        )),
+        ("name", None, Some(name)) => return row.table = Some(name),
+        ("dropped", None, Some(name)) => return row.dropped.push(name),
+        ("crate", None, _) if !value.is_empty() => return row.krate = Some(value),
+        ("index" | "unique", ..) => format!("`{said}` names its columns: `{said}(a, b)`"),
+        ("name" | "dropped", ..) => format!("`{said}` has a value in quotes: `{said} = \"name\"`"),
+        ("crate", ..) => "`crate` has a path: `crate = path`".to_owned(),
+        _ if OF_COLUMNS.contains(&said) => format!("`{said}` is said of a column, above its field"),
+        _ => return faults.push(unknown(word, "table", &OF_TABLES)),
+    };
+    faults.push(Fault::new(word, why));
+}
+
+/// The places of the columns that are named.
+fn read_index(list: &[Token], row: &Row<'_>, faults: &mut Vec<Fault>) -> Vec<usize> {
+    let mut columns = Vec::new();
+    for names in split_commas(list) {
+        let name = &names[0];
+        let known = || row.columns.iter().map(|column| column.name.text.as_str());
+        if let Some(found) = known().position(|known| name.is(known)) {
+            columns.push(found);
+        } else if name.is("id") {
+            faults.push(Fault::new(name, "rows are found by their id without an index"));
+        } else {
+            let meant = match nearest(&name.text, known()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("there are `{}`", known().collect::<Vec<_>>().join("`, `")),
+            };
+            let why = format!("there is no column `{}`: {meant}", name.text);
+            faults.push(Fault::new(name, why));
+        }
+        if let Some(next) = names.get(1) {
+            faults.push(Fault::new(next, "the columns of an index stand between commas"));
+        }
     }
+    columns
 }
 
 /// The text of a string that stands alone.
@@ -249,18 +319,35 @@ fn read_enum<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Words<'t>
             Some(variants) => (name, variants),
             None => return refuse(faults, name, WANTED),
         },
+        [word, name, ..] if word.is("enum") => return refuse(faults, name, WANTED),
         [word, ..] => return refuse(faults, word, WANTED),
         [] => return None,
     };
     let mut words = Words { name, krate: None, variants: Vec::new() };
     for variant in split_commas(variants) {
         match split_attributes(variant).1 {
-            [variant] if variant.is_word() => words.variants.push(variant),
-            [variant, ..] => return refuse(faults, variant, WANTED),
+            [variant] if variant.is_word() => {
+                let small = |word: &Token| in_small_letters(spelled(word));
+                let like = words.variants.iter().find(|other| small(other) == small(variant));
+                if let Some(like) = like {
+                    let (own, like, kept) = (spelled(variant), spelled(like), small(variant));
+                    let why = format!("`{own}` is kept as `{kept}`, and so is `{like}`");
+                    faults.push(Fault::new(variant, why));
+                }
+                words.variants.push(variant);
+            }
+            [variant, next, ..] if next.is("=") => {
+                let why = "a word has no number: the store keeps it by its place among the others";
+                faults.push(Fault::new(variant, why));
+            }
+            [variant, ..] => {
+                let why = "a word stands alone: what belongs to it is a column of its own";
+                faults.push(Fault::new(variant, why));
+            }
             [] => {}
         }
     }
-    if words.variants.is_empty() {
+    if words.variants.is_empty() && faults.is_empty() {
         return refuse(faults, name, WANTED);
     }
     for Saying { word, value, .. } in sayings(&attributes) {
@@ -309,7 +396,7 @@ impl<'t> Emitter<'t> {
         }
         for index in &row.indexes {
             self.code("schema.indexes.push(");
-            let Index { columns, is_unique } = index;
+            let Index { columns, is_unique, .. } = index;
             self.store(&format!(
                 "Index {{ columns: ::std::vec!{columns:?}, is_unique: {is_unique} }});"
             ));
@@ -326,7 +413,8 @@ impl<'t> Emitter<'t> {
         self.store("Value<'r>>) {");
         for column in &row.columns {
             self.code("to.push(");
-            self.store("Field::value(&self.");
+            self.field(column, "value");
+            self.code("(&self.");
             self.name(column.name);
             self.code("));");
         }
@@ -342,7 +430,8 @@ impl<'t> Emitter<'t> {
         for (place, column) in row.columns.iter().enumerate() {
             self.name(column.name);
             self.code(":");
-            self.store(&format!("Field::from_value(values[{place}])?,"));
+            self.field(column, "from_value");
+            self.code(&format!("(values[{place}])?,"));
         }
         self.code("}) } }");
         self.indexes(row);
@@ -351,11 +440,11 @@ impl<'t> Emitter<'t> {
     fn column(&mut self, column: &Column<'_>) {
         let name = spelled(column.name);
         self.code("{ let mut column =");
-        self.store("Column::of::<");
-        self.expansion.run(column.kind);
-        self.code(">(");
+        self.store("Column::new(");
         self.expansion.string(name);
-        self.code(");");
+        self.code(",");
+        self.field(column, "kind()); column.is_optional =");
+        self.field(column, "IS_OPTIONAL;");
         if column.is_private {
             self.code("column.is_private = true;");
         }
@@ -370,9 +459,18 @@ impl<'t> Emitter<'t> {
         }
         if let Some(default) = column.default {
             self.code("column.default = ::core::option::Option::Some(");
-            self.store("Constant::from(");
+            self.store("Constant::from({ let default");
+            if let Some(text) = column::default_of(column.kind) {
+                // The compiler knows best what is wrong with it.
+                self.code(":");
+                match text {
+                    Expected::Text => self.code("&'static ::core::primitive::str"),
+                    Expected::Same(kind) => drop(self.expansion.run(kind)),
+                }
+            }
+            self.code("=");
             self.expansion.run(default);
-            self.code("));");
+            self.code("; default }));");
         }
         if let Some(was) = &column.was {
             self.code("column.was = ::core::option::Option::Some(::std::borrow::Cow::Borrowed(");
@@ -380,6 +478,14 @@ impl<'t> Emitter<'t> {
             self.code("));");
         }
         self.code("schema.columns.push(column); }");
+    }
+
+    /// Names something of a column's type, which is to blame if there is no such thing.
+    fn field(&mut self, column: &Column<'_>, name: &str) {
+        self.code("<");
+        self.expansion.run(column.kind);
+        self.code("as");
+        self.store(&format!("Field>::{name}"));
     }
 
     fn indexes(&mut self, row: &Row<'_>) {

@@ -30,6 +30,11 @@ impl<T, K> Clone for By<T, K> {
 impl<T, K> Copy for By<T, K> {}
 
 /// What a column of the type `K` may be compared with: a value of its own type, or text.
+#[diagnostic::on_unimplemented(
+    message = "a column of the type `{K}` is not compared with `{Self}`",
+    label = "this is not of the column's type",
+    note = "a value is of the very type of the column, `Some(value)` where it may hold nothing; text may be a `&str`"
+)]
 pub trait KeyPart<K> {
     /// What it would be as such a column.
     fn part(&self) -> Value<'_>;
@@ -54,6 +59,11 @@ impl KeyPart<String> for &str {
 }
 
 /// What the columns `K` of an index may be compared with: a value for each of them, or for the first ones.
+#[diagnostic::on_unimplemented(
+    message = "an index of `{K}` is not asked with `{Self}`",
+    label = "these are not the index's columns",
+    note = "of one column it is asked with `value`, of several with `(first,)`, `(first, second)` and so on, each of its column's type: `Some(value)` where that may hold nothing"
+)]
 pub trait KeyParts<K> {
     /// Adds them to a key.
     #[doc(hidden)]

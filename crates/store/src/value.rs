@@ -87,6 +87,12 @@ pub enum Value<'v> {
 }
 
 /// A type of a column.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of a column",
+    label = "no column holds this",
+    note = "a column holds text (`String`, `Text`), a number (`i8` to `i64`, `u8` to `u64`, `f32`, `f64`), `bool`, `Time`, bytes (`Vec<u8>`), or a word of an enum with `#[derive(Word)]`",
+    note = "it names a row of another table by its `Id<Row>`, may hold nothing as an `Option`, and of several values each is a row of its own"
+)]
 pub trait Field: Sized {
     /// Its kind.
     fn kind() -> Kind;

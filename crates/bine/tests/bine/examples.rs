@@ -120,7 +120,7 @@ fn notes_are_there_after_a_kill() {
     program.kill();
     let reply = start().connect().get("/");
     assert!(reply.text().ends_with("<ul><li>a&lt;</li></ul>"), "{}", reply.text());
-    assert!(folder.join("data/tables").is_dir());
+    assert!(folder.join("data/journal").is_dir());
 }
 
 #[test]

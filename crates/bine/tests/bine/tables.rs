@@ -112,3 +112,48 @@ fn a_row_that_others_name_stays_and_one_that_is_not_there_is_not_named() {
         .unwrap();
     assert_eq!(store.read().count::<User>(), 0);
 }
+
+const MOST: u32 = 9;
+
+#[derive(Table)]
+struct Defaults {
+    id: Id<Self>,
+    #[table(default = "a", length = 1..=MOST)]
+    text: Option<String>,
+    #[table(default = -7, range = -9..=9)]
+    small: i8,
+    #[table(default = MOST)]
+    whole: u32,
+    #[table(default = 5_000_000_000)]
+    long: u64,
+    #[table(default = 1)]
+    fraction: f64,
+    #[table(default = 0.5)]
+    short: Option<f32>,
+    #[table(default = true)]
+    truth: bool,
+    #[table(default = Time(3))]
+    moment: Time,
+    #[table(default = "shut_for_ever")]
+    state: State,
+}
+
+#[test]
+fn a_default_is_a_value_of_its_column() {
+    let columns = Defaults::schema().columns;
+    let defaults = columns.into_iter().map(|column| column.default.unwrap());
+    let told: Vec<String> = defaults.map(|default| format!("{default:?}")).collect();
+    let expected = [
+        "Text(\"a\")",
+        "Whole(-7)",
+        "Whole(9)",
+        "Whole(5000000000)",
+        "Whole(1)",
+        "Float(0.5)",
+        "Bool(true)",
+        "Time(Time(3))",
+        "Text(\"shut_for_ever\")",
+    ];
+    assert_eq!(told, expected);
+    drop(Store::in_memory(Options::new().table::<Defaults>()).unwrap());
+}

@@ -1,5 +1,6 @@
 //! Decides what the demo's message board keeps and shows: two forums, newest last.
 
+use bine::channels::{Retention, Settings};
 use bine::prelude::*;
 use bine::store::{self, Transaction};
 
@@ -73,9 +74,17 @@ pub(crate) async fn board(store: Store) -> impl Respond {
                 </li>
             }}
         </ul>
+        <h2>"Try it"</h2>
+        <p>"Each message is also published in a channel, which anybody may follow from any message on:"</p>
+        <pre><code>{TRY}</code></pre>
     }
     .with_title("The board")
 }
+
+const TRY: &str = "\
+curl --no-buffer --header 'Accept: text/event-stream' 'http://127.0.0.1:8080/channels?c=board'
+curl --include 'http://127.0.0.1:8080/channels?c=board&after=earliest'
+";
 
 /// One forum: its messages, and a form for the next.
 #[page("/board/{forum}")]
@@ -116,17 +125,28 @@ pub(crate) async fn post(
     author: Form<Text>,
     body: Form<Text>,
     store: Store,
+    channels: Channels,
 ) -> Result<Response, Error> {
     let Forum { key, .. } = *forum_of(&forum)?;
     let (author, body) = (author.trim(), body.trim());
     let written = store.change(|change| add(change, key, author, body)).await;
     let said = match written {
-        Ok(()) => "",
+        Ok(()) => {
+            // Whoever follows the channel hears of it; the message itself is kept already.
+            let _ = channels.publish("board", &*format!("{author} in {key}: {body}")).await;
+            ""
+        }
         Err(store::Error::Wrong(_)) if author.is_empty() || body.is_empty() => "?said=empty",
         Err(store::Error::Wrong(_)) => "?said=long",
         Err(error) => return Err(error.into()),
     };
     Ok(Response::see_other(format!("/board/{key}{said}#write")))
+}
+
+/// What the channel `board` keeps for those who follow it.
+pub(crate) fn retained() -> Settings {
+    let retention = Retention { messages: MOST_MESSAGES as u64, ..Retention::default() };
+    Settings { retention, ..Settings::default() }
 }
 
 fn add(

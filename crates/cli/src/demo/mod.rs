@@ -4,6 +4,7 @@ mod board;
 mod gallery;
 mod guide;
 
+use bine::channels::Access;
 use bine::{
     App, Body, Content, Dress, Method, Page, Query, Request, Respond, Response, Text, css,
     css_file, html, page,
@@ -35,7 +36,13 @@ pub(crate) fn app() -> std::io::Result<App> {
         .asset("/hop.svg", "image/svg+xml", include_bytes!("../../demo/hop.svg"))
         .asset("/robots.txt", "text/plain; charset=utf-8", b"User-agent: *\nDisallow:\n")
         .files(gallery.folder());
-    Ok(app.table::<board::Message>().forgetful().state(gallery).at_start(fill))
+    Ok(app
+        .table::<board::Message>()
+        .channels(Access::Follow)
+        .channel("board", board::retained())
+        .forgetful()
+        .state(gallery)
+        .at_start(fill))
 }
 
 /// The same greeting as in `examples/hello.rs`; without a name there is a form to give one.

@@ -116,3 +116,24 @@ fn the_demo_gives_a_body_back_and_says_how_to_send_one() {
     assert_eq!(reply.status(), 200);
     assert!(reply.text().starts_with("curl --data-binary "), "{}", reply.text());
 }
+
+#[test]
+fn whoever_follows_the_board_hears_of_each_message() {
+    let program = start(&[]);
+    let mut events = program.connect();
+    let accept = "Accept: text/event-stream";
+    events.send(format!("GET /channels?c=board HTTP/1.1\r\nHost: a\r\n{accept}\r\n\r\n"));
+    events.await_text("id: ");
+    let mut peer = program.connect();
+    let form = "author=Ann&body=It+climbs.";
+    let kind = "Content-Type: application/x-www-form-urlencoded";
+    let length = form.len();
+    peer.send(format!(
+        "POST /board/garden HTTP/1.1\r\nHost: a\r\n{kind}\r\nContent-Length: {length}\r\n\r\n{form}"
+    ));
+    assert_eq!(peer.reply().status(), 303);
+    events.await_text("data: Ann in garden: It climbs.\n\n");
+    // Nobody but the program publishes.
+    peer.send("POST /channels HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(peer.reply().status(), 403);
+}

@@ -356,6 +356,11 @@ fn a_disk_that_was_full_for_long_leaves_what_is_visible_as_good_as_before() {
     assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(true));
     let pending = store.commit(store.begin()).unwrap();
     assert!(pending.commits.head().fallbacks.len() <= MOST_FALLBACKS);
+    // So it is behind what a guest has kept.
+    let kept = pending.commits.keep(vec![9], Sync::Commit, Box::new(|_| ())).unwrap();
+    kept.wait().unwrap();
+    assert_eq!(store.change_once(|change| change.remove(id)).wait(), Ok(false));
+    counters(&store, 1);
     // One that is older than all that is remembered may be a conflict, and is not taken for a new one.
     assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
 }
@@ -387,6 +392,27 @@ fn an_interval_of_any_length_is_taken() {
         drop(store.commit(change).unwrap());
         assert_eq!(told.recv_timeout(Duration::from_mins(1)), Ok(2));
     }
+}
+
+#[test]
+fn of_what_is_too_long_for_one_group_as_much_is_visible_as_is_written() {
+    let Played { store, kept, .. } = moody(1, 0, None);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    // Three of them are written together.
+    let record = vec![0; LONGEST_TOGETHER / 3 - 1];
+    let keep = || {
+        let (now, kept, seen) = (store.clone(), Arc::clone(&kept), Arc::clone(&seen));
+        let then = move |sequence| {
+            let ends = (now.read().sequence(), kept.lock().unwrap().len() as u64);
+            seen.lock().unwrap().push((sequence, ends));
+        };
+        store.keep(&record, Sync::Commit, then).unwrap()
+    };
+    let staged: Vec<Pending> = (0..7).map(|_| keep()).collect();
+    let outcomes: Vec<_> = staged.into_iter().map(Pending::wait).collect();
+    assert_eq!(outcomes, (2..9).map(Ok).collect::<Vec<_>>());
+    let groups = [(2, 4), (3, 4), (4, 4), (5, 7), (6, 7), (7, 7), (8, 8)];
+    assert_eq!(*seen.lock().unwrap(), groups.map(|(sequence, end)| (sequence, (end, end))));
 }
 
 struct Unpark(thread::Thread);

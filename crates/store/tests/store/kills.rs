@@ -22,7 +22,7 @@ const WRITERS: u8 = 4;
 /// So many messages of each writer stay.
 const KEPT: i64 = 5;
 /// Each process makes one, and an image is due after four of them.
-const MOST_FILES: usize = 64;
+const MOST_FILES: usize = 100;
 
 #[test]
 fn what_a_killed_process_has_acknowledged_is_there_once_and_whole() {

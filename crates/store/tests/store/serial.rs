@@ -66,16 +66,20 @@ struct Played {
     refused: u64,
     conflicts: u64,
     full: u64,
+    /// Changes that nobody waited for, and that had no room.
+    forgotten: u64,
 }
 
 /// One change, or one look at all.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 struct Deeds {
     /// The commit that it is, or behind which it comes.
     at: Option<u64>,
     steps: Vec<Step>,
     /// What it wrote counts.
     is_kept: bool,
+    /// Somebody was told so, and did not only believe it.
+    is_acknowledged: bool,
     receipt: Option<Id<Receipt>>,
 }
 
@@ -138,21 +142,42 @@ fn play(store: &Store, seed: u64, disk: Option<&SimulatedFolder>, played: &mut P
     });
     played.conflicts += conflicts.into_inner();
     played.full += full.into_inner();
-    let commits = commits.lock().unwrap();
-    let mut next = before;
-    for changes in &*commits {
-        next += 1;
-        assert_eq!(changes.sequence, next, "each commit is told of once, in order");
-    }
-    for deeds in &mut history {
-        let Some(receipt) = deeds.receipt.filter(|_| deeds.is_kept) else { continue };
+    let end = wait_for_all(store, disk);
+    let mut commits = commits.lock().unwrap();
+    let told: Vec<u64> = commits.iter().map(|changes| changes.sequence).collect();
+    assert_eq!(told, (before + 1..=end).collect::<Vec<_>>(), "each is told of once, in order");
+    commits.pop();
+    history.retain_mut(|deeds| {
+        let Some(receipt) = deeds.receipt.filter(|_| deeds.is_kept) else { return true };
         let now = store.read();
-        assert!(now.get(receipt).is_some(), "what was acknowledged is there");
+        if now.get(receipt).is_none() {
+            assert!(!deeds.is_acknowledged, "{deeds:?} was acknowledged, and is not there");
+            played.forgotten += 1;
+            return false;
+        }
         let found = commit_of(&now.reads(), &commits);
         assert!(deeds.at.is_none_or(|at| at == found), "{deeds:?} is the commit {found}");
         deeds.at = Some(found);
+        true
+    });
+    replay(model, before, end - 1, &mut history, played)
+}
+
+/// Makes one more change, which comes behind all others, and says which commit it is.
+fn wait_for_all(store: &Store, disk: Option<&SimulatedFolder>) -> u64 {
+    if let Some(disk) = disk {
+        disk.heal();
+        disk.set_room(1 << 30);
     }
-    replay(model, before, next, &mut history, played)
+    loop {
+        let mut change = store.begin();
+        change.insert(Receipt { id: Id::new(), number: 0 }).unwrap();
+        match store.commit(change).and_then(Pending::wait) {
+            // It fell with those before it.
+            Err(Error::Full) => {}
+            end => return end.unwrap(),
+        }
+    }
 }
 
 /// The commit that touched what was read, of which there is one.
@@ -168,8 +193,8 @@ fn commit_of(reads: &ReadSet, commits: &[Changes]) -> u64 {
 
 /// Changes something by chance, in one of the ways there are, or looks at everything.
 fn change(store: &Store, pool: &mut Pool, random: &mut Random) -> Result<Deeds, Error> {
-    let way = random.below(5);
-    let mut deeds = Deeds { at: None, steps: Vec::new(), is_kept: false, receipt: None };
+    let way = random.below(6);
+    let mut deeds = Deeds::default();
     let mut act = |change: &mut Transaction| {
         deeds = act(change, pool, random);
         if deeds.is_kept { Ok(()) } else { Err(Declined(None)) }
@@ -179,21 +204,24 @@ fn change(store: &Store, pool: &mut Pool, random: &mut Random) -> Result<Deeds, 
             let now = store.read();
             let steps = vec![Step::SawAll(Box::new(Model::of(&now)))];
             let at = Some(now.sequence());
-            return Ok(Deeds { at, steps, is_kept: false, receipt: None });
+            return Ok(Deeds { at, steps, ..Deeds::default() });
         }
         1 => store.change_once(act).wait(),
         2 => block_on(store.change(act)),
-        3 => {
+        3 | 4 => {
             let mut change = store.begin();
-            let outcome = act(&mut change);
-            match outcome {
-                Ok(()) => {
-                    let at = store.commit(change).and_then(Pending::wait);
-                    at.map(|at| deeds.at = Some(at)).map_err(Declined::from)
-                }
+            if act(&mut change).is_err() {
                 // Nobody has asked whether that holds.
-                Err(_) => return Ok(deeds),
+                return Ok(deeds);
             }
+            let pending = store.commit(change)?;
+            if way == 3 {
+                deeds.at = Some(pending.wait()?);
+            } else {
+                // It is made all the same, by others.
+                deeds.is_acknowledged = deeds.receipt.is_none();
+            }
+            return Ok(deeds);
         }
         _ => store.change(act).wait(),
     };
@@ -214,8 +242,8 @@ impl From<Error> for Declined {
 
 /// Some steps of one change.
 fn act(change: &mut Transaction, pool: &mut Pool, random: &mut Random) -> Deeds {
-    let mut deeds =
-        Deeds { at: Some(change.sequence()), steps: vec![], is_kept: true, receipt: None };
+    let at = Some(change.sequence());
+    let mut deeds = Deeds { at, is_kept: true, is_acknowledged: true, ..Deeds::default() };
     let mut writes = false;
     for _ in 0..=random.below(5) {
         // Somebody else comes in between.

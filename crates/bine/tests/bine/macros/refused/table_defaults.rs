@@ -9,18 +9,10 @@ struct User {
     name: String,
     #[table(default = "7")]
     age: u8,
-    #[table(default = 300)]
-    stars: Option<u8>,
-    #[table(default = -1)]
-    visits: u32,
     #[table(default = 0)]
     is_known: bool,
-    #[table(default = "open")]
-    score: f64,
-    #[table(default = None)]
-    height: u8,
-    #[table(default = Vec::new())]
-    picture: Vec<u8>,
+    #[table(default = true)]
+    stars: Option<u8>,
 }
 
 fn main() {}

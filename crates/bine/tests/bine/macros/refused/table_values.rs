@@ -1,0 +1,20 @@
+//! Misuse: defaults that a column needs not or cannot have.
+
+use bine::store::{Id, Table};
+
+#[derive(Table)]
+struct User {
+    id: Id<User>,
+    #[table(default = None)]
+    height: Option<u8>,
+    #[table(default = Vec::new())]
+    picture: Vec<u8>,
+    #[table(default = 300)]
+    stars: Option<u8>,
+    #[table(default = -1)]
+    visits: u32,
+    #[table(default = "high")]
+    score: f64,
+}
+
+fn main() {}

@@ -1,0 +1,142 @@
+//! Decides whether what is said of a column suits its type, as far as the type's name tells what it is.
+
+use crate::fault::Fault;
+use crate::literal;
+use crate::token::Token;
+
+/// What a column is seen to hold.
+enum Known {
+    Text,
+    Bytes,
+    Number,
+    Bool,
+}
+
+/// What a default is to be.
+pub(crate) enum Expected<'t> {
+    /// Text, where the column owns its own.
+    Text,
+    /// A value of the same type.
+    Same(&'t [Token]),
+}
+
+/// What the default of a column of this type is, if that is seen.
+pub(crate) fn default_of(kind: &[Token]) -> Option<Expected<'_>> {
+    let kind = without_option(kind);
+    match known(kind)? {
+        Known::Text => Some(Expected::Text),
+        Known::Bool => Some(Expected::Same(kind)),
+        // A whole number is as good where it may have a fraction.
+        Known::Number => limits(&kind[0].text).map(|_| Expected::Same(kind)),
+        Known::Bytes => None,
+    }
+}
+
+/// What is wrong with a default that the compiler would not tell as well.
+pub(crate) fn check_default(value: &[Token], kind: &[Token]) -> Option<Fault> {
+    if let [only] = value
+        && only.is("None")
+    {
+        let why = "a column that may hold nothing needs no default for that; any other has a value";
+        return Some(Fault::new(only, why));
+    }
+    let kind = without_option(kind);
+    let why = match known(kind)? {
+        Known::Bytes => {
+            "bytes have no default: an optional column has nothing in the rows before it".to_owned()
+        }
+        Known::Number => {
+            let (sign, number) = match value {
+                [minus, number] if minus.is("-") => (-1, number),
+                [number] => (1, number),
+                _ => return None,
+            };
+            let own = kind[0].text.as_str();
+            match (limits(own), number.text.replace('_', "").parse::<i128>()) {
+                (Some((least, most)), Ok(number)) if !(least..=most).contains(&(sign * number)) => {
+                    format!("`{own}` is a whole number from {least} to {most}")
+                }
+                (None, _)
+                    if literal::string(number).is_some()
+                        || number.is("true")
+                        || number.is("false") =>
+                {
+                    format!("`{own}` is a number: `default = 0.5`")
+                }
+                _ => return None,
+            }
+        }
+        Known::Text | Known::Bool => return None,
+    };
+    Some(Fault::new(&value[0], why))
+}
+
+/// Between what numbers of this type lie; `None`: they are no whole ones.
+fn limits(kind: &str) -> Option<(i128, i128)> {
+    Some(match kind {
+        "u8" => (0, u8::MAX.into()),
+        "u16" => (0, u16::MAX.into()),
+        "u32" => (0, u32::MAX.into()),
+        "u64" => (0, u64::MAX.into()),
+        "i8" => (i8::MIN.into(), i8::MAX.into()),
+        "i16" => (i16::MIN.into(), i16::MAX.into()),
+        "i32" => (i32::MIN.into(), i32::MAX.into()),
+        "i64" => (i64::MIN.into(), i64::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// What is wrong with a limit: `length` or `range`.
+pub(crate) fn check_limit(word: &Token, value: &[Token], kind: &[Token]) -> Option<Fault> {
+    let is_length = word.is("length");
+    let example = if is_length { "length = 1..=80" } else { "range = 0..=5" };
+    let said = word.text.as_str();
+    let Some(first) = value.first() else {
+        return Some(Fault::new(word, format!("`{said}` has a value: `{example}`")));
+    };
+    let dots =
+        value.windows(3).position(|mark| mark[0].is(".") && mark[1].is(".") && mark[2].is("="));
+    let Some(dots) = dots.filter(|dots| *dots > 0 && dots + 3 < value.len()) else {
+        let why = format!("`{said}` says from where to where, both included: `{example}`");
+        return Some(Fault::new(first, why));
+    };
+    if let ([from], [until]) = (&value[..dots], &value[dots + 3..])
+        && let (Ok(least), Ok(most)) = (from.text.parse::<u64>(), until.text.parse::<u64>())
+        && least > most
+    {
+        return Some(Fault::new(first, format!("nothing lies from {least} to {most}")));
+    }
+    let why = match known(without_option(kind))? {
+        Known::Text | Known::Bytes if is_length => return None,
+        Known::Number if !is_length => return None,
+        Known::Text | Known::Bytes => "how long text or bytes may be is said by `length`",
+        Known::Number => "between what a number may lie is said by `range`",
+        Known::Bool => "what is true or false has no limits",
+    };
+    Some(Fault::new(word, why))
+}
+
+fn without_option(kind: &[Token]) -> &[Token] {
+    match kind {
+        [option, open, inner @ .., close]
+            if option.is("Option") && open.is("<") && close.is(">") =>
+        {
+            inner
+        }
+        _ => kind,
+    }
+}
+
+fn known(kind: &[Token]) -> Option<Known> {
+    match kind {
+        [only] if only.is("String") || only.is("Text") => Some(Known::Text),
+        [only] if only.is("bool") => Some(Known::Bool),
+        [only] if only.is("f32") || only.is("f64") => Some(Known::Number),
+        [only] if only.is_word() && limits(&only.text).is_some() => Some(Known::Number),
+        [list, open, of, close] => {
+            let is_bytes = list.is("Vec") && open.is("<") && of.is("u8") && close.is(">");
+            is_bytes.then_some(Known::Bytes)
+        }
+        _ => None,
+    }
+}
