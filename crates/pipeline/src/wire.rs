@@ -213,9 +213,8 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
     let Terms { mut state, parting, clock, slowness, name } = terms;
     let signals = Rc::clone(&wire.signals);
     signals.parting.set(parting);
-    let living = match catch_unwind(AssertUnwindSafe(|| (upgrade.0)(wire))) {
-        Ok(living) => living,
-        Err(_) => return log::error(format_args!("{name} panicked; its connection was cut")),
+    let Ok(living) = catch_unwind(AssertUnwindSafe(|| (upgrade.0)(wire))) else {
+        return log::error(format_args!("{name} panicked; its connection was cut"));
     };
     let mut living = pin!(guarded(living, &clock, &slowness, name));
     let mut over = pin!(async {

@@ -18,12 +18,16 @@ use bine_push::{
 };
 use bine_store::{Blocks, Guest, Pending, Store, Sync};
 
+use super::websocket::News;
+
 /// All channels of a program.
 pub(crate) struct Engine {
     stage: Mutex<Stage>,
     store: OnceLock<Store>,
     /// Of the threads that have waiters.
     bells: Mutex<Vec<Bell>>,
+    /// Wakes the tasks that wait.
+    pub(super) news: News,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
@@ -74,6 +78,7 @@ impl Engine {
             stage: Mutex::new(Stage::Empty),
             store: OnceLock::new(),
             bells: Mutex::default(),
+            news: News::default(),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
         }
@@ -156,6 +161,7 @@ impl Engine {
             let applied = own.hub(|hub| hub.apply(prepared, sequence));
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
+            own.news.ring();
             own.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
         };
         let sync = match durability {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bine_http::Date;
 use bine_http::websocket::{self as machine, Frame, Limits, Refusal};
-use bine_pipeline::{self as pipeline, Gone, Retained};
+use bine_pipeline::{self as pipeline, Gone, Incoming, Retained};
 
 use crate::arguments::{Argument, Arguments, Rejection};
 use crate::error::Error;
@@ -69,11 +69,7 @@ impl Upgrade {
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        Response::upgrading(Opening {
-            request: self.request,
-            terms: self.terms,
-            talk: Box::new(|socket| Box::pin(talk(socket))),
-        })
+        Response::upgrading(self.opening(talk))
     }
 
     /// Lets pages of other hosts open it too.
@@ -104,13 +100,26 @@ impl Upgrade {
         self.terms.pause = every;
         self
     }
+
+    pub(crate) fn of(request: &Incoming<'_>) -> Self {
+        let (from_anywhere, protocols, limits) = (false, [].as_slice(), Limits::default());
+        let terms = Terms { from_anywhere, protocols, limits, pause: PAUSE };
+        Self { request: Retained::of(request), terms }
+    }
+
+    /// What is written to agree.
+    pub(crate) fn opening<F>(self, talk: impl FnOnce(WebSocket) -> F + Send + 'static) -> Opening
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let talk = Box::new(|socket| Box::pin(talk(socket)) as Talking);
+        Opening { request: self.request, terms: self.terms, talk }
+    }
 }
 
 impl Argument for Upgrade {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
-        let terms =
-            Terms { from_anywhere: false, protocols: &[], limits: Limits::default(), pause: PAUSE };
-        Ok(Self { request: Retained::of(request.incoming), terms })
+        Ok(Self::of(request.incoming))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Claims about WebSockets in programs: what is said arrives, what is wrong is told, and every end is one.
+//! Claims about programs that speak WebSocket: what is said arrives, what is wrong is told, and every end is one.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -134,11 +134,11 @@ fn start(scheduler: &str) -> Program {
 const KEY: [u8; 4] = [1, 2, 3, 4];
 
 /// A peer's end.
-struct Socket(Peer);
+pub(crate) struct Socket(Peer);
 
 impl Socket {
     #[track_caller]
-    fn open(program: &Program, target: &str) -> Self {
+    pub(crate) fn open(program: &Program, target: &str) -> Self {
         Self::open_with(program, target, b"")
     }
 
@@ -153,7 +153,7 @@ impl Socket {
         Self(peer)
     }
 
-    fn say(&mut self, frame: Frame<'_>) {
+    pub(crate) fn say(&mut self, frame: Frame<'_>) {
         self.0.send(masked(frame));
     }
 
@@ -170,15 +170,22 @@ impl Socket {
         (head[0], self.0.take(length as usize))
     }
 
+    /// The next frame, which must be text.
+    #[track_caller]
+    pub(crate) fn hear_text(&mut self) -> String {
+        let (first, heard) = self.hear();
+        assert_eq!(first, 0x81, "{heard:?}");
+        String::from_utf8(heard).unwrap()
+    }
+
     #[track_caller]
     fn expect_text(&mut self, text: &str) {
-        let (first, heard) = self.hear();
-        assert_eq!((first, String::from_utf8(heard).unwrap().as_str()), (0x81, text));
+        assert_eq!(self.hear_text(), text);
     }
 
     /// The server closes, for this reason; it is answered, and the connection ends.
     #[track_caller]
-    fn expect_close(mut self, code: u16) {
+    pub(crate) fn expect_close(mut self, code: u16) {
         let (first, heard) = self.hear();
         assert_eq!((first, &heard[..2]), (0x88, &code.to_be_bytes()[..]), "{heard:?}");
         self.say(Frame::Close { code: Code::new(code), reason: "" });
@@ -186,7 +193,7 @@ impl Socket {
     }
 }
 
-fn asks(target: &str, fields: &str) -> String {
+pub(crate) fn asks(target: &str, fields: &str) -> String {
     format!(
         "GET {target} HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive, Upgrade\r\n\
          Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -375,7 +382,9 @@ fn a_stop_is_told_to_all_and_ends_with_their_farewell() {
             socket.expect_text("here");
         }
         program.signal(Signal::TERM);
-        sockets.into_iter().for_each(|socket| socket.expect_close(1001));
+        for socket in sockets {
+            socket.expect_close(1001);
+        }
         assert_eq!(program.wait().code, Some(0), "{scheduler}");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn upgrade(program: &Arc<Program>, what: &str) -> Upgrade {
                 }
                 "stay" => {
                     program.gate("stay").arrive();
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
                 "flood" => while send(&mut wire, &[b'f'; 10_000]).await.is_ok() {},
                 _ => {
