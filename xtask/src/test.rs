@@ -35,7 +35,8 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
         cargo(&["build", "--release"])?;
-        cargo(&["build", "--release", "--package", "bine", "--example", "hello"])?;
+        let examples = ["--example", "hello", "--example", "socket"];
+        cargo(&[&["build", "--release", "--package", "bine"], &examples[..]].concat())?;
         cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
     });
     report.step("tests", |tally| test(tally, extent));

@@ -248,8 +248,9 @@ impl State {
         loop {
             self.understand(now);
             self.flush(task, now);
-            let is_full = self.message.is_some() || self.unsent() >= AHEAD;
-            if is_full || matches!(self.phase, Phase::Over(_)) || !self.receive(task, now) {
+            // However much is unsent: who floods must still hear a close. What is answered is bounded by `CONTROLS`.
+            let is_over = matches!(self.phase, Phase::Over(_));
+            if self.message.is_some() || is_over || !self.receive(task, now) {
                 break;
             }
         }

@@ -125,7 +125,7 @@ fn notes_are_there_after_a_kill() {
 
 #[test]
 fn what_is_said_to_the_echo_comes_back() {
-    let program = serve("echo");
+    let program = serve("socket");
     let mut peer = program.connect();
     assert!(peer.get("/").text().contains("new WebSocket("));
     peer.send(

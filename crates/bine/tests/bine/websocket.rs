@@ -1,6 +1,7 @@
 //! Claims about programs that speak WebSocket: what is said arrives, what is wrong is told, and every end is one.
 
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bine::prelude::*;
@@ -90,7 +91,7 @@ async fn brief(upgrade: Upgrade, told: State<Told>) -> Response {
 
 #[page("/asking")]
 async fn asking(upgrade: Upgrade, told: State<Told>) -> Response {
-    upgrade.with_pings(Duration::from_millis(300)).accept(async move |mut socket| {
+    upgrade.with_pings(Duration::from_millis(2100)).accept(async move |mut socket| {
         let heard = socket.receive().await;
         told.tell(if heard.is_err() { "silent" } else { "heard" });
         heard?;
@@ -107,9 +108,9 @@ async fn failing(upgrade: Upgrade, how: Path<Text>) -> Response {
     })
 }
 
-#[page("/flooding")]
-async fn flooding(upgrade: Upgrade, told: State<Told>) -> Response {
-    upgrade.with_pings(Duration::from_millis(100)).accept(async move |mut socket| {
+#[page("/flooding/{patience}")]
+async fn flooding(upgrade: Upgrade, told: State<Told>, patience: Path<u64>) -> Response {
+    upgrade.with_pings(Duration::from_millis(*patience)).accept(async move |mut socket| {
         let piece = "f".repeat(10_000);
         while socket.send(&piece).await.is_ok() {}
         told.tell("stalled");
@@ -127,7 +128,7 @@ async fn deaf(upgrade: Upgrade) -> Response {
 }
 
 fn start(scheduler: &str) -> Program {
-    let options = ["--scheduler", scheduler, "--workers", "4"];
+    let options = ["--scheduler", scheduler, "--workers", "16"];
     Program::start(&mut program("websocket::the_program_with_websockets_serves", &options))
 }
 
@@ -333,7 +334,7 @@ fn a_handler_that_fails_costs_its_own_connection_alone() {
 
 #[test]
 fn a_silent_peer_is_asked_and_one_that_does_not_answer_is_let_go() {
-    for scheduler in SCHEDULERS {
+    let check = |scheduler: &str| {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/asking");
         assert_eq!(socket.hear(), (0x89, Vec::new()));
@@ -341,15 +342,38 @@ fn a_silent_peer_is_asked_and_one_that_does_not_answer_is_let_go() {
         assert_eq!(socket.hear(), (0x89, Vec::new()), "{scheduler}");
         await_told(&program, "silent;");
         socket.0.expect_closed();
-    }
+    };
+    // A machine that is busy must not be taken for a silent peer, so that this takes seconds: all at once.
+    thread::scope(|scope| {
+        for scheduler in SCHEDULERS {
+            scope.spawn(move || check(scheduler));
+        }
+    });
 }
 
 #[test]
 fn a_peer_that_takes_nothing_is_cut() {
     for scheduler in SCHEDULERS {
         let program = start(scheduler);
-        let _socket = Socket::open(&program, "/flooding");
+        let _socket = Socket::open(&program, "/flooding/100");
         await_told(&program, "stalled;");
+    }
+}
+
+#[test]
+fn a_close_is_heard_by_who_sends_without_end() {
+    for scheduler in SCHEDULERS {
+        let program = start(scheduler);
+        let mut socket = Socket::open(&program, "/flooding/30000");
+        socket.say(Frame::Close { code: Some(Code::NORMAL), reason: "" });
+        let code = loop {
+            let (first, heard) = socket.hear();
+            if first == 0x88 {
+                break heard;
+            }
+        };
+        assert_eq!(code, 1000_u16.to_be_bytes(), "{scheduler}");
+        socket.0.expect_closed();
     }
 }
 

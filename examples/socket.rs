@@ -1,12 +1,12 @@
-//! A WebSocket that sends back what it hears.
+//! A WebSocket that sends back what it hears, messages of up to 16 MiB.
 //!
-//! `cargo run --release --example echo`, then open <http://127.0.0.1:8080/>.
+//! `cargo run --release --example socket`, then open <http://127.0.0.1:8080/>.
 
 use bine::prelude::*;
 
 #[page("/socket")]
 async fn socket(upgrade: Upgrade) -> Response {
-    upgrade.speaking(&["echo"]).accept(async |mut socket| {
+    upgrade.speaking(&["echo"]).with_limit(16 << 20).accept(async |mut socket| {
         while let Some(message) = socket.receive().await? {
             socket.send(message).await?;
         }
