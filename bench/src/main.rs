@@ -21,6 +21,7 @@ mod rivals;
 mod servers;
 mod soak;
 mod stalls;
+mod tables;
 mod templates;
 mod tools;
 mod waiters;
@@ -77,6 +78,10 @@ usage: bine-bench COMMAND [OPTION VALUE]...
                                   redb-grouped, fjall, fjall-grouped, sqlite, sqlite-grouped (all)
               --works NAME,..     of commit-1, commit-64, interval-1, interval-64, none-1, none-64,
                                   read (all)
+  tables    what rows in memory cost: looks, commits without a sync, starts, bytes
+              --rows N            (1000000)
+              --only NAME,..      of looks, commits, starts (all)
+              --rounds N          samples of each figure (9)
   frames    nanoseconds of a WebSocket frame, read and written
               --samples N         (21)
   waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
@@ -126,6 +131,7 @@ fn run() -> Result<()> {
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
         "rivals" => rivals::run(&accept(&["--rounds", "--seconds", "--only", "--works"])?),
+        "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),

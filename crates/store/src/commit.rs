@@ -138,7 +138,7 @@ pub struct Pending {
 /// A guest's record that is to outlive the machine before long does after this time, unless the store has its own.
 const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
-const MOST_RECENT: usize = 1 << 16;
+const MOST_RECENT: usize = 1 << 13;
 /// Commits that wait to be written.
 const MOST_STAGED: usize = 1 << 14;
 /// One commit, in bytes. A group has room for it, however it is framed.

@@ -27,6 +27,7 @@ mod snapshot;
 mod state;
 mod store;
 mod transaction;
+mod tree;
 mod value;
 
 pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Loaded};

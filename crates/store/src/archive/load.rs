@@ -93,11 +93,11 @@ impl Archive {
             for (id, row) in rows {
                 match row {
                     Some(row) => {
-                        self.rows[place].insert(id, row);
+                        self.rows[place].insert(id, &row);
                         loaded.rows += 1;
                     }
                     None => {
-                        self.rows[place].remove(&id);
+                        self.rows[place].remove(id);
                         loaded.removed += 1;
                     }
                 }
@@ -151,11 +151,11 @@ impl Archive {
             }
             let layout = table.layout();
             let mut values = vec![Value::Null; named.len()];
-            for row in rows.values() {
+            for (_, row) in rows.iter() {
                 let is_read = layout.read(row, &mut values).is_some();
                 let dangles =
                     |(named, value): (&Option<Option<usize>>, &Value<'_>)| match (named, value) {
-                        (Some(Some(table)), Value::Id(id)) => !self.rows[*table].contains_key(id),
+                        (Some(Some(table)), Value::Id(id)) => self.rows[*table].get(*id).is_none(),
                         (Some(None), Value::Id(_)) => true,
                         _ => false,
                     };
@@ -261,7 +261,7 @@ impl<'a> Incoming<'a> {
         let place = known.unwrap_or(self.stored.len());
         match known {
             // What has no rows becomes what the lines say.
-            Some(known) if self.archive.rows[known].is_empty() => self.stored[known] = given,
+            Some(known) if self.archive.rows[known].len() == 0 => self.stored[known] = given,
             Some(known) => {
                 joins(&given, &self.stored[known]).map_err(|what| mistake(begin, what))?;
             }
@@ -294,7 +294,7 @@ impl<'a> Incoming<'a> {
         let begin = from.place();
         let row = if from.is_null() {
             let there = self.archive.rows.get(target.place);
-            if there.is_none_or(|rows| !rows.contains_key(&id)) {
+            if there.is_none_or(|rows| rows.get(id).is_none()) {
                 return Err(mistake(begin, "there is no such row that could be removed"));
             }
             None

@@ -13,8 +13,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use imbl::OrdMap;
-
 use crate::disk::Folder;
 use crate::guest::{Blocks, Guest, Seat};
 use crate::id::RowId;
@@ -22,9 +20,8 @@ use crate::image::Kept;
 use crate::journal::{self, FileJournal, Journal, Sequence};
 use crate::load::{Loading, Warning};
 use crate::record;
-use crate::row::Row;
 use crate::schema::Stored;
-use crate::state::State;
+use crate::state::{Rows, State};
 use crate::store::Progress;
 use crate::value::Value;
 
@@ -38,7 +35,7 @@ pub struct Archive {
     image: Sequence,
     last: Sequence,
     stored: Vec<Stored>,
-    rows: Vec<OrdMap<RowId, Row>>,
+    rows: Vec<Rows>,
     warnings: Vec<Warning>,
 }
 
@@ -160,8 +157,8 @@ impl Archive {
             let mut values = vec![Value::Null; kinds.len()];
             let mut begin = b"{\"table\":".to_vec();
             json::put_text(&mut begin, &table.name);
-            for (id, row) in rows {
-                let unreadable = || DumpError::unreadable(table, Some(*id));
+            for (id, row) in rows.iter() {
+                let unreadable = || DumpError::unreadable(table, Some(id));
                 layout.read(row, &mut values).ok_or_else(unreadable)?;
                 bytes.extend_from_slice(&begin);
                 bytes.extend_from_slice(format!(",\"id\":\"{id}\",\"row\":{{").as_bytes());
@@ -227,7 +224,7 @@ impl Archive {
 
     /// How many rows there are.
     pub fn count(&self) -> usize {
-        self.rows.iter().map(OrdMap::len).sum()
+        self.rows.iter().map(Rows::len).sum()
     }
 
     /// What whoever looks after the folder should know.
@@ -246,7 +243,7 @@ impl Archive {
 
     /// About so long is one.
     fn image_bytes(&self) -> u64 {
-        let rows = self.rows.iter().flat_map(OrdMap::values).map(|row| row.len() + 20);
+        let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
         (rows.sum::<usize>() + record::tables(&self.stored).len() + 80) as u64
     }
 }

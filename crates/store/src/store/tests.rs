@@ -257,7 +257,7 @@ type Look = fn(&Snapshot);
 impl Snapshot {
     /// The id of the oldest row, of which no note is made.
     fn untold_first(&self) -> Id<User> {
-        Id::of(self.state.tables[0].rows.get_min().unwrap().0)
+        Id::of(self.state.tables[0].rows.iter().next().unwrap().0)
     }
 }
 
