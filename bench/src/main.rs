@@ -74,8 +74,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             the appends' rate is a fault, as is less than 200000 rows/s where a sync comes later
               --rounds N          samples of each figure (5)
               --seconds S         length of a sample (3)
-              --only NAME,..      of floor-alone, floor-grouped, bine, redb, redb-grouped, fjall,
-                                  fjall-grouped, sqlite, sqlite-grouped (all)
+              --only NAME,..      of floor-alone, floor-grouped, bine-alone, bine, redb,
+                                  redb-grouped, fjall, fjall-grouped, sqlite, sqlite-grouped (all)
               --works NAME,..     of commit-1, commit-64, interval-1, interval-64, none-1, none-64,
                                   read (all)
   tables    what rows in memory cost: looks, commits without a sync, starts, bytes
