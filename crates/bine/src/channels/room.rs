@@ -7,8 +7,8 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Cursor, Delivery, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters, What,
-    jittered,
+    Crowd, Cursor, Delivery, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters,
+    What, jittered,
 };
 
 use super::engine::{Engine, now};
@@ -46,8 +46,8 @@ struct Seats {
     vacant: Vec<u32>,
 }
 
-/// At one thread, at most.
-const MOST: usize = 1 << 20;
+/// At one thread, at most; each follows four channels on average.
+const MOST: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
 const PING: Duration = Duration::from_secs(20);
 
