@@ -151,7 +151,7 @@ fn put_event(epoch: u32, message: &Message, to: &mut Vec<u8>) {
         to.extend_from_slice(if text.is_none() { b";base64\n" } else { b"\n" });
     }
     match text {
-        Some(text) => put_lines(text.as_bytes(), to),
+        Some(text) => put_lines(text.as_bytes(), b"data: ", to),
         None => {
             to.extend_from_slice(b"data: ");
             put_base64(&message.body, to);
@@ -169,25 +169,29 @@ fn put_data_event(messages: &[Arc<Message>], is_coded: bool, to: &mut Vec<u8>) {
     let mut bodies = Vec::new();
     if is_coded {
         View::Raw.encode(0, messages, &mut bodies);
-        to.extend_from_slice(b"data: ");
+        to.extend_from_slice(b"data:");
         put_base64(&bodies, to);
         to.push(b'\n');
     } else if messages.iter().all(|message| message.form == Form::Json) {
         View::Values.encode(0, messages, &mut bodies);
-        put_lines(&bodies, to);
+        put_lines(&bodies, b"data:", to);
     } else {
         View::Raw.encode(0, messages, &mut bodies);
-        put_lines(String::from_utf8_lossy(&bodies).as_bytes(), to);
+        put_lines(String::from_utf8_lossy(&bodies).as_bytes(), b"data:", to);
     }
     to.push(b'\n');
 }
 
 /// A field `data` for each line. All three ends of lines that the format knows (CR LF, LF, CR) would end a field, so
-/// all three become ends of lines of the data, which a reader joins with LF.
-fn put_lines(mut text: &[u8], to: &mut Vec<u8>) {
+/// all three become ends of lines of the data, which a reader joins with LF. A reader drops one space behind the
+/// colon; `field` may leave it out where the line begins with none.
+fn put_lines(mut text: &[u8], field: &[u8], to: &mut Vec<u8>) {
     loop {
         let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-        to.extend_from_slice(b"data: ");
+        to.extend_from_slice(field);
+        if text.starts_with(b" ") && field.ends_with(b":") {
+            to.push(b' ');
+        }
         to.extend_from_slice(&text[..end.unwrap_or(text.len())]);
         to.push(b'\n');
         let Some(end) = end else { return };
@@ -344,13 +348,13 @@ mod tests {
     #[test]
     fn one_event_holds_the_bodies_of_a_durable_stream() {
         let json = [message("application/json", b"{\"b\":\n1}"), message("application/json", b"2")];
-        assert_eq!(shown(View::SseData, &json), "event: data\ndata: [{\"b\": 1},2]\n\n");
-        let text = [message("text/plain", b"a\n"), message("text/plain", b"b")];
-        assert_eq!(shown(View::SseData, &text), "event: data\ndata: a\ndata: b\n\n");
+        assert_eq!(shown(View::SseData, &json), "event: data\ndata:[{\"b\": 1},2]\n\n");
+        let text = [message("text/plain", b"a\n"), message("text/plain", b" b")];
+        assert_eq!(shown(View::SseData, &text), "event: data\ndata:a\ndata:  b\n\n");
         let bytes = [message("image/png", b"a"), message("image/png", b"b")];
-        assert_eq!(shown(View::SseBase64, &bytes), "event: data\ndata: YWI=\n\n");
+        assert_eq!(shown(View::SseBase64, &bytes), "event: data\ndata:YWI=\n\n");
         let cut = [message("text/plain", b"\xc3"), message("text/plain", b"\xa9\xff")];
-        assert_eq!(shown(View::SseData, &cut), "event: data\ndata: \u{e9}\u{fffd}\n\n");
+        assert_eq!(shown(View::SseData, &cut), "event: data\ndata:\u{e9}\u{fffd}\n\n");
         assert_eq!(shown(View::SseData, &[]), "");
     }
 

@@ -40,11 +40,11 @@ pub(crate) struct Resource<'r> {
 struct No(Status, String);
 
 /// Of a body. A larger one comes in several.
-const MOST_BODY: u64 = 8 << 20;
+const MOST_BODY: u64 = 16 << 20;
 /// Messages at once.
 const LIMIT: usize = 10_000;
-/// Milliseconds that a poll waits.
-const WAIT: u64 = 25_000;
+/// Milliseconds that a poll waits, give or take a tenth: a reader may give up after 20 seconds.
+const WAIT: u64 = 18_000;
 /// Milliseconds that events are sent before the reader is to come again, so that caches can gather readers (section 10.2).
 const EVENTS: u64 = 60_000;
 /// What a channel holds whose maker says nothing.
@@ -384,9 +384,11 @@ fn caught_up(
     let end = if matches!(page.rest, Rest::Closed) { ":c" } else { "" };
     let tag = format!("\"{}:{begin}:{}{end}\"", there.number, page.next);
     let known = head.field_text("If-None-Match").unwrap_or_default();
-    let is_known = known.split(',').map(str::trim).any(|known| {
-        known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
-    }) && read.offset != Offset::Now;
+    let is_known = known
+        .split(',')
+        .map(str::trim)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+        && read.offset != Offset::Now;
     let status = if is_known { Status::NOT_MODIFIED } else { Status::OK };
     let mut reply = Reply::begin(out, exchange, status, &clock.date());
     reply.constant(match (read.offset, &page.rest) {

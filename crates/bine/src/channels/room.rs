@@ -7,8 +7,8 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters, What,
-    jittered,
+    Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters,
+    What, jittered,
 };
 
 use super::engine::{Engine, now};
@@ -105,8 +105,7 @@ impl Room {
             return over;
         }
         let is_first = seat.pieces.is_none();
-        let pieces =
-            seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place));
+        let pieces = seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place));
         seat.pieces = Some(pieces);
         if is_head(seat.exchange) {
             self.leave(number);

@@ -88,7 +88,7 @@ impl Live {
             Ahead::Nothing => format!(",\"streamCursor\":\"{}\",\"upToDate\":true", self.turn),
             Ahead::Closed => ",\"upToDate\":true,\"streamClosed\":true".to_owned(),
         };
-        let event = format!("event: control\ndata: {{\"streamNextOffset\":\"{next}\"{rest}}}\n\n");
+        let event = format!("event: control\ndata:{{\"streamNextOffset\":\"{next}\"{rest}}}\n\n");
         out.extend_from_slice(event.as_bytes());
     }
 }
@@ -106,7 +106,8 @@ pub(super) fn put_place(reply: &mut Reply<'_>, place: &Place) {
 
 pub(super) fn put_next(reply: &mut Reply<'_>, next: Cursor) {
     // A cursor's text holds nothing that a field must not.
-    let _ = reply.field("Stream-Next-Offset", std::str::from_utf8(&next.text()).unwrap_or_default());
+    let _ =
+        reply.field("Stream-Next-Offset", std::str::from_utf8(&next.text()).unwrap_or_default());
 }
 
 #[cfg(test)]
