@@ -36,6 +36,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("release build", |_| {
         cargo(&["build", "--release"])?;
         cargo(&["build", "--release", "--package", "bine", "--example", "hello"])?;
+        cargo(&["build", "--release", "--package", "bine", "--example", "channels"])?;
         cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
     });
     report.step("tests", |tally| test(tally, extent));

@@ -6,6 +6,7 @@ mod channels;
 mod conversation;
 mod examples;
 mod faults;
+mod followers;
 mod framing;
 mod harness;
 mod kept;
