@@ -18,6 +18,8 @@ use bine_push::{
 };
 use bine_store::{Blocks, Guest, Pending, Store, Sync};
 
+use super::websocket::News;
+
 /// All channels of a program.
 pub(crate) struct Engine {
     stage: Mutex<Stage>,
@@ -26,6 +28,8 @@ pub(crate) struct Engine {
     store: OnceLock<Store>,
     /// Of the threads that have waiters.
     bells: Mutex<Vec<Bell>>,
+    /// Wakes the tasks that wait.
+    pub(super) news: News,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
@@ -90,6 +94,7 @@ impl Engine {
             before: Mutex::default(),
             store: OnceLock::new(),
             bells: Mutex::default(),
+            news: News::default(),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
         }
@@ -207,6 +212,7 @@ impl Engine {
             let applied = own.hub(|hub| hub.apply(prepared, sequence));
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
+            own.news.ring();
             own.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
         };
         let sync = match durability {
