@@ -15,9 +15,10 @@ use crate::machine;
 use crate::tools::{Workshop, output};
 
 /// As `bench/rivals` knows them.
-const STORES: [&str; 9] = [
+const STORES: [&str; 10] = [
     "floor-alone",
     FLOOR,
+    "bine-alone",
     BINE,
     "redb",
     "redb-grouped",
@@ -104,7 +105,7 @@ fn build(shop: &Workshop) -> Result<PathBuf> {
     Ok(target.join("release/bine-bench-rivals"))
 }
 
-/// A row is read the same way whoever commits, and the floor reads nothing.
+/// A row is read the same way whoever commits, and the floor finds nothing again.
 fn can_read(store: &str) -> bool {
     !store.contains('-')
 }

@@ -35,8 +35,9 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
         cargo(&["build", "--release"])?;
-        let examples = ["--example", "hello", "--example", "socket"];
-        cargo(&[&["build", "--release", "--package", "bine"], &examples[..]].concat())?;
+        for example in ["hello", "channels", "socket"] {
+            cargo(&["build", "--release", "--package", "bine", "--example", example])?;
+        }
         cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
     });
     report.step("tests", |tally| test(tally, extent));

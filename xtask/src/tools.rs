@@ -32,6 +32,9 @@ const HTML_VALIDATE: &str = "9.7.1";
 /// Two that speak WebSocket from the other end.
 const WEBSOCKETS: &str = "17.4";
 const WS: &str = "8.23.0";
+/// Two that read server-sent events; the last parser that the Node of Debian 12 runs.
+const HTTPX_SSE: &str = "0.4.3";
+const EVENTSOURCE_PARSER: &str = "3.1.1";
 /// The authority that Let's Encrypt makes for tests of ACME.
 const PEBBLE: &str = "2.10.1";
 
@@ -44,9 +47,12 @@ pub(crate) fn install() -> Result<()> {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
-    for (name, version) in
-        [("httplint", HTTPLINT), ("selenium", SELENIUM), ("websockets", WEBSOCKETS)]
-    {
+    for (name, version) in [
+        ("httplint", HTTPLINT),
+        ("selenium", SELENIUM),
+        ("websockets", WEBSOCKETS),
+        ("httpx-sse", HTTPX_SSE),
+    ] {
         let place = versioned(name, version);
         // Written last, so that a place is not taken for whole when its making broke off.
         let whole = place.join("whole");
@@ -59,9 +65,11 @@ pub(crate) fn install() -> Result<()> {
         }
         println!("{name}: {}", place.display());
     }
-    for (name, version, part) in
-        [("html-validate", HTML_VALIDATE, html_validate()), ("ws", WS, ws())]
-    {
+    for (name, version, part) in [
+        ("html-validate", HTML_VALIDATE, html_validate()),
+        ("ws", WS, ws()),
+        ("eventsource-parser", EVENTSOURCE_PARSER, eventsource_parser()),
+    ] {
         if !part.exists() {
             let mut npm = Command::new("npm");
             npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
@@ -107,6 +115,17 @@ pub(crate) fn ws() -> PathBuf {
 /// A Python that speaks WebSocket, whether installed or not.
 pub(crate) fn websockets() -> PathBuf {
     versioned("websockets", WEBSOCKETS).join("bin/python3")
+}
+
+/// A parser of server-sent events as a module for Node, whether installed or not.
+pub(crate) fn eventsource_parser() -> PathBuf {
+    let place = versioned("eventsource-parser", EVENTSOURCE_PARSER);
+    place.join("node_modules/eventsource-parser/dist/index.js")
+}
+
+/// A Python that reads server-sent events, whether installed or not.
+pub(crate) fn httpx_sse() -> PathBuf {
+    versioned("httpx-sse", HTTPX_SSE).join("bin/python3")
 }
 
 /// A Python that can drive the browser, whether installed or not.

@@ -33,9 +33,9 @@ fn main() -> Result<()> {
     match Work::named(work)? {
         Work::Write(durability, rows) => {
             // The floor's own floor: nothing is handed from thread to thread.
-            let (name, threads, rows) = match &name[..] {
-                "floor-alone" => ("floor", 1, rows * WRITERS),
-                name => (name, WRITERS, rows),
+            let (name, threads, rows) = match name.strip_suffix("-alone") {
+                Some(name) => (name, 1, rows * WRITERS),
+                None => (&name[..], WRITERS, rows),
             };
             let rival = open(name, folder, durability)?;
             let load = Load { durability, threads, rows };

@@ -202,6 +202,8 @@ mod guide {
     struct Style;
     #[doc = include_str!("../../../docs/guide/trees.md")]
     struct Trees;
+    #[doc = include_str!("../../../docs/guide/channels.md")]
+    struct Channels;
     #[doc = include_str!("../../../docs/guide/tables.md")]
     struct Tables;
 }

@@ -159,6 +159,11 @@ impl Hub {
         Ok(())
     }
 
+    /// Begins another epoch, because numbers of records may come again: whoever has a cursor of the one before is told.
+    pub fn begin_epoch(&mut self, epoch: u32) {
+        self.epoch = epoch;
+    }
+
     /// Ends a restart: readers, whose visits no record tells, get the time anew that they have.
     pub fn resume(&mut self, now: u64) {
         for channel in self.channels.values_mut() {

@@ -161,7 +161,8 @@ impl Hub {
         }
         if !is_more {
             page.rest = self.rest(subscription, &channels, now);
-            if subscription.end == Until::Open {
+            // Whatever ends later has seen all that is there.
+            if !matches!(page.rest, Rest::Ended) {
                 page.next.sequence = page.next.sequence.max(tail);
             }
         }

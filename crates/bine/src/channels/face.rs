@@ -8,6 +8,7 @@ use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{Content, Cursor, Draft, Holes, Order, Publish, Published, Start, Taken, Until};
 use serde_json::value::RawValue;
 
+use super::durable::{self, Resource};
 use super::engine::{Error, now};
 use super::room::hold;
 use super::watch::{Manner, Watch, refuse};
@@ -52,10 +53,14 @@ impl Face {
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
-        if self.access == Access::None || path != PATH {
+        if self.access == Access::None {
             return None;
         }
         let exchange = request.exchange;
+        if path != PATH {
+            let name = path.strip_prefix(durable::ROOT).filter(|name| !name.is_empty())?;
+            return Some(self.resource(name).respond(request, clock, out));
+        }
         Some(match request.head.method() {
             Method::Get | Method::Head => match follow(&request.head) {
                 Ok((watch, start)) if asks_for_websocket(&request.head) => {
@@ -82,6 +87,12 @@ impl Face {
                 Answer::Written { close: false }
             }
         })
+    }
+
+    /// One channel.
+    fn resource<'f>(&'f self, name: &'f str) -> Resource<'f> {
+        let may_write = self.access == Access::Everything;
+        Resource { channels: &self.channels, name, may_write }
     }
 
     /// Publishes a batch: one message, an array of them, or a line for each.
@@ -202,6 +213,7 @@ fn follow(head: &Head<'_>) -> Result<(Watch, Start), String> {
         until: Until::Open,
         limit: LIMIT,
         wait: WAIT * 1000,
+        live: None,
     };
     let (mut channels, mut start): (Vec<Box<str>>, _) = (Vec::new(), None);
     for (name, value) in query::pairs(head.query().unwrap_or_default()) {

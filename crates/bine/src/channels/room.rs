@@ -7,12 +7,12 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Crowd, Cursor, Delivery, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters,
-    What, jittered,
+    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey,
+    Waiters, What, jittered,
 };
 
 use super::engine::{Engine, now};
-use super::watch::{Manner, Watch, encoded, is_head, refuse};
+use super::watch::{Ahead, Manner, Place, Watch, encoded, is_head};
 
 /// Those who follow channels at one thread.
 pub(crate) struct Room {
@@ -79,8 +79,8 @@ impl Room {
             Err(refused) => {
                 match seat.pieces {
                     // Its channel is gone: its content ends there.
-                    Some(pieces) => watch.manner.end(out, pieces),
-                    None => refuse(out, seat.exchange, &date, &refused),
+                    Some(pieces) => watch.end(out, pieces),
+                    None => watch.refuse(out, seat.exchange, &date, &refused),
                 }
                 let close = !seat.exchange.keep_alive;
                 self.leave(number);
@@ -88,33 +88,35 @@ impl Room {
             }
         };
         seat.start = Start::After(page.next);
+        let place = Place::of(&page);
         if watch.manner.is_poll() {
             let exchange = seat.exchange;
             let over = After::Over { close: !exchange.keep_alive };
             if !page.messages.is_empty() || page.lost.is_some() {
                 let bytes = encoded(watch.manner.view(), &page);
-                Manner::answer(out, exchange, &date, &bytes, page.next, page.lost);
+                watch.answer(out, exchange, &date, &bytes, &place);
             } else if let (Rest::Wait(parking), false) = (&page.rest, is_last || watch.wait == 0) {
                 let wait = Wait { view: watch.manner.view(), kind: Kind::Poll, until: u64::MAX };
                 if let Some(waits) = self.park(number, parking, wait, (ring, epoch)) {
                     return waits;
                 }
-                Manner::nothing(out, exchange, &date, page.next);
+                watch.nothing(out, exchange, &date, &place);
             } else {
-                Manner::nothing(out, exchange, &date, page.next);
+                watch.nothing(out, exchange, &date, &place);
             }
             self.leave(number);
             return over;
         }
-        let pieces = seat
-            .pieces
-            .unwrap_or_else(|| watch.manner.begin(out, seat.exchange, &date, page.next, page.lost));
+        let is_first = seat.pieces.is_none();
+        let pieces = seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place));
         seat.pieces = Some(pieces);
         if is_head(seat.exchange) {
             self.leave(number);
             return After::Over { close: false };
         }
-        pieces.append(out, &encoded(watch.manner.view(), &page));
+        if is_first || !page.messages.is_empty() || place.ahead == Ahead::Closed {
+            watch.go_on(out, pieces, &encoded(watch.manner.view(), &page), &place);
+        }
         let waits = match page.rest {
             Rest::Wait(parking) if !is_last => {
                 let wait = Wait { view: watch.manner.view(), kind: Kind::Stream, until: u64::MAX };
@@ -125,7 +127,7 @@ impl Room {
             _ => None,
         };
         waits.unwrap_or_else(|| {
-            watch.manner.end(out, pieces);
+            watch.end(out, pieces);
             self.leave(number);
             After::Over { close: pieces.close() || is_last }
         })
@@ -177,7 +179,7 @@ impl Waiting for Room {
             SINCE => Start::Since(hold.position),
             _ => Start::After(Cursor { epoch: hold.detail, sequence }),
         };
-        let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nothing()));
+        let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nobody()));
         self.seats.add(Seat { place, watch, start, exchange, key: None, pieces: None })
     }
 
@@ -202,7 +204,7 @@ impl Waiting for Room {
             && let Some(Seat { start: Start::After(cursor), .. }) = self.seats.get(key)
         {
             let mut mark = Vec::new();
-            watch.manner.mark(&mut mark, *cursor);
+            watch.mark(&mut mark, *cursor);
             pieces.append(&mut bytes, &mark);
         }
         out.append(&mut bytes);
@@ -226,27 +228,40 @@ impl Waiting for Room {
 fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn Deliver) -> Then {
     let number = delivery.token as u32;
     let Some(seat) = seats.get(number) else { return Then::Leave };
-    let (manner, exchange) = (seat.watch.manner, seat.exchange);
+    let (watch, exchange) = (&seat.watch, seat.exchange);
     let close = !exchange.keep_alive;
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
+    if let (What::Ended { .. }, Start::After(seen), true) =
+        (delivery.what, seat.start, watch.live.is_some())
+    {
+        // A resource's end is behind its last message, whenever it was closed.
+        place.next = seen;
+    }
     match (delivery.what, seat.pieces) {
         // The ring went on without it: it reads from the hub, at once.
         (What::Away(_), _) => {
             seat.key = None;
             after = After::Waits(Duration::ZERO);
         }
-        (What::Messages { bytes: content, .. }, None) => {
-            Manner::answer(&mut bytes, exchange, &clock.date(), content, delivery.cursor, None);
+        (What::Messages { bytes: content, closes }, None) => {
+            place.ahead = if closes { Ahead::Closed } else { Ahead::Nothing };
+            watch.answer(&mut bytes, exchange, &clock.date(), content, &place);
         }
-        (What::Ended { .. }, None) => {
-            Manner::nothing(&mut bytes, exchange, &clock.date(), delivery.cursor);
+        (What::Ended { why, .. }, None) => {
+            place.ahead = if why == End::Closed { Ahead::Closed } else { Ahead::Nothing };
+            watch.nothing(&mut bytes, exchange, &clock.date(), &place);
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
-            pieces.append(&mut bytes, content);
+            watch.go_on(&mut bytes, pieces, content, &place);
             after = After::Waits(PING);
         }
-        (What::Ended { leaves: true, .. }, Some(pieces)) => {
-            manner.end(&mut bytes, pieces);
+        (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
+            if why == End::Closed {
+                place.ahead = Ahead::Closed;
+                watch.go_on(&mut bytes, pieces, &[], &place);
+            }
+            watch.end(&mut bytes, pieces);
             after = After::Over { close: pieces.close() };
         }
         (What::Ended { .. }, Some(_)) => {
@@ -291,7 +306,7 @@ pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
 }
 
 impl Watch {
-    fn nothing() -> Self {
+    fn nobody() -> Self {
         Self {
             channels: Box::default(),
             manner: Manner::Poll,
@@ -299,6 +314,7 @@ impl Watch {
             until: bine_push::Until::Open,
             limit: 1,
             wait: 0,
+            live: None,
         }
     }
 }

@@ -6,6 +6,7 @@ mod channels;
 mod conversation;
 mod examples;
 mod faults;
+mod followers;
 mod following;
 mod framing;
 mod harness;
