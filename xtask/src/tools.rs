@@ -34,6 +34,7 @@ const WEBSOCKETS: &str = "17.4";
 const WS: &str = "8.23.0";
 /// Two that read server-sent events; the last parser that the Node of Debian 12 runs.
 const HTTPX_SSE: &str = "0.4.3";
+const HTTPX: &str = "httpx==0.28.1";
 const EVENTSOURCE_PARSER: &str = "3.1.1";
 /// The authority that Let's Encrypt makes for tests of ACME.
 const PEBBLE: &str = "2.10.1";
@@ -47,11 +48,11 @@ pub(crate) fn install() -> Result<()> {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
-    for (name, version) in [
-        ("httplint", HTTPLINT),
-        ("selenium", SELENIUM),
-        ("websockets", WEBSOCKETS),
-        ("httpx-sse", HTTPX_SSE),
+    for (name, version, beside) in [
+        ("httplint", HTTPLINT, None),
+        ("selenium", SELENIUM, None),
+        ("websockets", WEBSOCKETS, None),
+        ("httpx-sse", HTTPX_SSE, Some(HTTPX)),
     ] {
         let place = versioned(name, version);
         // Written last, so that a place is not taken for whole when its making broke off.
@@ -60,7 +61,7 @@ pub(crate) fn install() -> Result<()> {
             process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
             let mut pip = Command::new(place.join("bin/pip"));
             pip.args(["install", "--quiet", "--disable-pip-version-check"]);
-            process::run(pip.arg(format!("{name}=={version}")))?;
+            process::run(pip.arg(format!("{name}=={version}")).args(beside))?;
             fs::write(&whole, "")?;
         }
         println!("{name}: {}", place.display());

@@ -1,5 +1,6 @@
 //! Decides what those who follow channels are sent by one thread, and when.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub(crate) struct Room {
     /// Who is owed what; made when the first comes.
     waiters: Option<Waiters>,
     seats: Seats,
+    /// What was asked for of late: most who wait want the same, and share one of it.
+    watches: VecDeque<Arc<Watch>>,
     /// For random waits.
     chance: u32,
 }
@@ -46,6 +49,8 @@ struct Seats {
     vacant: Vec<u32>,
 }
 
+/// So many are compared with whatever is asked for.
+const WATCHES: usize = 8;
 /// At one thread, at most.
 const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
@@ -55,7 +60,8 @@ impl Room {
     pub(crate) fn new(engine: Arc<Engine>, clock: Rc<Clock>) -> Self {
         // Any number does, if it is another for each thread.
         let chance = (now() as u32) ^ (Arc::as_ptr(&engine) as usize as u32).rotate_left(7) | 1;
-        Self { engine, clock, waiters: None, seats: Seats::default(), chance }
+        let watches = VecDeque::with_capacity(WATCHES);
+        Self { engine, clock, waiters: None, seats: Seats::default(), watches, chance }
     }
 
     /// Reads what a seat is owed, and lets it wait if that is nothing.
@@ -108,7 +114,9 @@ impl Room {
             return over;
         }
         let is_first = seat.pieces.is_none();
-        let pieces = seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place));
+        let follows = !page.messages.is_empty();
+        let pieces =
+            seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, follows));
         seat.pieces = Some(pieces);
         if is_head(seat.exchange) {
             self.leave(number);
@@ -153,6 +161,18 @@ impl Room {
         Some(After::Waits(ends.map_or(rest, |ends| ends.min(rest))))
     }
 
+    /// The same as one that others have, if it can be.
+    fn shared(&mut self, watch: Arc<Watch>) -> Arc<Watch> {
+        if let Some(same) = self.watches.iter().find(|same| **same == watch) {
+            return Arc::clone(same);
+        }
+        if self.watches.len() == WATCHES {
+            self.watches.pop_front();
+        }
+        self.watches.push_back(Arc::clone(&watch));
+        watch
+    }
+
     fn leave(&mut self, number: u32) {
         if let Some(seat) = self.seats.remove(number)
             && let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key)
@@ -180,6 +200,7 @@ impl Waiting for Room {
             _ => Start::After(Cursor { epoch: hold.detail, sequence }),
         };
         let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nobody()));
+        let watch = self.shared(watch);
         self.seats.add(Seat { place, watch, start, exchange, key: None, pieces: None })
     }
 

@@ -128,13 +128,15 @@ impl Watch {
         reply.empty();
     }
 
-    /// The head of an answer that goes on, and what comes before its first message.
+    /// The head of an answer that goes on, and what comes before its first message. Where the reader is stands there only
+    /// if none `follows` at once: a reader whose connection breaks between would skip those behind which it already is.
     pub(crate) fn begin(
         &self,
         out: &mut Vec<u8>,
         exchange: Exchange,
         date: &Date,
         place: &Place,
+        follows: bool,
     ) -> Pieces {
         if self.live.is_some() {
             return Live::begin(self.manner, out, exchange, date);
@@ -158,7 +160,9 @@ impl Watch {
             // A page's own script sees no head.
             first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
         }
-        self.mark(&mut first, place.next);
+        if !follows {
+            self.mark(&mut first, place.next);
+        }
         pieces.append(out, &first);
         pieces
     }

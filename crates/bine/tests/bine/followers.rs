@@ -93,14 +93,14 @@ fn channels_of(word: &str) -> Vec<&'static str> {
 
 /// Publishes so many messages, some of them several at once, and tells where each has come to stand.
 fn write(address: SocketAddr, writer: u64, messages: u64) -> History {
-    let (mut peer, mut random) = (Peer::tcp(address), Random::new(writer));
-    let (mut history, mut next) = (History::new(), 0);
+    let (mut history, mut next, mut random) = (History::new(), 0, Random::new(writer));
     while next < messages {
         let many = (1 + random.below(4)).min(messages - next);
         let words: Vec<_> =
             (next..next + many).map(|number| format!("{writer}-{number}")).collect();
         next += many;
-        history.extend(publish(&mut peer, &[], &words));
+        // A pool whose threads are all taken closes connections that rest, so each publication has its own.
+        history.extend(publish(&mut Peer::tcp(address), &[], &words));
     }
     history
 }
@@ -233,17 +233,19 @@ fn read_behind(address: SocketAddr, channels: &[&str], after: &str) -> (History,
 struct Reader {
     view: View,
     text: String,
+    /// A reader who breaks off goes on from here, so it must not run ahead of what was sent.
+    last: String,
 }
 
 impl Reader {
     const fn new(view: View) -> Self {
-        Self { view, text: String::new() }
+        Self { view, text: String::new(), last: String::new() }
     }
 
     /// Each cursor that became known, with its message or, from a mark, without one.
     fn read(&mut self, bytes: &[u8]) -> Vec<(String, Option<String>)> {
         self.text.push_str(std::str::from_utf8(bytes).unwrap());
-        let mut seen = Vec::new();
+        let mut seen: Vec<(String, Option<String>)> = Vec::new();
         while let Some(end) = self.end() {
             let one: String = self.text.drain(..end).collect();
             match self.view {
@@ -263,6 +265,11 @@ impl Reader {
                 }
                 View::Lines | View::Poll => read_objects(&one, &mut seen),
             }
+        }
+        for (cursor, word) in &seen {
+            let is_on = self.last < *cursor || word.is_none() && self.last == *cursor;
+            assert!(is_on, "{cursor} of {word:?} comes behind {}", self.last);
+            self.last.clone_from(cursor);
         }
         seen
     }
