@@ -15,6 +15,7 @@ use crate::{places, process, tools};
 mod exchange;
 mod pages;
 mod program;
+pub(crate) mod streams;
 mod websocket;
 
 /// Starts the file server, the hello example and the demo, and looks at them from outside.
