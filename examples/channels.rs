@@ -1,21 +1,52 @@
-//! Channels that everybody may create, write and follow: each is a resource of its own below `/channels/`.
+//! A channel that everybody may follow and publish in, and a page that shows it as it grows.
 //!
-//! `cargo run --release --example channels`, then
+//! `cargo run --release --example channels`, then open <http://127.0.0.1:8080/> in two windows, or publish by
+//! `curl --data '{"channels":"news","data":"Hello"}' http://127.0.0.1:8080/channels`. Each channel is a resource of its own
+//! too, and others can be made:
 //!
 //! ```sh
-//! curl -X PUT -H 'Content-Type: text/plain' http://127.0.0.1:8080/channels/news
-//! curl -H 'Content-Type: text/plain' --data 'Hello' http://127.0.0.1:8080/channels/news
-//! curl -N 'http://127.0.0.1:8080/channels/news?offset=-1&live=sse'
+//! curl -X PUT -H 'Content-Type: text/plain' http://127.0.0.1:8080/channels/weather
+//! curl -H 'Content-Type: text/plain' --data 'Rain' http://127.0.0.1:8080/channels/weather
+//! curl -N 'http://127.0.0.1:8080/channels/weather?offset=-1&live=sse'
 //! ```
 
-use bine::channels::Access;
+use bine::channels::{Access, Retention, Settings};
 use bine::prelude::*;
 
 #[page("/")]
-async fn home() -> impl Page {
-    html!(<p>"What is written at " <code>/channels/news</code> " is followed there."</p>)
+async fn news() -> impl Page {
+    html!(
+        <!doctype html>
+        <html lang="en">
+            <head><title>News</title></head>
+            <body>
+                <h1>News</h1>
+                <ul id="news"></ul>
+                <script>r#"
+const news = new EventSource("/channels?c=news&after=earliest");
+news.onmessage = ({ data }) => {
+  const item = document.createElement("li");
+  item.textContent = data;
+  document.getElementById("news").append(item);
+};
+"#</script>
+            </body>
+        </html>
+    )
+}
+
+#[page("/hello")]
+async fn hello(name: Query<Text>) -> impl Page {
+    html!(<h1>Hello {name}</h1>)
 }
 
 fn main() -> Exit {
-    App::new().channels(Access::Everything).page(home).run()
+    let retention = Retention { messages: 1000, ..Retention::default() };
+    App::new()
+        .forgetful()
+        .channels(Access::Everything)
+        .channel("news", Settings { retention, ..Settings::default() })
+        .page(news)
+        .page(hello)
+        .run()
 }

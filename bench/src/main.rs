@@ -7,6 +7,7 @@ mod arguments;
 mod compile;
 mod cost;
 mod figures;
+mod followers;
 mod frames;
 mod gather;
 mod hostile;
@@ -17,9 +18,11 @@ mod machine;
 mod memory;
 mod peer;
 mod random;
+mod rivals;
 mod servers;
 mod soak;
 mod stalls;
+mod tables;
 mod templates;
 mod tools;
 mod waiters;
@@ -68,8 +71,34 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  rivals    rows durable beside redb, fjall, SQLite and plain appends, on the disk of target/; under 0.6 of
+            the appends' rate is a fault, as is less than 200000 rows/s where a sync comes later
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (3)
+              --only NAME,..      of floor-alone, floor-grouped, bine-alone, bine, redb,
+                                  redb-grouped, fjall, fjall-grouped, sqlite, sqlite-grouped (all)
+              --works NAME,..     of commit-1, commit-64, interval-1, interval-64, none-1, none-64,
+                                  read (all)
+  tables    what rows in memory cost: looks, commits without a sync, starts, bytes
+              --rows N            (1000000)
+              --only NAME,..      of looks, commits, starts (all)
+              --rounds N          samples of each figure (9)
   frames    nanoseconds of a WebSocket frame, read and written
               --samples N         (21)
+  polls     user memory of a waiting poll of channels, over real sockets
+              --followers N,..    (1000,5000,15000)
+              --only NAME,..      of hybrid, event, pool (a thread for each), nchan (hybrid, nchan)
+  fanout    traffic, trip times, received share and memory while messages go to many (document 004)
+              --followers N,..    (10,100,1000)
+              --messages N        published (50)
+              --interval MS       between two of them (100)
+              --views NAME,..     of poll, events, pull (poll)
+              --only NAME,..      of floor, hybrid, event, pool, nchan (floor, hybrid, pool)
+              --rounds N          (3)
+  storm     all followers leave, and come back at once with old cursors
+              --followers N       (16000)
+              --messages N        (20)
+              --interval MS       (1000)
   waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
@@ -116,6 +145,8 @@ fn run() -> Result<()> {
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
+        "rivals" => rivals::run(&accept(&["--rounds", "--seconds", "--only", "--works"])?),
+        "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
@@ -123,6 +154,12 @@ fn run() -> Result<()> {
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),
         "allocations" => allocations::run(&accept(&["--requests", "--only"])?),
         "frames" => frames::run(&accept(&["--samples"])?),
+        "polls" => followers::polls(&accept(&["--followers", "--only"])?),
+        "fanout" => {
+            let own = ["--followers", "--messages", "--interval", "--views", "--only", "--rounds"];
+            followers::fanout(&accept(&own)?)
+        }
+        "storm" => followers::storm(&accept(&["--followers", "--messages", "--interval"])?),
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),

@@ -423,7 +423,7 @@ fn nginx(shop: &Workshop, port: &str, loops: &str, hello: &str, tls: bool) -> Re
 }
 
 /// A peer's configuration with our folders and these `values` in it; says where it lies.
-fn filled(shop: &Workshop, template: &str, values: &[(&str, &str)]) -> Result<String> {
+pub(crate) fn filled(shop: &Workshop, template: &str, values: &[(&str, &str)]) -> Result<String> {
     let mut text = fs::read_to_string(shop.root.join("bench/peers").join(template))?;
     let (files, work) = (shop.files().display().to_string(), shop.work.display().to_string());
     for (mark, value) in values.iter().chain(&[("@FILES@", &*files), ("@WORK@", &*work)]) {

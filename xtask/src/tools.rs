@@ -35,6 +35,9 @@ const WS: &str = "8.23.0";
 /// The public suite of the Durable Streams protocol, and what runs it.
 const STREAMS: &str = "0.3.6";
 const VITEST: &str = "4.1.12";
+/// Two that read server-sent events; the last parser that the Node of Debian 12 runs.
+const HTTPX_SSE: &str = "0.4.3";
+const EVENTSOURCE_PARSER: &str = "3.1.1";
 /// The authority that Let's Encrypt makes for tests of ACME.
 const PEBBLE: &str = "2.10.1";
 
@@ -47,9 +50,12 @@ pub(crate) fn install() -> Result<()> {
             process::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
-    for (name, version) in
-        [("httplint", HTTPLINT), ("selenium", SELENIUM), ("websockets", WEBSOCKETS)]
-    {
+    for (name, version) in [
+        ("httplint", HTTPLINT),
+        ("selenium", SELENIUM),
+        ("websockets", WEBSOCKETS),
+        ("httpx-sse", HTTPX_SSE),
+    ] {
         let place = versioned(name, version);
         // Written last, so that a place is not taken for whole when its making broke off.
         let whole = place.join("whole");
@@ -62,9 +68,11 @@ pub(crate) fn install() -> Result<()> {
         }
         println!("{name}: {}", place.display());
     }
-    for (name, version, part) in
-        [("html-validate", HTML_VALIDATE, html_validate()), ("ws", WS, ws())]
-    {
+    for (name, version, part) in [
+        ("html-validate", HTML_VALIDATE, html_validate()),
+        ("ws", WS, ws()),
+        ("eventsource-parser", EVENTSOURCE_PARSER, eventsource_parser()),
+    ] {
         if !part.exists() {
             let mut npm = Command::new("npm");
             npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
@@ -93,6 +101,10 @@ pub(crate) fn install_streams() -> Result<()> {
     let place = streams();
     // Written last, so that a place is not taken for whole when its making broke off.
     let whole = place.join("whole");
+    let is_new_enough = "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)";
+    if !process::answers("node", &["-e", is_new_enough]) {
+        bail!("the suite of Durable Streams runs on Node 20 or later; see https://nodejs.org");
+    }
     if !whole.exists() {
         let mut npm = Command::new("npm");
         npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&place);
@@ -132,6 +144,17 @@ pub(crate) fn ws() -> PathBuf {
 /// A Python that speaks WebSocket, whether installed or not.
 pub(crate) fn websockets() -> PathBuf {
     versioned("websockets", WEBSOCKETS).join("bin/python3")
+}
+
+/// A parser of server-sent events as a module for Node, whether installed or not.
+pub(crate) fn eventsource_parser() -> PathBuf {
+    let place = versioned("eventsource-parser", EVENTSOURCE_PARSER);
+    place.join("node_modules/eventsource-parser/dist/index.js")
+}
+
+/// A Python that reads server-sent events, whether installed or not.
+pub(crate) fn httpx_sse() -> PathBuf {
+    versioned("httpx-sse", HTTPX_SSE).join("bin/python3")
 }
 
 /// A Python that can drive the browser, whether installed or not.

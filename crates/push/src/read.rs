@@ -109,6 +109,15 @@ pub(crate) enum Followed {
     Many(Box<[u64]>),
 }
 
+impl Followed {
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(channels) => channels.len(),
+        }
+    }
+}
+
 impl Parking {
     /// The cursor that is good if nothing happens.
     pub fn cursor(&self) -> Cursor {

@@ -44,7 +44,7 @@ pub enum Expiry {
 }
 
 /// When a publication counts as acknowledged. The hub carries it; the engine keeps to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// When it is in memory.
     Memory,

@@ -12,6 +12,7 @@ use self::program::Program;
 use crate::report::Tally;
 use crate::{places, process, tools};
 
+mod channels;
 mod exchange;
 mod pages;
 mod program;
@@ -58,6 +59,7 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     pages::validate(tally, &demo);
     browse(tally, &demo)?;
     websocket::judge(tally)?;
+    channels::judge(tally)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());
     tally.check("the demo ends when asked", demo.end());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use bine_http::{Exchange, Head, Method, Reply, Status, query};
+use bine_http::{Exchange, Head, Method, Reply, Status, query, websocket};
 use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{Content, Cursor, Draft, Holes, Order, Publish, Published, Start, Taken, Until};
 use serde_json::value::RawValue;
@@ -63,6 +63,9 @@ impl Face {
         }
         Some(match request.head.method() {
             Method::Get | Method::Head => match follow(&request.head) {
+                Ok((watch, start)) if asks_for_websocket(&request.head) => {
+                    self.open(watch, start, request, clock, out)
+                }
                 Ok((watch, start)) => Answer::Hold(hold(watch, start, exchange)),
                 Err(reason) => bad(out, exchange, clock, &reason),
             },
@@ -132,7 +135,7 @@ impl Face {
 }
 
 /// What came of each message, as JSON.
-fn told(channels: &Channels, published: &Published) -> Vec<u8> {
+pub(super) fn told(channels: &Channels, published: &Published) -> Vec<u8> {
     let epoch = channels.0.hub(|hub| hub.watermark().epoch).unwrap_or_default();
     let each = published.messages.iter().map(|taken| {
         let (sequence, is_new) = match taken {
@@ -148,7 +151,7 @@ fn told(channels: &Channels, published: &Published) -> Vec<u8> {
 /// A message of a batch, member by member.
 type Item = BTreeMap<String, Box<RawValue>>;
 
-fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
+pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
     let wrong = |error: serde_json::Error| format!("no messages: {error}");
     let items: Vec<Item> = if bytes.trim_ascii_start().first() == Some(&b'[') {
         serde_json::from_slice(bytes).map_err(wrong)?
@@ -251,6 +254,14 @@ fn follow(head: &Head<'_>) -> Result<(Watch, Start), String> {
     Ok((watch, start.unwrap_or(Start::Now)))
 }
 
+/// Whether it means the view by WebSocket, be it in wrong words.
+fn asks_for_websocket(head: &Head<'_>) -> bool {
+    !matches!(
+        websocket::Upgrade::read(head),
+        Err(websocket::Refusal::NotAsked | websocket::Refusal::Method)
+    )
+}
+
 /// The first of the views that a peer takes.
 fn manner(accept: &str) -> Manner {
     let known = accept.split(',').find_map(|range| match range.split(';').next()?.trim() {
@@ -291,7 +302,7 @@ fn bad(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock, reason: &str) 
     Answer::Written { close: false }
 }
 
-fn tell(mut reply: Reply<'_>, reason: &str) {
+pub(super) fn tell(mut reply: Reply<'_>, reason: &str) {
     reply.constant("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
     reply.whole(format!("{reason}\n").as_bytes());
 }

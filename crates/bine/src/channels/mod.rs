@@ -8,6 +8,7 @@ mod engine;
 mod face;
 mod room;
 mod watch;
+mod websocket;
 
 use std::fmt;
 use std::sync::Arc;

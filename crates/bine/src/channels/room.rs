@@ -7,8 +7,8 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters,
-    What, jittered,
+    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey,
+    Waiters, What, jittered,
 };
 
 use super::engine::{Engine, now};
@@ -47,7 +47,7 @@ struct Seats {
 }
 
 /// At one thread, at most.
-const MOST: usize = 1 << 20;
+const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
 const PING: Duration = Duration::from_secs(20);
 
@@ -97,7 +97,10 @@ impl Room {
                 watch.answer(out, exchange, &date, &bytes, &place);
             } else if let (Rest::Wait(parking), false) = (&page.rest, is_last || watch.wait == 0) {
                 let wait = Wait { view: watch.manner.view(), kind: Kind::Poll, until: u64::MAX };
-                return self.park(number, parking, wait, (ring, epoch));
+                if let Some(waits) = self.park(number, parking, wait, (ring, epoch)) {
+                    return waits;
+                }
+                watch.nothing(out, exchange, &date, &place);
             } else {
                 watch.nothing(out, exchange, &date, &place);
             }
@@ -114,40 +117,40 @@ impl Room {
         if is_first || !page.messages.is_empty() || place.ahead == Ahead::Closed {
             watch.go_on(out, pieces, &encoded(watch.manner.view(), &page), &place);
         }
-        match page.rest {
+        let waits = match page.rest {
             Rest::Wait(parking) if !is_last => {
                 let wait = Wait { view: watch.manner.view(), kind: Kind::Stream, until: u64::MAX };
                 self.park(number, &parking, wait, (ring, epoch))
             }
             // Asked for again when this has left.
-            Rest::More if !is_last => After::Waits(PING),
-            _ => {
-                watch.end(out, pieces);
-                self.leave(number);
-                After::Over { close: pieces.close() || is_last }
-            }
-        }
+            Rest::More if !is_last => Some(After::Waits(PING)),
+            _ => None,
+        };
+        waits.unwrap_or_else(|| {
+            watch.end(out, pieces);
+            self.leave(number);
+            After::Over { close: pieces.close() || is_last }
+        })
     }
 
-    /// Lets a seat wait that has seen everything up to `parking`.
+    /// Lets a seat wait that has seen everything up to `parking`. `None`: too many wait already.
     fn park(
         &mut self,
         number: u32,
         parking: &bine_push::Parking,
         wait: Wait,
         (ring, epoch): (u64, u32),
-    ) -> After {
-        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, MOST, ring, now()));
-        let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
-        // The seat is taken already, and there are no more of them.
-        seat.key = waiters.park(u64::from(number), parking, wait).ok();
+    ) -> Option<After> {
+        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, CROWD, ring, now()));
+        let seat = self.seats.get(number)?;
+        seat.key = Some(waiters.park(u64::from(number), parking, wait).ok()?);
         self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let ends = parking.ends().map(|ends| Duration::from_millis(ends.saturating_sub(now())));
         let rest = match wait.kind {
             Kind::Poll => Duration::from_millis(jittered(seat.watch.wait, self.chance)),
             Kind::Stream => PING,
         };
-        After::Waits(ends.map_or(rest, |ends| ends.min(rest)))
+        Some(After::Waits(ends.map_or(rest, |ends| ends.min(rest))))
     }
 
     fn leave(&mut self, number: u32) {

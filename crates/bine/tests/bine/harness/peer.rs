@@ -97,6 +97,15 @@ impl<S: Read + Write> Peer<S> {
         Reply { head: self.head(), body: Vec::new() }
     }
 
+    /// The next chunk of a body that goes on; the last one is empty.
+    pub(crate) fn chunk(&mut self) -> Vec<u8> {
+        let line = self.line();
+        let size = usize::from_str_radix(&line, 16).unwrap();
+        let chunk = self.take(size);
+        assert_eq!(self.take(2), b"\r\n", "a chunk of {size} bytes does not end there");
+        chunk
+    }
+
     /// Everything until the other side closes. A reset is an end like any other only here.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         while self.receive() {}
@@ -122,13 +131,11 @@ impl<S: Read + Write> Peer<S> {
     fn chunks(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         loop {
-            let line = self.line();
-            let size = usize::from_str_radix(&line, 16).unwrap();
-            body.extend(self.take(size));
-            assert_eq!(self.take(2), b"\r\n", "a chunk of {size} bytes does not end there");
-            if size == 0 {
+            let chunk = self.chunk();
+            if chunk.is_empty() {
                 return body;
             }
+            body.extend(chunk);
         }
     }
 
@@ -143,7 +150,8 @@ impl<S: Read + Write> Peer<S> {
         }
     }
 
-    fn take(&mut self, count: usize) -> Vec<u8> {
+    /// The next so many bytes, however they are framed.
+    pub(crate) fn take(&mut self, count: usize) -> Vec<u8> {
         while self.received.len() < count {
             self.await_more();
         }

@@ -1,0 +1,348 @@
+/* Follows one channel on N connections while another process publishes, and tells the four measures of document 004:
+ * traffic, publish trip time, received share, memory of the server's processes PID,.. It checks that every follower
+ * gets every message once and in order.
+ *
+ *   cc -O2 -o followers followers.c
+ *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..]
+ *
+ * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events are also for fan.c. "pull" asks every tenth
+ * of a second without waiting. "storm" polls, and in the middle all followers leave; when 50 more messages are
+ * published, all come back at once with their old cursors, and the publisher goes on.
+ *
+ * Prints words of the form NAME=VALUE. Times are microseconds, on one clock for all processes of the machine; memory
+ * and traffic are bytes, traffic without the heads of packets. The page /hello is asked for every 4 ms, before the
+ * first message (calm) and meanwhile (busy). Kernel memory of the sockets is not counted.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 19900, ROOM = 64 << 10, STAMP = 34, AWAY = 50, PATIENCE = 20000000, PROBE = 4000, PROBES = 500, PULL = 100000 };
+
+struct follower {
+    int fd;
+    uint32_t got;             /* messages so far: the number of the next one */
+    uint32_t len;             /* bytes of an answer that is not whole */
+    char cursor[64], tag[64]; /* where it is; Nchan wants two words */
+    int64_t due;              /* of the next pull; 0: an answer is awaited */
+};
+
+/* What the processes tell each other. */
+struct shared {
+    volatile int stage;        /* 0: calm; 1: publish; 2: pause; 3: go on; 4: over */
+    volatile uint32_t published;
+    uint32_t probes[2];
+    uint32_t calm[1 << 16], busy[1 << 16];
+};
+
+static struct follower followers[MOST];
+static char (*rooms)[ROOM];
+static struct shared *shared;
+static const char *kind;
+static int port, n, is_nchan, is_stream, is_pull, ep;
+static uint32_t messages, *trips, trip_count, missed, repeated;
+static uint64_t traffic;
+
+static void die(const char *what) { perror(what); exit(1); }
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
+}
+
+static int connected(void) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to)) die("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+static long of_all(const char *pids, int is_memory) {
+    char list[1024], path[300], line[256];
+    long sum = 0, v;
+    snprintf(list, sizeof list, "%s", pids);
+    for (char *pid = strtok(list, ","); pid; pid = strtok(NULL, ",")) {
+        if (is_memory) {
+            snprintf(path, sizeof path, "/proc/%s/smaps_rollup", pid);
+            FILE *f = fopen(path, "r");
+            if (!f) die(path);
+            while (fgets(line, sizeof line, f))
+                if (sscanf(line, "Anonymous: %ld kB", &v) == 1 || sscanf(line, "Pss_Shmem: %ld kB", &v) == 1) sum += v * 1024;
+            fclose(f);
+            continue;
+        }
+        snprintf(path, sizeof path, "/proc/%s/task", pid);
+        DIR *tasks = opendir(path);
+        if (!tasks) die(path);
+        for (struct dirent *task; (task = readdir(tasks));) {
+            snprintf(path, sizeof path, "/proc/%s/task/%.20s/schedstat", pid, task->d_name);
+            FILE *f = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+            if (f && fscanf(f, "%ld", &v) == 1) sum += v / 1000;
+            if (f) fclose(f);
+        }
+        closedir(tasks);
+    }
+    return sum;
+}
+
+static void ask(struct follower *it) {
+    char request[512];
+    int len;
+    if (!strncmp(kind, "nchan", 5)) {
+        char since[192] = "";
+        if (it->cursor[0]) snprintf(since, sizeof since, "If-Modified-Since: %s\r\nIf-None-Match: %s\r\n", it->cursor, it->tag);
+        len = snprintf(request, sizeof request, "GET /follow HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n%s\r\n",
+                       is_stream ? "text/event-stream" : "text/plain", since);
+    } else {
+        len = snprintf(request, sizeof request, "GET /channels?c=news&after=%s&wait=%d HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n",
+                       it->cursor[0] ? it->cursor : "now", is_pull ? 0 : 50, is_stream ? "text/event-stream" : "application/json");
+    }
+    if (send(it->fd, request, len, MSG_NOSIGNAL) != len) die("send");
+    traffic += len;
+    it->due = 0;
+}
+
+static void join(struct follower *it) {
+    it->fd = connected();
+    it->len = 0;
+    ask(it);
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = it - followers};
+    if (epoll_ctl(ep, EPOLL_CTL_ADD, it->fd, &e)) die("epoll_ctl");
+}
+
+static void copy_field(const char *head, const char *name, char *to) {
+    const char *at = strcasestr(head, name);
+    if (at) sscanf(at + strlen(name), " %63[^\r\n]", to);
+}
+
+/* Takes the stamps out of some bytes, and tells behind which of them there is none. */
+static size_t take(struct follower *it, const char *bytes, size_t len, int64_t at) {
+    const char *p = bytes, *end = bytes + len;
+    for (char *found; (found = memmem(p, end - p, "t=", 2)) && end - found >= STAMP;) {
+        int64_t told = strtoll(found + 2, NULL, 10);
+        uint32_t number = strtoul(found + 22, NULL, 10);
+        if (number < it->got) {
+            repeated++;
+        } else {
+            missed += number - it->got;
+            it->got = number + 1;
+            /* One who was away has not waited for it. */
+            if (trip_count < (uint64_t)n * messages) trips[trip_count++] = at - told;
+        }
+        p = found + STAMP;
+    }
+    return p - bytes;
+}
+
+static int receive(struct follower *it) {
+    char *room = rooms[it - followers];
+    ssize_t r = recv(it->fd, room + it->len, ROOM - 1 - it->len, MSG_DONTWAIT);
+    if (r < 0 && errno == EAGAIN) return 1;
+    if (r <= 0) return 0;
+    int64_t at = now();
+    traffic += r;
+    it->len += r;
+    room[it->len] = 0;
+    if (is_stream) {
+        size_t end = take(it, room, it->len, at);
+        if (it->len - end > STAMP) end = it->len - STAMP;
+        memmove(room, room + end, it->len -= end);
+        return 1;
+    }
+    char *body = strstr(room, "\r\n\r\n");
+    if (!body) return 1;
+    body += 4;
+    char saved = body[-2];
+    body[-2] = 0;
+    char length[64] = "0";
+    copy_field(room, "\nContent-Length:", length);
+    size_t whole = body - room + strtoul(length, NULL, 10);
+    if (it->len >= whole) {
+        copy_field(room, "\nCursor:", it->cursor);
+        copy_field(room, "\nLast-Modified:", it->cursor);
+        copy_field(room, "\nEtag:", it->tag);
+        int refused = strncmp(room + 9, "200", 3) && strncmp(room + 9, "204", 3);
+        if (refused) { fprintf(stderr, "%s\n", room); exit(1); }
+        take(it, body, whole - (body - room), at);
+        it->len = 0;
+        if (is_pull) it->due = now() + PULL; else ask(it);
+        return 1;
+    }
+    body[-2] = saved;
+    return 1;
+}
+
+/* A blocking exchange; the answer's bytes are left in `room`. */
+static void exchange(int fd, const char *request, int len, char *room, size_t size) {
+    if (send(fd, request, len, MSG_NOSIGNAL) != len) die("send");
+    size_t got = 0;
+    for (;;) {
+        ssize_t r = recv(fd, room + got, size - 1 - got, 0);
+        if (r <= 0) die("no answer");
+        room[got += r] = 0;
+        char *body = strstr(room, "\r\n\r\n"), length[64] = "0";
+        if (!body) continue;
+        copy_field(room, "\nContent-Length:", length);
+        if (got >= (size_t)(body + 4 - room) + strtoul(length, NULL, 10)) return;
+    }
+}
+
+static void until(int64_t time) {
+    int64_t rest = time - now();
+    if (rest > 0) usleep(rest);
+}
+
+static _Noreturn void publish(uint32_t many, long interval) {
+    char body[512], request[1024], answer[65536];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_TIMERSLACK, 1000);
+    int fd = connected();
+    while (shared->stage == 0) usleep(1000);
+    int64_t next = now();
+    for (uint32_t i = 0; i < many; i++) {
+        if (shared->stage == 2 && i == many / 2 + AWAY) while (shared->stage == 2) usleep(100);
+        until(next);
+        next += interval;
+        int len = snprintf(body, sizeof body, is_nchan ? "t=%019lld %010u; %0*d" : "{\"channels\":\"news\",\"data\":\"t=%019lld %010u; %0*d\"}",
+                           (long long)now(), i, 165, 0);
+        len = snprintf(request, sizeof request, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
+                       is_nchan ? "/publish" : "/channels", len, body);
+        exchange(fd, request, len, answer, sizeof answer);
+        if (answer[9] != '2') { fprintf(stderr, "%s\n", answer); exit(1); }
+        shared->published = i + 1;
+        if (!strcmp(kind, "storm") && i + 1 == many / 2) while (shared->stage == 1) usleep(100);
+    }
+    exit(0);
+}
+
+static _Noreturn void probe(void) {
+    static const char request[] = "GET /hello?name=TLUG HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char answer[4096];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int fd = connected();
+    for (int64_t next = now(); shared->stage < 4; next += PROBE) {
+        until(next);
+        int is_busy = shared->stage > 0;
+        int64_t begun = now();
+        exchange(fd, request, sizeof request - 1, answer, sizeof answer);
+        uint32_t *count = &shared->probes[is_busy], *to = is_busy ? shared->busy : shared->calm;
+        if (*count < 1 << 16) to[(*count)++] = now() - begun;
+    }
+    exit(0);
+}
+
+static int ascending(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t part(uint32_t *sorted, uint32_t count, double share) {
+    uint32_t rank = share * count;
+    return count ? sorted[rank < count ? rank : count - 1] : 0;
+}
+
+/* Serves whoever has news, for a millisecond at most if there is none. */
+static void turn(void) {
+    static struct epoll_event got[512];
+    int r = epoll_wait(ep, got, 512, 1);
+    for (int i = 0; i < r; i++) {
+        struct follower *it = &followers[got[i].data.u32];
+        if (!receive(it)) { fprintf(stderr, "a follower was let go\n"); exit(1); }
+    }
+    if (is_pull) {
+        int64_t at = now();
+        for (int i = 0; i < n; i++) if (followers[i].due && followers[i].due <= at) ask(&followers[i]);
+    }
+}
+
+static void await(uint32_t number) {
+    int64_t heard = now();
+    for (uint32_t before = trip_count; trip_count + missed < (uint64_t)n * number && now() - heard < PATIENCE;) {
+        turn();
+        if (trip_count != before) { before = trip_count; heard = now(); }
+        if (shared->published < number) heard = now();
+    }
+}
+
+int main(int argc, char **argv) {
+    n = argc > 3 ? atoi(argv[3]) : 0;
+    if (argc < 7 || n < 1 || n > MOST) { fprintf(stderr, "usage: followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..]\n"); return 2; }
+    kind = argv[1];
+    port = atoi(argv[2]);
+    messages = atoi(argv[4]);
+    long interval = atol(argv[5]);
+    is_nchan = !strncmp(kind, "nchan", 5);
+    is_stream = strstr(kind, "events") != NULL;
+    is_pull = !strcmp(kind, "pull");
+    signal(SIGPIPE, SIG_IGN);
+    ep = epoll_create1(0);
+    rooms = mmap(NULL, (size_t)n * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    trips = malloc(sizeof *trips * n * (size_t)messages);
+    if (rooms == MAP_FAILED || shared == MAP_FAILED || !trips) die("memory");
+    pid_t publisher = fork();
+    if (!publisher) publish(messages, interval);
+    pid_t prober = fork();
+    if (!prober) probe();
+    while (shared->probes[0] < PROBES) usleep(10000);
+    long before = of_all(argv[6], 1);
+    for (int i = 0; i < n; i++) {
+        join(&followers[i]);
+        if (i % 256 == 255) turn();
+    }
+    for (int64_t end = now() + 1500000; now() < end;) turn();
+    long parked = of_all(argv[6], 1), cpu = of_all(argv[6], 0);
+    uint64_t before_traffic = traffic;
+    int64_t begun = now(), stormed = 0;
+    shared->stage = 1;
+    if (!strcmp(kind, "storm")) {
+        await(messages / 2);
+        for (int i = 0; i < n; i++) close(followers[i].fd);
+        shared->stage = 2;
+        while (shared->published < messages / 2 + AWAY) usleep(100);
+        int64_t back = now();
+        shared->stage = 3;
+        for (int i = 0; i < n; i++) {
+            join(&followers[i]);
+            if (i % 256 == 255) turn();
+        }
+        await(messages / 2 + AWAY);
+        stormed = now() - back;
+    }
+    await(messages);
+    int64_t took = now() - begun;
+    cpu = of_all(argv[6], 0) - cpu;
+    long full = of_all(argv[6], 1);
+    shared->stage = 4;
+    int status = 0;
+    waitpid(publisher, &status, 0);
+    waitpid(prober, NULL, 0);
+    if (status) return 1;
+    double sum = 0;
+    for (uint32_t i = 0; i < trip_count; i++) sum += trips[i];
+    qsort(trips, trip_count, sizeof *trips, ascending);
+    qsort(shared->calm, shared->probes[0], sizeof *trips, ascending);
+    qsort(shared->busy, shared->probes[1], sizeof *trips, ascending);
+    printf("due=%llu received=%u missed=%u repeated=%u ", (unsigned long long)n * messages, trip_count, missed, repeated);
+    printf("mean=%.0f p50=%u p99=%u p999=%u ", trip_count ? sum / trip_count : 0, part(trips, trip_count, 0.5),
+           part(trips, trip_count, 0.99), part(trips, trip_count, 0.999));
+    printf("traffic=%llu took=%lld cpu=%ld ", (unsigned long long)(traffic - before_traffic), (long long)took, cpu);
+    printf("waiting=%ld full=%ld calm=%u busy=%u stormed=%lld\n", (parked - before) / n, full,
+           part(shared->calm, shared->probes[0], 0.99), part(shared->busy, shared->probes[1], 0.99), (long long)stormed);
+}

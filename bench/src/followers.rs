@@ -1,0 +1,264 @@
+//! Decides what is measured of those who follow channels: what waiting costs, and how messages reach many at once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::arguments::Arguments;
+use crate::figures::Spread;
+use crate::machine;
+use crate::servers::{Running, filled, free_port};
+use crate::tools::{Workshop, leave_core_0, output, require};
+
+/// Who lets others follow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A loop that sends what it got to all sockets, and no more.
+    Floor,
+    /// The example `channels` on a scheduler.
+    Bine(&'static str),
+    Nchan,
+}
+
+/// All of them by their names.
+const WAYS: [(&str, Way); 5] = [
+    ("floor", Way::Floor),
+    ("hybrid", Way::Bine("hybrid")),
+    ("event", Way::Bine("event")),
+    ("pool", Way::Bine("pool")),
+    ("nchan", Way::Nchan),
+];
+/// What is asked for until a server is ready, and while others wait.
+const HELLO: &str = "/hello?name=TLUG";
+/// A thread for each poll, and these for all others.
+const OTHER_WORKERS: u64 = 16;
+const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
+
+/// What waiting polls cost, in memory.
+pub(crate) fn polls(arguments: &Arguments) -> Result<()> {
+    let ways = ways(arguments, &["hybrid", "nchan"])?;
+    let counts = counts(arguments, &[1000, 5000, 15_000])?;
+    let facts = machine::facts();
+    let shop = prepared(&ways)?;
+    let park = shop.compile("park", &[])?;
+    leave_core_0()?;
+    println!("{facts}\n\n| polls that wait | on | bytes of user memory for each |\n|---|---|---|");
+    for count in counts {
+        for (name, way) in &ways {
+            let running = way.start(&shop, count)?;
+            let mut command = Command::new(&park);
+            command.args([running.port.to_string(), count.to_string(), processes(&running)?]);
+            let line = output(command.args([way.waiting_target(), "parked"]))
+                .with_context(|| format!("{name} did not let {count} polls wait"))?;
+            let bytes = line.rsplit_once(" KiB, ").and_then(|(_, rest)| rest.split(' ').next());
+            println!("| {count} | {name} | {} |", bytes.context("park printed no figure")?);
+            running.stop()?;
+        }
+    }
+    Ok(())
+}
+
+/// The four measures of document 004, and what another page feels.
+pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
+    let ways = ways(arguments, &["floor", "hybrid", "pool"])?;
+    let counts = counts(arguments, &[10, 100, 1000])?;
+    let messages = arguments.number("--messages", 50)?;
+    let interval = arguments.number("--interval", 100)?;
+    let rounds = arguments.number("--rounds", 3)?;
+    let kinds = arguments.names("--views").unwrap_or_else(|| vec!["poll"]);
+    let facts = machine::facts();
+    let shop = prepared(&ways)?;
+    let followers = shop.compile("followers", &[])?;
+    leave_core_0()?;
+    println!(
+        "{facts}\n\n{messages} messages of 200 bytes, one every {interval} ms; medians of {rounds} rounds; times in \
+         milliseconds.\n\n| followers | view | on | received, % | mean | p50 | p99 | p99.9 | deliveries/s | server CPU, \
+         us a delivery | bytes for each that waits | memory, MiB | traffic, KiB | p99 of another page, calm and busy \
+         |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    );
+    for count in counts {
+        for kind in &kinds {
+            let mut told: BTreeMap<&str, Vec<Told>> = BTreeMap::new();
+            for _ in 0..rounds {
+                for (name, way) in &ways {
+                    let running = way.start(&shop, count)?;
+                    let line =
+                        Told::of(&followers, *way, kind, &running, [count, messages, interval])
+                            .with_context(|| format!("{count} followers by {kind} on {name}"))?;
+                    eprintln!("{count} followers by {kind} on {name}: {}", line.line);
+                    told.entry(name).or_default().push(line);
+                    running.stop()?;
+                }
+            }
+            for (name, _) in &ways {
+                println!("| {count} | {kind} | {name} | {} |", row(&told[name])?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All followers leave and come back at once with their cursors.
+pub(crate) fn storm(arguments: &Arguments) -> Result<()> {
+    let count = arguments.number("--followers", 16_000)?;
+    let messages = arguments.number("--messages", 20)?;
+    let interval = arguments.number("--interval", 1000)?;
+    let way = Way::Bine("hybrid");
+    let facts = machine::facts();
+    let shop = prepared(&[("hybrid", way)])?;
+    let followers = shop.compile("followers", &[])?;
+    leave_core_0()?;
+    let running = way.start(&shop, count)?;
+    let told = Told::of(&followers, way, "storm", &running, [count, messages, interval])?;
+    running.stop()?;
+    println!(
+        "{facts}\n\n| followers who come back | behind by | all have all after, s | messages due | received | missed | \
+         twice | server CPU, s |\n|---|---|---|---|---|---|---|---|\n| {count} | 50 messages | {:.2} | {} | {} | {} | \
+         {} | {:.2} |",
+        told.number("stormed")? / 1e6,
+        told.number("due")?,
+        told.number("received")?,
+        told.number("missed")?,
+        told.number("repeated")?,
+        told.number("cpu")? / 1e6,
+    );
+    let is_whole = told.number("due")? == told.number("received")?;
+    ensure!(is_whole && told.number("repeated")? == 0.0, "messages were missed or came twice");
+    Ok(())
+}
+
+fn ways(arguments: &Arguments, usual: &[&'static str]) -> Result<Vec<(&'static str, Way)>> {
+    let names = arguments.names("--only").unwrap_or_else(|| usual.to_vec());
+    let known = |name| WAYS.iter().find(|(known, _)| *known == name).copied();
+    names
+        .into_iter()
+        .map(|name| known(name).with_context(|| format!("`{name}` is not measured here")))
+        .collect()
+}
+
+fn counts(arguments: &Arguments, usual: &[u64]) -> Result<Vec<u64>> {
+    let Some(words) = arguments.names("--followers") else { return Ok(usual.to_vec()) };
+    words
+        .into_iter()
+        .map(|word| word.parse().with_context(|| format!("--followers {word}")))
+        .collect()
+}
+
+/// Everything that these need, built.
+fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
+    let shop = Workshop::open()?;
+    for (_, way) in ways {
+        match way {
+            Way::Floor => drop(shop.compile("fan", &[])?),
+            Way::Bine(_) => {
+                let words = ["-p", "bine", "--example", "channels"];
+                shop.cargo_build(&words.map(std::ffi::OsStr::new))?;
+            }
+            Way::Nchan => {
+                require("nginx", "nginx")?;
+                let is_there = Path::new(MODULE).exists();
+                ensure!(is_there, "Nchan is missing: apt-get install libnginx-mod-nchan");
+            }
+        }
+    }
+    Ok(shop)
+}
+
+impl Way {
+    /// Starts it on core 0, for so many followers.
+    fn start(self, shop: &Workshop, count: u64) -> Result<Running> {
+        let port = free_port()?;
+        let listen = format!("127.0.0.1:{port}");
+        let built = |name: &str| shop.target.join(name).display().to_string();
+        let workers = (count + OTHER_WORKERS).to_string();
+        let mut words = match self {
+            Self::Floor => vec![built("bench/fan"), port.to_string()],
+            Self::Bine(scheduler) => {
+                let program = built("release/examples/channels");
+                let words = ["--listen", &listen, "--loops", "1", "--access-log", "off"];
+                let mut all = vec![program];
+                all.extend(words.map(str::to_owned));
+                all.extend(["--scheduler", scheduler].map(str::to_owned));
+                all
+            }
+            Self::Nchan => {
+                let file = filled(shop, "nchan.conf", &[("@PORT@", &port.to_string())])?;
+                let work = shop.work.display().to_string();
+                ["nginx", "-e", "stderr", "-p", &work, "-c", &file].map(str::to_owned).to_vec()
+            }
+        };
+        if self == Self::Bine("pool") {
+            words.extend(["--workers".to_owned(), workers]);
+        }
+        Running::start(&words, port, HELLO, &shop.work.join("followed.log"))
+    }
+
+    const fn waiting_target(self) -> &'static str {
+        match self {
+            Self::Floor | Self::Bine(_) => "/channels?c=news&wait=55",
+            Self::Nchan => "/follow",
+        }
+    }
+}
+
+fn processes(running: &Running) -> Result<String> {
+    let all: Vec<String> = running.processes()?.iter().map(ToString::to_string).collect();
+    Ok(all.join(","))
+}
+
+/// What `followers` has told of one run.
+struct Told {
+    line: String,
+}
+
+impl Told {
+    fn of(
+        program: &PathBuf,
+        way: Way,
+        kind: &str,
+        running: &Running,
+        [count, messages, interval]: [u64; 3],
+    ) -> Result<Self> {
+        let kind = if way == Way::Nchan { format!("nchan-{kind}") } else { kind.to_owned() };
+        let mut command = Command::new(program);
+        command.args([kind, running.port.to_string(), count.to_string(), messages.to_string()]);
+        command.args([(interval * 1000).to_string(), processes(running)?]);
+        Ok(Self { line: output(&mut command)?.trim().to_owned() })
+    }
+
+    fn number(&self, name: &str) -> Result<f64> {
+        let words = self.line.split(' ').filter_map(|word| word.split_once('='));
+        let mut named = words.filter(|(known, _)| *known == name);
+        let (_, value) = named.next().with_context(|| format!("no {name} in {}", self.line))?;
+        Ok(value.parse()?)
+    }
+}
+
+/// The medians of some runs.
+fn row(told: &[Told]) -> Result<String> {
+    let median = |figure: &dyn Fn(&Told) -> Result<f64>| -> Result<f64> {
+        let all = told.iter().map(figure).collect::<Result<Vec<_>>>()?;
+        Ok(Spread::of(all).context("no runs")?.median)
+    };
+    let of = |name: &'static str, by: f64| median(&move |told| Ok(told.number(name)? / by));
+    let share = |one: &'static str, other: &'static str| {
+        median(&move |told| Ok(told.number(one)? / told.number(other)?))
+    };
+    Ok(format!(
+        "{:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {:.2} | {:.0} | {:.1} | {:.0} | {:.2}, {:.2}",
+        share("received", "due")? * 100.0,
+        of("mean", 1e3)?,
+        of("p50", 1e3)?,
+        of("p99", 1e3)?,
+        of("p999", 1e3)?,
+        share("received", "took")? * 1e6,
+        share("cpu", "received")?,
+        of("waiting", 1.0)?,
+        of("full", f64::from(1 << 20))?,
+        of("traffic", 1024.0)?,
+        of("calm", 1e3)?,
+        of("busy", 1e3)?,
+    ))
+}

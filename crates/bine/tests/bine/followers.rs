@@ -1,0 +1,425 @@
+//! Claims about those who follow channels, found by a checker in what real sockets have said: nothing is lost, nothing
+//! comes twice, and there is one order, whichever way is followed and whatever breaks off.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::app::program;
+use crate::harness::{Folder, PATIENCE, Peer, Program, SCHEDULERS};
+
+/// What a follower has seen: where, and which message.
+type History = Vec<(String, String)>;
+
+/// A way to follow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum View {
+    Poll,
+    Events,
+    Lines,
+    Parts,
+}
+
+const VIEWS: [View; 4] = [View::Poll, View::Events, View::Lines, View::Parts];
+const CHANNELS: [&str; 3] = ["a", "b", "c"];
+/// The last message, in all channels.
+const END: &str = "end";
+
+fn start(options: &[&str]) -> Program {
+    Program::start(&mut program("channels::the_program_with_channels_serves", options))
+}
+
+fn create(address: SocketAddr, name: &str) {
+    let mut peer = Peer::tcp(address);
+    peer.send(format!("POST /create/{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
+    assert_eq!(peer.reply().status(), 200);
+}
+
+#[test]
+fn followers_who_change_their_view_and_come_back_get_every_message_once_in_one_order() {
+    const WRITERS: u64 = 3;
+    const MESSAGES: u64 = 120;
+    const FOLLOWERS: u64 = 9;
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        // A follower may hold a thread, and a writer must find one.
+        let workers = (FOLLOWERS + WRITERS + 2).to_string();
+        let program = start(&["--data", "memory", "--scheduler", scheduler, "--workers", &workers]);
+        let address = program.address();
+        CHANNELS.iter().for_each(|name| create(address, name));
+        let (told, seen) = thread::scope(|scope| {
+            let followers: Vec<_> =
+                (0..FOLLOWERS).map(|number| scope.spawn(move || follow(address, number))).collect();
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| scope.spawn(move || write(address, writer, MESSAGES)))
+                .collect();
+            let told: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+            publish(&mut Peer::tcp(address), &CHANNELS, &[END.to_owned()]);
+            let seen: Vec<_> = followers.into_iter().map(|one| one.join().unwrap()).collect();
+            (told, seen)
+        });
+        let record = read_all(address, &CHANNELS);
+        assert_eq!(record.len() as u64, WRITERS * MESSAGES + 1);
+        assert!(record.is_sorted_by(|one, next| one.0 < next.0), "one order");
+        for written in &told {
+            // In the order of the writer, and where the acknowledgment has said.
+            let own: History =
+                record.iter().filter(|message| written.contains(message)).cloned().collect();
+            assert_eq!(&own, written);
+        }
+        for (number, (channels, history)) in (0..).zip(seen) {
+            let due: History = record
+                .iter()
+                .filter(|(_, word)| {
+                    channels_of(word).iter().any(|channel| channels.contains(channel))
+                })
+                .cloned()
+                .collect();
+            assert_eq!(history, due, "follower {number} of {channels:?}");
+        }
+    }
+}
+
+/// The channels that a message is in, by its name.
+fn channels_of(word: &str) -> Vec<&'static str> {
+    let number = word.rsplit('-').next().unwrap().parse::<usize>();
+    match number {
+        Ok(number) if number % 5 == 0 => vec!["a", "b"],
+        Ok(number) => vec![CHANNELS[number % 3]],
+        Err(_) => CHANNELS.to_vec(),
+    }
+}
+
+/// Publishes so many messages, some of them several at once, and tells where each has come to stand.
+fn write(address: SocketAddr, writer: u64, messages: u64) -> History {
+    let (mut peer, mut random) = (Peer::tcp(address), Random::new(writer));
+    let (mut history, mut next) = (History::new(), 0);
+    while next < messages {
+        let many = (1 + random.below(4)).min(messages - next);
+        let words: Vec<_> =
+            (next..next + many).map(|number| format!("{writer}-{number}")).collect();
+        next += many;
+        history.extend(publish(&mut peer, &[], &words));
+    }
+    history
+}
+
+/// Publishes at once, in these channels or in those of each word.
+fn publish(peer: &mut Peer, channels: &[&str], words: &[String]) -> History {
+    peer.send(publication(channels, words));
+    let reply = peer.reply();
+    assert_eq!(reply.status(), 200, "{}", reply.text());
+    told(reply.text(), words)
+}
+
+fn publication(channels: &[&str], words: &[String]) -> String {
+    let messages = words.iter().map(|word| {
+        let own = channels_of(word);
+        let channels = if channels.is_empty() { &own } else { channels };
+        format!("{{\"channels\":{channels:?},\"data\":\"{word}\"}}")
+    });
+    let body = format!("[{}]", messages.collect::<Vec<_>>().join(","));
+    let length = body.len();
+    format!("POST /channels HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// Each word with the cursor that its acknowledgment names.
+fn told(acknowledgment: &str, words: &[String]) -> History {
+    let cursors: Vec<_> =
+        acknowledgment.split('{').skip(1).filter_map(|one| member(one, "cursor")).collect();
+    assert_eq!(cursors.len(), words.len(), "{acknowledgment}");
+    cursors.into_iter().zip(words.iter().cloned()).collect()
+}
+
+/// Follows up to the last message by ways that change, breaking off now and then, and tells of which channels.
+fn follow(address: SocketAddr, number: u64) -> (Vec<&'static str>, History) {
+    let sets: [&[&str]; 4] = [&["a"], &["b", "c"], &["c", "a", "b"], &["b"]];
+    let channels = sets[(number % 4) as usize];
+    let mut random = Random::new(1000 + number);
+    let (mut history, mut after) = (History::new(), "earliest".to_owned());
+    loop {
+        let view = VIEWS[random.below(4) as usize];
+        let patience = 1 + random.below(30) as usize;
+        let (seen, last) = look(address, channels, view, &after, patience);
+        after = last;
+        let is_over = seen.last().is_some_and(|(_, word)| word == END);
+        history.extend(seen);
+        if is_over {
+            return (channels.to_vec(), history);
+        }
+    }
+}
+
+/// Follows from a cursor on until so many messages are seen or the last one is, then breaks off; the cursor to go on
+/// from comes with them.
+fn look(
+    address: SocketAddr,
+    channels: &[&str],
+    view: View,
+    after: &str,
+    most: usize,
+) -> (History, String) {
+    let mut peer = Peer::tcp(address);
+    peer.send(request(channels, view, after, most));
+    if view == View::Poll {
+        let reply = peer.reply();
+        let cursor = reply.field("Cursor").unwrap().to_owned();
+        let mut seen = Vec::new();
+        read_objects(reply.text(), &mut seen);
+        let messages = seen.into_iter().map(|(cursor, word)| (cursor, word.unwrap()));
+        return (messages.collect(), cursor);
+    }
+    let head = peer.reply_to_head();
+    assert_eq!(head.status(), 200, "{}", head.head);
+    let (mut reader, mut history) = (Reader::new(view), Vec::new());
+    loop {
+        let chunk = peer.chunk();
+        assert!(!chunk.is_empty(), "a stream has ended by itself");
+        for (cursor, word) in reader.read(&chunk) {
+            // What comes in one piece with the last that is looked at comes once more later.
+            if let Some(word) = word {
+                history.push((cursor.clone(), word));
+                if history.len() == most || history.last().is_some_and(|(_, word)| word == END) {
+                    return (history, cursor);
+                }
+            }
+        }
+    }
+}
+
+fn request(channels: &[&str], view: View, after: &str, most: usize) -> String {
+    let names: String = channels.iter().map(|name| format!("c={name}&")).collect();
+    let accept = match view {
+        View::Poll => "application/json",
+        View::Events => "text/event-stream",
+        View::Lines => "application/x-ndjson",
+        View::Parts => "multipart/mixed",
+    };
+    // The place of a stream of events is said as a browser says it.
+    let (query, field) = match view {
+        View::Events if after != "earliest" => {
+            (String::new(), format!("Last-Event-ID: {after}\r\n"))
+        }
+        _ => (format!("after={after}&"), String::new()),
+    };
+    format!(
+        "GET /channels?{names}{query}limit={most} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n{field}\r\n"
+    )
+}
+
+/// All that is retained, by polls that do not wait.
+fn read_all(address: SocketAddr, channels: &[&str]) -> History {
+    read_behind(address, channels, "earliest").0
+}
+
+fn read_behind(address: SocketAddr, channels: &[&str], after: &str) -> (History, String) {
+    let (mut history, mut after) = (History::new(), after.to_owned());
+    let names: String = channels.iter().map(|name| format!("c={name}&")).collect();
+    let mut peer = Peer::tcp(address);
+    loop {
+        let reply = peer.get(&format!("/channels?{names}after={after}&limit=100&wait=0"));
+        after = reply.field("Cursor").unwrap_or_else(|| panic!("{reply:?}")).to_owned();
+        if reply.status() == 204 {
+            return (history, after);
+        }
+        let mut seen = Vec::new();
+        read_objects(reply.text(), &mut seen);
+        history.extend(seen.into_iter().map(|(cursor, word)| (cursor, word.unwrap())));
+    }
+}
+
+/// Reads messages and marks out of a stream, cut anywhere.
+struct Reader {
+    view: View,
+    text: String,
+}
+
+impl Reader {
+    const fn new(view: View) -> Self {
+        Self { view, text: String::new() }
+    }
+
+    /// Each cursor that became known, with its message or, from a mark, without one.
+    fn read(&mut self, bytes: &[u8]) -> Vec<(String, Option<String>)> {
+        self.text.push_str(std::str::from_utf8(bytes).unwrap());
+        let mut seen = Vec::new();
+        while let Some(end) = self.end() {
+            let one: String = self.text.drain(..end).collect();
+            match self.view {
+                View::Events => {
+                    let field = |name: &str| {
+                        let value = one.lines().find_map(|line| line.strip_prefix(name));
+                        value.map(ToOwned::to_owned)
+                    };
+                    if let Some(cursor) = field("id: ") {
+                        seen.push((cursor, field("data: ")));
+                    }
+                }
+                View::Parts => {
+                    let (head, body) = one.split_once("\r\n\r\n").unwrap();
+                    let cursor = head.lines().find_map(|line| line.strip_prefix("Cursor: "));
+                    seen.push((cursor.unwrap().to_owned(), Some(body.trim_end().to_owned())));
+                }
+                View::Lines | View::Poll => read_objects(&one, &mut seen),
+            }
+        }
+        seen
+    }
+
+    /// Where the first that is whole ends.
+    fn end(&self) -> Option<usize> {
+        if self.view != View::Parts {
+            let end = if self.view == View::Events { "\n\n" } else { "\n" };
+            return Some(self.text.find(end)? + end.len());
+        }
+        let (head, _) = self.text.split_once("\r\n\r\n")?;
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let end = head.len() + 4 + length.unwrap().parse::<usize>().unwrap() + 2;
+        (self.text.len() >= end).then_some(end)
+    }
+}
+
+/// Messages and marks as objects of JSON.
+fn read_objects(text: &str, seen: &mut Vec<(String, Option<String>)>) {
+    for one in text.split("{\"cursor\":").skip(1) {
+        let cursor = one.split('"').nth(1).unwrap();
+        seen.push((cursor.to_owned(), member(one, "data")));
+    }
+}
+
+/// A text in an object, which has nothing to be decoded here.
+fn member(object: &str, name: &str) -> Option<String> {
+    let (_, behind) = object.split_once(&format!("\"{name}\":\""))?;
+    Some(behind.split('"').next()?.to_owned())
+}
+
+/// Set `BINE_KILLS` for more of them.
+#[test]
+fn what_was_acknowledged_before_a_kill_is_there_behind_it_and_cursors_go_on() {
+    let kills = std::env::var("BINE_KILLS").map_or(20, |times| times.parse().unwrap());
+    let folder = Folder::new();
+    let data = folder.join("data");
+    let options = ["--data", data.to_str().unwrap()];
+    let mut random = Random::new(kills);
+    let (mut acknowledged, mut recovered) = (0, 0);
+    let (mut behind, mut followed) = ("earliest".to_owned(), "earliest".to_owned());
+    // Behind the cursor that those who follow had seen: what they have still to get.
+    let mut owed = History::new();
+    let mut program = start(&options);
+    CHANNELS.iter().for_each(|name| create(program.address(), name));
+    for kill in 0..kills {
+        let address = program.address();
+        let view = VIEWS[1 + random.below(3) as usize];
+        let count = AtomicU64::new(0);
+        let enough = 1 + random.below(60);
+        let (told, seen) = thread::scope(|scope| {
+            let follower = {
+                let request = request(&CHANNELS, view, &followed, 100);
+                scope.spawn(move || read_until_cut(address, view, &request))
+            };
+            let writers: Vec<_> = (0..3)
+                .map(|writer| {
+                    let count = &count;
+                    scope.spawn(move || write_until_cut(address, kill, writer, count))
+                })
+                .collect();
+            while count.load(Ordering::Acquire) < enough {
+                thread::yield_now();
+            }
+            program.kill();
+            let told: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+            (told, follower.join().unwrap())
+        });
+        program = start(&options);
+        let (found, last) = read_behind(program.address(), &CHANNELS, &behind);
+        assert!(last > behind || behind == "earliest", "cursors go on: {behind}, then {last}");
+        assert!(found.is_sorted_by(|one, next| one.0 < next.0), "one order");
+        for written in &told {
+            let own: History =
+                found.iter().filter(|message| written.contains(message)).cloned().collect();
+            assert_eq!(&own, written, "acknowledged, and there behind kill {kill}");
+        }
+        let most: usize = told.iter().map(|written| written.len() + 1).sum();
+        let kept = told.iter().map(Vec::len).sum::<usize>();
+        assert!((kept..=most).contains(&found.len()), "each is there once");
+        acknowledged += kept;
+        recovered += found.len() - kept;
+        owed.extend(found);
+        assert!(owed.starts_with(&seen), "followed over kill {kill}: {seen:?} of {owed:?}");
+        if let Some((cursor, _)) = seen.last() {
+            followed.clone_from(cursor);
+        }
+        owed.drain(..seen.len());
+        behind = last;
+    }
+    println!(
+        "{kills} kills under publishing: {acknowledged} messages of channels were acknowledged and are there, {recovered} more were kept"
+    );
+}
+
+/// Publishes until the connection breaks; what was acknowledged.
+fn write_until_cut(address: SocketAddr, kill: u64, writer: u64, count: &AtomicU64) -> History {
+    let mut history = History::new();
+    let Ok(mut stream) = TcpStream::connect(address) else { return history };
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    for number in 0.. {
+        let words = [format!("{kill}-{writer}-{number}")];
+        if stream.write_all(publication(&[], &words).as_bytes()).is_err() {
+            break;
+        }
+        let Some(reply) = acknowledgment(&mut stream) else { break };
+        history.extend(told(&reply, &words));
+        count.fetch_add(1, Ordering::Release);
+    }
+    history
+}
+
+/// A whole one, or none when the connection breaks.
+fn acknowledgment(stream: &mut TcpStream) -> Option<String> {
+    let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
+    while !reply.ends_with(b"]\n") {
+        let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
+        reply.extend_from_slice(&piece[..count]);
+    }
+    let reply = String::from_utf8(reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
+    Some(reply)
+}
+
+/// Follows until the connection breaks; what was whole.
+fn read_until_cut(address: SocketAddr, view: View, request: &str) -> History {
+    let Ok(mut stream) = TcpStream::connect(address) else { return History::new() };
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut bytes = Vec::new();
+    // A broken connection is an end like any other.
+    let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut bytes));
+    let (mut reader, mut history) = (Reader::new(view), History::new());
+    let head = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    let Some(mut rest) = head.map(|end| &bytes[end + 4..]) else { return history };
+    while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
+        let Some(chunk) = rest[end + 2..].get(..size) else { break };
+        let messages = reader.read(chunk).into_iter();
+        history.extend(messages.filter_map(|(cursor, word)| Some((cursor, word?))));
+        let Some(next) = rest.get(end + 2 + size + 2..) else { break };
+        rest = next;
+    }
+    history
+}
+
+/// Numbers that look random and are the same each time (Marsaglia's xorshift).
+struct Random(u64);
+
+impl Random {
+    const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    const fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}

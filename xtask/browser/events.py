@@ -1,0 +1,84 @@
+"""Decides what the EventSource of a real browser must find in the events of a channel.
+
+usage: events.py URL MESSAGES
+
+URL is a server where everybody may publish in the channel `news`, MESSAGES a file of messages as JSON. Prints a line
+for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+"""
+
+import json
+import pathlib
+import sys
+
+from demo import open_browser
+
+# Publishes, follows from before that on, and answers with what came, or with what went wrong.
+FOLLOW = """
+const [messages, done] = arguments;
+(async () => {
+  const before = await fetch("/channels?c=news&after=now&wait=0");
+  const batch = messages.map(({ data, event }) => ({ channels: "news", data, event }));
+  const news = new EventSource(`/channels?c=news&after=${before.headers.get("Cursor")}`);
+  const seen = [];
+  const take = ({ type, data, lastEventId }) => {
+    seen.push({ type, data, id: lastEventId });
+    if (seen.length < messages.length) return;
+    news.close();
+    done(seen);
+  };
+  news.onmessage = take;
+  news.addEventListener("weather", take);
+  news.onerror = () => done("an error");
+  // The first half is there when it comes, the rest comes while it waits.
+  const half = messages.length / 2;
+  const publish = (some) => fetch("/channels", { method: "POST", body: JSON.stringify(some) });
+  await publish(batch.slice(0, half));
+  news.onopen = () => publish(batch.slice(half));
+  if (news.readyState === EventSource.OPEN) news.onopen();
+})().catch((error) => done(String(error)));
+"""
+# The page of the example itself.
+SHOWN = """
+const done = arguments[arguments.length - 1];
+fetch("/channels", { method: "POST", body: '{"channels":"news","data":"<b>last</b>"}' });
+const look = () => {
+  const last = document.querySelector("#news li:last-child");
+  if (last?.textContent === "<b>last</b>") done([]); else setTimeout(look, 10);
+};
+look();
+"""
+
+
+def follow(browser, messages):
+    seen = browser.execute_async_script(FOLLOW, messages)
+    assert isinstance(seen, list), seen
+    assert [event["data"] for event in seen] == [message.get("read", message["data"]) for message in messages], seen
+    assert [event["type"] for event in seen] == [message.get("event", "message") for message in messages], seen
+    ids = [event["id"] for event in seen]
+    assert ids == sorted(set(ids)), ids
+
+
+def main():
+    browser = open_browser()
+    failed = False
+    try:
+        browser.set_script_timeout(20)
+        browser.get(sys.argv[1])
+        messages = json.loads(pathlib.Path(sys.argv[2]).read_text())
+        for claim, check in [
+            ("EventSource of a browser reads messages of every kind", lambda: follow(browser, messages)),
+            ("the page of the example shows what is published", lambda: browser.execute_async_script(SHOWN)),
+        ]:
+            try:
+                check()
+                print(f"holds: {claim}")
+            except Exception as error:
+                failed = True
+                print(f"fails: {claim}: {' '.join(str(error).split())}")
+    finally:
+        browser.quit()
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
