@@ -2,7 +2,8 @@
 //! an address of its own.
 //!
 //! The protocol is that of <https://github.com/durable-streams/durable-streams>, which its comments cite by section. An
-//! offset is a cursor; bytes are messages one behind the other; values of JSON are a message each.
+//! offset is a cursor; bytes are messages one behind the other; values of JSON are a message each. `Stream-Seq` counts for
+//! the whole stream, whoever writes.
 
 mod asked;
 mod instant;
@@ -363,6 +364,7 @@ const FRESH: &str = "Cache-Control: no-store\r\n";
 fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
     let kind = kind_of(&there.settings);
     let (is_json, is_text) = (is_json(kind), essence(kind).starts_with("text/"));
+    let shared = there.settings.content_type.clone().unwrap_or_else(|| USUAL.into());
     let is_stream = read.mode == Mode::Events;
     Watch {
         channels: Box::new([name.into()]),
@@ -376,7 +378,7 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
         until: if is_stream { Until::Time(now + EVENTS) } else { Until::Open },
         limit: LIMIT,
         wait: WAIT,
-        live: Some(Live::new(kind.into(), read.turn, now)),
+        live: Some(Box::new(Live::new(shared, read.turn, now))),
     }
 }
 
