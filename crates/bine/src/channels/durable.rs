@@ -50,8 +50,8 @@ const WAIT: u64 = 18_000;
 const EVENTS: u64 = 60_000;
 /// What a channel holds whose maker says nothing.
 const USUAL: &str = "application/octet-stream";
-/// What may be asked here, and which fields a page of another site could send. That it may at all is said by nobody
-/// here: a filter of the program names the sites (`Access-Control-Allow-Origin`).
+/// What may be asked here, and which fields a page of another site could send. No such page may: whoever wants that says
+/// `Access-Control-Allow-Origin` in front of this server.
 const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n\
     Access-Control-Allow-Methods: GET, HEAD, POST, PUT, DELETE\r\n\
     Access-Control-Allow-Headers: Content-Type, If-None-Match, Producer-Id, Producer-Epoch, \
