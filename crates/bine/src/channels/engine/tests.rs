@@ -110,8 +110,7 @@ fn channels_come_back_from_an_image_with_their_epoch() {
     store.close();
     disk.revive();
     let (engine, _store) = open(&disk, 1);
-    let (bodies, next) = read(&engine, "a", Start::Earliest).unwrap();
-    assert_eq!((bodies.last().map(String::as_str), next), (Some("last"), cursor));
+    assert_eq!(read(&engine, "a", Start::Earliest).unwrap().1, cursor);
     let described = engine.hub(|hub| hub.describe("a", now())).unwrap().unwrap();
     assert_eq!(described.messages, count + 1);
 }
