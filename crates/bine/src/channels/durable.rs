@@ -2,7 +2,8 @@
 //! an address of its own.
 //!
 //! The protocol is that of <https://github.com/durable-streams/durable-streams>, which its comments cite by section. An
-//! offset is a cursor; bytes are messages one behind the other; values of JSON are a message each.
+//! offset is a cursor; bytes are messages one behind the other; values of JSON are a message each. `Stream-Seq` counts for
+//! the whole stream, whoever writes.
 
 mod asked;
 mod instant;
@@ -49,8 +50,8 @@ const WAIT: u64 = 18_000;
 const EVENTS: u64 = 60_000;
 /// What a channel holds whose maker says nothing.
 const USUAL: &str = "application/octet-stream";
-/// What may be asked here, and which fields a page of another site could send. That it may at all is said by nobody
-/// here: a filter of the program names the sites (`Access-Control-Allow-Origin`).
+/// What may be asked here, and which fields a page of another site could send. No such page may: whoever wants that says
+/// `Access-Control-Allow-Origin` in front of this server.
 const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n\
     Access-Control-Allow-Methods: GET, HEAD, POST, PUT, DELETE\r\n\
     Access-Control-Allow-Headers: Content-Type, If-None-Match, Producer-Id, Producer-Epoch, \
@@ -243,23 +244,37 @@ impl Resource<'_> {
         let looked = self.channels.0.hub(|hub| {
             hub.visit(self.name, now)?;
             let there = hub.describe(self.name, now)?;
-            let start = Start::After(match read.offset {
+            let start = match read.offset {
                 Offset::Beginning => there.earliest,
                 Offset::Now => there.tail,
                 Offset::At(cursor) => cursor,
-            });
+            };
             let watch = watch(self.name, &there, &read, now);
-            if read.mode != Mode::CatchUp {
-                return Ok::<_, Refused>((there, start, watch, None));
-            }
-            let names = watch.names();
-            let page = hub.read(&watch.subscription(&names, start, Holes::Refuse), now)?;
-            drop(names);
-            Ok((there, start, watch, Some(page)))
+            let page = if read.mode == Mode::CatchUp {
+                let names = watch.names();
+                let subscription = watch.subscription(&names, Start::After(start), Holes::Refuse);
+                Some(hub.read(&subscription, now)?)
+            } else {
+                None
+            };
+            Ok::<_, Refused>((Looked { there, offset: read.offset, start }, watch, page))
         });
-        let (there, start, watch, page) = looked.ok_or_else(No::closed)??;
-        let Some(page) = page else { return Ok(Answer::Hold(hold(watch, start, exchange))) };
-        caught_up(head, &there, (&read, start), (&watch, &page), out.buffer, exchange, clock);
+        let (looked, watch, page) = looked.ok_or_else(No::closed)??;
+        let Some(page) = page else {
+            return Ok(Answer::Hold(hold(watch, Start::After(looked.start), exchange)));
+        };
+        let tag = looked.tag(&page);
+        let is_known = read.offset != Offset::Now && knows(head, &tag);
+        let status = if is_known { Status::NOT_MODIFIED } else { Status::OK };
+        let mut reply = Reply::begin(out.buffer, exchange, status, &clock.date());
+        looked.put(&mut reply, &tag, &page);
+        if is_known {
+            reply.empty();
+        } else {
+            // It was checked when the channel was made.
+            let _ = reply.field("Content-Type", kind_of(&looked.there.settings));
+            reply.whole(&encoded(watch.manner.view(), &page));
+        }
         Ok(Answer::Written { close: false })
     }
 
@@ -349,6 +364,7 @@ const FRESH: &str = "Cache-Control: no-store\r\n";
 fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
     let kind = kind_of(&there.settings);
     let (is_json, is_text) = (is_json(kind), essence(kind).starts_with("text/"));
+    let shared = there.settings.content_type.clone().unwrap_or_else(|| USUAL.into());
     let is_stream = read.mode == Mode::Events;
     Watch {
         channels: Box::new([name.into()]),
@@ -362,52 +378,47 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
         until: if is_stream { Until::Time(now + EVENTS) } else { Until::Open },
         limit: LIMIT,
         wait: WAIT,
-        live: Some(Live::new(kind.into(), read.turn, now)),
+        live: Some(Box::new(Live::new(shared, read.turn, now))),
     }
 }
 
-/// Section 5.6: what is there behind a place, or nothing if the peer has it already.
-fn caught_up(
-    head: &Head<'_>,
-    there: &Description,
-    (read, start): (&Read, Start),
-    (watch, page): (&Watch, &Page),
-    out: &mut Vec<u8>,
-    exchange: Exchange,
-    clock: &Clock,
-) {
-    let place = Place::of(page);
-    let begin = match start {
-        Start::After(begin) => begin.to_string(),
-        Start::Since(_) | Start::Earliest | Start::Now => String::new(),
-    };
-    let end = if matches!(page.rest, Rest::Closed) { ":c" } else { "" };
-    let tag = format!("\"{}:{begin}:{}{end}\"", there.number, page.next);
+/// What a read that does not wait has found.
+struct Looked {
+    there: Description,
+    offset: Offset,
+    /// Where the offset is.
+    start: Cursor,
+}
+
+impl Looked {
+    /// What stands between two places stays as it is, unless nothing comes behind it any more (section 10.1).
+    fn tag(&self, page: &Page) -> String {
+        let end = if matches!(page.rest, Rest::Closed) { ":c" } else { "" };
+        format!("\"{}:{}:{}{end}\"", self.there.number, self.start, page.next)
+    }
+
+    /// The fields that go with a page, whether it is sent or not.
+    fn put(&self, reply: &mut Reply<'_>, tag: &str, page: &Page) {
+        reply.constant(match (self.offset, &page.rest) {
+            (Offset::Now, _) => FRESH,
+            // More has come since, so this never changes. Whose it is, a cache cannot know.
+            (_, Rest::More) => "Cache-Control: private, max-age=60, stale-while-revalidate=300\r\n",
+            _ => "Cache-Control: private, no-cache\r\n",
+        });
+        reply.constant(SAFE);
+        if self.offset != Offset::Now {
+            // Its letters are digits, colons and underscores.
+            let _ = reply.field("ETag", tag);
+        }
+        put_place(reply, &Place::of(page));
+    }
+}
+
+/// Whether the peer says that it has this already (RFC 9110 section 13.1.2).
+fn knows(head: &Head<'_>, tag: &str) -> bool {
     let known = head.field_text("If-None-Match").unwrap_or_default();
-    let is_known = known
-        .split(',')
-        .map(str::trim)
-        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
-        && read.offset != Offset::Now;
-    let status = if is_known { Status::NOT_MODIFIED } else { Status::OK };
-    let mut reply = Reply::begin(out, exchange, status, &clock.date());
-    reply.constant(match (read.offset, &page.rest) {
-        (Offset::Now, _) => FRESH,
-        // What lies between two places never changes. Whose it is, a cache cannot know.
-        (_, Rest::More) => "Cache-Control: private, max-age=60, stale-while-revalidate=300\r\n",
-        _ => "Cache-Control: private, no-cache\r\n",
-    });
-    reply.constant(SAFE);
-    if read.offset != Offset::Now {
-        let _ = reply.field("ETag", &tag);
-    }
-    put_place(&mut reply, &place);
-    if is_known {
-        return reply.empty();
-    }
-    // It was checked when the channel was made.
-    let _ = reply.field("Content-Type", kind_of(&there.settings));
-    reply.whole(&encoded(watch.manner.view(), page));
+    let mut known = known.split(',').map(str::trim);
+    known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
 /// Section 5.5.

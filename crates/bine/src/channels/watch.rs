@@ -17,7 +17,7 @@ pub(crate) struct Watch {
     /// A poll without news is answered after so many milliseconds; 0: at once.
     pub(crate) wait: u64,
     /// Its one channel is followed as a Durable Streams resource.
-    pub(crate) live: Option<Live>,
+    pub(crate) live: Option<Box<Live>>,
 }
 
 /// Where a reader is.

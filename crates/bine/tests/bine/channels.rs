@@ -30,7 +30,7 @@ async fn say(channels: Channels, name: Path<Text>, word: Path<Text>) -> Result<R
     Ok(Response::text("said"))
 }
 
-fn start(options: &[&str]) -> Program {
+pub(crate) fn start(options: &[&str]) -> Program {
     Program::start(&mut program("channels::the_program_with_channels_serves", options))
 }
 

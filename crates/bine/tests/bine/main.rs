@@ -4,6 +4,7 @@ mod app;
 mod arguments;
 mod channels;
 mod conversation;
+mod durable;
 mod examples;
 mod faults;
 mod followers;

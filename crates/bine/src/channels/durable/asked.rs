@@ -84,10 +84,9 @@ impl Read {
 /// A place as it was told by `Stream-Next-Offset`, or a word for one.
 pub(super) fn offset_of(text: &str) -> Result<Offset, String> {
     match text {
-        "-1" => Ok(Offset::Beginning),
         "now" => Ok(Offset::Now),
-        // What lies before everything, in the offsets of the protocol's own server: its tools say it.
-        "0000000000000000_0000000000000000" => Ok(Offset::Beginning),
+        // The second is what lies before everything on the protocol's own server: its tools say it.
+        "-1" | "0000000000000000_0000000000000000" => Ok(Offset::Beginning),
         _ => match Cursor::from_str(text) {
             Ok(cursor) => Ok(Offset::At(cursor)),
             Err(fault) => Err(format!("`{text}` is no offset: {fault}, or -1, or now")),

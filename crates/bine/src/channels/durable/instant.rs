@@ -16,9 +16,10 @@ pub(super) fn read(text: &str) -> Option<u64> {
     let (hour, minute, second) =
         (number(text.get(11..13)?)?, number(text.get(14..16)?)?, number(text.get(17..19)?)?);
     let is_leap_second = second == 60;
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || hour > 23 || minute > 59 {
-        return None;
-    } else if day == 0 || day > days_of(year, month) || second > 60 {
+    let is_date = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=days_of(year, month)).contains(&day);
+    if !is_date || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let (milliseconds, zone) = match text[19..].strip_prefix('.') {
@@ -33,7 +34,8 @@ pub(super) fn read(text: &str) -> Option<u64> {
         b"Z" | b"z" => 0,
         [sign @ (b'+' | b'-'), _, _, b':', _, _] => {
             let (hours, minutes) = (number(&zone[1..3])?, number(&zone[4..6])?);
-            let minutes = (hours <= 23 && minutes <= 59).then_some(hours * 60 + minutes)? as i64;
+            let minutes = (hours <= 23 && minutes <= 59).then_some(hours * 60 + minutes)?;
+            let minutes = minutes.cast_signed();
             if *sign == b'+' { minutes } else { -minutes }
         }
         _ => return None,
@@ -75,7 +77,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 const fn is_leap(year: u64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
 const fn days_of(year: u64, month: u64) -> u64 {
