@@ -57,8 +57,16 @@ impl Face {
             return None;
         }
         let exchange = request.exchange;
-        if path != PATH {
-            let name = path.strip_prefix(durable::ROOT).filter(|name| !name.is_empty())?;
+        let name = path.strip_prefix(durable::ROOT).filter(|name| !name.is_empty());
+        if path != PATH && name.is_none() {
+            return None;
+        }
+        if !request.head.method().is_safe() && is_foreign(&request.head) {
+            let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &clock.date());
+            tell(reply, "a page of another site may not write here");
+            return Some(Answer::Written { close: false });
+        }
+        if let Some(name) = name {
             return Some(self.resource(name).respond(request, clock, out));
         }
         Some(match request.head.method() {
@@ -132,6 +140,17 @@ impl Face {
             Finished { bytes, follow: None, close: false }
         }))
     }
+}
+
+/// Whether a browser says that a page of another site asks (Fetch Metadata section 2.1), or names it (RFC 6454).
+fn is_foreign(head: &Head<'_>) -> bool {
+    if let Some(site) = head.field_text("Sec-Fetch-Site") {
+        return !matches!(site, "same-origin" | "none");
+    }
+    head.field_text("Origin").is_some_and(|origin| {
+        // `null` is nobody's own.
+        origin.split_once("://").is_none_or(|(_, host)| Some(host) != head.authority())
+    })
 }
 
 /// What came of each message, as JSON.
