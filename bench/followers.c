@@ -6,8 +6,8 @@
  *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..]
  *
  * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events are also for fan.c. "pull" asks every tenth
- * of a second without waiting. "storm" polls, and in the middle all followers leave; when 50 more messages are
- * published, all come back at once with their old cursors, and the publisher goes on.
+ * of a second without waiting. "storm" polls, and in the middle all followers leave; when 50 more are published,
+ * all come back at once with their old cursors, and the publisher goes on.
  *
  * Prints words of the form NAME=VALUE. Times are microseconds, on one clock for all processes of the machine; memory
  * and traffic are bytes, traffic without the heads of packets. The page /hello is asked for every 4 ms, before the
@@ -54,7 +54,7 @@ static char (*rooms)[ROOM];
 static struct shared *shared;
 static const char *kind;
 static int port, n, is_nchan, is_stream, is_pull, ep;
-static uint32_t messages, *trips, trip_count, missed, repeated;
+static uint32_t messages, half, *trips, trip_count, missed, repeated;
 static uint64_t traffic;
 
 static void die(const char *what) { perror(what); exit(1); }
@@ -134,7 +134,7 @@ static void copy_field(const char *head, const char *name, char *to) {
 /* Takes the stamps out of some bytes, and tells behind which of them there is none. */
 static size_t take(struct follower *it, const char *bytes, size_t len, int64_t at) {
     const char *p = bytes, *end = bytes + len;
-    for (char *found; (found = memmem(p, end - p, "t=", 2)) && end - found >= STAMP;) {
+    for (char *found; (found = memmem(p, end - p, "@=", 2)) && end - found >= STAMP;) {
         int64_t told = strtoll(found + 2, NULL, 10);
         uint32_t number = strtoul(found + 22, NULL, 10);
         if (number < it->got) {
@@ -216,17 +216,18 @@ static _Noreturn void publish(uint32_t many, long interval) {
     while (shared->stage == 0) usleep(1000);
     int64_t next = now();
     for (uint32_t i = 0; i < many; i++) {
-        if (shared->stage == 2 && i == many / 2 + AWAY) while (shared->stage == 2) usleep(100);
+        if (shared->stage == 2 && i == half + AWAY) while (shared->stage == 2) usleep(100);
+        if (shared->stage == 2) next = now(); /* nobody is there: no pace */
         until(next);
-        next += interval;
-        int len = snprintf(body, sizeof body, is_nchan ? "t=%019lld %010u; %0*d" : "{\"channels\":\"news\",\"data\":\"t=%019lld %010u; %0*d\"}",
+        next += interval * (shared->stage != 2);
+        int len = snprintf(body, sizeof body, is_nchan ? "@=%019lld %010u; %0*d" : "{\"channels\":\"news\",\"data\":\"@=%019lld %010u; %0*d\"}",
                            (long long)now(), i, 165, 0);
         len = snprintf(request, sizeof request, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
                        is_nchan ? "/publish" : "/channels", len, body);
         exchange(fd, request, len, answer, sizeof answer);
         if (answer[9] != '2') { fprintf(stderr, "%s\n", answer); exit(1); }
         shared->published = i + 1;
-        if (!strcmp(kind, "storm") && i + 1 == many / 2) while (shared->stage == 1) usleep(100);
+        if (!strcmp(kind, "storm") && i + 1 == half) while (shared->stage == 1) usleep(100);
     }
     exit(0);
 }
@@ -286,6 +287,8 @@ int main(int argc, char **argv) {
     kind = argv[1];
     port = atoi(argv[2]);
     messages = atoi(argv[4]);
+    half = messages / 2;
+    if (!strcmp(kind, "storm")) messages += AWAY;
     long interval = atol(argv[5]);
     is_nchan = !strncmp(kind, "nchan", 5);
     is_stream = strstr(kind, "events") != NULL;
@@ -312,17 +315,17 @@ int main(int argc, char **argv) {
     int64_t begun = now(), stormed = 0;
     shared->stage = 1;
     if (!strcmp(kind, "storm")) {
-        await(messages / 2);
+        await(half);
         for (int i = 0; i < n; i++) close(followers[i].fd);
         shared->stage = 2;
-        while (shared->published < messages / 2 + AWAY) usleep(100);
+        while (shared->published < half + AWAY) usleep(100);
         int64_t back = now();
         shared->stage = 3;
         for (int i = 0; i < n; i++) {
             join(&followers[i]);
             if (i % 256 == 255) turn();
         }
-        await(messages / 2 + AWAY);
+        await(half + AWAY);
         stormed = now() - back;
     }
     await(messages);

@@ -24,7 +24,7 @@ def end(peer):
 
 def publish(peer, messages):
     batch = [{"channels": "news", **{name: message[name] for name in ("data", "event") if name in message}} for message in messages]
-    answer = peer.post("/channels", content=json.dumps(batch))
+    answer = peer.post("/channels", content=json.dumps(batch, separators=(",", ":")))
     assert answer.status_code == 200, answer.text
 
 
