@@ -1,7 +1,14 @@
 //! A channel that everybody may follow and publish in, and a page that shows it as it grows.
 //!
 //! `cargo run --release --example channels`, then open <http://127.0.0.1:8080/> in two windows, or publish by
-//! `curl --data '{"channels":"news","data":"Hello"}' http://127.0.0.1:8080/channels`.
+//! `curl --data '{"channels":"news","data":"Hello"}' http://127.0.0.1:8080/channels`. Each channel is a resource of its own
+//! too, and others can be made:
+//!
+//! ```sh
+//! curl -X PUT -H 'Content-Type: text/plain' http://127.0.0.1:8080/channels/weather
+//! curl -H 'Content-Type: text/plain' --data 'Rain' http://127.0.0.1:8080/channels/weather
+//! curl -N 'http://127.0.0.1:8080/channels/weather?offset=-1&live=sse'
+//! ```
 
 use bine::channels::{Access, Retention, Settings};
 use bine::prelude::*;

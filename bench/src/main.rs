@@ -18,9 +18,11 @@ mod machine;
 mod memory;
 mod peer;
 mod random;
+mod rivals;
 mod servers;
 mod soak;
 mod stalls;
+mod tables;
 mod templates;
 mod tools;
 mod waiters;
@@ -69,6 +71,18 @@ usage: bine-bench COMMAND [OPTION VALUE]...
             under 0.6 of their rate is a fault
               --rounds N          samples of each figure (9)
               --groups N          in a sample (500)
+  rivals    rows durable beside redb, fjall, SQLite and plain appends, on the disk of target/; under 0.6 of
+            the appends' rate is a fault, as is less than 200000 rows/s where a sync comes later
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (3)
+              --only NAME,..      of floor-alone, floor-grouped, bine-alone, bine, redb,
+                                  redb-grouped, fjall, fjall-grouped, sqlite, sqlite-grouped (all)
+              --works NAME,..     of commit-1, commit-64, interval-1, interval-64, none-1, none-64,
+                                  read (all)
+  tables    what rows in memory cost: looks, commits without a sync, starts, bytes
+              --rows N            (1000000)
+              --only NAME,..      of looks, commits, starts (all)
+              --rounds N          samples of each figure (9)
   frames    nanoseconds of a WebSocket frame, read and written
               --samples N         (21)
   polls     user memory of a waiting poll of channels, over real sockets
@@ -131,6 +145,8 @@ fn run() -> Result<()> {
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
         "journal" => journal::run(&accept(&["--rounds", "--groups"])?),
+        "rivals" => rivals::run(&accept(&["--rounds", "--seconds", "--only", "--works"])?),
+        "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),

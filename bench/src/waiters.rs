@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use bine_push::{
-    Content, Draft, Holes, Hub, Kind, Limits, Name, Order, Page, Parking, Publish, Ready, Rest,
-    Restoring, Settings, Start, Subscription, Then, Until, View, Wait, Waiters,
+    Content, Crowd, Draft, Holes, Hub, Kind, Limits, Name, Order, Page, Parking, Publish, Ready,
+    Rest, Restoring, Settings, Start, Subscription, Then, Until, View, Wait, Waiters,
 };
 
 use crate::arguments::Arguments;
@@ -168,8 +168,13 @@ fn parking_now(hub: &Hub) -> Result<Parking> {
     }
 }
 
+/// So many waiters, in ten channels each.
+fn crowd(waiters: usize) -> Crowd {
+    Crowd { waiters, places: 10 * waiters }
+}
+
 fn park(hub: &Hub, count: usize, parking: &Parking, kind: Kind) -> Result<Waiters> {
-    let mut waiters = Waiters::new(1, count, hub.ring().position(), NOW);
+    let mut waiters = Waiters::new(1, crowd(count), hub.ring().position(), NOW);
     for token in 0..count as u64 {
         let until = NOW + 25_000 + token * 30_000 / count as u64;
         let wait = Wait { view: View::Json, kind, until };

@@ -24,6 +24,7 @@ The one door for chores.
     cargo xtask fuzz [--seconds N]    every fuzz target in turn, 60 seconds each unless told
     cargo xtask media                 makes the table of media types again; needs npm and the network
     cargo xtask vocabulary            makes the table of what HTML and CSS allow again; needs npm, node and the network
+    cargo xtask conformance           a fresh server judged by the public suite of Durable Streams; needs npm and node
     cargo xtask bench [ARGUMENTS]     the measurements, in release; see bench/README.md
 
 `test` installs what it needs: Debian packages when it may, everything else under target/tools.
@@ -60,6 +61,7 @@ fn perform(words: &[&str]) -> Result<()> {
         ["media"] => media::run(),
         ["vocabulary"] => vocabulary::run(),
         ["tidy"] => tidy::run(),
+        ["conformance"] => evidence::streams::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", "--seconds", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

@@ -35,14 +35,16 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
         cargo(&["build", "--release"])?;
-        cargo(&["build", "--release", "--package", "bine", "--example", "hello"])?;
-        cargo(&["build", "--release", "--package", "bine", "--example", "channels"])?;
+        for example in ["hello", "channels", "socket"] {
+            cargo(&["build", "--release", "--package", "bine", "--example", example])?;
+        }
         cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
     });
     report.step("tests", |tally| test(tally, extent));
     report.step("documents", |_| document());
     if everything {
         report.step("evidence", evidence::gather);
+        report.step("conformance", evidence::streams::judge);
         report.step("fuzzing", |_| fuzz::run(FUZZ_SECONDS));
     } else {
         report.leave_out("certificates by ACME", "needs pebble, which is made with Go");
@@ -50,6 +52,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
             "evidence",
             "needs curl, httplint, html-validate, ws, websockets and Chromium",
         );
+        report.leave_out("conformance", "needs npm, node and the public suite of Durable Streams");
         report.leave_out("fuzzing", "needs cargo-fuzz and a C++ compiler");
     }
     report.close()

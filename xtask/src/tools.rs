@@ -32,6 +32,9 @@ const HTML_VALIDATE: &str = "9.7.1";
 /// Two that speak WebSocket from the other end.
 const WEBSOCKETS: &str = "17.4";
 const WS: &str = "8.23.0";
+/// The public suite of the Durable Streams protocol, and what runs it.
+const STREAMS: &str = "0.3.6";
+const VITEST: &str = "4.1.12";
 /// Two that read server-sent events; the last parser that the Node of Debian 12 runs.
 const HTTPX_SSE: &str = "0.4.3";
 const HTTPX: &str = "httpx==0.28.1";
@@ -80,6 +83,7 @@ pub(crate) fn install() -> Result<()> {
         }
         println!("{name}: {}", part.display());
     }
+    install_streams()?;
     println!("cargo-fuzz: {}", cargo_fuzz()?.display());
     let pebble = pebble();
     if !pebble.exists() {
@@ -91,6 +95,31 @@ pub(crate) fn install() -> Result<()> {
     }
     println!("pebble: {}", pebble.display());
     Ok(())
+}
+
+/// The same for the suite of the Durable Streams protocol alone.
+pub(crate) fn install_streams() -> Result<()> {
+    let place = streams();
+    // Written last, so that a place is not taken for whole when its making broke off.
+    let whole = place.join("whole");
+    let is_new_enough = "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)";
+    if !process::answers("node", &["-e", is_new_enough]) {
+        bail!("the suite of Durable Streams runs on Node 20 or later; see https://nodejs.org");
+    }
+    if !whole.exists() {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&place);
+        npm.arg(format!("@durable-streams/server-conformance-tests@{STREAMS}"));
+        process::run(npm.arg(format!("vitest@{VITEST}")))?;
+        fs::write(&whole, "")?;
+    }
+    println!("durable streams: {}", place.display());
+    Ok(())
+}
+
+/// The folder that the suite is installed in, or will be.
+pub(crate) fn streams() -> PathBuf {
+    versioned("durable-streams", STREAMS)
 }
 
 /// The authority's program, whether installed or not.

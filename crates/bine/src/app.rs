@@ -95,7 +95,7 @@ impl App {
 
     /// Keeps a table of `T` in the program's store: a page takes all tables as [`Store`](crate::store::Store).
     ///
-    /// They live in the folder `tables` of the data folder, which is `data` where the program was started if the key
+    /// They live in the folder `journal` of the data folder, which is `data` where the program was started if the key
     /// `data` does not say another.
     ///
     /// ```

@@ -49,6 +49,7 @@ mod style;
 mod tables;
 mod taste;
 mod text;
+mod websocket;
 
 pub use app::App;
 pub use arguments::{
@@ -71,6 +72,7 @@ pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
 pub use stream::Sender;
 pub use text::Text;
+pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
 pub use bine_pipeline::{Peer, Who, scheduler};
@@ -200,6 +202,8 @@ mod guide {
     struct Style;
     #[doc = include_str!("../../../docs/guide/trees.md")]
     struct Trees;
+    #[doc = include_str!("../../../docs/guide/channels.md")]
+    struct Channels;
     #[doc = include_str!("../../../docs/guide/tables.md")]
     struct Tables;
 }

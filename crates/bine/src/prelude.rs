@@ -5,5 +5,5 @@ pub use crate::store::{Id, Store, Table, Time};
 pub use crate::{
     App, Class, Content, Cookie, Dress, Error, Exit, Failure, Flow, Form, Frozen, Header, Html,
     Json, Page, Parts, Path, Phrasing, Query, Request, Respond, Response, Show, State, Status,
-    Text, Tree, Upload, css, css_file, html, page, raw, tree,
+    Text, Tree, Upgrade, Upload, css, css_file, html, page, raw, tree,
 };

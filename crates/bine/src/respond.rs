@@ -19,6 +19,7 @@ use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
 use crate::taste::Taste;
+use crate::websocket::{Opening, Refused};
 
 /// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
 #[diagnostic::on_unimplemented(
@@ -257,6 +258,24 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !keep_alive }
     }
 
+    /// Agrees to a WebSocket, or says why not.
+    fn upgrade(&mut self, opening: Opening, top: &Top) -> Finished {
+        match opening.agree(&top.fields, &self.date, self.out.buffer) {
+            Ok(upgrade) => {
+                self.follow = Some(Follow::Upgrade(upgrade));
+                return Finished { close: false };
+            }
+            Err(Refused::Unfit(refusal)) => {
+                refusal.reply(self.out.buffer, self.asked.exchange, &self.date);
+            }
+            Err(Refused::Foreign) => {
+                let message = "Only pages of this host may open this WebSocket.";
+                return self.tell(&Top::of(Status::FORBIDDEN), message, &[]);
+            }
+        }
+        Finished { close: !self.asked.exchange.keep_alive }
+    }
+
     fn begin(&mut self, top: &Top) -> Reply<'_> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
@@ -371,6 +390,7 @@ enum Content {
     Bytes(Cow<'static, [u8]>),
     File(Box<Sending>),
     Stream(Box<dyn FnOnce(Pieces) -> Stream + Send>),
+    Upgrade(Box<Opening>),
     /// Words for whoever is refused, on a page if that is what they read.
     Refusal(Cow<'static, str>),
 }
@@ -381,6 +401,7 @@ impl fmt::Debug for Content {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::File(file) => file.fmt(f),
             Self::Stream(_) => f.write_str("a stream"),
+            Self::Upgrade(opening) => opening.fmt(f),
             Self::Refusal(words) => write!(f, "{words:?}"),
         }
     }
@@ -441,6 +462,12 @@ impl Response {
     ) -> Self {
         let top = Top::of(Status::OK).with_field("Content-Type", media_type);
         Self { top, content: Content::Stream(Box::new(stream)) }
+    }
+
+    /// A connection that becomes a WebSocket, as [`Upgrade`](crate::Upgrade) tells.
+    pub(crate) fn upgrading(opening: Opening) -> Self {
+        let top = Top::of(Status::SWITCHING_PROTOCOLS);
+        Self { top, content: Content::Upgrade(Box::new(opening)) }
     }
 
     /// A failure in words for the user: the program's page of errors for whoever reads pages, else text.
@@ -528,6 +555,7 @@ impl Replying<'_, '_> {
             // Behind a file the connection closes only if its peer wants it.
             Some(Follow::File(part)) => Answer::File(part),
             Some(Follow::Stream(stream)) => Answer::Stream(stream),
+            Some(Follow::Upgrade(upgrade)) => Answer::Upgrade(upgrade),
             Some(Follow::Hold(hold)) => Answer::Hold(hold),
             None => Answer::Written { close },
         }
@@ -555,6 +583,7 @@ impl Respond for Response {
                 let pieces = to.begin(&self.top).pieces();
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
+            Content::Upgrade(opening) => return to.upgrade(*opening, &self.top),
             Content::Refusal(message) => return to.tell(&self.top, &message, &[]),
         }
         Finished { close: !exchange.keep_alive }

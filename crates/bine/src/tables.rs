@@ -65,8 +65,7 @@ impl Tables {
         let store = match &configuration.data {
             Some(folder) => in_folder(&folder.join(FOLDER), options)?,
             None => {
-                let what = if self.are_some { "tables" } else { "channels" };
-                log::notice(format_args!("{what} are kept in memory and end with this program"));
+                log::debug(format_args!("tables and channels are kept in memory"));
                 Store::in_memory(options)?
             }
         };

@@ -22,6 +22,7 @@ use crate::slowness::Slowness;
 use crate::stages::RetainedPool;
 use crate::stream::Streaming;
 use crate::tls::{Desk, Session};
+use crate::wire::Upgrade;
 
 /// One connection, driven by the four [stages](crate::stages).
 pub(crate) struct Connection<L> {
@@ -97,6 +98,8 @@ pub(crate) struct Busy {
     pub(crate) warms_up: bool,
     /// Content behind `output` that is still being written.
     pub(crate) stream: Option<Streaming>,
+    /// Takes the connection over behind `output`.
+    pub(crate) upgrade: Option<Upgrade>,
     /// What the access log will tell of the reply that leaves.
     pub(crate) leaving: Option<Leaving>,
     /// The request whose body is being collected or whose handler is at work elsewhere.
@@ -132,6 +135,7 @@ impl Busy {
             && self.output.len() == self.sent
             && self.file.is_none()
             && self.stream.is_none()
+            && self.upgrade.is_none()
             && self.storing.is_none()
             && self.request.is_none()
             && self.leaving.is_none()
@@ -198,6 +202,11 @@ impl<L: Link> Connection<L> {
         self.busy.as_deref().is_some_and(is_unsent) || self.link.holds_back()
     }
 
+    /// Somebody takes it over when its last reply has left.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.busy.as_ref().is_some_and(|busy| busy.upgrade.is_some())
+    }
+
     /// Something follows the head that was just written.
     pub(crate) fn follow(&mut self, follow: Follow, context: &mut Context) {
         match follow {
@@ -212,6 +221,7 @@ impl<L: Link> Connection<L> {
                     self.busy(context).stream = Some(Streaming::new(stream));
                 }
             }
+            Follow::Upgrade(upgrade) => self.busy(context).upgrade = Some(upgrade),
             Follow::Hold(_) => debug_assert!(false, "the response stage parks it"),
         }
     }

@@ -3,7 +3,9 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use rustix::net::SocketFlags;
 use rustix::time::Timespec;
 
 use crate::census::{Full, TOO_MANY};
-use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
+use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase};
 use crate::generation::Generation;
 use crate::handler::{Finished, LaterReply};
 use crate::hold::Why;
@@ -24,6 +26,7 @@ use crate::mailbox::Mailbox;
 use crate::scheduler::Scheduler;
 use crate::server::{Server, State, View};
 use crate::stages::{self, GRACE, Kind, Next};
+use crate::wire::{Parting, Space, Terms, Wire, live};
 
 /// One thread's means to hold connections, one after the other.
 pub(crate) struct Conversations<'s> {
@@ -35,6 +38,8 @@ pub(crate) struct Conversations<'s> {
     newcomer: Option<Connection<Blocking>>,
     /// Rings when something happens that a held reply of this thread waits for; made by the first.
     bell: Option<Arc<Mailbox>>,
+    /// Where who has left HTTP receives; made for the first.
+    space: Option<Space>,
     /// The scheduler has lent this thread to a held reply.
     holds: bool,
 }
@@ -71,7 +76,16 @@ impl<'s> Conversations<'s> {
     pub(crate) fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
         let view = server.view();
         let context = view.context();
-        Self { server, scheduler, context, view, newcomer: None, bell: None, holds: false }
+        Self {
+            server,
+            scheduler,
+            context,
+            view,
+            newcomer: None,
+            bell: None,
+            space: None,
+            holds: false,
+        }
     }
 
     /// The next connection; `None` when the server stops.
@@ -159,9 +173,13 @@ impl<'s> Conversations<'s> {
         let (peer, era) = (connection.peer, connection.era);
         // A fault of ours costs this connection and no other.
         let ended = catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection)));
+        self.context.put_down(&mut connection);
+        let upgraded = connection.busy.take_if(|busy| busy.upgrade.is_some());
         stages::tell_of_leaving(&mut connection, &mut self.context);
         self.end_hold(&mut connection);
-        if connection.link.departs() {
+        if let (Some(busy), true) = (upgraded, ended.is_ok()) {
+            self.live(connection.link, busy);
+        } else if connection.link.departs() {
             connection.link.depart(peer);
         } else {
             connection.link.farewell();
@@ -216,6 +234,40 @@ impl<'s> Conversations<'s> {
                 Next::Depart | Next::Closed => return,
             };
         }
+    }
+
+    /// Lets whoever takes the connection over live here, if this thread may wait for that.
+    fn live(&mut self, link: Blocking, mut busy: Box<Busy>) {
+        let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
+        self.context.access.flush();
+        self.holds = self.scheduler.begin_hold();
+        let terms = Terms {
+            state: self.server.tidings(),
+            parting: (!self.holds).then_some(Parting::NoThread),
+            clock: Rc::clone(&self.context.clock),
+            slowness: Rc::clone(&self.context.slowness),
+            name,
+        };
+        let space = self.space.get_or_insert_with(Space::new).clone();
+        let lived = catch_unwind(AssertUnwindSafe(|| {
+            let background = self.server.background()?;
+            let _inside = background.enter();
+            let wire = Wire::new(link.into(), received, space)?;
+            if let Some(upgrade) = upgrade {
+                background.block_on(live(upgrade, wire, terms));
+            }
+            Ok::<_, io::Error>(())
+        }));
+        match lived {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => log::error(format_args!("{name} cannot be awaited: {error}")),
+            Err(_) => log::error(format_args!("{name} panicked; its connection was cut")),
+        }
+        if take(&mut self.holds) {
+            self.scheduler.end_hold();
+        }
+        self.context.recycle(busy);
+        self.context.clock.turn();
     }
 
     fn await_request(&mut self, connection: &mut Connection<Blocking>) -> Next {

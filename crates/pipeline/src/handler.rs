@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::hold::Hold;
 use crate::spool::Spool;
 use crate::stream::Stream;
+use crate::wire::Upgrade;
 
 /// A program behind the pipeline, shared by all threads.
 pub trait Handler: Send + Sync + 'static {
@@ -106,6 +107,8 @@ pub enum Answer {
     File(FilePart),
     /// The reply's head stands in the buffer; content that is yet to be written follows it.
     Stream(Stream),
+    /// The reply's head stands in the buffer; what it agrees to takes the connection over when it has left.
+    Upgrade(Upgrade),
     /// Ask again when the whole body is here. A longer one is refused with 413.
     Collect {
         /// The most bytes this handler takes.
@@ -143,6 +146,8 @@ pub enum Follow {
     File(FilePart),
     /// Content that is yet to be written.
     Stream(Stream),
+    /// What takes the connection over.
+    Upgrade(Upgrade),
     /// Nothing is in the buffer: the whole reply comes when something happens.
     Hold(Hold),
 }

@@ -36,6 +36,7 @@ pub mod tls;
 mod user;
 mod warmth;
 mod wheel;
+mod wire;
 mod workers;
 
 pub use access::AccessSettings;
@@ -60,4 +61,5 @@ pub use stream::{Gone, Sender, Stream, Writing};
 pub use supervise::{end_with_parent, is_supervised, supervise};
 pub use timeout::timeout;
 pub use user::{UnknownUser, User};
+pub use wire::{Living, Parting, Upgrade, Wire};
 pub use workers::{Task, Ticket};

@@ -241,6 +241,17 @@ impl Blocking {
     }
 }
 
+impl From<Blocking> for Nonblocking {
+    /// A socket that cannot be told so is of no use; the next call says that it is gone.
+    fn from(link: Blocking) -> Self {
+        let socket = link.socket;
+        if rustix::io::ioctl_fionbio(&socket.descriptor, true).is_err() {
+            let _ = shutdown(&socket.descriptor, Shutdown::Both);
+        }
+        Self(socket)
+    }
+}
+
 impl Link for Blocking {
     const BLOCKS: bool = true;
 

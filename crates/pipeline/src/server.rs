@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use rustix::event::{EventfdFlags, eventfd};
+use tokio::sync::watch;
 
 use crate::access::AccessSettings;
 use crate::address::Address;
@@ -33,6 +34,8 @@ pub struct Server {
     /// Event loops that have begun and not ended.
     pub(crate) running_loops: AtomicUsize,
     state: AtomicU8,
+    /// The same for tasks.
+    told: watch::Sender<State>,
     /// Becomes readable, for ever, when the server stops.
     stop_bell: OwnedFd,
     background: OnceLock<tokio::runtime::Handle>,
@@ -82,6 +85,7 @@ impl Server {
             newest: Mutex::new(Arc::new(Generation::open(settings, handler, access, None)?)),
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
+            told: watch::Sender::new(State::Serving),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             background: OnceLock::new(),
             make_waiters: OnceLock::new(),
@@ -195,6 +199,7 @@ impl Server {
             State::Draining | State::Over => State::Over,
         };
         self.state.store(next as u8, Ordering::Release);
+        self.told.send_replace(next);
         if self.running_loops.load(Ordering::Acquire) == 0 {
             // Loops take in first whoever has connected already, then refuse the rest themselves.
             self.refuse_newcomers();
@@ -212,6 +217,11 @@ impl Server {
             1 => State::Draining,
             _ => State::Over,
         }
+    }
+
+    /// Tells a task of its state.
+    pub(crate) fn tidings(&self) -> watch::Receiver<State> {
+        self.told.subscribe()
     }
 
     /// Waits until the access log has what was given to it, a second at most.

@@ -13,7 +13,7 @@ use crate::record::{Change, Due, Entry, Number, Origin, Publication, Record};
 use crate::refused::Refused;
 use crate::repeats::Verdict;
 use crate::ring::{End, Event, Ring, Run};
-use crate::settings::{Limits, Settings};
+use crate::settings::{Durability, Limits, Settings};
 
 /// All channels and what they hold. Owns no lock and reads no clock: times are arguments, in milliseconds since 1970.
 ///
@@ -73,8 +73,8 @@ impl Hub {
             return Err(Refused::Record { last: self.record });
         }
         self.record = record;
-        self.time = self.time.max(prepared.0.time);
-        match prepared.0.change {
+        self.time = self.time.max(prepared.record.time);
+        match prepared.record.change {
             Change::Create { name, settings, due, origin, publication } => {
                 due.map(|due| self.remove_due(due));
                 self.create(name, settings, origin, publication)
@@ -103,7 +103,8 @@ impl Hub {
     /// # Errors
     /// The bytes are no record, or the number is not higher than the last one.
     pub fn replay(&mut self, record: &[u8], number: u64) -> Result<(), Damaged> {
-        let prepared = Prepared(Record::read(record).ok_or(Damaged)?);
+        let record = Record::read(record).ok_or(Damaged)?;
+        let prepared = Prepared { record, durability: Durability::Memory };
         match self.apply(prepared, number) {
             Err(Refused::Record { .. }) => Err(Damaged),
             _ => Ok(()),
@@ -135,8 +136,10 @@ impl Hub {
                 self.schedule(number);
             }
         }
-        let change = Change::Expire(due);
-        (change != Change::Expire(Vec::new())).then_some(Prepared(Record { time: now, change }))
+        // A server that forgets that a channel went finds it due again.
+        let record = Record { time: now, change: Change::Expire(due) };
+        let is_any = record.change != Change::Expire(Vec::new());
+        is_any.then_some(Prepared { record, durability: Durability::Memory })
     }
 
     /// When [`expire`](Self::expire) has something to do, at the earliest.
@@ -154,6 +157,11 @@ impl Hub {
             channel.read = channel.read.max(now);
         }
         Ok(())
+    }
+
+    /// Begins another epoch, because numbers of records may come again: whoever has a cursor of the one before is told.
+    pub fn begin_epoch(&mut self, epoch: u32) {
+        self.epoch = epoch;
     }
 
     /// Ends a restart: readers, whose visits no record tells, get the time anew that they have.
@@ -293,6 +301,7 @@ impl Hub {
             channel.queue = source.queue.fork(origin.behind, origin.until, origin.bytes);
             channel.tail = channel.queue.at_end().map_or(channel.tail, |last| last.sequence);
             channel.queue.miss(dropped, self.time);
+            channel.tail = channel.tail.max(dropped);
             channel.queue.trim(channel.settings.retention, self.time);
         }
         self.gone.forget(&name);

@@ -47,5 +47,5 @@ pub use settings::{Durability, Expiry, Limits, Retention, Settings};
 pub use snapshot::{Restoring, Snapshot};
 pub use view::{BOUNDARY, View};
 pub use waiters::{
-    Away, Delivery, Full, Kind, Rung, Then, Wait, WaiterKey, Waiters, What, jittered,
+    Away, Crowd, Delivery, Full, Kind, Rung, Then, Wait, WaiterKey, Waiters, What, jittered,
 };

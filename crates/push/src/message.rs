@@ -157,7 +157,7 @@ impl Content {
 
 impl Form {
     /// The form of a body of this type.
-    pub(crate) fn of(content_type: &str, body: &[u8]) -> Self {
+    pub fn of(content_type: &str, body: &[u8]) -> Self {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         let essence = essence.to_ascii_lowercase();
         let is_json = essence == "application/json" || essence.ends_with("+json");

@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::cursor::{Cursor, Sequence};
-use crate::message::{Draft, Producer, Publish};
-use crate::record::{Change, Record};
-use crate::settings::Settings;
+use crate::message::{Draft, Publish};
+use crate::record::Record;
+use crate::settings::{Durability, Settings};
 
 /// What a hub can be asked to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,10 @@ pub enum Ready {
 
 /// An order that was checked and has no place yet.
 #[derive(Debug)]
-pub struct Prepared(pub(crate) Record);
+pub struct Prepared {
+    pub(crate) record: Record,
+    pub(crate) durability: Durability,
+}
 
 /// What an order has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,15 +160,12 @@ pub struct Description {
 impl Prepared {
     /// Appends the bytes that the engine keeps.
     pub fn write(&self, to: &mut Vec<u8>) {
-        self.0.write(to);
+        self.record.write(to);
     }
 
-    /// What a publication's producer is called, if it has one.
-    pub fn producer(&self) -> Option<&Producer> {
-        match &self.0.change {
-            Change::Publish(publication) => publication.producer.as_ref(),
-            _ => None,
-        }
+    /// How durable the record must be before it is applied: as the strictest of its channels wants it.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 }
 

@@ -19,7 +19,7 @@ impl Hub {
     /// # Errors
     /// What can be told already; [`apply`](Self::apply) has the last word, since another order may come first.
     pub fn prepare(&self, order: Order, now: u64) -> Result<Ready, Refused> {
-        let change = match order {
+        let (change, durability) = match order {
             Order::Create { name, settings, fork, first, is_closed } => {
                 let name = match name {
                     Name::Given(name) => name,
@@ -41,12 +41,21 @@ impl Hub {
                         most: self.limits.bytes,
                     });
                 }
-                Change::Publish(publication)
+                let channels =
+                    publication.channels().filter_map(|number| self.channels.get(&number));
+                let durability = channels.map(|channel| channel.settings.durability).max();
+                (Change::Publish(publication), durability.unwrap_or_default())
             }
-            Order::Renew(name) => Change::Renew(self.find(&name, now)?.number),
-            Order::Remove(name) => Change::Remove(self.find(&name, now)?.number),
+            Order::Renew(name) => {
+                let channel = self.find(&name, now)?;
+                (Change::Renew(channel.number), channel.settings.durability)
+            }
+            Order::Remove(name) => {
+                let channel = self.find(&name, now)?;
+                (Change::Remove(channel.number), channel.settings.durability)
+            }
         };
-        Ok(Ready::Record(Prepared(Record { time: now, change })))
+        Ok(Ready::Record(Prepared { record: Record { time: now, change }, durability }))
     }
 
     /// A channel's making, with where it begins, what is published first and whether it is closed then.
@@ -104,8 +113,9 @@ impl Hub {
         self.check_size(&entries)?;
         let close = if is_closed { Vec::from([NEW]) } else { Vec::new() };
         let publication = Publication { close, entries, ..Publication::default() };
+        let durability = settings.durability;
         let change = Change::Create { name, settings, due, origin, publication };
-        Ok(Ready::Record(Prepared(Record { time: now, change })))
+        Ok(Ready::Record(Prepared { record: Record { time: now, change }, durability }))
     }
 
     /// Where a fork leaves its source: at a place that the source holds everything behind.
@@ -129,7 +139,7 @@ impl Hub {
         }
         Ok(Origin {
             source: source.number,
-            behind: earliest.sequence,
+            behind: source.queue.before_first().min(until.sequence),
             until: until.sequence,
             bytes: fork.bytes,
         })

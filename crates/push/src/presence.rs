@@ -133,6 +133,14 @@ impl Presence {
     }
 }
 
+impl core::fmt::Display for Crowded {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("as many are present as can be counted; those who come now are not listed")
+    }
+}
+
+impl core::error::Error for Crowded {}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;

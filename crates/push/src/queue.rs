@@ -82,6 +82,12 @@ impl Queue {
         self.messages.get(index)
     }
 
+    /// Right before the first message that is there. What is gone may reach further, if a name came back as a fork.
+    pub(crate) fn before_first(&self) -> Sequence {
+        let first = self.messages.front().map(|first| first.sequence.number().saturating_sub(1));
+        first.map_or(self.dropped, Sequence::from_number)
+    }
+
     pub(crate) fn at_end(&self) -> Option<&Arc<Message>> {
         self.messages.back()
     }

@@ -109,6 +109,15 @@ pub(crate) enum Followed {
     Many(Box<[u64]>),
 }
 
+impl Followed {
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(channels) => channels.len(),
+        }
+    }
+}
+
 impl Parking {
     /// The cursor that is good if nothing happens.
     pub fn cursor(&self) -> Cursor {
@@ -152,7 +161,8 @@ impl Hub {
         }
         if !is_more {
             page.rest = self.rest(subscription, &channels, now);
-            if subscription.end == Until::Open {
+            // Whatever ends later has seen all that is there.
+            if !matches!(page.rest, Rest::Ended) {
                 page.next.sequence = page.next.sequence.max(tail);
             }
         }

@@ -44,7 +44,7 @@ pub enum Expiry {
 }
 
 /// When a publication counts as acknowledged. The hub carries it; the engine keeps to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// When it is in memory.
     Memory,
@@ -101,7 +101,7 @@ impl Default for Limits {
             word: 255,
             headers: 8 << 10,
             body: 1 << 20,
-            publication: 8 << 20,
+            publication: 16 << 20,
             messages: 1000,
             channels_of_message: 64,
             channels_of_subscription: 10_000,

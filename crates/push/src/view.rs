@@ -1,5 +1,6 @@
 //! Decides how messages look in each view: bodies only, heads are written elsewhere.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -27,8 +28,11 @@ pub enum View {
     Raw,
     /// Server-sent events with `id`; the event of a binary body is called `<event>;base64`, which no other can be.
     Sse,
-    /// One server-sent event `data` with the bodies alone, in base64 if one is binary: a Durable Streams resource.
+    /// One server-sent event `data` with the bodies alone: a Durable Streams resource of text or JSON. What is no
+    /// UTF-8 after all is replaced, since the format has no other way.
     SseData,
+    /// The same in base64: a Durable Streams resource of anything else.
+    SseBase64,
     /// The objects of [`View::Json`], one to a line.
     Ndjson,
     /// Parts of `multipart/mixed`, separated by [`BOUNDARY`], with `Cursor` and the message's headers.
@@ -37,7 +41,7 @@ pub enum View {
 
 impl View {
     /// So many there are.
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 8;
 
     /// Appends messages as this view shows them.
     pub fn encode(self, epoch: u32, messages: &[Arc<Message>], to: &mut Vec<u8>) {
@@ -54,7 +58,8 @@ impl View {
             }),
             Self::Raw => messages.iter().for_each(|message| to.extend_from_slice(&message.body)),
             Self::Sse => messages.iter().for_each(|message| put_event(epoch, message, to)),
-            Self::SseData => put_data_event(messages, to),
+            Self::SseData => put_data_event(messages, false, to),
+            Self::SseBase64 => put_data_event(messages, true, to),
             Self::Ndjson => {
                 for message in messages {
                     put_object(epoch, message, to);
@@ -146,7 +151,7 @@ fn put_event(epoch: u32, message: &Message, to: &mut Vec<u8>) {
         to.extend_from_slice(if text.is_none() { b";base64\n" } else { b"\n" });
     }
     match text {
-        Some(text) => put_lines(text.as_bytes(), to),
+        Some(text) => put_lines(text.as_bytes(), b"data: ", to),
         None => {
             to.extend_from_slice(b"data: ");
             put_base64(&message.body, to);
@@ -156,31 +161,37 @@ fn put_event(epoch: u32, message: &Message, to: &mut Vec<u8>) {
     to.push(b'\n');
 }
 
-fn put_data_event(messages: &[Arc<Message>], to: &mut Vec<u8>) {
+fn put_data_event(messages: &[Arc<Message>], is_coded: bool, to: &mut Vec<u8>) {
+    if messages.is_empty() {
+        return;
+    }
     to.extend_from_slice(b"event: data\n");
     let mut bodies = Vec::new();
-    if messages.iter().all(|message| message.form == Form::Json) {
+    if is_coded {
+        View::Raw.encode(0, messages, &mut bodies);
+        to.extend_from_slice(b"data:");
+        put_base64(&bodies, to);
+        to.push(b'\n');
+    } else if messages.iter().all(|message| message.form == Form::Json) {
         View::Values.encode(0, messages, &mut bodies);
-        put_lines(&bodies, to);
+        put_lines(&bodies, b"data:", to);
     } else {
         View::Raw.encode(0, messages, &mut bodies);
-        if messages.iter().all(|message| text_of(message).is_some()) {
-            put_lines(&bodies, to);
-        } else {
-            to.extend_from_slice(b"data: ");
-            put_base64(&bodies, to);
-            to.push(b'\n');
-        }
+        put_lines(String::from_utf8_lossy(&bodies).as_bytes(), b"data:", to);
     }
     to.push(b'\n');
 }
 
 /// A field `data` for each line. All three ends of lines that the format knows (CR LF, LF, CR) would end a field, so
-/// all three become ends of lines of the data, which a reader joins with LF.
-fn put_lines(mut text: &[u8], to: &mut Vec<u8>) {
+/// all three become ends of lines of the data, which a reader joins with LF. A reader drops one space behind the
+/// colon; `field` may leave it out where the line begins with none.
+fn put_lines(mut text: &[u8], field: &[u8], to: &mut Vec<u8>) {
     loop {
         let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-        to.extend_from_slice(b"data: ");
+        to.extend_from_slice(field);
+        if text.starts_with(b" ") && field.ends_with(b":") {
+            to.push(b' ');
+        }
         to.extend_from_slice(&text[..end.unwrap_or(text.len())]);
         to.push(b'\n');
         let Some(end) = end else { return };
@@ -253,7 +264,6 @@ fn put_base64(bytes: &[u8], to: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use alloc::boxed::Box;
-    use alloc::string::String;
     use alloc::vec;
 
     use proptest::prelude::*;
@@ -338,11 +348,14 @@ mod tests {
     #[test]
     fn one_event_holds_the_bodies_of_a_durable_stream() {
         let json = [message("application/json", b"{\"b\":\n1}"), message("application/json", b"2")];
-        assert_eq!(shown(View::SseData, &json), "event: data\ndata: [{\"b\": 1},2]\n\n");
-        let text = [message("text/plain", b"a\n"), message("text/plain", b"b")];
-        assert_eq!(shown(View::SseData, &text), "event: data\ndata: a\ndata: b\n\n");
+        assert_eq!(shown(View::SseData, &json), "event: data\ndata:[{\"b\": 1},2]\n\n");
+        let text = [message("text/plain", b"a\n"), message("text/plain", b" b")];
+        assert_eq!(shown(View::SseData, &text), "event: data\ndata:a\ndata:  b\n\n");
         let bytes = [message("image/png", b"a"), message("image/png", b"b")];
-        assert_eq!(shown(View::SseData, &bytes), "event: data\ndata: YWI=\n\n");
+        assert_eq!(shown(View::SseBase64, &bytes), "event: data\ndata:YWI=\n\n");
+        let cut = [message("text/plain", b"\xc3"), message("text/plain", b"\xa9\xff")];
+        assert_eq!(shown(View::SseData, &cut), "event: data\ndata:\u{e9}\u{fffd}\n\n");
+        assert_eq!(shown(View::SseData, &[]), "");
     }
 
     #[test]
@@ -377,6 +390,7 @@ mod tests {
             let messages = vec![message(content_type, &body)];
             prop_assert_eq!(events_in(&shown(View::Sse, &messages)), 1);
             prop_assert_eq!(events_in(&shown(View::SseData, &messages)), 1);
+            prop_assert_eq!(events_in(&shown(View::SseBase64, &messages)), 1);
             let line = shown(View::Ndjson, &messages);
             prop_assert_eq!(line.matches('\n').count(), 1);
             prop_assert!(is_value(line.as_bytes()));

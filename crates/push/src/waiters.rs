@@ -32,11 +32,13 @@ const TURN: usize = 1024;
 #[derive(Debug)]
 pub struct Waiters {
     epoch: u32,
-    most: usize,
+    crowd: Crowd,
     slots: Vec<Waiter>,
     /// The first free slot; each names the next in `link.next`.
     free: u32,
     live: usize,
+    /// Places in lists.
+    places: usize,
     /// The part of the next key that tells one user of a slot from the one before.
     generation: u32,
     lists: Lists,
@@ -53,6 +55,15 @@ pub struct Waiters {
     reached: Sequence,
     /// Everybody is being sent away: the next slot, and why.
     leaving: Option<(usize, Away)>,
+}
+
+/// How many may wait at one loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// Waiters.
+    pub waiters: usize,
+    /// Their channels, added up: one that waits for many takes as much as many that wait for one.
+    pub places: usize,
 }
 
 /// One that waits. Its size is what a parked poll costs.
@@ -197,13 +208,14 @@ pub struct Full;
 
 impl Waiters {
     /// Nobody, at most so many, who are told what comes behind this position of the ring. `epoch` is the hub's.
-    pub fn new(epoch: u32, most: usize, position: u64, now: u64) -> Self {
+    pub fn new(epoch: u32, crowd: Crowd, position: u64, now: u64) -> Self {
         Self {
             epoch,
-            most: most.min(NONE as usize),
+            crowd: Crowd { waiters: crowd.waiters.min(NONE as usize), ..crowd },
             slots: Vec::new(),
             free: NONE,
             live: 0,
+            places: 0,
             generation: 0,
             lists: Lists::default(),
             wheel: Wheel::new(now),
@@ -223,7 +235,8 @@ impl Waiters {
     /// # Errors
     /// There are as many as may be.
     pub fn park(&mut self, token: u64, parking: &Parking, wait: Wait) -> Result<WaiterKey, Full> {
-        if self.live >= self.most {
+        let places = parking.channels.count();
+        if self.live >= self.crowd.waiters || places > self.crowd.places - self.places {
             return Err(Full);
         }
         let ends = parking.ends.filter(|ends| *ends <= wait.until);
@@ -263,6 +276,7 @@ impl Waiters {
             self.slots[slot as usize] = waiter;
         }
         self.live += 1;
+        self.places += places;
         self.wheel.insert(&mut self.slots, slot);
         Ok(WaiterKey { slot, generation: self.generation })
     }
@@ -484,6 +498,7 @@ impl Waiters {
         self.wheel.remove(&mut self.slots, slot);
         let waiter = &mut self.slots[slot as usize];
         let (first, others) = (waiter.first, waiter.others.take());
+        self.places -= 1 + others.as_ref().map_or(0, |others| others.len());
         waiter.state = State::Free;
         waiter.next = self.free;
         self.free = slot;
@@ -517,6 +532,14 @@ impl Waiter {
         }
     }
 }
+
+impl core::fmt::Display for Full {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("as many wait here as may; come back later, or for fewer channels at once")
+    }
+}
+
+impl core::error::Error for Full {}
 
 /// A wait that is up to a tenth longer or shorter, by chance: a crowd that came at once does not come again at once.
 pub fn jittered(wait: u64, random: u32) -> u64 {

@@ -55,6 +55,20 @@ impl<'b> Bytes<'b> {
     }
 
     fn long_number(&mut self, first: u8) -> Option<u128> {
+        // All of it but `first` at once, if it ends within eight bytes: seven bits of each are pushed together.
+        if let Some(chunk) = self.0.first_chunk() {
+            let bytes = u64::from_le_bytes(*chunk);
+            let last = !bytes & 0x8080_8080_8080_8080;
+            if last != 0 {
+                let count = last.trailing_zeros() / 8 + 1;
+                let kept = bytes & (u64::MAX >> (64 - 8 * count)) & 0x7f7f_7f7f_7f7f_7f7f;
+                let pairs = kept & 0x007f_007f_007f_007f | (kept & 0x7f00_7f00_7f00_7f00) >> 1;
+                let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+                let all = fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4;
+                self.0 = &self.0[count as usize..];
+                return Some(u128::from(all) << 7 | u128::from(first & 0x7f));
+            }
+        }
         let mut number = u128::from(first & 0x7f);
         let mut shift = 7;
         loop {

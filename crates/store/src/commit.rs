@@ -67,6 +67,8 @@ struct Head {
     /// What the last commits changed, the youngest last.
     recent: VecDeque<Arc<Changes>>,
     staged: Vec<Staged>,
+    /// Bytes of those behind the last that has a state.
+    unmarked: usize,
     /// How often the head fell back.
     fallen: usize,
     /// For the last of these times, in order: to which sequence.
@@ -79,7 +81,11 @@ struct Head {
 struct Staged {
     /// Empty for a transaction that wrote nothing, but saw what is not written yet.
     record: Vec<u8>,
-    state: Arc<State>,
+    /// Of its record, or of the last it saw.
+    sequence: u64,
+    /// With all up to this one, where a group may end. If each had one, the next commit would copy every node on its
+    /// way; so the commits of a group share what they copy.
+    state: Option<Arc<State>>,
     sync: Sync,
     changes: Option<Arc<Changes>>,
     /// Of a guest's record.
@@ -98,6 +104,8 @@ struct Slot {
 #[derive(Default)]
 struct Stand {
     outcome: Option<Result<u64, Error>>,
+    /// Whoever took it to write it settles it.
+    is_taken: bool,
     /// Its thread waits.
     is_waiting: bool,
     /// Nobody writes, and its thread is asked to.
@@ -130,7 +138,7 @@ pub struct Pending {
 /// A guest's record that is to outlive the machine before long does after this time, unless the store has its own.
 const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
-const MOST_RECENT: usize = 1 << 16;
+const MOST_RECENT: usize = 1 << 13;
 /// Commits that wait to be written.
 const MOST_STAGED: usize = 1 << 14;
 /// One commit, in bytes. A group has room for it, however it is framed.
@@ -156,6 +164,7 @@ impl Commits {
             state: Arc::clone(&state),
             recent: VecDeque::new(),
             staged: Vec::new(),
+            unmarked: 0,
             fallen: 0,
             fallbacks: VecDeque::new(),
             failure: None,
@@ -216,9 +225,18 @@ impl Commits {
                 run(after);
                 slot.settle(Ok(base.sequence));
             } else if head.has(&base) {
-                let state = Arc::clone(&head.state);
+                let (sequence, state) = (head.state.sequence, None);
                 let (sync, then, slot) = (self.sync, None, Arc::clone(&slot));
-                head.staged.push(Staged { record, state, sync, changes, then, slot, after });
+                head.staged.push(Staged {
+                    record,
+                    sequence,
+                    state,
+                    sync,
+                    changes,
+                    then,
+                    slot,
+                    after,
+                });
             } else {
                 return Err(Error::Conflict);
             }
@@ -231,19 +249,19 @@ impl Commits {
             return Err(Error::Conflict);
         }
         let changes = Arc::new(Changes::of(&self.definitions, &head.state, &writes));
-        let mut state = if is_next { own } else { Arc::clone(&head.state) };
-        let next = Arc::make_mut(&mut state);
-        next.sequence = head.state.sequence + 1;
-        next.epoch = head.fallen;
-        if !is_next {
+        // What was put into the change's own trees counts if nobody came between; else it is put into the head's.
+        let own = own.filter(|_| is_next);
+        let is_applied = own.is_some();
+        let next = head.advance(record.len(), own, &changes);
+        if !is_applied {
             for write in &writes {
                 next.apply(&self.definitions, write);
             }
         }
-        head.stand_on(&state, &changes);
+        let (sequence, state) = (next.sequence, None);
         let (changes, then, own) = (Some(changes), None, Arc::clone(&slot));
         let sync = self.sync;
-        head.staged.push(Staged { record, state, sync, changes, then, slot: own, after });
+        head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
         drop(head);
         Ok(Pending { commits: Arc::clone(self), slot })
     }
@@ -270,15 +288,11 @@ impl Commits {
         if head.staged.len() >= MOST_STAGED {
             return Err(Error::Busy);
         }
-        let mut state = State::clone(&head.state);
-        state.sequence += 1;
-        state.epoch = head.fallen;
-        let changes = Arc::new(Changes::none(state.sequence));
-        let state = Arc::new(state);
-        head.stand_on(&state, &changes);
+        let changes = Arc::new(Changes::none(head.state.sequence + 1));
+        let (sequence, state) = (head.advance(record.len(), None, &changes).sequence, None);
         let (then, own) = (Some(then), Arc::clone(&slot));
         let (changes, after) = (None, Vec::new());
-        head.staged.push(Staged { record, state, sync, changes, then, slot: own, after });
+        head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
         drop(head);
         Ok(Pending { commits: Arc::clone(self), slot })
     }
@@ -338,7 +352,7 @@ impl Commits {
         let mut journal = self.journal();
         self.owes_sync.store(false, Ordering::Release);
         if let Err(error) = journal.sync() {
-            drop(self.fall_back(Vec::new(), &told(&error)));
+            self.fall_back(Vec::new(), &told(&error));
         }
         drop(journal);
         self.call_next();
@@ -377,7 +391,10 @@ impl Commits {
 
     /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then.
     fn lead(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) {
-        let group = self.head().next_group();
+        let (mut group, state) = self.head().next_group();
+        for staged in &group {
+            staged.slot.stand().is_taken = true;
+        }
         let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
         let appended = records.try_for_each(|staged| journal.append(&staged.record).map(drop));
@@ -387,28 +404,36 @@ impl Commits {
         if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
             self.bell.ring(Rung::Yes);
         }
-        let after = match written {
+        let (done, _old) = match written {
             Ok(_) => {
                 self.kept.grown(bytes);
-                self.publish(group)
+                let old = self.publish(&mut group, state);
+                (group, Some(old))
             }
-            Err(error) => self.fall_back(group, &told(&error)),
+            Err(error) => {
+                self.fall_back(group, &told(&error));
+                (Vec::new(), None)
+            }
         };
         drop(journal);
+        // Waking many takes as long as a sync: the next group is written meanwhile.
         self.call_next();
         if self.kept.is_due() {
             self.bell.ring(Rung::Yes);
+        }
+        let mut after = Vec::new();
+        for staged in done {
+            staged.slot.settle(Ok(staged.sequence));
+            after.extend(staged.after);
         }
         // They may commit something themselves.
         run(after);
     }
 
-    /// What is to be done after it is returned.
-    fn publish(&self, group: Vec<Staged>) -> Vec<Action> {
-        let Some(last) = group.last() else { return Vec::new() };
-        self.visible.store(Arc::clone(&last.state));
+    /// Returns what was visible before: giving it up may take a while.
+    fn publish(&self, group: &mut [Staged], state: Arc<State>) -> Arc<State> {
+        let old = self.visible.swap(state);
         let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
-        let mut after = Vec::new();
         for staged in group {
             if let Some(changes) = &staged.changes {
                 for observer in observers.iter() {
@@ -416,22 +441,21 @@ impl Commits {
                     let _ = catch_unwind(AssertUnwindSafe(|| observer(changes)));
                 }
             }
-            if let Some(then) = staged.then {
-                let sequence = staged.state.sequence;
+            if let Some(then) = staged.then.take() {
+                let sequence = staged.sequence;
                 // As above.
                 let _ = catch_unwind(AssertUnwindSafe(|| then(sequence)));
             }
-            staged.slot.settle(Ok(staged.state.sequence));
-            after.extend(staged.after);
         }
-        after
+        old
     }
 
     /// Nothing that was staged has happened.
-    fn fall_back(&self, group: Vec<Staged>, error: &Error) -> Vec<Action> {
+    fn fall_back(&self, group: Vec<Staged>, error: &Error) {
         let visible = self.visible();
         let mut head = self.head();
         let later = std::mem::take(&mut head.staged);
+        head.unmarked = 0;
         while head.recent.back().is_some_and(|changes| changes.sequence > visible.sequence) {
             head.recent.pop_back();
         }
@@ -452,7 +476,6 @@ impl Commits {
         for staged in group.into_iter().chain(later) {
             staged.slot.settle(Err(error.clone()));
         }
-        Vec::new()
     }
 
     /// Has somebody write what was staged while another had the journal: whoever gives it back calls this.
@@ -479,6 +502,15 @@ impl Commits {
     fn journal(&self) -> MutexGuard<'_, Box<dyn Journal>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// `None`: somebody writes.
+    fn try_journal(&self) -> Option<MutexGuard<'_, Box<dyn Journal>>> {
+        match self.journal.try_lock() {
+            Ok(journal) => Some(journal),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
 }
 
 /// What a program is told of it.
@@ -491,28 +523,44 @@ fn told(error: &journal::Error) -> Error {
 }
 
 impl Head {
-    /// Goes on from a state that one more record has made.
-    fn stand_on(&mut self, state: &Arc<State>, changes: &Arc<Changes>) {
-        self.state = Arc::clone(state);
+    /// Goes on to the state that one more record, of so many bytes, makes: `own`, or what is still to be made of the
+    /// one before.
+    fn advance(
+        &mut self,
+        bytes: usize,
+        own: Option<Arc<State>>,
+        changes: &Arc<Changes>,
+    ) -> &mut State {
+        if self.unmarked + bytes > LONGEST_TOGETHER
+            && let Some(last) = self.staged.last_mut()
+        {
+            // With this one the group would be too long.
+            last.state = Some(Arc::clone(&self.state));
+            self.unmarked = 0;
+        }
+        self.unmarked += bytes;
         if self.recent.len() == MOST_RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back(Arc::clone(changes));
+        if let Some(own) = own {
+            self.state = own;
+        }
+        let state = Arc::make_mut(&mut self.state);
+        (state.sequence, state.epoch) = (changes.sequence, self.fallen);
+        state
     }
 
-    /// The oldest of what is staged, as much as is written together.
-    fn next_group(&mut self) -> Vec<Staged> {
-        let mut bytes = 0;
-        let fits = |staged: &&Staged| {
-            bytes += staged.record.len();
-            bytes <= LONGEST_TOGETHER
-        };
-        let count = self.staged.iter().take_while(fits).count().max(1);
-        if count >= self.staged.len() {
-            return std::mem::take(&mut self.staged);
+    /// The oldest of what is staged, as much as is written together, and the state with all of it.
+    fn next_group(&mut self) -> (Vec<Staged>, Arc<State>) {
+        let mut marked = self.staged.iter_mut().enumerate();
+        let end = marked.find_map(|(end, staged)| Some((end, staged.state.take()?)));
+        if let Some((end, state)) = end {
+            let later = self.staged.split_off(end + 1);
+            return (std::mem::replace(&mut self.staged, later), state);
         }
-        let later = self.staged.split_off(count);
-        std::mem::replace(&mut self.staged, later)
+        self.unmarked = 0;
+        (std::mem::take(&mut self.staged), Arc::clone(&self.state))
     }
 
     /// Whether that state is one that came before the head, and not one that was given up.
@@ -582,23 +630,21 @@ impl Pending {
     pub fn wait(self) -> Result<u64, Error> {
         let commits = &self.commits;
         loop {
-            if let Some(outcome) = self.slot.stand().outcome.clone() {
+            let mut stand = self.slot.stand();
+            if let Some(outcome) = stand.outcome.clone() {
                 return outcome;
             }
-            let journal = match commits.journal.try_lock() {
-                Ok(journal) => journal,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    // Who holds it looks for whoever was staged meanwhile, when it has given it back.
-                    let mut stand = self.slot.stand();
-                    stand.is_waiting = true;
-                    let is_idle = |stand: &mut Stand| stand.outcome.is_none() && !stand.is_called;
-                    let stand = self.slot.changed.wait_while(stand, is_idle);
-                    let mut stand = stand.unwrap_or_else(PoisonError::into_inner);
-                    (stand.is_waiting, stand.is_called) = (false, false);
-                    continue;
-                }
+            let journal = if stand.is_taken { None } else { commits.try_journal() };
+            let Some(journal) = journal else {
+                // Who has taken it settles it, and who holds the journal looks for whoever was staged meanwhile.
+                stand.is_waiting = true;
+                let is_idle = |stand: &mut Stand| stand.outcome.is_none() && !stand.is_called;
+                let stand = self.slot.changed.wait_while(stand, is_idle);
+                let mut stand = stand.unwrap_or_else(PoisonError::into_inner);
+                (stand.is_waiting, stand.is_called) = (false, false);
+                continue;
             };
+            drop(stand);
             commits.lead(journal);
         }
     }

@@ -45,6 +45,11 @@ impl RowId {
         (self.0 as u128) << 64 | self.1 as u128
     }
 
+    /// The same as bytes, which are ordered as ids are.
+    pub(crate) const fn bytes(self) -> [u8; 16] {
+        self.number().to_be_bytes()
+    }
+
     /// When it was made, in milliseconds since 1970.
     pub const fn milliseconds(self) -> u64 {
         self.0 >> 16

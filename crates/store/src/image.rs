@@ -3,15 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use imbl::OrdMap;
-
 use crate::guest::{Blocks, Seat, wrapped};
-use crate::id::RowId;
 use crate::journal::{Error, LONGEST_BLOCK, SnapshotWriter};
 use crate::record;
 use crate::row::Row;
 use crate::schema::Stored;
-use crate::state::{Definitions, State, Write};
+use crate::state::{Definitions, Rows, State, Write};
 
 /// What a store keeps beside the tables of the program, and about them.
 #[derive(Debug)]
@@ -21,7 +18,7 @@ pub(crate) struct Kept {
     /// Where the program's tables are among these.
     pub(crate) places: Vec<usize>,
     /// The rows of those that the program does not have.
-    pub(crate) others: Vec<(usize, OrdMap<RowId, Row>)>,
+    pub(crate) others: Vec<(usize, Rows)>,
     /// Who keeps something beside tables.
     guest: Seat,
     /// Bytes of records since the last image.
@@ -46,7 +43,7 @@ impl Kept {
     pub(crate) fn new(
         stored: Vec<Stored>,
         places: Vec<usize>,
-        others: Vec<(usize, OrdMap<RowId, Row>)>,
+        others: Vec<(usize, Rows)>,
         grown: u64,
         guest: Seat,
         least: u64,
@@ -129,8 +126,8 @@ impl Kept {
         let others = self.others.iter().map(|(place, rows)| (*place, rows));
         for (place, rows) in own.chain(others) {
             let (mut writes, mut length) = (Vec::new(), 0);
-            for (id, row) in rows {
-                writes.push(Write { table: 0, id: *id, row: Some(Row::clone(row)) });
+            for (id, row) in rows.iter() {
+                writes.push(Write { table: 0, id, row: Some(Row::from(row)) });
                 length += row.len() + 24;
                 if length >= BLOCK {
                     put(&record::rows(&writes, &[place]))?;

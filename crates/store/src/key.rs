@@ -47,6 +47,10 @@ impl Key {
         }
     }
 
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The least key that is above all that begin with this one; `None`: there is none.
     pub(crate) fn end(&self) -> Option<Self> {
         let last = self.0.iter().rposition(|byte| *byte != 0xff)?;

@@ -27,9 +27,10 @@ mod snapshot;
 mod state;
 mod store;
 mod transaction;
+mod tree;
 mod value;
 
-pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Taken};
+pub use archive::{Archive, Compacted, DumpError, LONGEST_LINE, LoadError, Loaded};
 pub use change::Change;
 pub use commit::{Pending, Sync};
 pub use error::Error;

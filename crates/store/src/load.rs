@@ -3,16 +3,13 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use imbl::{OrdMap, OrdSet};
-
 use crate::guest::{Seat, unwrapped};
 use crate::id::RowId;
 use crate::image::Kept;
 use crate::journal::{self, Journal, Loaded, Sequence};
 use crate::record::{self, Record};
-use crate::row::Row;
 use crate::schema::Stored;
-use crate::state::{Definition, Definitions, Entry, Rows, State, Write};
+use crate::state::{Contents, Definition, Definitions, Entries, Rows, State, Write, entry, id_of};
 use crate::store::{Joined, Options, Progress};
 use crate::value::Value;
 
@@ -23,6 +20,8 @@ pub enum Warning {
     Lost(RangeInclusive<Sequence>),
     /// What the journal has put right by itself.
     Journal(journal::Warning),
+    /// Others than tables keep something here, which an [`Archive`](crate::Archive) leaves alone.
+    Others,
 }
 
 /// What has been read until now.
@@ -30,7 +29,7 @@ pub enum Warning {
 pub(crate) struct Loading {
     stored: Vec<Stored>,
     /// By the places of the tables in the store.
-    rows: Vec<OrdMap<RowId, Row>>,
+    rows: Vec<Rows>,
     /// Rows that nobody has said to count, by the numbers of their records.
     staged: Vec<(Sequence, Vec<Write>)>,
     /// Bytes of records behind the last image.
@@ -112,25 +111,33 @@ impl Loading {
         if tables.len() < self.rows.len() {
             return Err("it has fewer tables than there were".to_owned());
         }
-        self.rows.resize_with(tables.len(), OrdMap::new);
+        self.rows.resize_with(tables.len(), Rows::default);
         self.stored = tables;
         Ok(())
     }
 
     fn apply(&mut self, writes: Vec<Write>) -> Result<(), String> {
         for write in writes {
-            let rows = self.rows.get_mut(write.table);
-            let rows = rows.ok_or("it names a table that was never made")?;
+            let Some(rows) = self.rows.get_mut(write.table) else {
+                return Err(self.unknown_table());
+            };
             match write.row {
-                Some(row) => drop(rows.insert(write.id, row)),
-                None => drop(rows.remove(&write.id)),
+                Some(row) => rows.insert(write.id, &row),
+                None => rows.remove(write.id),
             }
         }
         Ok(())
     }
 
+    fn unknown_table(&self) -> String {
+        if self.warnings.is_empty() {
+            return "it names a table that was never made".to_owned();
+        }
+        "what its table consists of was in a record that is lost: `bine data load` makes a folder of a dump".to_owned()
+    }
+
     /// All tables as they were read, for whoever has no program that says what they are.
-    pub(crate) fn into_parts(self) -> (Vec<Stored>, Vec<OrdMap<RowId, Row>>, Vec<Warning>) {
+    pub(crate) fn into_parts(self) -> (Vec<Stored>, Vec<Rows>, Vec<Warning>) {
         (self.stored, self.rows, self.warnings)
     }
 
@@ -144,8 +151,8 @@ impl Loading {
         let Self { stored: before, mut rows, grown, guest, warnings, .. } = self;
         let least = options.journal.segment.saturating_mul(4);
         let Joined { definitions, places, stored } = options.join(&before)?;
-        rows.resize_with(stored.len(), OrdMap::new);
-        let last = rows.iter().filter_map(|rows| rows.get_max()).map(|(id, _)| *id).max();
+        rows.resize_with(stored.len(), Rows::default);
+        let last = rows.iter().filter_map(|rows| rows.iter().next_back()).map(|(id, _)| id).max();
         let mut state = State { sequence, epoch: 0, tables: Vec::new() };
         for (definition, place) in definitions.iter().zip(&places) {
             state.tables.push(with_indexes(definition, std::mem::take(&mut rows[*place]))?);
@@ -163,39 +170,92 @@ impl Loading {
 }
 
 /// Every row is read once, and found by its keys from then on.
-fn with_indexes(definition: &Definition, rows: OrdMap<RowId, Row>) -> Result<Rows, String> {
+fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String> {
     let name = &definition.schema.name;
     let all = &definition.schema.indexes;
-    let mut found: Vec<(Vec<Entry>, Vec<Entry>)> = vec![Default::default(); all.len()];
-    for (id, row) in &rows {
+    let mut found: Vec<Unordered> = all.iter().map(|_| Unordered::default()).collect();
+    for (id, row) in rows.iter() {
         let values = definition.values(row);
         let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be read"))?;
-        for (index, (entries, partial)) in found.iter_mut().enumerate() {
+        for (index, found) in found.iter_mut().enumerate() {
             let is_partial = all[index].columns.iter().any(|column| values[*column] == Value::Null);
-            let to = if is_partial { partial } else { entries };
-            to.push((definition.key(index, &values), *id));
+            found.push(&entry(&definition.key(index, &values), id), is_partial);
         }
     }
     let mut indexes = Vec::new();
-    for (own, (mut entries, partial)) in all.iter().zip(found) {
-        entries.sort_unstable();
-        // Nothing is not the same as nothing.
+    for (own, mut found) in all.iter().zip(found) {
+        found.order();
         if own.is_unique
-            && let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0)
+            && let Some([first, second]) = found.twice()
         {
             let columns =
                 own.columns.iter().map(|column| &*definition.schema.columns[*column].name);
             return Err(format!(
-                "`{name}` shall have no two rows with the same `{}`, and {} and {} have: change one of them before, \
-                 or take `unique` away",
+                "`{name}` shall have no two rows with the same `{}`, and {first} and {second} have: change one of them \
+                 before, or take `unique` away",
                 columns.collect::<Vec<_>>().join("`, `"),
-                pair[0].1,
-                pair[1].1
             ));
         }
-        indexes.push(entries.into_iter().chain(partial).collect::<OrdSet<Entry>>());
+        indexes.push(found.into_index());
     }
-    Ok(Rows { rows, indexes })
+    Ok(Contents { rows, indexes })
+}
+
+/// The entries of an index before they are in order. Their bytes lie together: as many small pieces of memory would
+/// leave as many holes behind.
+#[derive(Default)]
+struct Unordered {
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+}
+
+/// An entry among the bytes.
+struct Piece {
+    /// Its first bytes as a number, which most comparisons need no more than.
+    head: u64,
+    start: usize,
+    length: u32,
+    /// A part of the key is nothing.
+    is_partial: bool,
+}
+
+impl Unordered {
+    fn push(&mut self, entry: &[u8], is_partial: bool) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(entry);
+        // With the id there are at least sixteen.
+        let head = entry.first_chunk().copied().map_or(0, u64::from_be_bytes);
+        self.pieces.push(Piece { head, start, length: entry.len() as u32, is_partial });
+    }
+
+    fn entry(&self, piece: &Piece) -> &[u8] {
+        &self.bytes[piece.start..][..piece.length as usize]
+    }
+
+    fn order(&mut self) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.sort_unstable_by(|left, right| {
+            let heads = left.head.cmp(&right.head);
+            heads.then_with(|| self.entry(left).cmp(self.entry(right)))
+        });
+        self.pieces = pieces;
+    }
+
+    /// Two rows of the same key. Nothing is not the same as nothing.
+    fn twice(&self) -> Option<[RowId; 2]> {
+        let key = |piece: &Piece| self.entry(piece).split_last_chunk::<16>().map(|(key, _)| key);
+        let mut pairs = self.pieces.windows(2);
+        let pair = pairs.find(|pair| !pair[0].is_partial && key(&pair[0]) == key(&pair[1]))?;
+        Some([&pair[0], &pair[1]].map(|piece| id_of(self.entry(piece))))
+    }
+
+    fn into_index(self) -> Entries {
+        let mut index = Entries::default();
+        for piece in &self.pieces {
+            index.insert_entry(self.entry(piece));
+        }
+        index
+    }
 }
 
 impl fmt::Display for Warning {
@@ -209,6 +269,9 @@ impl fmt::Display for Warning {
                 write!(to, "records {first} to {last} are lost: a repair could not read them")
             }
             Self::Journal(warning) => warning.fmt(to),
+            Self::Others => to.write_str(
+                "others than tables keep something here, such as channels; it stays as it is, and no line has any of it",
+            ),
         }
     }
 }

@@ -121,9 +121,11 @@ impl Changes {
                 continue;
             }
             changed.rows.push(write.id);
-            let old = state.tables[write.table].rows.get(&write.id);
-            for row in old.into_iter().chain(&write.row) {
-                definition.for_each_key(row, |index, key| changed.keys[index].push(key));
+            let old = state.tables[write.table].rows.get(write.id);
+            for row in old.into_iter().chain(write.row.as_deref()) {
+                for (keys, key) in changed.keys.iter_mut().zip(definition.keys(row)) {
+                    keys.push(key);
+                }
             }
         }
         for changed in &mut changes.tables {

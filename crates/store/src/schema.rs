@@ -184,22 +184,32 @@ impl Schema {
         let mut columns = stored.map(|stored| stored.columns.clone()).unwrap_or_default();
         let is_new = stored.is_none();
         let mut places = vec![None; columns.len()];
-        for (place, column) in self.columns.iter().enumerate() {
-            let find = |name: &str, columns: &[StoredColumn]| {
-                columns.iter().position(|stored| !stored.is_dropped && stored.name == name)
+        let find = |name: &str| {
+            columns.iter().position(|stored| !stored.is_dropped && stored.name == name)
+        };
+        // Renamed ones come first: another may have the name from now on.
+        let was = |column: &Column| column.was.as_ref().and_then(|was| find(was));
+        let renamed = |column: &Column| find(&column.name).map_or_else(|| was(column), |_| None);
+        let renamed: Vec<Option<usize>> = self.columns.iter().map(renamed).collect();
+        let own = |column: &Column| find(&column.name).filter(|own| !renamed.contains(&Some(*own)));
+        let known = self.columns.iter().zip(&renamed);
+        let known: Vec<_> =
+            known.map(|(column, renamed)| renamed.or_else(|| own(column))).collect();
+        for (place, (column, known)) in self.columns.iter().zip(known).enumerate() {
+            let Some(known) = known else {
+                columns.push(StoredColumn::new(column, table, is_new)?);
+                places.push(Some(place));
+                continue;
             };
-            let known = find(&column.name, &columns)
-                .or_else(|| column.was.as_ref().and_then(|was| find(was, &columns)));
-            match known {
-                Some(known) => {
-                    columns[known].adopt(column, table)?;
-                    places[known] = Some(place);
-                }
-                None => {
-                    columns.push(StoredColumn::new(column, table, is_new)?);
-                    places.push(Some(place));
-                }
+            if let Some(other) = places[known] {
+                let (one, other) = (&self.columns[other].name, &column.name);
+                let was = &stored.map_or(&[][..], |stored| &stored.columns)[known].name;
+                return Err(format!(
+                    "`{table}.{one}` and `{table}.{other}` cannot both be `{was}`"
+                ));
             }
+            columns[known].adopt(column, table)?;
+            places[known] = Some(place);
         }
         for (stored, place) in columns.iter_mut().zip(&places) {
             if place.is_some() || stored.is_dropped {
@@ -581,6 +591,20 @@ mod tests {
         let renamed = Column { was: Some("c".into()), ..text("e") };
         let after = Schema { dropped: vec!["a".into()], ..of(&[added, renamed, wider]) };
         assert_eq!(read(&before, &values, &after), ["Text(\"new\")", "Text(\"z\")", "Whole(7)"]);
+    }
+
+    /// Both were taken for the old column, so that the new one was kept nowhere.
+    #[test]
+    fn a_column_may_have_the_name_that_another_gave_up() {
+        let before = of(&[text("a")]);
+        let renamed = |name| Column { was: Some("a".into()), ..text(name) };
+        let mut new = text("a");
+        new.default = Some(Constant::Text("new".into()));
+        let after = of(&[new.clone(), renamed("b")]);
+        let read = read(&before, &[Value::Text("x")], &after);
+        assert_eq!(read, ["Text(\"new\")", "Text(\"x\")"]);
+        refused(&of(&[renamed("b"), renamed("c")]), &before, "`t.b` and `t.c` cannot both be `a`");
+        refused(&of(&[text("a"), text("a")]), &before, "`t.a` and `t.a` cannot both be `a`");
     }
 
     #[test]

@@ -7,17 +7,12 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use imbl::shared_ptr::DefaultSharedPtr;
-use smallvec::SmallVec;
-
 use crate::id::{Id, RowId};
 use crate::key::Key;
 use crate::query::{self, By, KeyParts};
 use crate::reads::{Read, ReadSet};
-use crate::row::Row;
 use crate::schema::Table;
-use crate::state::{Definition, Definitions, Entry, State};
-use crate::value::Value;
+use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, id_of};
 
 /// All tables as they were at one moment. Whoever reads sees no change that comes later, and holds nobody up.
 #[derive(Debug)]
@@ -25,6 +20,7 @@ pub struct Snapshot {
     pub(crate) definitions: Definitions,
     pub(crate) state: Arc<State>,
     pub(crate) reads: RefCell<ReadSet>,
+    is_noting: bool,
 }
 
 /// Rows of one table, in the order of their ids or of an index; from behind by `rev()`.
@@ -37,13 +33,25 @@ pub struct Found<'s, T> {
 
 enum Walk<'s> {
     Nothing,
-    Rows(imbl::ordmap::RangedIter<'s, RowId, Row, DefaultSharedPtr>),
-    Index(imbl::ordset::RangedIter<'s, Entry, DefaultSharedPtr>),
+    Rows(RowsBetween<'s>),
+    Index(EntriesBetween<'s>),
 }
 
 impl Snapshot {
     pub(crate) fn new(definitions: &Definitions, state: Arc<State>) -> Self {
-        Self { definitions: Arc::clone(definitions), state, reads: RefCell::default() }
+        Self {
+            definitions: Arc::clone(definitions),
+            state,
+            reads: RefCell::default(),
+            is_noting: true,
+        }
+    }
+
+    /// The same for one whom no later change concerns: what it looks at from here on is not noted.
+    #[must_use]
+    pub fn without_notes(mut self) -> Self {
+        self.is_noting = false;
+        self
     }
 
     /// Up to which record of the journal this is.
@@ -67,8 +75,8 @@ impl Snapshot {
     /// The youngest rows, so many at most, the youngest first.
     pub fn newest<T: Table>(&self, count: usize) -> Vec<T> {
         let table = self.table::<T>();
-        let rows = self.state.tables[table].rows.range::<_, RowId>(..).rev().take(count);
-        let found: Vec<T> = rows.map(|(id, row)| self.read(table, *id, row)).collect();
+        let rows = self.state.tables[table].rows.iter().rev().take(count);
+        let found: Vec<T> = rows.map(|(id, row)| self.read(table, id, row)).collect();
         // Whoever got fewer would have taken older ones.
         let oldest = found.last().filter(|_| found.len() == count);
         let id = oldest.map_or(RowId::default(), Table::id);
@@ -80,7 +88,7 @@ impl Snapshot {
     pub fn all<T: Table>(&self) -> Found<'_, T> {
         let table = self.table::<T>();
         self.note(Read::Table { table });
-        self.found(table, Walk::Rows(self.state.tables[table].rows.range::<_, RowId>(..)))
+        self.found(table, Walk::Rows(self.state.tables[table].rows.between()))
     }
 
     /// How many rows there are.
@@ -124,53 +132,42 @@ impl Snapshot {
         self.found(table, walk)
     }
 
-    /// Where a program's type has its table.
-    ///
-    /// # Panics
-    ///
-    /// The store was opened without it, which is a mistake in the program.
     #[inline]
     pub(crate) fn table<T: Table>(&self) -> usize {
-        let wanted = TypeId::of::<T>();
-        let found = self.definitions.iter().position(|table| table.rows == Some(wanted));
-        found.unwrap_or_else(|| {
-            panic!("the store was opened without the table of {}", std::any::type_name::<T>())
-        })
+        table_of::<T>(&self.definitions)
     }
 
     #[inline]
     pub(crate) fn note(&self, read: Read) {
-        self.reads.borrow_mut().note(read);
+        if self.is_noting {
+            self.reads.borrow_mut().note(read);
+        }
     }
 
     #[inline]
-    pub(crate) fn row(&self, table: usize, id: RowId) -> Option<&Row> {
-        self.state.tables[table].rows.get(&id)
+    pub(crate) fn row(&self, table: usize, id: RowId) -> Option<&[u8]> {
+        self.state.tables[table].rows.get(id)
     }
 
     /// The ids of those whose key in an index begins so.
     pub(crate) fn ids(&self, table: usize, index: usize, key: &Key) -> impl Iterator<Item = RowId> {
-        let entries = entries(Bound::Included(key), end_of(key.end().as_ref()));
-        let rows = entries.map(|bounds| self.state.tables[table].indexes[index].range(bounds));
-        rows.into_iter().flatten().map(|(_, id)| *id)
+        let entries = &self.state.tables[table].indexes[index];
+        let own = entries.between(Bound::Included(key), end_of(key.end().as_ref()));
+        own.map(|(entry, _)| id_of(entry))
     }
 
     /// A row in the program's own type.
     #[inline]
     fn read<T: Table>(&self, table: usize, id: RowId, row: &[u8]) -> T {
         let definition: &Definition = &self.definitions[table];
-        let columns = definition.schema.columns.len();
-        let mut values: SmallVec<[Value<'_>; 12]> = SmallVec::from_elem(Value::Null, columns);
-        definition
-            .layout
-            .read(row, &mut values)
-            .and_then(|()| T::from_values(id, &values))
+        let values = definition.values(row);
+        values
+            .and_then(|values| T::from_values(id, &values))
             .expect("what came in was of this type")
     }
 
     fn walk(&self, table: usize, index: usize, from: Bound<&Key>, until: Bound<&Key>) -> Walk<'_> {
-        let index = &self.state.tables[table].indexes[index];
-        entries(from, until).map_or(Walk::Nothing, |bounds| Walk::Index(index.range(bounds)))
+        Walk::Index(self.state.tables[table].indexes[index].between(from, until))
     }
 
     fn found<'s, T>(&'s self, table: usize, walk: Walk<'s>) -> Found<'s, T> {
@@ -178,24 +175,26 @@ impl Snapshot {
     }
 }
 
+/// Where a program's type has its table.
+///
+/// # Panics
+///
+/// The store was opened without it, which is a mistake in the program.
+#[inline]
+pub(crate) fn table_of<T: Table>(definitions: &Definitions) -> usize {
+    let wanted = TypeId::of::<T>();
+    let found = definitions.iter().position(|table| table.rows == Some(wanted));
+    found.unwrap_or_else(|| {
+        panic!("the store was opened without the table of {}", std::any::type_name::<T>())
+    })
+}
+
 fn end_of(end: Option<&Key>) -> Bound<&Key> {
     end.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
-/// The entries of an index whose keys lie there. `None`: there can be none, which a tree would not take.
-fn entries(from: Bound<&Key>, until: Bound<&Key>) -> Option<(Bound<Entry>, Bound<Entry>)> {
-    // No id is below this one.
-    let first = |key: &Key| (key.clone(), RowId::default());
-    if let (Bound::Included(from), Bound::Excluded(until)) = (from, until)
-        && from >= until
-    {
-        return None;
-    }
-    Some((from.map(first), until.map(first)))
-}
-
 impl<T: Table> Found<'_, T> {
-    fn show(&self, entry: Option<(RowId, Option<&Row>)>) -> Option<T> {
+    fn show(&self, entry: Option<(RowId, Option<&[u8]>)>) -> Option<T> {
         let (id, row) = entry?;
         // An index names no row that is not there.
         let row = row.or_else(|| self.snapshot.row(self.table, id))?;
@@ -209,8 +208,8 @@ impl<T: Table> Iterator for Found<'_, T> {
     fn next(&mut self) -> Option<T> {
         let entry = match &mut self.walk {
             Walk::Nothing => None,
-            Walk::Rows(rows) => rows.next().map(|(id, row)| (*id, Some(row))),
-            Walk::Index(entries) => entries.next().map(|(_, id)| (*id, None)),
+            Walk::Rows(rows) => rows.next().map(|(id, row)| (id_of(id), Some(row))),
+            Walk::Index(entries) => entries.next().map(|(entry, _)| (id_of(entry), None)),
         };
         self.show(entry)
     }
@@ -220,8 +219,8 @@ impl<T: Table> DoubleEndedIterator for Found<'_, T> {
     fn next_back(&mut self) -> Option<T> {
         let entry = match &mut self.walk {
             Walk::Nothing => None,
-            Walk::Rows(rows) => rows.next_back().map(|(id, row)| (*id, Some(row))),
-            Walk::Index(entries) => entries.next_back().map(|(_, id)| (*id, None)),
+            Walk::Rows(rows) => rows.next_back().map(|(id, row)| (id_of(id), Some(row))),
+            Walk::Index(entries) => entries.next_back().map(|(entry, _)| (id_of(entry), None)),
         };
         self.show(entry)
     }

@@ -1,14 +1,16 @@
 //! Decides what all tables hold at one moment, so that the next moment shares with it whatever has not changed.
 
 use std::any::TypeId;
+use std::ops::Bound;
 use std::sync::Arc;
 
-use imbl::{OrdMap, OrdSet};
+use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
 use crate::row::Row;
 use crate::schema::{Layout, Schema};
+use crate::tree::{self, Tree};
 use crate::value::Value;
 
 /// What the program and the store agree on about one table.
@@ -34,18 +36,35 @@ pub(crate) struct State {
     pub(crate) sequence: u64,
     /// How often the head had fallen back when this was made.
     pub(crate) epoch: usize,
-    pub(crate) tables: Vec<Rows>,
+    pub(crate) tables: Vec<Contents>,
 }
 
 /// What a table holds at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Rows {
-    pub(crate) rows: OrdMap<RowId, Row>,
-    pub(crate) indexes: Vec<OrdSet<Entry>>,
+pub(crate) struct Contents {
+    pub(crate) rows: Rows,
+    pub(crate) indexes: Vec<Entries>,
 }
 
-/// A row in an index. Ordered by the key, then by the id, so that rows of one key come by age.
-pub(crate) type Entry = (Key, RowId);
+/// Rows by their ids.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows(Tree<16>);
+
+/// The rows in an index, by their keys and then by their ids, so that those of one key come by age.
+///
+/// An entry is the bytes of the key and then those of the id. They are ordered as the two are: no key of an index is the
+/// beginning of another one, since each of its values says where it ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries(Tree<{ usize::MAX }>);
+
+/// Some of the rows, in the order of their ids.
+pub(crate) type RowsBetween<'t> = tree::Range<'t, 16>;
+
+/// Some of the entries of an index, in their order.
+pub(crate) type EntriesBetween<'t> = tree::Range<'t, { usize::MAX }>;
+
+/// The values of a row. So many stand in place.
+pub(crate) type Values<'r> = SmallVec<[Value<'r>; 12]>;
 
 /// One row that is put or, without a row, removed.
 #[derive(Clone, Debug)]
@@ -57,8 +76,9 @@ pub(crate) struct Write {
 
 impl Definition {
     /// The values of a row, in the order of the columns. `None`: these bytes are no row of this table.
-    pub(crate) fn values<'r>(&'r self, row: &'r [u8]) -> Option<Vec<Value<'r>>> {
-        let mut values = vec![Value::Null; self.schema.columns.len()];
+    #[inline]
+    pub(crate) fn values<'r>(&'r self, row: &'r [u8]) -> Option<Values<'r>> {
+        let mut values = Values::from_elem(Value::Null, self.schema.columns.len());
         self.layout.read(row, &mut values)?;
         Some(values)
     }
@@ -72,45 +92,116 @@ impl Definition {
         key
     }
 
-    /// Calls `each` with the key of a row in each index.
-    pub(crate) fn for_each_key(&self, row: &[u8], mut each: impl FnMut(usize, Key)) {
-        if self.schema.indexes.is_empty() {
-            return;
+    /// The keys of a row, by index.
+    pub(crate) fn keys(&self, row: &[u8]) -> SmallVec<[Key; 4]> {
+        let indexes = 0..self.schema.indexes.len();
+        if indexes.is_empty() {
+            return SmallVec::new();
         }
         // Whatever comes into a table has been read once.
-        let Some(values) = self.values(row) else { return };
-        for index in 0..self.schema.indexes.len() {
-            each(index, self.key(index, &values));
-        }
+        let values = self.values(row).unwrap_or_default();
+        indexes.map(|index| self.key(index, &values)).collect()
     }
 }
 
 impl State {
     #[cfg(test)]
     pub(crate) fn empty(definitions: &Definitions) -> Self {
-        let empty = |definition: &Definition| Rows {
-            rows: OrdMap::new(),
-            indexes: vec![OrdSet::new(); definition.schema.indexes.len()],
+        let empty = |definition: &Definition| Contents {
+            rows: Rows::default(),
+            indexes: vec![Entries::default(); definition.schema.indexes.len()],
         };
         Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
     }
 
     pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) {
         let (table, definition) = (&mut self.tables[write.table], &definitions[write.table]);
-        let old = match &write.row {
-            Some(row) => table.rows.insert(write.id, Arc::clone(row)),
-            None => table.rows.remove(&write.id),
-        };
-        let indexes = &mut table.indexes;
-        if let Some(old) = old {
-            definition.for_each_key(&old, |index, key| {
-                indexes[index].remove(&(key, write.id));
-            });
+        let before = table.rows.get(write.id).map(|row| definition.keys(row));
+        let after = write.row.as_ref().map(|row| definition.keys(row));
+        for (index, entries) in table.indexes.iter_mut().enumerate() {
+            let (before, after) = (before.as_ref(), after.as_ref());
+            let (before, after) = (before.map(|keys| &keys[index]), after.map(|keys| &keys[index]));
+            if before == after {
+                continue;
+            }
+            if let Some(before) = before {
+                entries.remove(before, write.id);
+            }
+            if let Some(after) = after {
+                entries.insert(after, write.id);
+            }
         }
-        if let Some(row) = &write.row {
-            definition.for_each_key(row, |index, key| {
-                indexes[index].insert((key, write.id));
-            });
+        match &write.row {
+            Some(row) => table.rows.insert(write.id, row),
+            None => table.rows.remove(write.id),
         }
     }
+}
+
+impl Rows {
+    pub(crate) fn insert(&mut self, id: RowId, row: &[u8]) {
+        self.0.insert(&id.bytes(), row);
+    }
+
+    pub(crate) fn remove(&mut self, id: RowId) {
+        self.0.remove(&id.bytes());
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: RowId) -> Option<&[u8]> {
+        self.0.get(&id.bytes())
+    }
+
+    /// All of them, the oldest first.
+    pub(crate) fn between(&self) -> RowsBetween<'_> {
+        self.0.range(None, None)
+    }
+
+    /// The same with their ids.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (RowId, &[u8])> {
+        self.between().map(|(id, row)| (id_of(id), row))
+    }
+}
+
+impl Entries {
+    fn insert(&mut self, key: &Key, id: RowId) {
+        self.insert_entry(&entry(key, id));
+    }
+
+    pub(crate) fn insert_entry(&mut self, entry: &[u8]) {
+        self.0.insert(entry, &[]);
+    }
+
+    fn remove(&mut self, key: &Key, id: RowId) {
+        self.0.remove(&entry(key, id));
+    }
+
+    /// Those whose keys lie there, which may be nowhere.
+    pub(crate) fn between(&self, from: Bound<&Key>, until: Bound<&Key>) -> EntriesBetween<'_> {
+        let [from, until] = [from, until].map(|bound| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.bytes()),
+            Bound::Unbounded => None,
+        });
+        // A tree would not find the end of what ends before it begins.
+        let until = until.map(|until| from.map_or(until, |from| until.max(from)));
+        self.0.range(from, until)
+    }
+}
+
+/// The id of a row, or of an entry of an index, from its bytes in a tree: the last of them.
+#[inline]
+pub(crate) fn id_of(key: &[u8]) -> RowId {
+    let bytes = key.last_chunk().copied().unwrap_or_default();
+    RowId::from_number(u128::from_be_bytes(bytes))
+}
+
+/// The entry of a row in an index.
+pub(crate) fn entry(key: &Key, id: RowId) -> SmallVec<[u8; 64]> {
+    let mut entry = SmallVec::from_slice(key.bytes());
+    entry.extend_from_slice(&id.bytes());
+    entry
 }

@@ -327,7 +327,7 @@ impl Store {
     }
 
     /// Keeps a record of the store's guest, in its place among the commits. `then` is called with its sequence when it is
-    /// kept as `sync` says, before whatever comes behind it can be seen, and in this order; never if it is not kept. It is
+    /// kept as `sync` says, before what comes behind it is acknowledged, and in this order; never if it is not kept. It is
     /// called while others wait, so it must be quick, and must not commit.
     ///
     /// # Errors

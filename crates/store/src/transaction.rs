@@ -1,6 +1,7 @@
 //! Decides what a change sees and what it may do, until it is committed: nobody else sees any of it.
 
 use std::any::TypeId;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,13 +12,21 @@ use crate::id::{Id, RowId};
 use crate::image::LONGEST_ROW;
 use crate::reads::Read;
 use crate::schema::Table;
-use crate::snapshot::Snapshot;
-use crate::state::{State, Write};
+use crate::snapshot::{Snapshot, table_of};
+use crate::state::{Definitions, State, Write};
 use crate::value::Value;
 
 /// A change under way: it reads all tables as they were when it began, and its own writes.
+///
+/// A write is put into the trees when somebody looks: most changes only write, and the commit would have to put it into
+/// younger trees once more.
 pub struct Transaction {
-    snapshot: Snapshot,
+    definitions: Definitions,
+    /// With all writes.
+    seen: OnceCell<Snapshot>,
+    /// Without those from `applied` on, while `seen` is empty.
+    unseen: Cell<Option<Snapshot>>,
+    applied: Cell<usize>,
     /// As it began.
     pub(crate) base: Arc<State>,
     pub(crate) writes: Vec<Write>,
@@ -27,8 +36,16 @@ pub struct Transaction {
 
 impl Transaction {
     pub(crate) fn new(snapshot: Snapshot, ids: Arc<dyn Fn() -> RowId + Send + Sync>) -> Self {
-        let base = Arc::clone(&snapshot.state);
-        Self { snapshot, base, writes: Vec::new(), after: Vec::new(), ids }
+        Self {
+            definitions: Arc::clone(&snapshot.definitions),
+            base: Arc::clone(&snapshot.state),
+            seen: snapshot.into(),
+            unseen: Cell::default(),
+            applied: Cell::default(),
+            writes: Vec::new(),
+            after: Vec::new(),
+            ids,
+        }
     }
 
     /// Adds a row, with an id of its own, which is returned.
@@ -110,8 +127,11 @@ impl Transaction {
 
     /// Leaves what it has seen, to be waited for.
     pub(crate) fn forget_writes(&mut self) {
-        self.snapshot.state = Arc::clone(&self.base);
+        let mut snapshot = self.take();
+        snapshot.state = Arc::clone(&self.base);
+        self.seen = snapshot.into();
         self.writes.clear();
+        self.applied.set(0);
         self.after.clear();
     }
 
@@ -167,23 +187,36 @@ impl Transaction {
     }
 
     pub(crate) fn write(&mut self, write: Write) {
-        let Snapshot { state, definitions, .. } = &mut self.snapshot;
-        Arc::make_mut(state).apply(definitions, &write);
+        let snapshot = self.take();
+        self.unseen.set(Some(snapshot));
         self.writes.push(write);
     }
 
-    pub(crate) fn into_parts(self) -> Parts {
-        let Self { snapshot, base, writes, after, .. } = self;
+    #[inline]
+    fn table<T: Table>(&self) -> usize {
+        table_of::<T>(&self.definitions)
+    }
+
+    /// The snapshot, with `applied` of the writes.
+    fn take(&mut self) -> Snapshot {
+        self.seen.take().or_else(|| self.unseen.take()).expect("it is in one of the two")
+    }
+
+    pub(crate) fn into_parts(mut self) -> Parts {
+        let snapshot = self.take();
+        let is_whole = self.applied.get() == self.writes.len();
+        let own = is_whole.then_some(snapshot.state);
         let reads = snapshot.reads.into_inner();
-        Parts { base, own: snapshot.state, reads, writes, after }
+        let Self { base, writes, after, .. } = self;
+        Parts { base, own, reads, writes, after }
     }
 }
 
 /// What is left of a transaction that is to be committed.
 pub(crate) struct Parts {
     pub(crate) base: Arc<State>,
-    /// The base with all writes.
-    pub(crate) own: Arc<State>,
+    /// The base with all writes, if somebody has looked at it.
+    pub(crate) own: Option<Arc<State>>,
     pub(crate) reads: crate::reads::ReadSet,
     pub(crate) writes: Vec<Write>,
     pub(crate) after: Vec<Action>,
@@ -192,8 +225,16 @@ pub(crate) struct Parts {
 impl Deref for Transaction {
     type Target = Snapshot;
 
+    #[inline]
     fn deref(&self) -> &Snapshot {
-        &self.snapshot
+        self.seen.get_or_init(|| {
+            let mut snapshot = self.unseen.take().expect("it is in one of the two");
+            let state = Arc::make_mut(&mut snapshot.state);
+            for write in &self.writes[self.applied.replace(self.writes.len())..] {
+                state.apply(&self.definitions, write);
+            }
+            snapshot
+        })
     }
 }
 

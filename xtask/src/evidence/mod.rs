@@ -16,6 +16,7 @@ mod channels;
 mod exchange;
 mod pages;
 mod program;
+pub(crate) mod streams;
 mod websocket;
 
 /// Starts the file server, the hello example and the demo, and looks at them from outside.

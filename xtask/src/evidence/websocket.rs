@@ -9,12 +9,19 @@ use super::program::Program;
 use crate::report::Tally;
 use crate::{places, tools};
 
-/// Lets a library of Python, one of Node and a browser speak with the echo of `crates/http`.
+/// Lets a library of Python, one of Node and a browser speak with the echo of `crates/http`, which is the machine alone,
+/// and with a page of a program.
 pub(super) fn judge(tally: &mut Tally) -> Result<()> {
     let mut echo = Command::new(places::release("examples/echo"));
     echo.arg("127.0.0.1:0");
-    let echo = Program::start(echo)?;
-    let url = format!("ws://{}/", echo.address());
+    listen(tally, &Program::start(echo)?, "/")?;
+    let mut page = Command::new(places::release("examples/socket"));
+    page.args(["--listen", "127.0.0.1:0"]);
+    listen(tally, &Program::start(page)?, "/socket")
+}
+
+fn listen(tally: &mut Tally, echo: &Program, path: &str) -> Result<()> {
+    let url = format!("ws://{}{path}", echo.address());
     let script = |name: &str| places::root().join("xtask").join(name);
 
     claims(tally, Command::new(tools::websockets()).arg(script("websocket/echo.py")).arg(&url))?;
@@ -22,5 +29,5 @@ pub(super) fn judge(tally: &mut Tally) -> Result<()> {
     claims(tally, node.arg(script("websocket/echo.mjs")).arg(tools::ws()).arg(&url))?;
     // -B: it borrows from another script, of which no compiled copy should lie about.
     let mut browser = Command::new(tools::selenium());
-    claims(tally, browser.arg("-B").arg(script("browser/frames.py")).arg(echo.url("/")))
+    claims(tally, browser.arg("-B").arg(script("browser/frames.py")).arg(echo.url(path)))
 }

@@ -18,15 +18,30 @@ use bine_push::{
 };
 use bine_store::{Blocks, Guest, Pending, Store, Sync};
 
+use super::websocket::News;
+
 /// All channels of a program.
 pub(crate) struct Engine {
     stage: Mutex<Stage>,
+    /// How the run before this one ended.
+    before: Mutex<Before>,
     store: OnceLock<Store>,
     /// Of the threads that have waiters.
     bells: Mutex<Vec<Bell>>,
+    /// Wakes the tasks that wait.
+    pub(super) news: News,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
+}
+
+/// What the journal tells of the run before.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    /// The system's run that it was in.
+    boot: Option<[u8; 16]>,
+    /// It ended in order.
+    is_clean: bool,
 }
 
 /// How far the hub is.
@@ -63,6 +78,10 @@ type Outcome = Mutex<Option<Result<Applied, Refused>>>;
 
 /// The first byte of the record that says which life of the data this is.
 const EPOCH: u8 = 1;
+/// Of the one that says in which run of the system the records behind it were written.
+const BOOT: u8 = 2;
+/// Of the one that says that nothing comes behind it in this run.
+const CLEAN: u8 = 3;
 /// What is due is looked for at least so often.
 const LOOK: Duration = Duration::from_secs(30);
 /// Channels that are looked at without a pause.
@@ -72,8 +91,10 @@ impl Engine {
     pub(crate) fn new() -> Self {
         Self {
             stage: Mutex::new(Stage::Empty),
+            before: Mutex::default(),
             store: OnceLock::new(),
             bells: Mutex::default(),
+            news: News::default(),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
         }
@@ -85,23 +106,22 @@ impl Engine {
     ///
     /// What was read is not whole, or nothing can be kept.
     pub(crate) fn begin(self: &Arc<Self>, store: &Store) -> Result<(), String> {
-        let mut stage = self.stage();
-        settle(&mut stage)?;
-        if let Stage::Empty = *stage {
-            drop(stage);
+        self.begin_in(store, bine_store::disk::boot())
+    }
+
+    /// The same in a run of the system that is so named.
+    fn begin_in(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
+        settle(&mut self.stage())?;
+        let before = *self.before();
+        // What was not synced before the system went down is gone, and its numbers come again.
+        let may_lack = !before.is_clean && before.boot.is_none_or(|before| Some(before) != boot);
+        if may_lack {
             let mut bits = [0; 4];
             bine_store::disk::random(&mut bits);
-            let record = [&[EPOCH], &bits[..]].concat();
-            let own = Arc::clone(self);
-            let then = move |_| *own.stage() = running(u32::from_be_bytes(bits));
-            let kept = store.keep(&record, Sync::Commit, then).and_then(Pending::wait);
-            kept.map_err(|error| error.to_string())?;
-            stage = self.stage();
+            self.note(store, &[&[EPOCH], &bits[..]].concat())?;
         }
-        if let Stage::Running(hub) = &mut *stage {
-            hub.resume(now());
-        }
-        drop(stage);
+        self.note(store, &[&[BOOT], &boot.unwrap_or_default()[..]].concat())?;
+        self.hub(|hub| hub.resume(now()));
         // There is one start.
         let _ = self.store.set(store.clone());
         let own = Arc::clone(self);
@@ -110,11 +130,51 @@ impl Engine {
         Ok(())
     }
 
-    /// Nothing is due any more.
-    pub(crate) fn end(&self) {
+    /// Keeps a record of the engine's own.
+    fn note(self: &Arc<Self>, store: &Store, record: &[u8]) -> Result<(), String> {
+        let (own, bytes) = (Arc::clone(self), record.to_vec());
+        let then = move |_| drop(own.heed(&bytes));
+        let kept = store.keep(record, Sync::Commit, then).and_then(Pending::wait);
+        kept.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Makes a record of the engine's own true.
+    fn heed(&self, record: &[u8]) -> Result<(), String> {
+        let mut before = self.before();
+        before.is_clean = false;
+        match record {
+            [EPOCH, bits @ ..] => {
+                let bits = bits.try_into().map_err(|_| "an epoch has four bytes")?;
+                let epoch = u32::from_be_bytes(bits);
+                match &mut *self.stage() {
+                    Stage::Running(hub) => hub.begin_epoch(epoch),
+                    stage => *stage = running(epoch),
+                }
+            }
+            [BOOT, id @ ..] => {
+                let id = id.try_into().map_err(|_| "a run of the system has sixteen bytes")?;
+                // All zeros: it could not be told.
+                before.boot = Some(id).filter(|id| *id != [0; 16]);
+            }
+            [CLEAN] => before.is_clean = true,
+            _ => return Err("it is no record of channels".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Nothing is due any more, and nothing more is to come.
+    pub(crate) fn end(self: &Arc<Self>) {
         self.is_over.store(true, Ordering::Release);
         drop(self.stage());
         self.alarm.notify_all();
+        if let Some(store) = self.store.get() {
+            // If it cannot be said, the next start takes this run for one that was cut.
+            let _ = self.note(store, &[CLEAN]);
+        }
+    }
+
+    fn before(&self) -> MutexGuard<'_, Before> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has a thread's waiters told of what happens from now on.
@@ -132,23 +192,19 @@ impl Engine {
 
     /// Has an order carried out.
     pub(crate) fn order(self: &Arc<Self>, order: Order) -> Ordered {
-        let prepared = self.hub(|hub| {
-            let durability = durability(hub, &order);
-            hub.prepare(order, now()).map(|ready| (ready, durability))
-        });
-        match prepared {
-            Some(Ok((Ready::Done(applied), _))) => Ordered::settled(Ok(applied)),
-            Some(Ok((Ready::Record(prepared), durability))) => self.keep(prepared, durability),
+        match self.hub(|hub| hub.prepare(order, now())) {
+            Some(Ok(Ready::Done(applied))) => Ordered::settled(Ok(applied)),
+            Some(Ok(Ready::Record(prepared))) => self.keep(prepared),
             Some(Err(refused)) => Ordered::settled(Err(Error::Refused(refused))),
             None => Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed))),
         }
     }
 
     /// Writes down what was prepared; in its turn it becomes true.
-    fn keep(self: &Arc<Self>, prepared: Prepared, durability: Durability) -> Ordered {
+    fn keep(self: &Arc<Self>, prepared: Prepared) -> Ordered {
         let closed = || Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed)));
         let Some(store) = self.store.get() else { return closed() };
-        let mut record = Vec::new();
+        let (mut record, durability) = (Vec::new(), prepared.durability());
         prepared.write(&mut record);
         let outcome = Arc::new(Outcome::default());
         let (own, told) = (Arc::clone(self), Arc::clone(&outcome));
@@ -156,6 +212,7 @@ impl Engine {
             let applied = own.hub(|hub| hub.apply(prepared, sequence));
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
+            own.news.ring();
             own.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
         };
         let sync = match durability {
@@ -176,7 +233,7 @@ impl Engine {
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
                 // A disk that is full or fails has been told of by others; this is tried again.
-                let _ = self.keep(prepared, Durability::Interval).wait();
+                let _ = self.keep(prepared).wait();
             }
             let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
             let stage = self.stage();
@@ -195,6 +252,9 @@ impl Engine {
 /// What others than tables have kept in the store.
 impl Guest for Engine {
     fn block(&self, block: &[u8]) -> Result<(), String> {
+        if block.first() == Some(&BOOT) && matches!(*self.stage(), Stage::Empty) {
+            return self.heed(block);
+        }
         let mut stage = self.stage();
         if let Stage::Empty = *stage {
             *stage = Stage::Restoring(Box::new(Restoring::new(Limits::default())));
@@ -211,21 +271,21 @@ impl Guest for Engine {
         let mut stage = self.stage();
         settle(&mut stage)?;
         match (&mut *stage, record) {
-            (Stage::Empty, [EPOCH, bits @ ..]) => {
-                let bits = bits.try_into().map_err(|_| "an epoch has four bytes")?;
-                *stage = running(u32::from_be_bytes(bits));
-                Ok(())
-            }
             (Stage::Running(hub), [first, ..]) if is_of_channels(*first) => {
+                self.before().is_clean = false;
                 hub.replay(record, sequence).map_err(|damaged| damaged.to_string())
             }
-            _ => Err("it is no record of channels, or not in its place".to_owned()),
+            _ => {
+                drop(stage);
+                self.heed(record)
+            }
         }
     }
 
     fn image(&self) -> Blocks {
+        let boot = [&[BOOT], &self.before().boot.unwrap_or_default()[..]].concat();
         match self.hub(|hub| hub.snapshot()) {
-            Some(snapshot) => Box::new(snapshot),
+            Some(snapshot) => Box::new(std::iter::once(boot).chain(snapshot)),
             None => Box::new(std::iter::empty()),
         }
     }
@@ -245,20 +305,6 @@ fn settle(stage: &mut Stage) -> Result<(), String> {
         other => *stage = other,
     }
     Ok(())
-}
-
-/// When an order is acknowledged: as the strictest of its channels wants it.
-fn durability(hub: &Hub, order: &Order) -> Durability {
-    let of = |name: &str| hub.describe(name, now()).map(|channel| channel.settings.durability);
-    match order {
-        Order::Create { settings, .. } => settings.durability,
-        Order::Publish(publish) => {
-            let names = publish.messages.iter().flat_map(|draft| &draft.channels);
-            let all = names.chain(&publish.close).filter_map(|name| of(name).ok());
-            all.max_by_key(|durability| *durability as u8).unwrap_or_default()
-        }
-        Order::Renew(name) | Order::Remove(name) => of(name).unwrap_or_default(),
-    }
 }
 
 /// Milliseconds since 1970.
@@ -330,3 +376,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests;

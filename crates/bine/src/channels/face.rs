@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use bine_http::{Exchange, Head, Method, Reply, Status, query};
+use bine_http::{Exchange, Head, Method, Reply, Status, query, websocket};
 use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{Content, Cursor, Draft, Holes, Order, Publish, Published, Start, Taken, Until};
 use serde_json::value::RawValue;
 
+use super::durable::{self, Resource};
 use super::engine::{Error, now};
 use super::room::hold;
 use super::watch::{Manner, Watch, refuse};
@@ -52,12 +53,27 @@ impl Face {
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
-        if self.access == Access::None || path != PATH {
+        if self.access == Access::None {
             return None;
         }
         let exchange = request.exchange;
+        let name = path.strip_prefix(durable::ROOT).filter(|name| !name.is_empty());
+        if path != PATH && name.is_none() {
+            return None;
+        }
+        if !request.head.method().is_safe() && is_foreign(&request.head) {
+            let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &clock.date());
+            tell(reply, "a page of another site may not write here");
+            return Some(Answer::Written { close: false });
+        }
+        if let Some(name) = name {
+            return Some(self.resource(name).respond(request, clock, out));
+        }
         Some(match request.head.method() {
             Method::Get | Method::Head => match follow(&request.head) {
+                Ok((watch, start)) if asks_for_websocket(&request.head) => {
+                    self.open(watch, start, request, clock, out)
+                }
                 Ok((watch, start)) => Answer::Hold(hold(watch, start, exchange)),
                 Err(reason) => bad(out, exchange, clock, &reason),
             },
@@ -79,6 +95,12 @@ impl Face {
                 Answer::Written { close: false }
             }
         })
+    }
+
+    /// One channel.
+    fn resource<'f>(&'f self, name: &'f str) -> Resource<'f> {
+        let may_write = self.access == Access::Everything;
+        Resource { channels: &self.channels, name, may_write }
     }
 
     /// Publishes a batch: one message, an array of them, or a line for each.
@@ -120,8 +142,19 @@ impl Face {
     }
 }
 
+/// Whether a browser says that a page of another site asks (Fetch Metadata section 2.1), or names it (RFC 6454).
+fn is_foreign(head: &Head<'_>) -> bool {
+    if let Some(site) = head.field_text("Sec-Fetch-Site") {
+        return !matches!(site, "same-origin" | "none");
+    }
+    head.field_text("Origin").is_some_and(|origin| {
+        // `null` is nobody's own.
+        origin.split_once("://").is_none_or(|(_, host)| Some(host) != head.authority())
+    })
+}
+
 /// What came of each message, as JSON.
-fn told(channels: &Channels, published: &Published) -> Vec<u8> {
+pub(super) fn told(channels: &Channels, published: &Published) -> Vec<u8> {
     let epoch = channels.0.hub(|hub| hub.watermark().epoch).unwrap_or_default();
     let each = published.messages.iter().map(|taken| {
         let (sequence, is_new) = match taken {
@@ -137,7 +170,7 @@ fn told(channels: &Channels, published: &Published) -> Vec<u8> {
 /// A message of a batch, member by member.
 type Item = BTreeMap<String, Box<RawValue>>;
 
-fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
+pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
     let wrong = |error: serde_json::Error| format!("no messages: {error}");
     let items: Vec<Item> = if bytes.trim_ascii_start().first() == Some(&b'[') {
         serde_json::from_slice(bytes).map_err(wrong)?
@@ -199,6 +232,7 @@ fn follow(head: &Head<'_>) -> Result<(Watch, Start), String> {
         until: Until::Open,
         limit: LIMIT,
         wait: WAIT * 1000,
+        live: None,
     };
     let (mut channels, mut start): (Vec<Box<str>>, _) = (Vec::new(), None);
     for (name, value) in query::pairs(head.query().unwrap_or_default()) {
@@ -237,6 +271,14 @@ fn follow(head: &Head<'_>) -> Result<(Watch, Start), String> {
     }
     watch.channels = channels.into();
     Ok((watch, start.unwrap_or(Start::Now)))
+}
+
+/// Whether it means the view by WebSocket, be it in wrong words.
+fn asks_for_websocket(head: &Head<'_>) -> bool {
+    !matches!(
+        websocket::Upgrade::read(head),
+        Err(websocket::Refusal::NotAsked | websocket::Refusal::Method)
+    )
 }
 
 /// The first of the views that a peer takes.
@@ -279,7 +321,7 @@ fn bad(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock, reason: &str) 
     Answer::Written { close: false }
 }
 
-fn tell(mut reply: Reply<'_>, reason: &str) {
+pub(super) fn tell(mut reply: Reply<'_>, reason: &str) {
     reply.constant("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
     reply.whole(format!("{reason}\n").as_bytes());
 }

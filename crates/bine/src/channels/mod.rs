@@ -3,10 +3,12 @@
 //! A program publishes by [`Channels`], which a page takes as an argument. One [`Cursor`] is a place in the order of all
 //! messages of all channels, so any set of channels is followed with one.
 
+mod durable;
 mod engine;
 mod face;
 mod room;
 mod watch;
+mod websocket;
 
 use std::fmt;
 use std::sync::Arc;

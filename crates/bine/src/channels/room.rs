@@ -8,12 +8,12 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Cursor, Delivery, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey, Waiters, What,
-    jittered,
+    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey,
+    Waiters, What, jittered,
 };
 
 use super::engine::{Engine, now};
-use super::watch::{Manner, Watch, encoded, is_head, refuse};
+use super::watch::{Ahead, Manner, Place, Watch, encoded, is_head};
 
 /// Those who follow channels at one thread.
 pub(crate) struct Room {
@@ -52,7 +52,7 @@ struct Seats {
 /// So many are compared with whatever is asked for.
 const WATCHES: usize = 8;
 /// At one thread, at most.
-const MOST: usize = 1 << 20;
+const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
 const PING: Duration = Duration::from_secs(20);
 
@@ -85,8 +85,8 @@ impl Room {
             Err(refused) => {
                 match seat.pieces {
                     // Its channel is gone: its content ends there.
-                    Some(pieces) => watch.manner.end(out, pieces),
-                    None => refuse(out, seat.exchange, &date, &refused),
+                    Some(pieces) => watch.end(out, pieces),
+                    None => watch.refuse(out, seat.exchange, &date, &refused),
                 }
                 let close = !seat.exchange.keep_alive;
                 self.leave(number);
@@ -94,65 +94,71 @@ impl Room {
             }
         };
         seat.start = Start::After(page.next);
+        let place = Place::of(&page);
         if watch.manner.is_poll() {
             let exchange = seat.exchange;
             let over = After::Over { close: !exchange.keep_alive };
             if !page.messages.is_empty() || page.lost.is_some() {
                 let bytes = encoded(watch.manner.view(), &page);
-                Manner::answer(out, exchange, &date, &bytes, page.next, page.lost);
+                watch.answer(out, exchange, &date, &bytes, &place);
             } else if let (Rest::Wait(parking), false) = (&page.rest, is_last || watch.wait == 0) {
                 let wait = Wait { view: watch.manner.view(), kind: Kind::Poll, until: u64::MAX };
-                return self.park(number, parking, wait, (ring, epoch));
+                if let Some(waits) = self.park(number, parking, wait, (ring, epoch)) {
+                    return waits;
+                }
+                watch.nothing(out, exchange, &date, &place);
             } else {
-                Manner::nothing(out, exchange, &date, page.next);
+                watch.nothing(out, exchange, &date, &place);
             }
             self.leave(number);
             return over;
         }
-        let here = page.messages.is_empty().then_some(page.next);
-        let pieces = seat
-            .pieces
-            .unwrap_or_else(|| watch.manner.begin(out, seat.exchange, &date, here, page.lost));
+        let is_first = seat.pieces.is_none();
+        let follows = !page.messages.is_empty();
+        let pieces =
+            seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, follows));
         seat.pieces = Some(pieces);
         if is_head(seat.exchange) {
             self.leave(number);
             return After::Over { close: false };
         }
-        pieces.append(out, &encoded(watch.manner.view(), &page));
-        match page.rest {
+        if is_first || !page.messages.is_empty() || place.ahead == Ahead::Closed {
+            watch.go_on(out, pieces, &encoded(watch.manner.view(), &page), &place);
+        }
+        let waits = match page.rest {
             Rest::Wait(parking) if !is_last => {
                 let wait = Wait { view: watch.manner.view(), kind: Kind::Stream, until: u64::MAX };
                 self.park(number, &parking, wait, (ring, epoch))
             }
             // Asked for again when this has left.
-            Rest::More if !is_last => After::Waits(PING),
-            _ => {
-                watch.manner.end(out, pieces);
-                self.leave(number);
-                After::Over { close: pieces.close() || is_last }
-            }
-        }
+            Rest::More if !is_last => Some(After::Waits(PING)),
+            _ => None,
+        };
+        waits.unwrap_or_else(|| {
+            watch.end(out, pieces);
+            self.leave(number);
+            After::Over { close: pieces.close() || is_last }
+        })
     }
 
-    /// Lets a seat wait that has seen everything up to `parking`.
+    /// Lets a seat wait that has seen everything up to `parking`. `None`: too many wait already.
     fn park(
         &mut self,
         number: u32,
         parking: &bine_push::Parking,
         wait: Wait,
         (ring, epoch): (u64, u32),
-    ) -> After {
-        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, MOST, ring, now()));
-        let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
-        // The seat is taken already, and there are no more of them.
-        seat.key = waiters.park(u64::from(number), parking, wait).ok();
+    ) -> Option<After> {
+        let waiters = self.waiters.get_or_insert_with(|| Waiters::new(epoch, CROWD, ring, now()));
+        let seat = self.seats.get(number)?;
+        seat.key = Some(waiters.park(u64::from(number), parking, wait).ok()?);
         self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let ends = parking.ends().map(|ends| Duration::from_millis(ends.saturating_sub(now())));
         let rest = match wait.kind {
             Kind::Poll => Duration::from_millis(jittered(seat.watch.wait, self.chance)),
             Kind::Stream => PING,
         };
-        After::Waits(ends.map_or(rest, |ends| ends.min(rest)))
+        Some(After::Waits(ends.map_or(rest, |ends| ends.min(rest))))
     }
 
     /// The same as one that others have, if it can be.
@@ -193,7 +199,7 @@ impl Waiting for Room {
             SINCE => Start::Since(hold.position),
             _ => Start::After(Cursor { epoch: hold.detail, sequence }),
         };
-        let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nothing()));
+        let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nobody()));
         let watch = self.shared(watch);
         self.seats.add(Seat { place, watch, start, exchange, key: None, pieces: None })
     }
@@ -219,7 +225,7 @@ impl Waiting for Room {
             && let Some(Seat { start: Start::After(cursor), .. }) = self.seats.get(key)
         {
             let mut mark = Vec::new();
-            watch.manner.mark(&mut mark, *cursor);
+            watch.mark(&mut mark, *cursor);
             pieces.append(&mut bytes, &mark);
         }
         out.append(&mut bytes);
@@ -243,27 +249,40 @@ impl Waiting for Room {
 fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn Deliver) -> Then {
     let number = delivery.token as u32;
     let Some(seat) = seats.get(number) else { return Then::Leave };
-    let (manner, exchange) = (seat.watch.manner, seat.exchange);
+    let (watch, exchange) = (&seat.watch, seat.exchange);
     let close = !exchange.keep_alive;
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
+    if let (What::Ended { .. }, Start::After(seen), true) =
+        (delivery.what, seat.start, watch.live.is_some())
+    {
+        // A resource's end is behind its last message, whenever it was closed.
+        place.next = seen;
+    }
     match (delivery.what, seat.pieces) {
         // The ring went on without it: it reads from the hub, at once.
         (What::Away(_), _) => {
             seat.key = None;
             after = After::Waits(Duration::ZERO);
         }
-        (What::Messages { bytes: content, .. }, None) => {
-            Manner::answer(&mut bytes, exchange, &clock.date(), content, delivery.cursor, None);
+        (What::Messages { bytes: content, closes }, None) => {
+            place.ahead = if closes { Ahead::Closed } else { Ahead::Nothing };
+            watch.answer(&mut bytes, exchange, &clock.date(), content, &place);
         }
-        (What::Ended { .. }, None) => {
-            Manner::nothing(&mut bytes, exchange, &clock.date(), delivery.cursor);
+        (What::Ended { why, .. }, None) => {
+            place.ahead = if why == End::Closed { Ahead::Closed } else { Ahead::Nothing };
+            watch.nothing(&mut bytes, exchange, &clock.date(), &place);
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
-            pieces.append(&mut bytes, content);
+            watch.go_on(&mut bytes, pieces, content, &place);
             after = After::Waits(PING);
         }
-        (What::Ended { leaves: true, .. }, Some(pieces)) => {
-            manner.end(&mut bytes, pieces);
+        (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
+            if why == End::Closed {
+                place.ahead = Ahead::Closed;
+                watch.go_on(&mut bytes, pieces, &[], &place);
+            }
+            watch.end(&mut bytes, pieces);
             after = After::Over { close: pieces.close() };
         }
         (What::Ended { .. }, Some(_)) => {
@@ -308,7 +327,7 @@ pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
 }
 
 impl Watch {
-    fn nothing() -> Self {
+    fn nobody() -> Self {
         Self {
             channels: Box::default(),
             manner: Manner::Poll,
@@ -316,6 +335,7 @@ impl Watch {
             until: bine_push::Until::Open,
             limit: 1,
             wait: 0,
+            live: None,
         }
     }
 }

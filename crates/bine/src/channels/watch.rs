@@ -1,7 +1,9 @@
 //! Decides what somebody who follows channels has asked for, and how each way of following looks on the wire.
 
 use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
-use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Start, Subscription, Until, View};
+use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
+
+use super::durable::Live;
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +16,28 @@ pub(crate) struct Watch {
     pub(crate) limit: usize,
     /// A poll without news is answered after so many milliseconds; 0: at once.
     pub(crate) wait: u64,
+    /// Its one channel is followed as a Durable Streams resource.
+    pub(crate) live: Option<Box<Live>>,
+}
+
+/// Where a reader is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Behind what it has got.
+    pub(crate) next: Cursor,
+    /// Up to here something may be missing.
+    pub(crate) lost: Option<Cursor>,
+    pub(crate) ahead: Ahead,
+}
+
+/// What is known to come behind a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ahead {
+    More,
+    /// Nothing yet.
+    Nothing,
+    /// Nothing ever.
+    Closed,
 }
 
 /// How messages come.
@@ -27,6 +51,14 @@ pub(crate) enum Manner {
     Lines,
     /// A part for each (RFC 2046 section 5.1), until somebody ends them.
     Parts,
+    /// One answer: the bodies, as a Durable Streams resource has them.
+    Bodies,
+    /// One answer: an array of the bodies, likewise.
+    Values,
+    /// Events of bodies, and where each ends, likewise.
+    DataEvent,
+    /// The same in base64.
+    Base64Event,
 }
 
 /// Bytes of messages at once, at most.
@@ -57,6 +89,133 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// The whole answer to a poll: `bytes` are its messages.
+    pub(crate) fn answer(
+        &self,
+        out: &mut Vec<u8>,
+        exchange: Exchange,
+        date: &Date,
+        bytes: &[u8],
+        place: &Place,
+    ) {
+        if let Some(live) = &self.live {
+            return live.answer(out, exchange, date, Some(bytes), place);
+        }
+        let mut reply = Reply::begin(out, exchange, Status::OK, date);
+        reply.constant("Content-Type: application/json\r\n").constant(LIVE);
+        put_cursor(&mut reply, "Cursor", place.next);
+        if let Some(lost) = place.lost {
+            put_cursor(&mut reply, "Cursor-Lost", lost);
+        }
+        reply.whole(bytes);
+    }
+
+    /// A poll that brings nothing (RFC 6202 section 2.1).
+    pub(crate) fn nothing(
+        &self,
+        out: &mut Vec<u8>,
+        exchange: Exchange,
+        date: &Date,
+        place: &Place,
+    ) {
+        if let Some(live) = &self.live {
+            return live.answer(out, exchange, date, None, place);
+        }
+        let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
+        reply.constant(LIVE);
+        put_cursor(&mut reply, "Cursor", place.next);
+        reply.empty();
+    }
+
+    /// The head of an answer that goes on, and what comes before its first message. Where the reader is stands there only
+    /// if none `follows` at once: a reader whose connection breaks between would skip those behind which it already is.
+    pub(crate) fn begin(
+        &self,
+        out: &mut Vec<u8>,
+        exchange: Exchange,
+        date: &Date,
+        place: &Place,
+        follows: bool,
+    ) -> Pieces {
+        if self.live.is_some() {
+            return Live::begin(self.manner, out, exchange, date);
+        }
+        let mut reply = Reply::begin(out, exchange, Status::OK, date);
+        match self.manner {
+            Manner::Lines => reply.constant("Content-Type: application/x-ndjson\r\n"),
+            Manner::Parts => {
+                debug_assert_eq!(BOUNDARY, "bine-part");
+                reply.constant("Content-Type: multipart/mixed; boundary=bine-part\r\n")
+            }
+            _ => reply.constant("Content-Type: text/event-stream\r\n"),
+        };
+        reply.constant(LIVE);
+        if let Some(lost) = place.lost {
+            put_cursor(&mut reply, "Cursor-Lost", lost);
+        }
+        let pieces = reply.pieces();
+        let mut first = Vec::new();
+        if let (Manner::Events, Some(lost)) = (self.manner, place.lost) {
+            // A page's own script sees no head.
+            first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
+        }
+        if !follows {
+            self.mark(&mut first, place.next);
+        }
+        pieces.append(out, &first);
+        pieces
+    }
+
+    /// Appends messages to an answer that goes on; `bytes` may be none.
+    pub(crate) fn go_on(&self, out: &mut Vec<u8>, pieces: Pieces, bytes: &[u8], place: &Place) {
+        pieces.append(out, bytes);
+        if let Some(live) = &self.live {
+            let mut control = Vec::new();
+            live.put_control(&mut control, place);
+            pieces.append(out, &control);
+        }
+    }
+
+    /// Shows that an answer lives on, and where its reader is.
+    pub(crate) fn mark(&self, out: &mut Vec<u8>, cursor: Cursor) {
+        match self.manner {
+            // An event without data is none, but its id counts.
+            Manner::Events => out.extend_from_slice(format!("id: {cursor}\n\n").as_bytes()),
+            Manner::Lines => {
+                out.extend_from_slice(format!("{{\"cursor\":\"{cursor}\"}}\n").as_bytes());
+            }
+            // Each event was followed by its place.
+            Manner::DataEvent | Manner::Base64Event => out.extend_from_slice(b":\n\n"),
+            // What stands before the first part is for nobody, and there is no other place.
+            Manner::Parts | Manner::Poll | Manner::Bodies | Manner::Values => {}
+        }
+    }
+
+    /// The end of an answer that went on.
+    pub(crate) fn end(&self, out: &mut Vec<u8>, pieces: Pieces) {
+        if self.manner == Manner::Parts {
+            pieces.append(out, b"--bine-part--\r\n");
+        }
+        pieces.end(out);
+    }
+
+    /// Why somebody cannot follow.
+    pub(crate) fn refuse(
+        &self,
+        out: &mut Vec<u8>,
+        exchange: Exchange,
+        date: &Date,
+        refused: &Refused,
+    ) {
+        if self.live.is_some() {
+            super::durable::refuse(out, exchange, date, refused);
+        } else {
+            refuse(out, exchange, date, refused);
+        }
+    }
+}
+
 impl Manner {
     pub(crate) const fn view(self) -> View {
         match self {
@@ -64,95 +223,27 @@ impl Manner {
             Self::Events => View::Sse,
             Self::Lines => View::Ndjson,
             Self::Parts => View::Multipart,
+            Self::Bodies => View::Raw,
+            Self::Values => View::Values,
+            Self::DataEvent => View::SseData,
+            Self::Base64Event => View::SseBase64,
         }
     }
 
     pub(crate) const fn is_poll(self) -> bool {
-        matches!(self, Self::Poll)
+        matches!(self, Self::Poll | Self::Bodies | Self::Values)
     }
+}
 
-    /// The whole answer to a poll: `bytes` are its messages.
-    pub(crate) fn answer(
-        out: &mut Vec<u8>,
-        exchange: Exchange,
-        date: &Date,
-        bytes: &[u8],
-        next: Cursor,
-        lost: Option<Cursor>,
-    ) {
-        let mut reply = Reply::begin(out, exchange, Status::OK, date);
-        reply.constant("Content-Type: application/json\r\n").constant(LIVE);
-        put_cursor(&mut reply, "Cursor", next);
-        if let Some(lost) = lost {
-            put_cursor(&mut reply, "Cursor-Lost", lost);
-        }
-        reply.whole(bytes);
-    }
-
-    /// A poll that brings nothing (RFC 6202 section 2.1).
-    pub(crate) fn nothing(out: &mut Vec<u8>, exchange: Exchange, date: &Date, next: Cursor) {
-        let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
-        reply.constant(LIVE);
-        put_cursor(&mut reply, "Cursor", next);
-        reply.empty();
-    }
-
-    /// The head of an answer that goes on, and what comes before its first message. `here` is where its reader is, if
-    /// no message follows at once: a cursor before the messages that it is behind would have them skipped by a reader
-    /// whose connection breaks between.
-    pub(crate) fn begin(
-        self,
-        out: &mut Vec<u8>,
-        exchange: Exchange,
-        date: &Date,
-        here: Option<Cursor>,
-        lost: Option<Cursor>,
-    ) -> Pieces {
-        let mut reply = Reply::begin(out, exchange, Status::OK, date);
-        match self {
-            Self::Events => reply.constant("Content-Type: text/event-stream\r\n"),
-            Self::Lines => reply.constant("Content-Type: application/x-ndjson\r\n"),
-            Self::Parts | Self::Poll => {
-                debug_assert_eq!(BOUNDARY, "bine-part");
-                reply.constant("Content-Type: multipart/mixed; boundary=bine-part\r\n")
-            }
+impl Place {
+    /// Where a page leads.
+    pub(crate) fn of(page: &Page) -> Self {
+        let ahead = match page.rest {
+            Rest::More => Ahead::More,
+            Rest::Closed => Ahead::Closed,
+            Rest::Ended | Rest::Wait(_) => Ahead::Nothing,
         };
-        reply.constant(LIVE);
-        if let Some(lost) = lost {
-            put_cursor(&mut reply, "Cursor-Lost", lost);
-        }
-        let pieces = reply.pieces();
-        let mut first = Vec::new();
-        if let (Self::Events, Some(lost)) = (self, lost) {
-            // A page's own script sees no head.
-            first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
-        }
-        if let Some(here) = here {
-            self.mark(&mut first, here);
-        }
-        pieces.append(out, &first);
-        pieces
-    }
-
-    /// Shows that an answer lives on, and where its reader is.
-    pub(crate) fn mark(self, out: &mut Vec<u8>, cursor: Cursor) {
-        match self {
-            // An event without data is none, but its id counts.
-            Self::Events => out.extend_from_slice(format!("id: {cursor}\n\n").as_bytes()),
-            Self::Lines => {
-                out.extend_from_slice(format!("{{\"cursor\":\"{cursor}\"}}\n").as_bytes());
-            }
-            // What stands before the first part is for nobody, and there is no other place.
-            Self::Parts | Self::Poll => {}
-        }
-    }
-
-    /// The end of an answer that went on.
-    pub(crate) fn end(self, out: &mut Vec<u8>, pieces: Pieces) {
-        if self == Self::Parts {
-            pieces.append(out, b"--bine-part--\r\n");
-        }
-        pieces.end(out);
+        Self { next: page.next, lost: page.lost, ahead }
     }
 }
 

@@ -30,7 +30,7 @@ async fn say(channels: Channels, name: Path<Text>, word: Path<Text>) -> Result<R
     Ok(Response::text("said"))
 }
 
-fn start(options: &[&str]) -> Program {
+pub(crate) fn start(options: &[&str]) -> Program {
     Program::start(&mut program("channels::the_program_with_channels_serves", options))
 }
 
@@ -204,4 +204,31 @@ fn a_stop_lets_followers_go_with_their_cursors() {
     let rest = events.rest();
     assert!(rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
     assert_eq!(ended.join().unwrap().code, Some(0));
+}
+
+#[test]
+fn a_page_of_another_site_cannot_write() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    post(&mut peer, "/create/news", "");
+    let mut write = |fields: &str| {
+        let body = r#"{"channels":"news","data":1}"#;
+        peer.send(format!(
+            "POST /channels HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        peer.reply().status()
+    };
+    for own in
+        ["", "Origin: http://a\r\n", "Sec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: none\r\n"]
+    {
+        assert_eq!(write(own), 200, "{own}");
+    }
+    for foreign in ["Origin: http://b\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
+        assert_eq!(write(foreign), 403, "{foreign}");
+    }
+    peer.send(
+        "PUT /channels/other HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\nContent-Length: 0\r\n\r\n",
+    );
+    assert_eq!(peer.reply().status(), 403);
 }

@@ -120,5 +120,19 @@ fn notes_are_there_after_a_kill() {
     program.kill();
     let reply = start().connect().get("/");
     assert!(reply.text().ends_with("<ul><li>a&lt;</li></ul>"), "{}", reply.text());
-    assert!(folder.join("data/tables").is_dir());
+    assert!(folder.join("data/journal").is_dir());
+}
+
+#[test]
+fn what_is_said_to_the_echo_comes_back() {
+    let program = serve("socket");
+    let mut peer = program.connect();
+    assert!(peer.get("/").text().contains("new WebSocket("));
+    peer.send(
+        "GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    );
+    assert_eq!(peer.reply().status(), 101);
+    peer.send(b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58");
+    assert_eq!(peer.take(7), b"\x81\x05Hello");
 }

@@ -47,7 +47,9 @@ fn followers_who_change_their_view_and_come_back_get_every_message_once_in_one_o
         let workers = (FOLLOWERS + WRITERS + 2).to_string();
         let program = start(&["--data", "memory", "--scheduler", scheduler, "--workers", &workers]);
         let address = program.address();
-        CHANNELS.iter().for_each(|name| create(address, name));
+        for name in CHANNELS {
+            create(address, name);
+        }
         let (told, seen) = thread::scope(|scope| {
             let followers: Vec<_> =
                 (0..FOLLOWERS).map(|number| scope.spawn(move || follow(address, number))).collect();
@@ -189,7 +191,7 @@ fn look(
 }
 
 fn request(channels: &[&str], view: View, after: &str, most: usize) -> String {
-    let names: String = channels.iter().map(|name| format!("c={name}&")).collect();
+    let names: String = channels.iter().flat_map(|name| ["c=", name, "&"]).collect();
     let accept = match view {
         View::Poll => "application/json",
         View::Events => "text/event-stream",
@@ -215,11 +217,12 @@ fn read_all(address: SocketAddr, channels: &[&str]) -> History {
 
 fn read_behind(address: SocketAddr, channels: &[&str], after: &str) -> (History, String) {
     let (mut history, mut after) = (History::new(), after.to_owned());
-    let names: String = channels.iter().map(|name| format!("c={name}&")).collect();
+    let names: String = channels.iter().flat_map(|name| ["c=", name, "&"]).collect();
     let mut peer = Peer::tcp(address);
     loop {
         let reply = peer.get(&format!("/channels?{names}after={after}&limit=100&wait=0"));
-        after = reply.field("Cursor").unwrap_or_else(|| panic!("{reply:?}")).to_owned();
+        let cursor = reply.field("Cursor").unwrap_or_else(|| panic!("{reply:?}"));
+        cursor.clone_into(&mut after);
         if reply.status() == 204 {
             return (history, after);
         }
@@ -314,7 +317,9 @@ fn what_was_acknowledged_before_a_kill_is_there_behind_it_and_cursors_go_on() {
     // Behind the cursor that those who follow had seen: what they have still to get.
     let mut owed = History::new();
     let mut program = start(&options);
-    CHANNELS.iter().for_each(|name| create(program.address(), name));
+    for name in CHANNELS {
+        create(program.address(), name);
+    }
     for kill in 0..kills {
         let address = program.address();
         let view = VIEWS[1 + random.below(3) as usize];

@@ -171,7 +171,7 @@ fn a_second_server_on_the_same_folder_is_refused() {
     let options = ["--data", data.to_str().unwrap()];
     let first = start(&options);
     let second = Program::run(&mut program("kept::the_program_with_tables_serves", &options));
-    assert!(second.errors.contains("data/tables") || second.output.contains("data/tables"));
+    assert!(second.errors.contains("data/journal") || second.output.contains("data/journal"));
     assert_eq!(post(&first, "/add/still"), (200, "kept".to_owned()));
 }
 

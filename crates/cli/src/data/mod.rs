@@ -2,19 +2,21 @@
 
 mod arguments;
 mod meter;
+mod watched;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufReader, Write};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bine::Exit;
 use bine::store::disk::{Folder, RealFolder};
-use bine::store::{Archive, Compacted, journal};
+use bine::store::{Archive, Compacted, Loaded, journal};
 
 use arguments::Arguments;
 use meter::{Counted, Meter};
+use watched::Watched;
 
 const USAGE: &str = "\
 Usage: bine data dump FOLDER       write tables as lines of JSON
@@ -23,7 +25,7 @@ Usage: bine data dump FOLDER       write tables as lines of JSON
        bine data check FOLDER      read everything and tell what is damaged
        bine data repair FOLDER     keep all that can be read, put what is replaced aside, tell what is lost
 
-Each says more with --help. The folder is one that no server uses: stop it before.";
+Each says more with --help. FOLDER is the data folder of a server, which must be stopped before.";
 
 const DUMP: &str = "\
 Usage: bine data dump FOLDER [--table NAME]...
@@ -82,7 +84,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
     if !(1..=most).contains(&arguments.words.len()) {
         return Exit::usage(usage);
     }
-    let folder = Path::new(&arguments.words[0]);
+    let folder = &place(Path::new(&arguments.words[0]));
     let done = match word.to_str() {
         Some("dump") => dump(folder, &arguments.tables),
         Some("load") => load(folder, arguments.words.get(1).map(Path::new), arguments.merge),
@@ -123,6 +125,34 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
             (Box::new(file), Some(size))
         }
     };
+    let parent = folder.parent().filter(|parent| !parent.exists());
+    let is_new = !folder.exists();
+    if let (true, Some(parent)) = (is_new, folder.parent()) {
+        fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
+    }
+    let input = BufReader::new(Counted::new(input, Meter::new("read", size)));
+    let outcome = load_from(input, folder, merge);
+    if outcome.is_err() && is_new {
+        // Nothing is in it but the lock; a folder that holds more stays.
+        let _ = fs::remove_file(folder.join("lock"));
+        let _ = fs::remove_dir(folder);
+        let _ = parent.map(fs::remove_dir);
+    }
+    let loaded = outcome?;
+    if loaded.dangling > 0 {
+        let rows = counted(loaded.dangling, "row");
+        eprintln!("bine: warning: {rows} in {} refer to one that is not there", folder.display());
+    }
+    let (tables, rows) = (counted(loaded.tables, "table"), counted(loaded.rows, "row"));
+    let removed = match loaded.removed {
+        0 => String::new(),
+        removed => format!(", {removed} removed"),
+    };
+    println!("{tables}, {rows} loaded{removed}");
+    Ok(())
+}
+
+fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Loaded, String> {
     let shared = RealFolder::open(folder).map_err(|error| error.to_string())?;
     let mut archive = open(&(Arc::new(shared) as Arc<dyn Folder>))?;
     if archive.count() > 0 && !merge {
@@ -132,22 +162,12 @@ fn load(folder: &Path, file: Option<&Path>, merge: bool) -> Result<(), String> {
             counted(archive.count(), "row")
         ));
     }
-    let mut input = BufReader::new(Counted::new(input, Meter::new("read", size)));
-    let loaded = archive.load(&mut input);
+    let outcome = archive.load(&mut input);
+    // What it has told of its reading ends before anything else is told.
     drop(input);
-    let taken = loaded.map_err(|error| format!("{error}\nnothing was loaded"))?;
+    let loaded = outcome.map_err(|error| format!("{error}\nnothing was loaded"))?;
     archive.close().map_err(|error| error.to_string())?;
-    if taken.dangling > 0 {
-        let rows = counted(taken.dangling, "row");
-        eprintln!("bine: warning: {rows} in {} refer to one that is not there", folder.display());
-    }
-    let (tables, rows) = (counted(taken.tables, "table"), counted(taken.rows, "row"));
-    let removed = match taken.removed {
-        0 => String::new(),
-        removed => format!(", {removed} removed"),
-    };
-    println!("{tables}, {rows} loaded{removed}");
-    Ok(())
+    Ok(loaded)
 }
 
 fn compact(folder: &Path) -> Result<(), String> {
@@ -162,7 +182,7 @@ fn compact(folder: &Path) -> Result<(), String> {
 }
 
 fn check(folder: &Path) -> Result<(), String> {
-    let report = journal::check(&existing(folder)?).map_err(|error| error.to_string())?;
+    let report = journal::check(&watched(folder)?).map_err(|error| error.to_string())?;
     print!("{report}");
     if report.is_sound() {
         return Ok(());
@@ -173,19 +193,48 @@ fn check(folder: &Path) -> Result<(), String> {
 }
 
 fn repair(folder: &Path) -> Result<(), String> {
-    let repaired = journal::repair(&existing(folder)?).map_err(|error| error.to_string())?;
+    let repaired = journal::repair(&watched(folder)?).map_err(|error| error.to_string())?;
     print!("{repaired}");
     Ok(())
 }
 
-/// A folder that is there.
+/// A folder that has tables.
 fn existing(path: &Path) -> Result<Arc<dyn Folder>, String> {
     // Opening makes a folder that is not there, and nobody's data is in that.
     if !path.is_dir() {
-        return Err(format!("there is no folder {}", path.display()));
+        let within = path.parent().filter(|parent| parent.is_dir() && path.ends_with("journal"));
+        return Err(match (within, path.parent()) {
+            (Some(parent), _) => format!("there are no tables in {}", parent.display()),
+            (None, Some(parent)) => format!("there is no folder {}", parent.display()),
+            (None, None) => format!("there is no folder {}", path.display()),
+        });
     }
     let folder = RealFolder::open(path).map_err(|error| error.to_string())?;
+    if !folder.list().map_err(|error| error.to_string())?.iter().any(|name| is_of_tables(name)) {
+        return Err(format!("there are no tables in {}", path.display()));
+    }
     Ok(Arc::new(folder))
+}
+
+/// Whether a file of this name is read for tables.
+fn is_of_tables(name: &str) -> bool {
+    name.starts_with("journal-") || name.starts_with("snapshot-")
+}
+
+/// Where the tables are: in a folder that was given to `Store::open`, or within the data folder of a server.
+fn place(path: &Path) -> PathBuf {
+    let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    let mut names = entries.map(|entry| entry.file_name());
+    if names.any(|name| name.to_str().is_some_and(is_of_tables)) {
+        return path.to_owned();
+    }
+    path.join("journal")
+}
+
+/// A folder that is there, of whose reading is told.
+fn watched(path: &Path) -> Result<Arc<dyn Folder>, String> {
+    let watched = Watched::new(existing(path)?).map_err(|error| error.to_string())?;
+    Ok(Arc::new(watched))
 }
 
 /// Opens the tables in it, and says what there is to know of them.

@@ -2,6 +2,7 @@
 //! comes back.
 
 use std::fs;
+use std::path::Path;
 
 use bine::store::{Error, Id, Options, Store, Table};
 
@@ -86,7 +87,8 @@ fn tables_go_from_folder_to_folder_and_a_program_finds_them() {
     let merged = run(&["data", "load", &copy, file, "--merge"]);
     assert_eq!(merged.output, "1 table, 2 rows loaded, 1 removed\n", "{merged:?}");
     fs::remove_dir_all(&data).unwrap();
-    fs::rename(&copy, &data).unwrap();
+    // What a server keeps lies one folder deeper.
+    fs::rename(Path::new(&copy).join("journal"), &data).unwrap();
     let store = open(&folder).unwrap();
     let notes: Vec<String> = store.read().all::<Note>().map(|note| note.text).collect();
     assert_eq!(notes, ["note one", "note 2"]);
@@ -105,11 +107,21 @@ fn what_cannot_be_loaded_or_is_not_understood_is_told_with_its_place() {
     let wrong = run(&["data", "load", data, file.to_str().unwrap()]);
     let expected =
         "bine: line 2, column 10: expected a text, which begins with `\"`\nnothing was loaded\n";
-    assert_eq!((wrong.code, &*wrong.errors), (Some(1), expected));
+    assert_eq!((wrong.code, &*wrong.errors, path.exists()), (Some(1), expected, false));
     let absent = run(&["data", "load", data, "absent.jsonl"]);
     assert!(absent.errors.contains("cannot read absent.jsonl: No such file"), "{}", absent.errors);
-    let unknown = run(&["data", "dump", data, "--table", "note"]);
-    assert_eq!(unknown.errors, "bine: there is no table `note`, and no other\n");
+    fs::create_dir(&path).unwrap();
+    let empty = run(&["data", "dump", data]);
+    assert_eq!(empty.errors, format!("bine: there are no tables in {data}\n"));
+    let nowhere = run(&["data", "dump", "nowhere"]);
+    assert_eq!(nowhere.errors, "bine: there is no folder nowhere\n");
+    drop(open(&folder).unwrap());
+    let unknown = run(&["data", "dump", data, "--table", "nte"]);
+    assert_eq!(unknown.errors, "bine: there is no table `nte`; there are `note`\n");
+    fs::create_dir(folder.join("server")).unwrap();
+    fs::rename(&path, folder.join("server/journal")).unwrap();
+    let server = folder.join("server").to_str().unwrap().to_owned();
+    assert_eq!(run(&["data", "check", &server]).code, Some(0));
     for wrong in
         [&["data", "dump"][..], &["data", "dump", "a", "b"], &["data", "check", "a", "--merge"]]
     {

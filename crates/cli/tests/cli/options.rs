@@ -122,6 +122,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "error-log-level",
         "control",
         "data",
+        "sync",
         "user",
         "connections",
         "connections-per-address",

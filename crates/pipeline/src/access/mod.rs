@@ -128,7 +128,7 @@ impl AccessLog {
         let head = if self.wants_head() { reply[..head].to_vec() } else { Vec::new() };
         let length = match follow {
             Follow::File(part) => part.length,
-            Follow::Stream(_) | Follow::Hold(_) => 0,
+            Follow::Stream(_) | Follow::Upgrade(_) | Follow::Hold(_) => 0,
         };
         Leaving { request, status, head, length }
     }

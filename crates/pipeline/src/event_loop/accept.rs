@@ -206,7 +206,7 @@ impl EventLoop {
         let deadline = connection.deadline;
         let entry = Entry { connection, hook: Hook::new(), watches_room: false };
         let token = self.slab.insert(entry);
-        self.server.loops[self.index].connections.store(self.slab.len(), Ordering::Relaxed);
+        self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let data = EventData::new_u64(token.bits());
         if let Err(error) = epoll::add(&self.epoll, &connection.link, data, WATCHED) {

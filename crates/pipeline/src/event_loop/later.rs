@@ -1,19 +1,24 @@
 //! Decides what becomes of a handler that awaits: a task of its own, whose reply comes back to the
 //! loop through a list that only this thread touches.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::mem::take;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::connection::{Errand, NO_HOLD, Phase};
+use crate::address::Peer;
+use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{FilePart, Finished, LaterReply, Retained};
+use crate::link::Nonblocking;
 use crate::log;
 use crate::scheduler::Place;
+use crate::server::Server;
 use crate::slab::Token;
 use crate::stages::{self, Kind, Next};
 use crate::stream::guarded;
+use crate::wire::{Space, Terms, Wire, live};
 use crate::workers::{Job, Task, Ticket};
 
 /// What tasks have brought back, and the loop that sleeps until something is there.
@@ -22,6 +27,10 @@ pub(super) struct Returns {
     finished: RefCell<Vec<Return>>,
     /// Connections whose handlers have written more.
     more: RefCell<Vec<Token>>,
+    /// Connections that have left and live on as tasks.
+    departed: Cell<usize>,
+    /// One of them has ended.
+    has_ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -42,7 +51,12 @@ impl Returns {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.finished.borrow().is_empty() && self.more.borrow().is_empty()
+        self.finished.borrow().is_empty() && self.more.borrow().is_empty() && !self.has_ended.get()
+    }
+
+    /// How many connections live on as tasks.
+    pub(super) fn departed(&self) -> usize {
+        self.departed.get()
     }
 
     fn bring(&self, returned: Return) {
@@ -62,6 +76,22 @@ impl Returns {
     }
 }
 
+/// A connection that lives on as a task: it counts among the server's to its end.
+struct Departed {
+    returns: Rc<Returns>,
+    server: Arc<Server>,
+    peer: Peer,
+}
+
+impl Drop for Departed {
+    fn drop(&mut self) {
+        self.server.census.leave(self.peer);
+        self.returns.departed.set(self.returns.departed.get() - 1);
+        self.returns.has_ended.set(true);
+        self.returns.wake();
+    }
+}
+
 impl EventLoop {
     /// A handler awaits, or writes its reply while it is sent: it becomes a task, and its
     /// connection waits for it.
@@ -76,6 +106,31 @@ impl EventLoop {
             }
             None => self.await_more(token),
         }
+    }
+
+    /// The connection is taken over: from here on the runtime watches its socket.
+    pub(super) fn start_life(&mut self, connection: Connection<Nonblocking>, mut busy: Box<Busy>) {
+        let Connection { link, peer, .. } = connection;
+        self.returns.departed.set(self.returns.departed.get() + 1);
+        let (returns, server) = (Rc::clone(&self.returns), Arc::clone(&self.server));
+        let departed = Departed { returns, server, peer };
+        let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
+        self.context.recycle(busy);
+        let space = self.space.get_or_insert_with(Space::new).clone();
+        let (Some(upgrade), Ok(wire)) = (upgrade, Wire::new(link, received, space)) else {
+            return log::error(format_args!("the socket of an upgrade cannot be watched"));
+        };
+        let terms = Terms {
+            state: self.server.tidings(),
+            parting: None,
+            clock: Rc::clone(&self.context.clock),
+            slowness: Rc::clone(&self.context.slowness),
+            name,
+        };
+        tokio::task::spawn_local(async move {
+            let _departed = departed;
+            live(upgrade, wire, terms).await;
+        });
     }
 
     fn start_later(&mut self, token: Token, reply: LaterReply, request: Option<Box<Retained>>) {
@@ -152,6 +207,7 @@ impl EventLoop {
         if self.returns.is_empty() {
             return;
         }
+        self.returns.has_ended.set(false);
         let more = std::mem::take(&mut *self.returns.more.borrow_mut());
         for token in more {
             let entry = self.slab.get(token);

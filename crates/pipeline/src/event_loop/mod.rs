@@ -34,6 +34,7 @@ use crate::server::{Server, State, View};
 use crate::slab::{Slab, Token};
 use crate::stages::{self, Kind, Next};
 use crate::wheel::{Hook, Hooks, Wheel};
+use crate::wire::Space;
 use crate::workers::{Job, Task, Ticket};
 
 use accept::Door;
@@ -68,6 +69,8 @@ pub(crate) struct EventLoop {
     taking_turns: Vec<Token>,
     door: Door,
     returns: Rc<Returns>,
+    /// Where those who have left receive; made for the first.
+    space: Option<Space>,
     /// When draining ends.
     last_call: Option<Tick>,
     /// Connections that got their 504 while a worker was still at their handler.
@@ -127,6 +130,7 @@ impl EventLoop {
             taking_turns: Vec::new(),
             door: Door::new(),
             returns: Rc::default(),
+            space: None,
             last_call: None,
             overdue: Vec::new(),
             has_news: false,
@@ -141,7 +145,7 @@ impl EventLoop {
         // budget would never be renewed and every handler's first poll would find it spent.
         let ended = runtime.block_on(tokio::task::unconstrained(own.turns()));
         own.server.running_loops.fetch_sub(1, Ordering::AcqRel);
-        let cut = own.slab.len();
+        let cut = own.load();
         drop(own);
         // A call that blocks may never return; dropping the runtime would wait for it.
         runtime.shutdown_background();
@@ -439,8 +443,16 @@ impl EventLoop {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         // It was added when it came; there is nothing to go wrong.
         let _ = epoll::delete(&self.epoll, &connection.link);
-        if let Some(connection) = self.take_out(token) {
-            connection.link.depart(connection.peer);
+        // What was received behind the head is for whoever takes it over.
+        self.context.put_down(connection);
+        let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
+        let Some(connection) = self.take_out(token) else { return };
+        match busy {
+            Some(busy) => self.start_life(connection, busy),
+            None => {
+                self.server.census.leave(connection.peer);
+                connection.link.depart(connection.peer);
+            }
         }
     }
 
@@ -448,10 +460,11 @@ impl EventLoop {
         if let Some(mut connection) = self.take_out(token) {
             // Closing the only descriptor takes the socket out of epoll as well.
             connection.link.farewell();
+            self.server.census.leave(connection.peer);
         }
     }
 
-    /// Forgets a connection.
+    /// Forgets a connection, which the census still counts.
     fn take_out(&mut self, token: Token) -> Option<Connection<Nonblocking>> {
         let entry = self.slab.get(token)?;
         if entry.connection.phase == Phase::Queued {
@@ -480,8 +493,7 @@ impl EventLoop {
             self.context.recycle(busy);
         }
         self.context.leave(entry.connection.era);
-        self.server.census.leave(entry.connection.peer);
-        self.server.loops[self.index].connections.store(self.slab.len(), Ordering::Relaxed);
+        self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         Some(entry.connection)
     }
 
@@ -513,11 +525,16 @@ impl EventLoop {
         }
     }
 
+    /// Connections here, and those that live on as tasks.
+    fn load(&self) -> usize {
+        self.slab.len() + self.returns.departed()
+    }
+
     fn is_over(&self) -> bool {
         match self.server.state() {
             State::Serving => false,
             State::Draining => self.last_call.is_some_and(|last_call| {
-                self.slab.len() == 0 || last_call.has_come(self.context.clock.now())
+                self.load() == 0 || last_call.has_come(self.context.clock.now())
             }),
             State::Over => true,
         }

@@ -49,7 +49,7 @@ pub enum Next {
     Park,
     /// All that was owed to a waiter has left; there may be more.
     Held,
-    /// It goes to somebody who speaks its peer's protocol.
+    /// It goes to somebody who speaks its peer's protocol, at once or by agreement.
     Depart,
     /// It is over.
     Closed,

@@ -20,7 +20,7 @@ const SEND_SLICE: u64 = 1 << 20;
 /// The reply stage.
 pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     let may_gather = context.fresh && context.slice > 0 && context.output.len() < GATHER;
-    let is_last = connection.closing || connection.hold != NO_HOLD;
+    let is_last = connection.closing || connection.hold != NO_HOLD || connection.is_leaving();
     if may_gather && !is_last && !connection.has_unsent() {
         return Next::Request;
     }
@@ -303,6 +303,9 @@ fn after<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next
     }
     // What waiters have sent may have left at once, without the busy part.
     tell_of_leaving(connection, context);
+    if connection.is_leaving() {
+        return Next::Depart;
+    }
     if connection.closing {
         // Bytes that we never read would turn our close into a reset, which takes the reply away
         // from the peer (RFC 9112 section 9.6).

@@ -49,6 +49,10 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
             connection.busy(context).handler = context.responder.last();
             follow(connection, context, Follow::Stream(stream), collected.or(kept), mark)
         }
+        Outcome::Answered(Answer::Upgrade(upgrade)) => {
+            connection.busy(context).handler = context.responder.last();
+            follow(connection, context, Follow::Upgrade(upgrade), collected.or(kept), mark)
+        }
         Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
             log::error(format_args!("{} asked twice for a body", context.responder.last()));
             write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
@@ -385,7 +389,9 @@ impl Outcome {
             _ if collected => false,
             Self::Answered(Answer::Collect { .. } | Answer::Work(_)) => true,
             // Told when it has left.
-            Self::Answered(Answer::File(_) | Answer::Stream(_) | Answer::Hold(_)) => is_logged,
+            Self::Answered(
+                Answer::File(_) | Answer::Stream(_) | Answer::Upgrade(_) | Answer::Hold(_),
+            ) => is_logged,
             Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken => false,
         }
     }

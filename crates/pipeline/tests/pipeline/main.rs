@@ -23,6 +23,7 @@ mod spool;
 mod streams;
 mod timeouts;
 mod tls;
+mod upgrades;
 
 use std::time::Duration;
 

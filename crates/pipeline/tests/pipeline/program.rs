@@ -15,12 +15,13 @@ use rustix::time::{ClockId, clock_gettime};
 use bine_http::{Exchange, Head, Reply, Status};
 use bine_pipeline::{
     Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Hold, Incoming,
-    LaterReply, Outgoing, Responder, Retained, Sender, Spool, Stream, Who, Work, Writing, blocking,
-    timeout,
+    LaterReply, Outgoing, Responder, Retained, Sender, Spool, Stream, Upgrade, Who, Work, Writing,
+    blocking, timeout,
 };
 
 use crate::gate::Gate;
 use crate::news::News;
+use crate::upgrades::upgrade;
 
 /// Length of the file behind `/file`: more than a socket takes at once.
 pub(crate) const FILE: usize = 9_000_000;
@@ -168,6 +169,15 @@ impl Responder for Part {
             }
             ("stream-work", what) => {
                 Answer::Work(Arc::new(StreamErrand { write: Mutex::new(Some(self.writer(what))) }))
+            }
+            ("upgrade", what) => {
+                let date = self.clock.date();
+                Reply::begin(out.buffer, exchange, Status::SWITCHING_PROTOCOLS, &date).empty();
+                Answer::Upgrade(upgrade(&self.program, what))
+            }
+            ("upgrade-work", what) => {
+                let upgrade = Mutex::new(Some(upgrade(&self.program, what)));
+                Answer::Work(Arc::new(UpgradeErrand { upgrade }))
             }
             ("disk", _) => {
                 let file = Arc::clone(self.program.disk.get().unwrap());
@@ -350,6 +360,23 @@ impl Work for StreamErrand {
     }
 }
 
+struct UpgradeErrand {
+    upgrade: Mutex<Option<Upgrade>>,
+}
+
+impl Work for UpgradeErrand {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+        let exchange = request.incoming().exchange;
+        Reply::begin(out.buffer, exchange, Status::SWITCHING_PROTOCOLS, &clock.date()).empty();
+        let upgrade = self.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Done { follow: upgrade.map(Follow::Upgrade), close: false }
+    }
+
+    fn name(&self) -> &'static str {
+        "upgrade errand"
+    }
+}
+
 /// Holds its reply, though from a worker.
 struct HoldErrand(u64);
 
@@ -369,7 +396,7 @@ impl Work for HoldErrand {
 }
 
 /// Tells that a writer is gone, however it went.
-struct Leaving(Arc<Program>);
+pub(crate) struct Leaving(pub(crate) Arc<Program>);
 
 impl Drop for Leaving {
     fn drop(&mut self) {
@@ -379,7 +406,7 @@ impl Drop for Leaving {
 }
 
 /// Unwinds as a panic does, without the words on standard error.
-fn fail() -> ! {
+pub(crate) fn fail() -> ! {
     resume_unwind(Box::new("a fault of the program"))
 }
 

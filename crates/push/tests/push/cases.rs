@@ -440,3 +440,18 @@ fn the_name_of_a_forked_channel_is_kept_until_its_last_fork_goes() {
     assert!(matches!(server.hub.describe("a", server.now), Err(Refused::Unknown(_))));
     assert!(server.create("a", Settings::default()).is_ok());
 }
+
+#[test]
+fn an_order_is_as_durable_as_the_strictest_of_its_channels_wants_it() {
+    let mut server = server(Limits::default());
+    for (name, durability) in [("a", Durability::Memory), ("b", Durability::Commit)] {
+        server.create(name, Settings { durability, ..Settings::default() }).unwrap();
+    }
+    for (channels, durability) in
+        [(&["a"][..], Durability::Memory), (&["a", "b"], Durability::Commit)]
+    {
+        let order = Order::Publish(messages(vec![draft(channels, "1")]));
+        let Ok(Ready::Record(prepared)) = server.hub.prepare(order, 1000) else { panic!() };
+        assert_eq!(prepared.durability(), durability);
+    }
+}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Content, Draft, Holes, Hub, Kind, Limits, Name, Order, Parking, Publish, Ready, Rest, Settings,
-    Start, Subscription, Then, Until, View, Wait, Waiters, What,
+    Content, Crowd, Draft, Holes, Hub, Kind, Limits, Name, Order, Parking, Publish, Ready, Rest,
+    Settings, Start, Subscription, Then, Until, View, Wait, Waiters, What,
 };
 
 use crate::counting::{calls, held};
@@ -12,6 +12,11 @@ use crate::counting::{calls, held};
 const EPOCH: u32 = 1;
 const WAITERS: usize = 100_000;
 const NOW: u64 = 1_000_000;
+
+/// So many waiters, in ten channels each.
+fn crowd(waiters: usize) -> Crowd {
+    Crowd { waiters, places: 10 * waiters }
+}
 
 fn give(hub: &mut Hub, record: u64, order: Order) {
     let Ok(Ready::Record(prepared)) = hub.prepare(order, NOW) else { panic!("refused") };
@@ -65,7 +70,7 @@ fn bytes_of_one(channels: usize, sets: &[Vec<String>]) -> isize {
     });
     let parkings: Vec<Parking> = parkings.collect();
     let before = held();
-    let mut waiters = Waiters::new(EPOCH, WAITERS, hub.ring().position(), NOW);
+    let mut waiters = Waiters::new(EPOCH, crowd(WAITERS), hub.ring().position(), NOW);
     park_all(&mut waiters, &parkings, Kind::Poll);
     let bytes = (held() - before) / WAITERS.cast_signed();
     waiters.ring(NOW + 100_000, WAITERS, |_| {});
@@ -100,7 +105,7 @@ fn a_waiter_with_a_channel_of_its_own_or_three_takes_at_most_256_bytes() {
 fn a_delivery_allocates_nothing_and_a_publication_its_bytes_once_for_each_view() {
     let mut hub = hub(1);
     let parkings = [parking(&hub, &["0"])];
-    let mut waiters = Waiters::new(EPOCH, WAITERS, hub.ring().position(), NOW);
+    let mut waiters = Waiters::new(EPOCH, crowd(WAITERS), hub.ring().position(), NOW);
     park_all(&mut waiters, &parkings, Kind::Stream);
     let mut publish = |record, waiters: &mut Waiters| {
         let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };

@@ -347,6 +347,7 @@ impl Pair {
             return;
         }
         let last = from.messages.last().map_or(from.dropped, |last| last.sequence);
+        let last = last.max(from.dropped);
         let until = sequence.unwrap_or(last);
         if until < from.dropped || until > last {
             assert!(

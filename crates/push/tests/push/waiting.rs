@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Away, Content, Cursor, Delivery, Draft, Full, Holes, Hub, Kind, Limits, Name, Order,
-    Publish, Ready, Rest, Sequence, Settings, Start, Subscription, Then, Until, View, Wait,
+    Applied, Away, Content, Crowd, Cursor, Delivery, Draft, Full, Holes, Hub, Kind, Limits, Name,
+    Order, Publish, Ready, Rest, Sequence, Settings, Start, Subscription, Then, Until, View, Wait,
     WaiterKey, Waiters, What, jittered,
 };
 use proptest::prelude::*;
@@ -69,11 +69,16 @@ fn cursors(bytes: &[u8]) -> Vec<Cursor> {
     text.match_indices(&begin).map(|(at, _)| text[at..at + 25].parse().unwrap()).collect()
 }
 
+/// So many waiters, in ten channels each.
+fn crowd(waiters: usize) -> Crowd {
+    Crowd { waiters, places: 10 * waiters }
+}
+
 impl Server {
     fn new(ring: usize) -> Self {
         let now = 1_000_000;
         let hub = Hub::new(EPOCH, Limits { ring, ..Limits::default() });
-        let waiters = Waiters::new(EPOCH, 1000, hub.ring().position(), now);
+        let waiters = Waiters::new(EPOCH, crowd(1000), hub.ring().position(), now);
         let (readers, published) = (Vec::new(), Vec::new());
         let mut server = Self { hub, waiters, readers, now, record: 0, published };
         for name in NAMES {
@@ -358,7 +363,7 @@ fn what_is_published_behind_the_end_of_a_subscription_is_not_for_it() {
 #[test]
 fn no_more_wait_than_may() {
     let mut server = Server::new(100);
-    server.waiters = Waiters::new(EPOCH, 1, server.hub.ring().position(), server.now);
+    server.waiters = Waiters::new(EPOCH, crowd(1), server.hub.ring().position(), server.now);
     let key = park(&mut server, &["a"], Kind::Poll, Until::Open, u64::MAX);
     let wanted = Subscription {
         channels: &["a"],
@@ -370,6 +375,13 @@ fn no_more_wait_than_may() {
     };
     let Rest::Wait(parking) = server.hub.read(&wanted, server.now).unwrap().rest else { panic!() };
     let wait = Wait { view: View::Raw, kind: Kind::Poll, until: u64::MAX };
+    assert_eq!(server.waiters.park(1, &parking, wait), Err(Full));
+    assert!(server.waiters.cancel(key));
+    assert!(server.waiters.park(1, &parking, wait).is_ok());
+    // One that waits for much counts as many.
+    let few = Crowd { waiters: 10, places: 3 };
+    server.waiters = Waiters::new(EPOCH, few, server.hub.ring().position(), server.now);
+    let key = park(&mut server, &["a", "b", "c"], Kind::Poll, Until::Open, u64::MAX);
     assert_eq!(server.waiters.park(1, &parking, wait), Err(Full));
     assert!(server.waiters.cancel(key));
     assert!(server.waiters.park(1, &parking, wait).is_ok());

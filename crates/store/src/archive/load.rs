@@ -30,7 +30,7 @@ const GROUP: usize = 1 << 20;
 
 /// What has come into a folder.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Taken {
+pub struct Loaded {
     /// Tables that were described.
     pub tables: usize,
     /// Rows that were put.
@@ -41,7 +41,7 @@ pub struct Taken {
     pub dangling: usize,
 }
 
-/// Why lines were not taken. Nothing of them was.
+/// Why lines were not loaded. Nothing of them was.
 #[derive(Debug)]
 pub enum LoadError {
     /// A line is not what it must be.
@@ -65,8 +65,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// A line is wrong, or the disk fails. The folder is as it was.
-    pub fn load(&mut self, from: &mut dyn BufRead) -> Result<Taken, LoadError> {
+    /// A line is wrong: nothing is written. The disk fails: the next start finds all of it, or nothing.
+    pub fn load(&mut self, from: &mut dyn BufRead) -> Result<Loaded, LoadError> {
         let mut incoming = Incoming::into(self);
         let mut lines = Lines { from, line: 0, bytes: Vec::new() };
         while let Some((line, text)) = lines.next()? {
@@ -86,25 +86,25 @@ impl Archive {
             return Err(LoadError::at(lines.line, "", &mistake(0, what)));
         }
         self.write(&stored, &new).map_err(LoadError::Journal)?;
-        let mut taken = Taken { tables: places.len(), ..Taken::default() };
+        let mut loaded = Loaded { tables: places.len(), ..Loaded::default() };
         self.stored = stored;
         self.rows.resize_with(self.stored.len(), Default::default);
         for (place, rows) in new {
             for (id, row) in rows {
                 match row {
                     Some(row) => {
-                        self.rows[place].insert(id, row);
-                        taken.rows += 1;
+                        self.rows[place].insert(id, &row);
+                        loaded.rows += 1;
                     }
                     None => {
-                        self.rows[place].remove(&id);
-                        taken.removed += 1;
+                        self.rows[place].remove(id);
+                        loaded.removed += 1;
                     }
                 }
             }
         }
-        taken.dangling = self.dangling();
-        Ok(taken)
+        loaded.dangling = self.dangling();
+        Ok(loaded)
     }
 
     fn write(&mut self, stored: &[Stored], new: &New) -> Result<(), journal::Error> {
@@ -151,11 +151,11 @@ impl Archive {
             }
             let layout = table.layout();
             let mut values = vec![Value::Null; named.len()];
-            for row in rows.values() {
+            for (_, row) in rows.iter() {
                 let is_read = layout.read(row, &mut values).is_some();
                 let dangles =
                     |(named, value): (&Option<Option<usize>>, &Value<'_>)| match (named, value) {
-                        (Some(Some(table)), Value::Id(id)) => !self.rows[*table].contains_key(id),
+                        (Some(Some(table)), Value::Id(id)) => self.rows[*table].get(*id).is_none(),
                         (Some(None), Value::Id(_)) => true,
                         _ => false,
                     };
@@ -261,7 +261,7 @@ impl<'a> Incoming<'a> {
         let place = known.unwrap_or(self.stored.len());
         match known {
             // What has no rows becomes what the lines say.
-            Some(known) if self.archive.rows[known].is_empty() => self.stored[known] = given,
+            Some(known) if self.archive.rows[known].len() == 0 => self.stored[known] = given,
             Some(known) => {
                 joins(&given, &self.stored[known]).map_err(|what| mistake(begin, what))?;
             }
@@ -294,7 +294,7 @@ impl<'a> Incoming<'a> {
         let begin = from.place();
         let row = if from.is_null() {
             let there = self.archive.rows.get(target.place);
-            if there.is_none_or(|rows| !rows.contains_key(&id)) {
+            if there.is_none_or(|rows| rows.get(id).is_none()) {
                 return Err(mistake(begin, "there is no such row that could be removed"));
             }
             None

@@ -11,23 +11,21 @@ mod value;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-
-use imbl::OrdMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::disk::Folder;
-use crate::guest::Seat;
+use crate::guest::{Blocks, Guest, Seat};
 use crate::id::RowId;
 use crate::image::Kept;
 use crate::journal::{self, FileJournal, Journal, Sequence};
 use crate::load::{Loading, Warning};
 use crate::record;
-use crate::row::Row;
 use crate::schema::Stored;
-use crate::state::State;
+use crate::state::{Rows, State};
 use crate::store::Progress;
 use crate::value::Value;
 
-pub use load::{LONGEST_LINE, LoadError, Taken};
+pub use load::{LONGEST_LINE, LoadError, Loaded};
 
 /// The tables of a folder, opened without the program whose they are. No other can have the folder meanwhile.
 pub struct Archive {
@@ -37,7 +35,7 @@ pub struct Archive {
     image: Sequence,
     last: Sequence,
     stored: Vec<Stored>,
-    rows: Vec<OrdMap<RowId, Row>>,
+    rows: Vec<Rows>,
     warnings: Vec<Warning>,
 }
 
@@ -71,6 +69,26 @@ pub enum DumpError {
     Write(io::Error),
 }
 
+/// Notes that others than tables keep something, and leaves it where it is.
+#[derive(Default)]
+struct Others(AtomicBool);
+
+impl Guest for Others {
+    fn block(&self, _block: &[u8]) -> Result<(), String> {
+        self.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn record(&self, _sequence: u64, _record: &[u8]) -> Result<(), String> {
+        self.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn image(&self) -> Blocks {
+        Box::new(std::iter::empty())
+    }
+}
+
 /// The first line.
 const HEAD: &str = "{\"bine\":\"tables\",\"version\":1}\n";
 /// The last line: whoever does not find it knows that something is missing.
@@ -91,17 +109,26 @@ impl Archive {
         Self::open_with(folder, journal::Options::default(), progress)
     }
 
-    fn open_with(
+    /// The same with a journal of other measures, such as a test wants.
+    ///
+    /// # Errors
+    ///
+    /// As [`Archive::open`].
+    pub fn open_with(
         folder: Arc<dyn Folder>,
         options: journal::Options,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
-        let mut loading = Loading::default();
+        let others = Arc::new(Others::default());
+        let mut loading = Loading::with_guest(Seat(Some(Arc::<Others>::clone(&others))));
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
         let opened = FileJournal::open(Arc::clone(&folder), options, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
         let (stored, rows, mut warnings) = loading.into_parts();
         warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
+        if others.0.load(Ordering::Relaxed) {
+            warnings.push(Warning::Others);
+        }
         let (journal, image, last) = (opened.journal, opened.snapshot, opened.last);
         Ok(Self { folder, journal, image, last, stored, rows, warnings })
     }
@@ -130,8 +157,8 @@ impl Archive {
             let mut values = vec![Value::Null; kinds.len()];
             let mut begin = b"{\"table\":".to_vec();
             json::put_text(&mut begin, &table.name);
-            for (id, row) in rows {
-                let unreadable = || DumpError::unreadable(table, Some(*id));
+            for (id, row) in rows.iter() {
+                let unreadable = || DumpError::unreadable(table, Some(id));
                 layout.read(row, &mut values).ok_or_else(unreadable)?;
                 bytes.extend_from_slice(&begin);
                 bytes.extend_from_slice(format!(",\"id\":\"{id}\",\"row\":{{").as_bytes());
@@ -161,8 +188,12 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// The disk fails or has no room. Nothing is lost.
+    /// The disk fails or has no room, or others than tables keep something here. Nothing is lost.
     pub fn compact(mut self) -> Result<Compacted, journal::Error> {
+        if self.warnings.contains(&Warning::Others) {
+            let why = "only the program whose channels are kept here can write an image of them, and does so by itself";
+            return Err(journal::Error::Refused(why.to_owned()));
+        }
         let before = journal::bytes(&*self.folder)?;
         // Less is not worth the work, and what was compacted is not again.
         let gain = (before / 8).max(LEAST_GAIN);
@@ -193,7 +224,7 @@ impl Archive {
 
     /// How many rows there are.
     pub fn count(&self) -> usize {
-        self.rows.iter().map(OrdMap::len).sum()
+        self.rows.iter().map(Rows::len).sum()
     }
 
     /// What whoever looks after the folder should know.
@@ -212,7 +243,7 @@ impl Archive {
 
     /// About so long is one.
     fn image_bytes(&self) -> u64 {
-        let rows = self.rows.iter().flat_map(OrdMap::values).map(|row| row.len() + 20);
+        let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
         (rows.sum::<usize>() + record::tables(&self.stored).len() + 80) as u64
     }
 }

@@ -37,18 +37,18 @@ fn dumped(archive: &Archive) -> String {
     String::from_utf8(lines).unwrap()
 }
 
-fn load(disk: &SimulatedFolder, lines: &str) -> Result<Taken, String> {
+fn load(disk: &SimulatedFolder, lines: &str) -> Result<Loaded, String> {
     let mut archive = open(disk);
-    let taken = archive.load(&mut lines.as_bytes()).map_err(|error| error.to_string())?;
+    let loaded = archive.load(&mut lines.as_bytes()).map_err(|error| error.to_string())?;
     archive.close().unwrap();
-    Ok(taken)
+    Ok(loaded)
 }
 
 #[test]
 fn what_was_dumped_is_loaded_and_dumped_again() {
     let disk = disk();
-    let taken = load(&disk, LINES).unwrap();
-    assert_eq!(taken, Taken { tables: 2, rows: 3, removed: 0, dangling: 0 });
+    let loaded = load(&disk, LINES).unwrap();
+    assert_eq!(loaded, Loaded { tables: 2, rows: 3, removed: 0, dangling: 0 });
     let archive = open(&disk);
     assert_eq!((archive.count(), dumped(&archive)), (3, LINES.to_owned()));
     let mut users = Vec::new();
@@ -88,8 +88,8 @@ fn lines_join_the_rows_that_are_there() {
 {"table":"user","id":"00000000-0000-7000-8000-000000000004","row":{"name":"carl"}}
 {"end":true}
 "#;
-    let taken = load(&disk, more).unwrap();
-    assert_eq!(taken, Taken { tables: 2, rows: 2, removed: 1, dangling: 1 });
+    let loaded = load(&disk, more).unwrap();
+    assert_eq!(loaded, Loaded { tables: 2, rows: 2, removed: 1, dangling: 1 });
     let dump = dumped(&open(&disk));
     assert_eq!(dump.matches("\"table\":\"note\"").count(), 1);
     assert!(dump.contains("\"most\":255,\"optional\":true"), "{dump}");
@@ -189,7 +189,7 @@ const MISTAKES: [(&str, &str, &str); 30] = [
 ];
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_nothing_is_taken() {
+fn a_mistake_is_told_with_its_place_and_nothing_is_loaded() {
     let disk = disk();
     for (is, becomes, expected) in MISTAKES {
         let lines = LINES.replacen(is, becomes, 1);
@@ -307,6 +307,34 @@ fn a_folder_is_compacted_when_it_takes_less_room_then() {
     disk.put(newest, &bytes);
     let archive = open(&disk);
     assert_eq!((archive.warnings().len(), dumped(&archive)), (1, LINES.to_owned()));
+}
+
+/// A folder in which a channel had kept a message could not be dumped, because only its program knows channels.
+#[test]
+fn what_others_keep_is_left_where_it_is() {
+    let disk = disk();
+    load(&disk, LINES).unwrap();
+    let mut journal = open(&disk).journal;
+    let kept = crate::guest::wrapped(b"a message");
+    journal.append(&kept).unwrap();
+    journal.write(true).unwrap();
+    drop(journal);
+    load(&disk, &LINES.replace("anna", "anne")).unwrap();
+    let archive = open(&disk);
+    assert_eq!(archive.warnings(), [Warning::Others]);
+    assert_eq!(dumped(&archive), LINES.replace("anna", "anne"));
+    let refused = archive.compact().unwrap_err().to_string();
+    assert!(refused.starts_with("only the program whose channels"), "{refused}");
+    let mut found = Vec::new();
+    let mut receive = |loaded: journal::Loaded<'_>| {
+        if let journal::Loaded::Record(_, record) = loaded {
+            found.push(record.to_vec());
+        }
+        Ok(())
+    };
+    let options = journal::Options::default();
+    FileJournal::open(Arc::new(disk.clone()), options, &mut receive).unwrap();
+    assert!(found.contains(&kept));
 }
 
 #[test]

@@ -394,6 +394,27 @@ fn an_interval_of_any_length_is_taken() {
     }
 }
 
+#[test]
+fn of_what_is_too_long_for_one_group_as_much_is_visible_as_is_written() {
+    let Played { store, kept, .. } = moody(1, 0, None);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    // Three of them are written together.
+    let record = vec![0; LONGEST_TOGETHER / 3 - 1];
+    let keep = || {
+        let (now, kept, seen) = (store.clone(), Arc::clone(&kept), Arc::clone(&seen));
+        let then = move |sequence| {
+            let ends = (now.read().sequence(), kept.lock().unwrap().len() as u64);
+            seen.lock().unwrap().push((sequence, ends));
+        };
+        store.keep(&record, Sync::Commit, then).unwrap()
+    };
+    let staged: Vec<Pending> = (0..7).map(|_| keep()).collect();
+    let outcomes: Vec<_> = staged.into_iter().map(Pending::wait).collect();
+    assert_eq!(outcomes, (2..9).map(Ok).collect::<Vec<_>>());
+    let groups = [(2, 4), (3, 4), (4, 4), (5, 7), (6, 7), (7, 7), (8, 8)];
+    assert_eq!(*seen.lock().unwrap(), groups.map(|(sequence, end)| (sequence, (end, end))));
+}
+
 struct Unpark(thread::Thread);
 
 impl std::task::Wake for Unpark {

@@ -9,7 +9,7 @@ mod simulated;
 use std::io::{self, ErrorKind};
 
 pub use real::RealFolder;
-pub use real::random;
+pub use real::{boot, random};
 pub use simulated::{Fault, SimulatedFolder};
 
 /// A folder that holds one store. Names are plain: no separators, no folders within.

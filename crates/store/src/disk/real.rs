@@ -123,6 +123,18 @@ pub fn random(bytes: &mut [u8]) {
     fill(bytes).expect("the system's own source");
 }
 
+/// Names this run of the system: what was written in an earlier one may not have reached the disk. `None`: it cannot
+/// be told.
+pub fn boot() -> Option<[u8; 16]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: Vec<u8> = text.trim().bytes().filter(|byte| *byte != b'-').collect();
+    let mut id = [0; 16];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    (digits.len() == 32).then_some(id)
+}
+
 fn fill(bytes: &mut [u8]) -> io::Result<()> {
     // Up to 256 bytes come whole or not at all.
     retry_on_intr(|| rustix::rand::getrandom(&mut *bytes, GetRandomFlags::empty()))?;

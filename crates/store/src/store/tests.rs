@@ -120,6 +120,10 @@ fn a_change_sees_its_own_writes_and_nobody_else_does_until_it_is_committed() {
     let mut change = store.begin();
     let id = change.insert(User::new("anna", Some(1))).unwrap();
     assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna"]);
+    let other = change.insert(User::new("ben", Some(1))).unwrap();
+    assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna", "ben"]);
+    assert_eq!(change.remove(other), Ok(true));
+    assert_eq!(names(change.find(User::AGE, (Some(1),))), ["anna"]);
     assert_eq!(store.read().get(id), None);
     assert_eq!(store.commit(change).unwrap().wait(), Ok(2));
     assert_eq!(store.read().get(id).unwrap().name, "anna");
@@ -253,7 +257,7 @@ type Look = fn(&Snapshot);
 impl Snapshot {
     /// The id of the oldest row, of which no note is made.
     fn untold_first(&self) -> Id<User> {
-        Id::of(self.state.tables[0].rows.get_min().unwrap().0)
+        Id::of(self.state.tables[0].rows.iter().next().unwrap().0)
     }
 }
 
@@ -375,6 +379,26 @@ fn a_start_tells_what_it_cut_off_and_what_a_repair_has_lost() {
     let [lost, torn] = &told[..] else { panic!("{told:?}") };
     assert_eq!(lost, "record 3 is lost: a repair could not read it");
     assert!(torn.contains("was not finished and is cut off at byte"), "{torn}");
+}
+
+#[test]
+fn rows_of_which_nothing_is_known_any_more_are_not_read_as_something_else() {
+    let disk = disk(1);
+    let store = open(&disk, Options::new().table::<User>()).unwrap();
+    add(&store, "anna", None);
+    store.close();
+    let name = "journal-0000000000000001.log";
+    let mut bytes = disk.content(name).unwrap();
+    let at = bytes.windows(3).position(|window| window == b"age").unwrap();
+    bytes[at] ^= 1;
+    disk.put(name, &bytes);
+    let folder: Arc<dyn disk::Folder> = Arc::new(disk.clone());
+    journal::repair(&folder).unwrap();
+    let error = open(&disk, Options::new().table::<User>()).unwrap_err();
+    assert!(
+        error.contains("record 2: what its table consists of was in a record that is lost"),
+        "{error}"
+    );
 }
 
 /// The same table when it was made of less.

@@ -150,7 +150,8 @@ impl<S: Read + Write> Peer<S> {
         }
     }
 
-    fn take(&mut self, count: usize) -> Vec<u8> {
+    /// The next so many bytes, however they are framed.
+    pub(crate) fn take(&mut self, count: usize) -> Vec<u8> {
         while self.received.len() < count {
             self.await_more();
         }

@@ -1,0 +1,207 @@
+//! Decides how Bine's store is compared with others: by turns, on the same rows, each sample in a process of its own.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::arguments::Arguments;
+use crate::figures::Spread;
+use crate::machine;
+use crate::tools::{Workshop, output};
+
+/// As `bench/rivals` knows them.
+const STORES: [&str; 10] = [
+    "floor-alone",
+    FLOOR,
+    "bine-alone",
+    BINE,
+    "redb",
+    "redb-grouped",
+    "fjall",
+    "fjall-grouped",
+    "sqlite",
+    "sqlite-grouped",
+];
+/// What the others are compared with: 64 threads as well, and nothing but their bytes.
+const FLOOR: &str = "floor-grouped";
+const BINE: &str = "bine";
+const WORKS: [&str; 7] =
+    [SINGLE, "commit-64", "interval-1", "interval-64", "none-1", "none-64", READ];
+/// The work that is judged beside the floor: of 64 rows at once trees, not the disk, are what is measured.
+const SINGLE: &str = "commit-1";
+const READ: &str = "read";
+
+/// What Bine must reach of the floor's rate where each commit is durable.
+const LEAST_SHARE: f64 = 0.6;
+/// What it must write a second where a sync comes later.
+const LEAST_RATE: f64 = 200_000.0;
+
+/// What one sample has used, by name.
+type Sample = HashMap<String, f64>;
+
+/// Measures each store once in each work before any is measured twice.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let rounds = arguments.number("--rounds", 5)?;
+    let seconds = arguments.number("--seconds", 3)?;
+    let stores = chosen(arguments, "--only", &STORES)?;
+    let works = chosen(arguments, "--works", &WORKS)?;
+    let facts = machine::facts();
+    let shop = Workshop::open()?;
+    let program = build(&shop)?;
+    let folder = shop.work.join("rows");
+    let plan = works.iter().flat_map(|work| stores.iter().map(move |store| (*work, *store)));
+    let plan: Vec<_> = plan.filter(|(work, store)| *work != READ || can_read(store)).collect();
+    let all = plan.len() * rounds as usize;
+    let mut samples: HashMap<_, Vec<Sample>> = HashMap::new();
+    let begun = Instant::now();
+    for round in 0..rounds as usize {
+        for (place, &(work, store)) in plan.iter().enumerate() {
+            let done = round * plan.len() + place;
+            let sample = sample(&program, work, store, &folder, seconds)
+                .with_context(|| format!("{store} at {work}"))?;
+            tell(work, store, &sample, done + 1, all, begun.elapsed());
+            samples.entry((work, store)).or_default().push(sample);
+        }
+    }
+    println!("{facts} Medians of {rounds} samples of {seconds} s, by turns.");
+    for work in &works {
+        let of: Vec<_> =
+            stores.iter().filter_map(|store| samples.get_key_value(&(*work, *store))).collect();
+        let of: Vec<_> =
+            of.into_iter().map(|((_, store), samples)| (*store, &samples[..])).collect();
+        if *work == READ { read_table(&of)? } else { write_table(work, &of)? }
+    }
+    judge(&samples)
+}
+
+/// The names given for an option; all without it.
+fn chosen<'a>(
+    arguments: &'a Arguments,
+    option: &str,
+    offered: &'static [&'static str],
+) -> Result<Vec<&'static str>> {
+    let Some(names): Option<Vec<&'a str>> = arguments.names(option) else {
+        return Ok(offered.to_vec());
+    };
+    let known = |name: &str| offered.iter().copied().find(|offered| *offered == name);
+    names
+        .into_iter()
+        .map(|name| known(name).with_context(|| format!("no `{name}`, only {}", offered.join(","))))
+        .collect()
+}
+
+/// The rivals are a workspace of their own, so that nobody else builds them.
+fn build(shop: &Workshop) -> Result<PathBuf> {
+    let target = shop.target.join("bench/rivals");
+    let words = ["--locked", "--manifest-path", "bench/rivals/Cargo.toml", "--target-dir"];
+    let mut words = words.map(OsStr::new).to_vec();
+    words.push(target.as_os_str());
+    shop.cargo_build(&words)?;
+    Ok(target.join("release/bine-bench-rivals"))
+}
+
+/// A row is read the same way whoever commits, and the floor finds nothing again.
+fn can_read(store: &str) -> bool {
+    !store.contains('-')
+}
+
+fn sample(program: &Path, work: &str, store: &str, folder: &Path, seconds: u64) -> Result<Sample> {
+    let seconds = seconds.to_string();
+    let said = output(Command::new(program).args([store, work]).arg(folder).arg(&seconds))?;
+    fs::remove_dir_all(folder)?;
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let mut sample = Sample::new();
+    for pair in words.chunks(2) {
+        let [name, figure] = pair else { bail!("`{said}` is not in pairs") };
+        sample.insert((*name).to_owned(), figure.parse().with_context(|| said.clone())?);
+    }
+    Ok(sample)
+}
+
+fn tell(work: &str, store: &str, sample: &Sample, done: usize, all: usize, spent: Duration) {
+    let figure = match (rate(sample), sample.get("one")) {
+        (Some(rate), _) => format!("{rate:.0} rows/s"),
+        (_, Some(one)) => format!("{:.2} us a row", one * 1e6),
+        _ => String::new(),
+    };
+    let left = spent.as_secs_f64() / done as f64 * (all - done) as f64 / 60.0;
+    eprintln!("{done} of {all}, {left:.0} min left: {work}, {store}: {figure}");
+}
+
+fn write_table(work: &str, stores: &[(&str, &[Sample])]) -> Result<()> {
+    println!(
+        "\n| {work} | rows/s | x floor | CPU, us a row | written, B a row | on disk, B a row | resident, MB | rows held |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    let floor = stores.iter().find(|(store, _)| *store == FLOOR).map(|(_, samples)| *samples);
+    for (store, samples) in stores {
+        let rates = spread(samples, rate)?;
+        let share = match floor {
+            Some(floor) => shares(samples, floor)?.to_string(),
+            None => String::from("-"),
+        };
+        let row = |name| move |sample: &Sample| Some(sample.get(name)? / sample.get("rows")?);
+        println!(
+            "| {store} | {:.0} ({:.0}-{:.0}) | {share} | {:.2} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            rates.median,
+            rates.least,
+            rates.most,
+            spread(samples, row("cpu"))?.median * 1e6,
+            spread(samples, row("written"))?.median,
+            spread(samples, |sample| Some(sample.get("disk")? / sample.get("held")?))?.median,
+            spread(samples, |sample| Some(sample.get("resident")? / 1e6))?.median,
+            spread(samples, |sample| sample.get("held").copied())?.median,
+        );
+    }
+    Ok(())
+}
+
+fn read_table(stores: &[(&str, &[Sample])]) -> Result<()> {
+    println!(
+        "\n| {READ}, us of CPU | a row by id | the newest 50 | 50 by an index | resident, MB |"
+    );
+    println!("|---|---|---|---|---|");
+    for (store, samples) in stores {
+        let micros = |name| spread(samples, |sample| Some(sample.get(name)? * 1e6));
+        let resident = spread(samples, |sample| Some(sample.get("resident")? / 1e6))?.median;
+        let [one, newest, range] = [micros("one")?, micros("newest")?, micros("range")?];
+        println!("| {store} | {one} | {newest} | {range} | {resident:.0} |");
+    }
+    Ok(())
+}
+
+/// Fails if Bine is below what it must reach in what was measured.
+fn judge(samples: &HashMap<(&str, &str), Vec<Sample>>) -> Result<()> {
+    let measured = (samples.get(&(SINGLE, BINE)), samples.get(&(SINGLE, FLOOR)));
+    if let (Some(own), Some(floor)) = measured {
+        let share = shares(own, floor)?.median;
+        ensure!(share >= LEAST_SHARE, "{SINGLE}: {share:.2} of the floor's rate");
+    }
+    if let Some(own) = samples.get(&("interval-64", BINE)) {
+        let rate = spread(own, rate)?.median;
+        ensure!(rate >= LEAST_RATE, "interval-64: {rate:.0} rows/s");
+    }
+    Ok(())
+}
+
+/// Of each sample's rate by the floor's of the same round.
+fn shares(samples: &[Sample], floor: &[Sample]) -> Result<Spread> {
+    let pairs = samples.iter().zip(floor);
+    Spread::of(pairs.filter_map(|(own, floor)| Some(rate(own)? / rate(floor)?)))
+        .context("there are no samples")
+}
+
+fn spread(samples: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> Result<Spread> {
+    let figures: Option<Vec<f64>> = samples.iter().map(figure).collect();
+    Spread::of(figures.context("a sample lacks a figure")?).context("there are no samples")
+}
+
+/// Rows a second.
+fn rate(sample: &Sample) -> Option<f64> {
+    Some(sample.get("rows")? / sample.get("seconds")?)
+}

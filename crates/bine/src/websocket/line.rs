@@ -1,0 +1,407 @@
+//! Decides what happens on one WebSocket beside what its handler says: pings, closing, waiting, and all bounds.
+//!
+//! The handler and the line run in one task. The handler puts frames into a buffer and takes messages; whatever moves
+//! bytes is done by [`run`], so that a handler that waits for something else leaves no ping unanswered.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bine_http::websocket::{Code, Event, Frame, Limits, Reader};
+use bine_pipeline::{Gone, Parting, Wire};
+
+use super::{Message, Talking};
+
+/// What the handler and [`run`] share.
+pub(super) struct Line(RefCell<State>);
+
+struct State {
+    wire: Wire,
+    reader: Reader,
+    /// A message that has not come whole.
+    gathered: Vec<u8>,
+    limits: Limits,
+    /// A peer is silent, or takes nothing, for so long at most.
+    pause: Duration,
+    /// Frames, sent up to `sent`.
+    out: Vec<u8>,
+    sent: usize,
+    /// Received, and not yet taken. Nothing further is read until it is.
+    message: Option<Message>,
+    phase: Phase,
+    /// It was closed by one of the two, as the protocol has it.
+    is_clean: bool,
+    /// Why the peer closed.
+    farewell: Option<(Code, String)>,
+    /// The handler waits for a message, or for room.
+    taker: Option<Waker>,
+    sender: Option<Waker>,
+    /// When something came last.
+    heard: Instant,
+    /// When the peer was asked whether it is there.
+    pinged: Option<Instant>,
+    /// Since when it takes nothing of what is sent.
+    stalled: Option<Instant>,
+    /// Control frames since a moment.
+    controls: (u32, Instant),
+}
+
+/// All the states there are; a moment says when it is over at the latest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// We have said that we close; the peer has not.
+    Closing(Instant),
+    /// Nothing is understood any more: what is left leaves, then the end of the peer's half is waited for.
+    Ending(Instant),
+    /// The same, and our half is closed.
+    Finished(Instant),
+    /// Nothing can be said or heard since this moment.
+    Over(Instant),
+}
+
+/// A sender waits while this much is unsent.
+const AHEAD: usize = 64 * 1024;
+/// A buffer this small is kept between two times.
+const KEPT: usize = 4 * 1024;
+/// Control frames in a second: nobody needs more, and each is answered.
+const CONTROLS: u32 = 100;
+/// The peer has so long to close too, and to read the farewell.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// The same where no thread can be lent.
+const SOON: Duration = Duration::from_secs(1);
+/// The handler has so long to end when there is nobody to talk to.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs a line until it is over and its handler has ended.
+pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Result<(), String> {
+    // Where no thread can be lent, nothing begins.
+    let mut talking = line.begins().then(talk);
+    let mut outcome = Ok(());
+    poll_fn(|task| {
+        let mut is_over = line.advance(task);
+        if let Some(future) = &mut talking {
+            let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task)));
+            let ended = match polled {
+                Ok(Poll::Pending) => None,
+                Ok(Poll::Ready(Ok(()))) => Some(Ok(())),
+                // Who was told that nobody listens need not tell it further.
+                Ok(Poll::Ready(Err(_))) if line.is_lost() => Some(Ok(())),
+                Ok(Poll::Ready(Err(error))) => Some(Err(format!("{error:?}"))),
+                Err(_) => Some(Err("it panicked".to_owned())),
+            };
+            if let Some(ended) = ended {
+                let code = if ended.is_ok() { Code::NORMAL } else { Code::INTERNAL };
+                line.close(code, "");
+                outcome = ended;
+                talking = None;
+            }
+            // What it has said leaves at once.
+            is_over = line.advance(task);
+        }
+        if is_over && (talking.is_none() || line.is_abandoned()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+    outcome
+}
+
+impl Line {
+    pub(super) fn new(wire: Wire, limits: Limits, pause: Duration) -> Self {
+        let now = Instant::now();
+        Self(RefCell::new(State {
+            wire,
+            reader: Reader::accepting(),
+            gathered: Vec::new(),
+            limits,
+            pause,
+            out: Vec::new(),
+            sent: 0,
+            message: None,
+            phase: Phase::Open,
+            is_clean: false,
+            farewell: None,
+            taker: None,
+            sender: None,
+            heard: now,
+            pinged: None,
+            stalled: None,
+            controls: (0, now),
+        }))
+    }
+
+    pub(super) fn poll_message(
+        &self,
+        task: &mut Context<'_>,
+    ) -> Poll<Result<Option<Message>, Gone>> {
+        let mut state = self.0.borrow_mut();
+        let now = Instant::now();
+        state.understand(now);
+        if let Some(message) = state.message.take() {
+            // Its peer could not be heard while it lay here.
+            state.heard = now;
+            return Poll::Ready(Ok(Some(message)));
+        }
+        match state.phase {
+            Phase::Open => {
+                state.taker = Some(task.waker().clone());
+                Poll::Pending
+            }
+            _ if state.is_clean => Poll::Ready(Ok(None)),
+            _ => Poll::Ready(Err(Gone)),
+        }
+    }
+
+    /// Ready when there is room for another message.
+    pub(super) fn poll_room(&self, task: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let mut state = self.0.borrow_mut();
+        if state.phase != Phase::Open {
+            return Poll::Ready(Err(Gone));
+        }
+        if state.unsent() >= AHEAD {
+            state.sender = Some(task.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn send(&self, frame: &Frame<'_>) {
+        frame.append(&mut self.0.borrow_mut().out);
+    }
+
+    pub(super) fn close(&self, code: Code, reason: &str) {
+        let mut state = self.0.borrow_mut();
+        state.message = None;
+        state.close(code, reason);
+    }
+
+    pub(super) fn farewell(&self) -> Option<(Code, String)> {
+        self.0.borrow().farewell.clone()
+    }
+
+    fn begins(&self) -> bool {
+        self.0.borrow().wire.parting() != Some(Parting::NoThread)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.0.borrow().phase != Phase::Open
+    }
+
+    /// Its handler goes on although there is nobody to talk to.
+    fn is_abandoned(&self) -> bool {
+        let state = self.0.borrow();
+        let Phase::Over(since) = state.phase else { return false };
+        state.wire.wake_at(since + PATIENCE);
+        since.elapsed() >= PATIENCE
+    }
+
+    /// Moves what can be moved. True: it is over.
+    fn advance(&self, task: &mut Context<'_>) -> bool {
+        let mut state = self.0.borrow_mut();
+        state.advance(task, Instant::now());
+        let wakers = state.wakers();
+        let is_over = matches!(state.phase, Phase::Over(_));
+        drop(state);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+        is_over
+    }
+}
+
+impl State {
+    const fn unsent(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// Those who need wait no longer.
+    fn wakers(&mut self) -> [Option<Waker>; 2] {
+        let is_open = self.phase == Phase::Open;
+        let (has_message, has_room) = (self.message.is_some(), self.unsent() < AHEAD);
+        [
+            self.taker.take_if(|_| has_message || !is_open),
+            self.sender.take_if(|_| has_room || !is_open),
+        ]
+    }
+
+    fn close(&mut self, code: Code, reason: &str) {
+        if self.phase == Phase::Open {
+            Frame::Close { code: Some(code), reason }.append(&mut self.out);
+            self.is_clean = true;
+            self.phase = Phase::Closing(Instant::now() + FAREWELL);
+        }
+    }
+
+    fn advance(&mut self, task: &mut Context<'_>, now: Instant) {
+        match self.wire.parting() {
+            Some(Parting::Stop) => self.close(Code::GOING_AWAY, "The server stops."),
+            // The thread that waits for the farewell to be read is somebody else's.
+            Some(Parting::NoThread) if self.phase == Phase::Open => {
+                self.close(Code::TRY_AGAIN, "The server is busy.");
+                self.phase = Phase::Ending(now + SOON);
+            }
+            Some(Parting::NoThread) | None => {}
+        }
+        loop {
+            self.understand(now);
+            self.flush(task, now);
+            // However much is unsent: who floods must still hear a close. What is answered is bounded by `CONTROLS`.
+            let is_over = matches!(self.phase, Phase::Over(_));
+            if self.message.is_some() || is_over || !self.receive(task, now) {
+                break;
+            }
+        }
+        self.keep_time(task, now);
+    }
+
+    /// Receives more. False: there is nothing for now.
+    fn receive(&mut self, task: &mut Context<'_>, now: Instant) -> bool {
+        match self.wire.poll_receive(task) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(0) | Err(Gone)) => self.phase = Phase::Over(now),
+            Poll::Ready(Ok(_)) => {
+                self.heard = now;
+                self.pinged = None;
+            }
+        }
+        true
+    }
+
+    /// Understands what was received, up to the next message.
+    fn understand(&mut self, now: Instant) {
+        while self.message.is_none() {
+            let Self { wire, reader, gathered, limits, out, .. } = self;
+            match self.phase {
+                Phase::Open | Phase::Closing(_) => {}
+                Phase::Ending(_) | Phase::Finished(_) => {
+                    let count = wire.received().len();
+                    return wire.consume(count);
+                }
+                Phase::Over(_) => return,
+            }
+            let is_open = self.phase == Phase::Open;
+            let step = reader.receive(wire.received(), gathered, limits);
+            let mut is_control = false;
+            let mut phase = self.phase;
+            let mut is_heard = true;
+            match step.event {
+                Event::More => is_heard = false,
+                Event::Frame(Frame::Text(text)) if is_open => {
+                    self.message = Some(Message::Text(text.to_owned()));
+                }
+                Event::Frame(Frame::Binary(bytes)) if is_open => {
+                    self.message = Some(Message::Binary(bytes.to_owned()));
+                }
+                // Nobody takes it any more.
+                Event::Frame(Frame::Text(_) | Frame::Binary(_)) => {}
+                Event::Frame(frame) => {
+                    is_control = true;
+                    if let (true, Some(answer)) = (is_open, frame.answer()) {
+                        answer.append(out);
+                    }
+                    if let Frame::Close { code, reason } = frame {
+                        self.farewell = code.map(|code| (code, reason.to_owned()));
+                        self.is_clean = true;
+                        phase = Phase::Ending(now + FAREWELL);
+                    }
+                }
+                Event::Fault(fault) => {
+                    if is_open {
+                        fault.farewell().append(out);
+                    }
+                    phase = Phase::Ending(now + FAREWELL);
+                }
+            }
+            let consumed = step.consumed;
+            wire.consume(consumed);
+            self.phase = phase;
+            if !self.reader.gathers() && self.gathered.capacity() > KEPT {
+                self.gathered = Vec::new();
+            }
+            if is_control {
+                self.count_control(now);
+            }
+            if !is_heard {
+                return;
+            }
+        }
+    }
+
+    /// A peer that sends control frames without end would be answered without end.
+    fn count_control(&mut self, now: Instant) {
+        let (count, since) = &mut self.controls;
+        if now.duration_since(*since) >= Duration::from_secs(1) {
+            (*count, *since) = (0, now);
+        }
+        *count += 1;
+        if *count > CONTROLS && self.phase == Phase::Open {
+            let reason = "Too many control frames.";
+            Frame::Close { code: Some(Code::POLICY), reason }.append(&mut self.out);
+            self.phase = Phase::Ending(now + FAREWELL);
+        }
+    }
+
+    fn flush(&mut self, task: &mut Context<'_>, now: Instant) {
+        if matches!(self.phase, Phase::Over(_)) {
+            return;
+        }
+        loop {
+            match self.wire.poll_send(task, &self.out[self.sent..]) {
+                Poll::Pending => {
+                    self.stalled.get_or_insert(now);
+                    return;
+                }
+                Poll::Ready(Err(Gone)) => {
+                    self.phase = Phase::Over(now);
+                    return;
+                }
+                Poll::Ready(Ok(0)) => break,
+                Poll::Ready(Ok(count)) => {
+                    self.sent += count;
+                    self.stalled = None;
+                    if self.sent == self.out.len() {
+                        self.out.clear();
+                        self.out.shrink_to(KEPT);
+                        self.sent = 0;
+                    }
+                }
+            }
+        }
+        self.stalled = None;
+        if let Phase::Ending(end) = self.phase {
+            self.wire.finish();
+            self.phase = Phase::Finished(end);
+        }
+    }
+
+    /// Does what is due by now, and is woken for what will be.
+    fn keep_time(&mut self, task: &mut Context<'_>, now: Instant) {
+        let stall = self.stalled.map(|since| since + self.pause);
+        let due = match self.phase {
+            Phase::Over(_) => return,
+            Phase::Closing(end) | Phase::Ending(end) | Phase::Finished(end) => Some(end),
+            // A peer that is not listened to need not answer.
+            Phase::Open if self.message.is_some() => None,
+            Phase::Open => match self.pinged {
+                Some(pinged) => Some(pinged + self.pause / 3),
+                None if self.heard + self.pause <= now => {
+                    Frame::Ping(b"").append(&mut self.out);
+                    self.pinged = Some(now);
+                    self.flush(task, now);
+                    Some(now + self.pause / 3)
+                }
+                None => Some(self.heard + self.pause),
+            },
+        };
+        for moment in [due, stall].into_iter().flatten() {
+            if moment <= now {
+                self.phase = Phase::Over(now);
+                return;
+            }
+            self.wire.wake_at(moment);
+        }
+    }
+}

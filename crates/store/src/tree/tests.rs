@@ -1,0 +1,232 @@
+//! Claims about trees: they hold what a plain map would, and so does each moment that was kept of them.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(Vec<u8>, Vec<u8>),
+    Remove(Vec<u8>),
+    /// Of those that are there, the one at this place, if there are so many.
+    RemoveAt(usize),
+    /// The moment is kept until the end.
+    Keep,
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Keys of four bytes, few of them or many that begin alike.
+fn fixed_key() -> BoxedStrategy<Vec<u8>> {
+    prop_oneof![
+        (0_u32..600).prop_map(|number| number.to_be_bytes().to_vec()),
+        any::<[u8; 4]>().prop_map(|bytes| bytes.to_vec()),
+    ]
+    .boxed()
+}
+
+/// Keys of any length, of which one often begins another.
+fn long_key() -> BoxedStrategy<Vec<u8>> {
+    let alike = prop::collection::vec(0_u8..3, 0..30);
+    let key = (any::<bool>(), alike).prop_map(|(is_long, rest)| {
+        let start: &[u8] = if is_long { &[7; 40] } else { &[] };
+        [start, &rest].concat()
+    });
+    key.boxed()
+}
+
+/// Few of the values are so long that they fill a leaf.
+fn fixed_value() -> BoxedStrategy<Vec<u8>> {
+    prop_oneof![
+        20 => prop::collection::vec(any::<u8>(), 0..40),
+        1 => (0_usize..9000).prop_map(|length| vec![1; length]),
+    ]
+    .boxed()
+}
+
+fn steps(
+    key: BoxedStrategy<Vec<u8>>,
+    value: BoxedStrategy<Vec<u8>>,
+) -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        60 => (key.clone(), value).prop_map(|(key, value)| Step::Insert(key, value)),
+        4 => key.prop_map(Step::Remove),
+        26 => (0_usize..400).prop_map(Step::RemoveAt),
+        1 => Just(Step::Keep),
+    ];
+    prop::collection::vec(step, 0..600)
+}
+
+/// Takes the same steps with a tree and a map, and compares all moments that were kept.
+fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), TestCaseError> {
+    let (mut tree, mut model) = (Tree::<KEY>::default(), Model::new());
+    let mut moments = Vec::new();
+    for step in steps {
+        match step {
+            Step::Insert(key, value) => {
+                tree.insert(&key, &value);
+                model.insert(key, value);
+            }
+            Step::Remove(key) => {
+                tree.remove(&key);
+                model.remove(&key);
+            }
+            Step::RemoveAt(place) => {
+                if let Some(key) = model.keys().nth(place).cloned() {
+                    tree.remove(&key);
+                    model.remove(&key);
+                }
+            }
+            Step::Keep => moments.push((tree.clone(), model.clone())),
+        }
+    }
+    moments.push((tree, model));
+    for (tree, model) in &moments {
+        sound(&tree.root, None, None);
+        prop_assert_eq!(tree.len(), model.len());
+        for key in asked.iter().chain(model.keys()) {
+            prop_assert_eq!(tree.get(key), model.get(key).map(Vec::as_slice));
+        }
+        agree(&tree.range(None, None), &model.iter())?;
+        for pair in asked.windows(2) {
+            let (from, until) = ((&pair[0]).min(&pair[1]), (&pair[0]).max(&pair[1]));
+            agree(&tree.range(Some(from), Some(until)), &model.range(from.clone()..until.clone()))?;
+            agree(&tree.range(Some(from), None), &model.range(from.clone()..))?;
+            agree(&tree.range(None, Some(until)), &model.range(..until.clone()))?;
+        }
+    }
+    Ok(())
+}
+
+/// From the front, from behind, and from both by turns.
+fn agree<'m, const KEY: usize>(
+    range: &Range<'m, KEY>,
+    model: &(impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Vec<u8>)> + Clone),
+) -> Result<(), TestCaseError> {
+    let model = || model.clone().map(|(key, value)| (&key[..], &value[..]));
+    prop_assert!(range.clone().eq(model()));
+    prop_assert!(range.clone().rev().eq(model().rev()));
+    let (mut range, mut model) = (range.clone(), model());
+    loop {
+        let next = range.next();
+        prop_assert_eq!(next, model.next());
+        let back = range.next_back();
+        prop_assert_eq!(back, model.next_back());
+        if next.is_none() && back.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// Checks the invariant of nodes, and returns how high this one is.
+fn sound<const KEY: usize>(node: &Node<KEY>, from: Option<&[u8]>, until: Option<&[u8]>) -> usize {
+    match node {
+        Node::Leaf(leaf) => {
+            assert!(leaf.len() < MOST);
+            let keys: Vec<&[u8]> = (0..leaf.len()).map(|place| leaf.key(place)).collect();
+            assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(keys.iter().all(|key| from.is_none_or(|from| *key >= from)));
+            assert!(keys.iter().all(|key| until.is_none_or(|until| *key < until)));
+            0
+        }
+        Node::Inner(inner) => {
+            let Inner { separators, children } = &**inner;
+            assert!(separators.len() < MOST && children.len() == separators.len() + 1);
+            let bound = |place: usize| (place < separators.len()).then(|| separators.key(place));
+            let heights = children.iter().enumerate().map(|(place, child)| {
+                let before = place.checked_sub(1).and_then(bound);
+                sound(child, before.or(from), bound(place).or(until))
+            });
+            let heights: Vec<usize> = heights.collect();
+            assert!(heights.windows(2).all(|pair| pair[0] == pair[1]));
+            heights[0] + 1
+        }
+    }
+}
+
+fn leaves<const KEY: usize>(node: &Node<KEY>) -> usize {
+    match node {
+        Node::Leaf(_) => 1,
+        Node::Inner(inner) => inner.children.iter().map(leaves).sum(),
+    }
+}
+
+#[test]
+fn what_comes_in_order_fills_its_leaves_also_when_moments_are_kept() {
+    let mut tree = Tree::<4>::default();
+    for number in 0..3100_u32 {
+        let _moment = tree.clone();
+        tree.insert(&number.to_be_bytes(), b"value");
+    }
+    assert_eq!(leaves(&tree.root), 3100_usize.div_ceil(MOST - 1));
+    sound(&tree.root, None, None);
+}
+
+#[test]
+fn a_tree_from_which_nearly_all_is_removed_becomes_small_again() {
+    let mut tree = Tree::<4>::default();
+    let keys = || (0..20_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
+    keys().for_each(|key| tree.insert(&key, &[]));
+    sound(&tree.root, None, None);
+    for (count, key) in keys().enumerate() {
+        if count % 100 != 0 {
+            tree.remove(&key);
+        }
+    }
+    sound(&tree.root, None, None);
+    assert_eq!(tree.len(), 200);
+    assert!(leaves(&tree.root) <= 200 / (MOST / 8), "{} leaves", leaves(&tree.root));
+    keys().for_each(|key| tree.remove(&key));
+    assert_eq!((tree.len(), leaves(&tree.root), tree.range(None, None).count()), (0, 1, 0));
+}
+
+/// High enough that inner nodes are parted and joined, which takes more steps than a property can make up.
+#[test]
+fn a_high_tree_is_a_map_at_every_moment() {
+    let (mut tree, mut model) = (Tree::<4>::default(), Model::new());
+    let mut moments = Vec::new();
+    let mut draw = 1_u32;
+    for step in 0..60_000_u32 {
+        // Xorshift (Marsaglia 2003).
+        draw ^= draw << 13;
+        draw ^= draw >> 17;
+        draw ^= draw << 5;
+        let key = (draw % 40_000).to_be_bytes();
+        // It grows, and then it shrinks.
+        if draw >> 16 & 7 < if step < 30_000 { 7 } else { 1 } {
+            tree.insert(&key, &step.to_be_bytes());
+            model.insert(key.to_vec(), step.to_be_bytes().to_vec());
+        } else {
+            tree.remove(&key);
+            model.remove(&key[..]);
+        }
+        if step % 6000 == 5999 {
+            moments.push((tree.clone(), model.clone()));
+        }
+    }
+    for (tree, model) in &moments {
+        sound(&tree.root, None, None);
+        assert_eq!(tree.len(), model.len());
+        agree(&tree.range(None, None), &model.iter()).unwrap();
+        assert!(model.iter().all(|(key, value)| tree.get(key) == Some(value)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_tree_of_rows_is_a_map_at_every_moment(
+        steps in steps(fixed_key(), fixed_value()), asked in prop::collection::vec(fixed_key(), 0..8)
+    ) {
+        compare::<4>(steps, &asked)?;
+    }
+
+    #[test]
+    fn a_tree_of_an_index_is_a_map_at_every_moment(
+        steps in steps(long_key(), Just(Vec::new()).boxed()),
+        asked in prop::collection::vec(long_key(), 0..8)
+    ) {
+        compare::<{ usize::MAX }>(steps, &asked)?;
+    }
+}

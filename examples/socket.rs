@@ -1,0 +1,39 @@
+//! A WebSocket that sends back what it hears, messages of up to 16 MiB.
+//!
+//! `cargo run --release --example socket`, then open <http://127.0.0.1:8080/>.
+
+use bine::prelude::*;
+
+#[page("/socket")]
+async fn socket(upgrade: Upgrade) -> Response {
+    upgrade.speaking(&["echo"]).with_limit(16 << 20).accept(async |mut socket| {
+        while let Some(message) = socket.receive().await? {
+            socket.send(message).await?;
+        }
+        Ok(())
+    })
+}
+
+#[page("/")]
+async fn start() -> impl Page {
+    html! {
+        <form onsubmit={raw("socket.send(word.value); word.value = ''; return false")}>
+            <input id="word" aria-label="Say something" autofocus /> <button>Say it</button>
+        </form>
+        <ol id="heard"></ol>
+        <script>{raw(SCRIPT)}</script>
+    }
+}
+
+const SCRIPT: &str = "
+    const socket = new WebSocket(location.href.replace('http', 'ws') + 'socket', 'echo');
+    socket.onmessage = event => {
+        const item = document.createElement('li');
+        item.textContent = event.data;
+        heard.append(item);
+    };
+";
+
+fn main() -> Exit {
+    App::new().page(start).page(socket).run()
+}

@@ -1,0 +1,5 @@
+// Has the public suite of the Durable Streams protocol judge the server at SERVER.
+
+import { runConformanceTests } from "@durable-streams/server-conformance-tests"
+
+runConformanceTests({ baseUrl: process.env.SERVER })
