@@ -38,7 +38,12 @@ pub(crate) fn judge(tally: &mut Tally) -> Result<()> {
     let script = "streams.test.mjs";
     fs::copy(places::root().join("xtask/conformance").join(script), suite.join(script))
         .context("cannot copy the script that begins the suite")?;
-    let mut vitest = Command::new(suite.join("node_modules/.bin/vitest"));
+    let programs = suite.join("node_modules/.bin");
+    let mut vitest = Command::new(programs.join("vitest"));
+    // It runs on the Node beside it, whatever the system has.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+    vitest.env("PATH", std::env::join_paths(path)?);
     vitest.args(["run", "--reporter=default", PATIENCE, script]).current_dir(&suite);
     vitest.env("SERVER", server.url("/channels")).env("NO_COLOR", "1");
     let judged = process::run_reading(&mut vitest, |line| count(tally, line));

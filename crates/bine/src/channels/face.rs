@@ -1,11 +1,12 @@
 //! Decides how channels are reached over HTTP: who may, at which addresses, and in which words.
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use bine_http::{Exchange, Head, Method, Reply, Status, query, websocket};
 use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{Content, Cursor, Draft, Holes, Order, Publish, Published, Start, Taken, Until};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::durable::{self, Resource};
@@ -37,7 +38,7 @@ pub(crate) struct Face {
 const PATH: &str = "/channels";
 /// Of a batch.
 const MOST_BODY: u64 = 16 << 20;
-/// Messages at once, if nothing is said, and at most.
+/// Messages at once, if nothing is said, and at most; no batch has more either.
 const LIMIT: usize = 100;
 const MOST: usize = 1000;
 /// Seconds that a poll waits, if nothing is said, and at most (RFC 6202 section 5.5: proxies give up early).
@@ -168,38 +169,121 @@ pub(super) fn told(channels: &Channels, published: &Published) -> Vec<u8> {
 }
 
 /// A message of a batch, member by member.
-type Item = BTreeMap<String, Box<RawValue>>;
+#[derive(Default)]
+struct Item {
+    channels: Option<Box<RawValue>>,
+    content_type: Option<Box<RawValue>>,
+    event: Option<Box<RawValue>>,
+    id: Option<Box<RawValue>>,
+    data: Option<Box<RawValue>>,
+    /// The first member that it should not have.
+    unknown: Option<String>,
+}
+
+/// The messages of an array.
+struct Batch(Vec<Item>);
 
 pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
     let wrong = |error: serde_json::Error| format!("no messages: {error}");
-    let items: Vec<Item> = if bytes.trim_ascii_start().first() == Some(&b'[') {
-        serde_json::from_slice(bytes).map_err(wrong)?
+    let items = if bytes.trim_ascii_start().first() == Some(&b'[') {
+        serde_json::from_slice(bytes).map(|Batch(items)| items)
     } else {
         // One value behind the other: a single message, or a line for each.
         let values = serde_json::Deserializer::from_slice(bytes).into_iter();
-        values.collect::<Result<_, _>>().map_err(wrong)?
+        values
+            .take(MOST + 1)
+            .collect::<Result<Vec<_>, _>>()
+            .and_then(|items| if items.len() > MOST { Err(too_many()) } else { Ok(items) })
     };
-    let numbered = items.into_iter().enumerate();
+    let numbered = items.map_err(wrong)?.into_iter().enumerate();
     numbered
         .map(|(number, item)| draft(item).map_err(|why| format!("message {}: {why}", number + 1)))
         .collect()
 }
 
-fn draft(mut item: Item) -> Result<Draft, String> {
-    let names =
-        item.remove("channels").ok_or("it has no `channels`: a name, or an array of them")?;
+/// Refused while it is read: small messages would take many times their bytes.
+fn too_many<E: de::Error>() -> E {
+    E::custom(format_args!("a batch has at most {MOST}"))
+}
+
+impl<'de> Deserialize<'de> for Batch {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_seq(BatchVisitor)
+    }
+}
+
+struct BatchVisitor;
+
+impl<'de> Visitor<'de> for BatchVisitor {
+    type Value = Batch;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an array of messages")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Batch, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = from.next_element()? {
+            if items.len() == MOST {
+                return Err(too_many());
+            }
+            items.push(item);
+        }
+        Ok(Batch(items))
+    }
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(ItemVisitor)
+    }
+}
+
+struct ItemVisitor;
+
+impl<'de> Visitor<'de> for ItemVisitor {
+    type Value = Item;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a message: an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Item, A::Error> {
+        let mut item = Item::default();
+        while let Some(name) = from.next_key::<String>()? {
+            let member = match &*name {
+                "channels" => &mut item.channels,
+                "type" => &mut item.content_type,
+                "event" => &mut item.event,
+                "id" => &mut item.id,
+                "data" => &mut item.data,
+                _ => {
+                    from.next_value::<IgnoredAny>()?;
+                    item.unknown.get_or_insert(name);
+                    continue;
+                }
+            };
+            *member = Some(from.next_value()?);
+        }
+        Ok(item)
+    }
+}
+
+fn draft(item: Item) -> Result<Draft, String> {
+    let Item { channels, content_type, event, id, data, unknown } = item;
+    let names = channels.ok_or("it has no `channels`: a name, or an array of them")?;
     let names = match text(&names) {
         Ok(name) => vec![name],
         Err(_) => serde_json::from_str(names.get())
             .map_err(|_| "`channels` is a name, or an array of them")?,
     };
-    let mut word = |name: &str| match item.remove(name) {
-        Some(value) => text(&value).map(Some).map_err(|_| format!("`{name}` is a text")),
-        None => Ok(None),
+    let word = |name: &str, value: Option<Box<RawValue>>| {
+        value.map(|value| text(&value)).transpose().map_err(|_| format!("`{name}` is a text"))
     };
-    let (content_type, event, id) = (word("type")?, word("event")?, word("id")?);
-    let data = item.remove("data").ok_or("it has no `data`: a text, or any other value")?;
-    if let Some(name) = item.keys().next() {
+    let content_type = word("type", content_type)?;
+    let (event, id) = (word("event", event)?, word("id", id)?);
+    let data = data.ok_or("it has no `data`: a text, or any other value")?;
+    if let Some(name) = unknown {
         return Err(format!("there is no `{name}`: channels, type, event, id, data"));
     }
     // A text stands for itself, unless it is said to be JSON; whatever else it is, is JSON.

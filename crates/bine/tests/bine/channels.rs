@@ -207,6 +207,23 @@ fn a_stop_lets_followers_go_with_their_cursors() {
 }
 
 #[test]
+fn a_batch_of_more_messages_than_may_be_is_refused_while_it_is_read() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    post(&mut peer, "/create/news", "");
+    let message = r#"{"channels":"news","data":1}"#;
+    let array = |count: usize| format!("[{}]", vec![message; count].join(","));
+    assert_eq!(post(&mut peer, "/channels", &array(1000)).0, 200);
+    // What stands behind the last that may be is not looked at.
+    let lines = format!("{message}\n").repeat(1001) + "{";
+    for batch in [array(1001).replace(']', ",{"), lines] {
+        let (status, told) = post(&mut peer, "/channels", &batch);
+        assert_eq!(status, 400, "{told}");
+        assert!(told.contains("a batch has at most 1000"), "{told}");
+    }
+}
+
+#[test]
 fn a_page_of_another_site_cannot_write() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
