@@ -211,13 +211,7 @@ impl Commits {
             return Err(Error::TooLarge);
         }
         let slot = Arc::new(Slot::default());
-        let mut head = self.head();
-        if let Some(failure) = &head.failure {
-            return Err(failure.clone());
-        }
-        if head.staged.len() >= MOST_STAGED {
-            return Err(Error::Busy);
-        }
+        let mut head = self.head_for_more()?;
         if writes.is_empty() {
             let changes = None;
             if base.sequence <= self.visible.load().sequence && head.has(&base) {
@@ -281,13 +275,7 @@ impl Commits {
             return Err(Error::TooLarge);
         }
         let slot = Arc::new(Slot::default());
-        let mut head = self.head();
-        if let Some(failure) = &head.failure {
-            return Err(failure.clone());
-        }
-        if head.staged.len() >= MOST_STAGED {
-            return Err(Error::Busy);
-        }
+        let mut head = self.head_for_more()?;
         let changes = Arc::new(Changes::none(head.state.sequence + 1));
         let (sequence, state) = (head.advance(record.len(), None, &changes).sequence, None);
         let (then, own) = (Some(then), Arc::clone(&slot));
@@ -493,6 +481,18 @@ impl Commits {
             }
         }
         self.bell.ring(Rung::Yes);
+    }
+
+    /// The head, if it takes more.
+    fn head_for_more(&self) -> Result<MutexGuard<'_, Head>, Error> {
+        let head = self.head();
+        if let Some(failure) = &head.failure {
+            return Err(failure.clone());
+        }
+        if head.staged.len() >= MOST_STAGED {
+            return Err(Error::Busy);
+        }
+        Ok(head)
     }
 
     fn head(&self) -> MutexGuard<'_, Head> {
