@@ -6,9 +6,10 @@ use std::str::FromStr;
 use bine_http::{Exchange, Head, Method, Reply, Status, query, websocket};
 use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{Content, Cursor, Draft, Holes, Order, Publish, Published, Start, Taken, Until};
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::batch::{Batch, MOST};
 use super::durable::{self, Resource};
 use super::engine::{Error, now};
 use super::room::hold;
@@ -38,9 +39,8 @@ pub(crate) struct Face {
 const PATH: &str = "/channels";
 /// Of a batch.
 const MOST_BODY: u64 = 16 << 20;
-/// Messages at once, if nothing is said, and at most; no batch has more either.
+/// Messages at once, if nothing is said.
 const LIMIT: usize = 100;
-const MOST: usize = 1000;
 /// Seconds that a poll waits, if nothing is said, and at most (RFC 6202 section 5.5: proxies give up early).
 const WAIT: u64 = 25;
 const LONGEST_WAIT: u64 = 55;
@@ -180,57 +180,19 @@ struct Item {
     unknown: Option<String>,
 }
 
-/// The messages of an array.
-struct Batch(Vec<Item>);
-
 pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
     let wrong = |error: serde_json::Error| format!("no messages: {error}");
-    let items = if bytes.trim_ascii_start().first() == Some(&b'[') {
+    let items: Result<Vec<Item>, _> = if bytes.trim_ascii_start().first() == Some(&b'[') {
         serde_json::from_slice(bytes).map(|Batch(items)| items)
     } else {
         // One value behind the other: a single message, or a line for each.
         let values = serde_json::Deserializer::from_slice(bytes).into_iter();
-        values
-            .take(MOST + 1)
-            .collect::<Result<Vec<_>, _>>()
-            .and_then(|items| if items.len() > MOST { Err(too_many()) } else { Ok(items) })
+        values.take(MOST + 1).collect()
     };
     let numbered = items.map_err(wrong)?.into_iter().enumerate();
     numbered
         .map(|(number, item)| draft(item).map_err(|why| format!("message {}: {why}", number + 1)))
         .collect()
-}
-
-/// Refused while it is read: small messages would take many times their bytes.
-fn too_many<E: de::Error>() -> E {
-    E::custom(format_args!("a batch has at most {MOST}"))
-}
-
-impl<'de> Deserialize<'de> for Batch {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_seq(BatchVisitor)
-    }
-}
-
-struct BatchVisitor;
-
-impl<'de> Visitor<'de> for BatchVisitor {
-    type Value = Batch;
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("an array of messages")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Batch, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = from.next_element()? {
-            if items.len() == MOST {
-                return Err(too_many());
-            }
-            items.push(item);
-        }
-        Ok(Batch(items))
-    }
 }
 
 impl<'de> Deserialize<'de> for Item {

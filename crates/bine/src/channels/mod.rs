@@ -3,6 +3,7 @@
 //! A program publishes by [`Channels`], which a page takes as an argument. One [`Cursor`] is a place in the order of all
 //! messages of all channels, so any set of channels is followed with one.
 
+mod batch;
 mod durable;
 mod engine;
 mod face;

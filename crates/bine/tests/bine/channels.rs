@@ -207,20 +207,20 @@ fn a_stop_lets_followers_go_with_their_cursors() {
 }
 
 #[test]
-fn a_batch_of_more_messages_than_may_be_is_refused_while_it_is_read() {
+fn a_batch_of_more_messages_than_may_be_is_refused_with_how_many_may() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     post(&mut peer, "/create/news", "");
     let message = r#"{"channels":"news","data":1}"#;
     let array = |count: usize| format!("[{}]", vec![message; count].join(","));
     assert_eq!(post(&mut peer, "/channels", &array(1000)).0, 200);
-    // What stands behind the last that may be is not looked at.
-    let lines = format!("{message}\n").repeat(1001) + "{";
-    for batch in [array(1001).replace(']', ",{"), lines] {
+    let lines = format!("{message}\n").repeat(1001);
+    for batch in [array(1001), array(20_000), lines] {
         let (status, told) = post(&mut peer, "/channels", &batch);
-        assert_eq!(status, 400, "{told}");
-        assert!(told.contains("a batch has at most 1000"), "{told}");
+        assert_eq!((status, &*told), (413, "messages of a publication: at most 1000"));
     }
+    let (status, told) = post(&mut peer, "/channels", &array(20_000).replace(']', ""));
+    assert!(status == 400 && told.starts_with("no messages: EOF"), "{status} {told}");
 }
 
 #[test]

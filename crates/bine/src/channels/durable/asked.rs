@@ -7,6 +7,8 @@ use bine_http::{Head, query};
 use bine_push::{Content, Cursor, Draft, Expiry, Form, Producer};
 use serde_json::value::RawValue;
 
+use crate::channels::batch::Batch;
+
 use super::instant;
 
 /// Where a read begins.
@@ -180,7 +182,7 @@ pub(super) fn drafts(name: &Arc<str>, kind: &str, body: &[u8]) -> Result<Vec<Dra
     if body.trim_ascii_start().first() != Some(&b'[') {
         return Ok(vec![draft(body.trim_ascii())]);
     }
-    let values: Vec<&RawValue> =
+    let Batch(values): Batch<&RawValue> =
         serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
     Ok(values.into_iter().map(|value| draft(value.get().as_bytes())).collect())
 }
