@@ -1,12 +1,116 @@
-//! Decides how much of a batch is kept while it is read: small messages would take many times their bytes.
+//! Decides what a batch of messages is, and how much of it is kept while it is read: small ones would take many times
+//! their bytes.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use bine_push::{Content, Draft};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// Messages at once, at most.
 pub(super) const MOST: usize = 1000;
+
+/// The messages of a body: one, an array of them, or a line for each.
+pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
+    let wrong = |error: serde_json::Error| format!("no messages: {error}");
+    let items: Result<Vec<Item>, _> = if bytes.trim_ascii_start().first() == Some(&b'[') {
+        serde_json::from_slice(bytes).map(|Batch(items)| items)
+    } else {
+        // One value behind the other: a single message, or a line for each.
+        let values = serde_json::Deserializer::from_slice(bytes).into_iter();
+        values.take(MOST + 1).collect()
+    };
+    let numbered = items.map_err(wrong)?.into_iter().enumerate();
+    numbered
+        .map(|(number, item)| draft(item).map_err(|why| format!("message {}: {why}", number + 1)))
+        .collect()
+}
+
+/// A message of a batch, member by member.
+#[derive(Default)]
+struct Item {
+    channels: Option<Box<RawValue>>,
+    content_type: Option<Box<RawValue>>,
+    event: Option<Box<RawValue>>,
+    id: Option<Box<RawValue>>,
+    data: Option<Box<RawValue>>,
+    /// The first member that it should not have.
+    unknown: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(ItemVisitor)
+    }
+}
+
+struct ItemVisitor;
+
+impl<'de> Visitor<'de> for ItemVisitor {
+    type Value = Item;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a message: an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Item, A::Error> {
+        let mut item = Item::default();
+        while let Some(name) = from.next_key::<String>()? {
+            let member = match &*name {
+                "channels" => &mut item.channels,
+                "type" => &mut item.content_type,
+                "event" => &mut item.event,
+                "id" => &mut item.id,
+                "data" => &mut item.data,
+                _ => {
+                    from.next_value::<IgnoredAny>()?;
+                    item.unknown.get_or_insert(name);
+                    continue;
+                }
+            };
+            *member = Some(from.next_value()?);
+        }
+        Ok(item)
+    }
+}
+
+fn draft(item: Item) -> Result<Draft, String> {
+    let Item { channels, content_type, event, id, data, unknown } = item;
+    let names = channels.ok_or("it has no `channels`: a name, or an array of them")?;
+    let names = match text(&names) {
+        Ok(name) => vec![name],
+        Err(_) => serde_json::from_str(names.get())
+            .map_err(|_| "`channels` is a name, or an array of them")?,
+    };
+    let word = |name: &str, value: Option<Box<RawValue>>| {
+        value.map(|value| text(&value)).transpose().map_err(|_| format!("`{name}` is a text"))
+    };
+    let content_type = word("type", content_type)?;
+    let (event, id) = (word("event", event)?, word("id", id)?);
+    let data = data.ok_or("it has no `data`: a text, or any other value")?;
+    if let Some(name) = unknown {
+        return Err(format!("there is no `{name}`: channels, type, event, id, data"));
+    }
+    // A text stands for itself, unless it is said to be JSON; whatever else it is, is JSON.
+    let is_json = content_type.as_deref().is_some_and(|own| own.starts_with("application/json"));
+    let (body, usual) = match text(&data) {
+        Ok(text) if !is_json => (text.into_bytes(), "text/plain; charset=utf-8"),
+        _ => (data.get().as_bytes().to_vec(), "application/json"),
+    };
+    let content = Content {
+        content_type: Some(content_type.as_deref().unwrap_or(usual).into()),
+        event: event.map(Into::into),
+        id: id.map(Into::into),
+        body: body.into(),
+        ..Content::default()
+    };
+    Ok(Draft { channels: names.into_iter().map(String::into).collect(), content })
+}
+
+fn text(value: &RawValue) -> Result<String, serde_json::Error> {
+    serde_json::from_str(value.get())
+}
 
 /// The first elements of an array: one more than may be if there are too many, so that the hub refuses it by its limit.
 pub(super) struct Batch<T>(pub(super) Vec<T>);

@@ -3,6 +3,8 @@
 //! A program publishes by [`Channels`], which a page takes as an argument. One [`Cursor`] is a place in the order of all
 //! messages of all channels, so any set of channels is followed with one.
 
+mod access;
+mod asked;
 mod batch;
 mod durable;
 mod engine;
@@ -17,12 +19,12 @@ use std::sync::Arc;
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
+pub use access::Access;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,
 };
 pub use engine::{Error, Ordered};
-pub use face::Access;
 pub(crate) use face::Face;
 pub(crate) use watch::status_of;
 

@@ -18,8 +18,10 @@ use bine_push::{Applied, Cursor, Holes, Order, Page, Publish, Refused, Rest, Sta
 use serde_json::value::RawValue;
 
 use super::Channels;
+use super::access::Access;
+use super::batch::read_batch;
 use super::engine::{Engine, Error, now};
-use super::face::{Access, Face, read_batch, tell, told};
+use super::face::{Face, tell, told};
 use super::watch::{Watch, refuse, status_of};
 use crate::websocket::{Message, Refused as Unopened, Upgrade, WebSocket};
 
