@@ -18,7 +18,7 @@ use bine_push::{Applied, Cursor, Holes, Order, Page, Publish, Refused, Rest, Sta
 use serde_json::value::RawValue;
 
 use super::Channels;
-use super::access::Access;
+use super::access::{Action, Denied, Resident, Visitor};
 use super::batch::read_batch;
 use super::engine::{Engine, Error, now};
 use super::face::{Face, tell, told};
@@ -36,21 +36,22 @@ impl Face {
         &self,
         watch: Watch,
         start: Start,
+        visitor: &Visitor<'_>,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
-    ) -> Answer {
+    ) -> Result<Answer, Denied> {
         let (exchange, date) = (request.exchange, clock.date());
         let mut follower = Follower {
             channels: self.channels.clone(),
-            may_publish: self.access == Access::Everything,
+            resident: visitor.stay()?,
             holes: watch.holes,
             watch,
             start,
         };
         if let Some(Err(refused)) = follower.read() {
             refuse(out.buffer, exchange, &date, &refused);
-            return Answer::Written { close: false };
+            return Ok(Answer::Written { close: false });
         }
         let opening = Upgrade::of(request).speaking(PROTOCOLS).opening(async |mut socket| {
             let (code, reason) = follower.talk(&mut socket).await?;
@@ -58,21 +59,22 @@ impl Face {
             Ok(())
         });
         match opening.agree(&[], &date, out.buffer) {
-            Ok(upgrade) => return Answer::Upgrade(upgrade),
+            Ok(upgrade) => return Ok(Answer::Upgrade(upgrade)),
             Err(Unopened::Unfit(refusal)) => refusal.reply(out.buffer, exchange, &date),
             Err(Unopened::Foreign) => {
                 let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
                 tell(reply, "only pages of this host may open this WebSocket");
             }
         }
-        Answer::Written { close: false }
+        Ok(Answer::Written { close: false })
     }
 }
 
 /// One who follows.
 struct Follower {
     channels: Channels,
-    may_publish: bool,
+    /// Who it is.
+    resident: Resident,
     watch: Watch,
     /// Where it is.
     start: Start,
@@ -99,6 +101,12 @@ impl Follower {
         let (mut knows_place, mut frame) = (false, Vec::new());
         loop {
             let seen = place.version();
+            let granted_until = self.resident.ends();
+            if granted_until <= now() {
+                let denied = Denied::of_end(granted_until);
+                let code = Code::new(PRIVATE + denied.status().code());
+                return Ok((code.unwrap_or(Code::POLICY), denied.reason()));
+            }
             let page = match self.read() {
                 Some(Ok(page)) => page,
                 Some(Err(refused)) => {
@@ -130,9 +138,9 @@ impl Follower {
                 knows_place = true;
             }
             let heard = place.hear(seen, socket);
-            let heard = match ends {
-                None => heard.await?,
-                Some(ends) => {
+            let heard = match ends.unwrap_or(u64::MAX).min(granted_until) {
+                u64::MAX => heard.await?,
+                ends => {
                     let left = Duration::from_millis(ends.saturating_sub(now()));
                     timeout(left, heard, async || Ok(Heard::News)).await?
                 }
@@ -167,9 +175,6 @@ impl Follower {
             return Err(WORDS.to_owned());
         };
         match word.as_str() {
-            "publish" if !self.may_publish => {
-                Err("publishing is not open to everybody here".to_owned())
-            }
             "publish" => self.publish(read_batch(value.get().as_bytes())?).await,
             "follow" => {
                 let names: Vec<Box<str>> = serde_json::from_str(value.get())
@@ -181,6 +186,7 @@ impl Follower {
     }
 
     async fn publish(&self, messages: Vec<bine_push::Draft>) -> Result<String, String> {
+        self.resident.visitor().check_batch(&messages).map_err(Denied::reason)?;
         let order = Order::Publish(Publish { messages, ..Publish::default() });
         match self.channels.order(order).await {
             Ok(Applied::Published(published)) => {
@@ -197,6 +203,9 @@ impl Follower {
     }
 
     fn follow(&mut self, names: Box<[Box<str>]>, cursor: Cursor) -> Result<String, String> {
+        for name in &names {
+            self.resident.visitor().check(Action::Follow, name).map_err(Denied::reason)?;
+        }
         let before = std::mem::replace(&mut self.watch.channels, names);
         match self.read() {
             Some(Err(refused)) => {
