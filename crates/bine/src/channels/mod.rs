@@ -5,10 +5,13 @@
 
 mod access;
 mod asked;
+mod audience;
 mod batch;
 mod durable;
 mod engine;
 mod face;
+mod follow;
+mod reader;
 mod room;
 mod watch;
 mod websocket;
@@ -26,6 +29,7 @@ pub use bine_push::{
 };
 pub use engine::{Error, Ordered};
 pub(crate) use face::Face;
+pub use follow::{Follower, Interruption, Received};
 pub(crate) use watch::status_of;
 
 use engine::{Engine, now};
@@ -50,6 +54,27 @@ impl Channels {
     pub fn publish(&self, channel: &str, content: impl Into<Message>) -> Ordered {
         let draft = Draft { channels: vec![channel.into()], content: content.into().0 };
         self.order(Order::Publish(Publish { messages: vec![draft], ..Publish::default() }))
+    }
+
+    /// Follows channels, merged in one order, each message once, from now on or from where the [`Follower`] is told.
+    ///
+    /// ```
+    /// # use bine::channels::{Channels, Interruption};
+    /// # async fn log(channels: Channels) -> Result<(), bine::Error> {
+    /// let mut follower = channels.follow(["news", "weather"]).earliest();
+    /// while let Some(next) = follower.next().await {
+    ///     match next {
+    ///         Ok(message) => println!("{} {}", message.cursor(), message.text()?),
+    ///         Err(Interruption::Lost { until }) => println!("what came before {until} is gone"),
+    ///         Err(other) => return Err(other.into()),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn follow(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Follower {
+        let names = names.into_iter().map(|name| name.as_ref().into());
+        Follower::new(Arc::clone(&self.0), names.collect())
     }
 
     /// Has any order carried out: several messages at once, in several channels, wholly or not at all.
