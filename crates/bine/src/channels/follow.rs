@@ -13,6 +13,7 @@ use bine_push::{self as push, Cursor, Holes, Page, Refused, Rest, Start};
 use serde::Deserialize;
 
 use super::engine::Engine;
+use super::hold::milliseconds;
 use super::reader::Reader;
 use super::watch::Watch;
 use crate::store::Time;
@@ -79,8 +80,7 @@ impl Follower {
     /// Begins with what was published at this time or later.
     #[must_use]
     pub fn since(self, time: impl Into<Time>) -> Self {
-        let milliseconds = u64::try_from(time.into().0.div_euclid(1000)).unwrap_or(0);
-        self.from(Start::Since(milliseconds))
+        self.from(Start::Since(milliseconds(time.into())))
     }
 
     fn from(mut self, start: Start) -> Self {

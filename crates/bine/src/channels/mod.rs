@@ -11,6 +11,7 @@ mod durable;
 mod engine;
 mod face;
 mod follow;
+mod hold;
 mod reader;
 mod room;
 mod watch;
@@ -30,7 +31,9 @@ pub use bine_push::{
 pub use engine::{Error, Ordered};
 pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
-pub(crate) use watch::status_of;
+pub(crate) use hold::Answered;
+pub use hold::{Held, View};
+pub(crate) use watch::{refuse, status_of};
 
 use engine::{Engine, now};
 use room::Room;
@@ -75,6 +78,26 @@ impl Channels {
     pub fn follow(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Follower {
         let names = names.into_iter().map(|name| name.as_ref().into());
         Follower::new(Arc::clone(&self.0), names.collect())
+    }
+
+    /// Has a page answer as `/channels` does, with these channels: it holds the reply until there are messages. Who may
+    /// not see them gets another answer of the page.
+    ///
+    /// ```
+    /// use bine::prelude::*;
+    ///
+    /// #[page("/rooms/{room}/news")]
+    /// async fn news(channels: Channels, room: Path<Text>, key: Cookie<Option<Text>>) -> Result<Response, Error> {
+    ///     if key.as_deref() != Some("hops") {
+    ///         return Err(Error::forbidden("this room is not open to you"));
+    ///     }
+    ///     Ok(channels.hold([&**room]).into())
+    /// }
+    /// # let _ = App::new().channels(bine::channels::Access::None).page(news);
+    /// ```
+    pub fn hold(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Held {
+        let names = names.into_iter().map(|name| name.as_ref().into());
+        Held::new(self.clone(), names.collect())
     }
 
     /// Has any order carried out: several messages at once, in several channels, wholly or not at all.

@@ -22,7 +22,7 @@ use super::engine::{Error, now};
 use super::face::{Face, tell, told};
 use super::reader::Reader;
 use super::watch::{Watch, refuse, status_of};
-use crate::websocket::{Message, Refused as Unopened, Upgrade, WebSocket};
+use crate::websocket::{Message, Opening, Refused as Unopened, Upgrade, WebSocket};
 
 /// The subprotocol. A peer that names others and not this one does not mean this.
 const PROTOCOLS: &[&str] = &["bine.v1"];
@@ -40,19 +40,14 @@ impl Face {
         out: &mut Outgoing<'_>,
     ) -> Answer {
         let (exchange, date) = (request.exchange, clock.date());
-        let mut reader = Reader::new(Arc::clone(&self.channels.0), watch, start);
-        let first = reader.look();
-        if let Some(Err(refused)) = first {
-            refuse(out.buffer, exchange, &date, &refused);
-            return Answer::Written { close: false };
-        }
         let may_publish = self.access == Access::Everything;
-        let follower = Follower { channels: self.channels.clone(), may_publish, reader };
-        let opening = Upgrade::of(request).speaking(PROTOCOLS).opening(async |mut socket| {
-            let (code, reason) = follower.talk(first, &mut socket).await?;
-            socket.close(code, &reason);
-            Ok(())
-        });
+        let opening = match opening(&self.channels, may_publish, watch, start, request) {
+            Ok(opening) => opening,
+            Err(refused) => {
+                refuse(out.buffer, exchange, &date, &refused);
+                return Answer::Written { close: false };
+            }
+        };
         match opening.agree(&[], &date, out.buffer) {
             Ok(upgrade) => return Answer::Upgrade(upgrade),
             Err(Unopened::Unfit(refusal)) => refusal.reply(out.buffer, exchange, &date),
@@ -63,6 +58,28 @@ impl Face {
         }
         Answer::Written { close: false }
     }
+}
+
+/// A WebSocket that follows, yet to be agreed on.
+///
+/// # Errors
+///
+/// There is nothing of that kind to follow.
+pub(super) fn opening(
+    channels: &Channels,
+    may_publish: bool,
+    watch: Watch,
+    start: Start,
+    request: &Incoming<'_>,
+) -> Result<Opening, Refused> {
+    let mut reader = Reader::new(Arc::clone(&channels.0), watch, start);
+    let first = reader.look().transpose()?;
+    let follower = Follower { channels: channels.clone(), may_publish, reader };
+    Ok(Upgrade::of(request).speaking(PROTOCOLS).opening(async |mut socket| {
+        let (code, reason) = follower.talk(first.map(Ok), &mut socket).await?;
+        socket.close(code, &reason);
+        Ok(())
+    }))
 }
 
 /// One who follows.
