@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-from demo import open_browser
+from judge import a_browser, judge
 
 # Publishes, follows from before that on, and answers with what came, or with what went wrong.
 FOLLOW = """
@@ -59,24 +59,14 @@ def follow(browser, messages):
 
 
 def main():
-    browser = open_browser()
-    failed = False
-    try:
-        browser.set_script_timeout(20)
-        browser.get(sys.argv[1])
-        messages = json.loads(pathlib.Path(sys.argv[2]).read_text())
-        for claim, check in [
+    _, url, messages = sys.argv
+    messages = json.loads(pathlib.Path(messages).read_text())
+    with a_browser() as browser:
+        browser.get(url)
+        failed = judge([
             ("EventSource of a browser reads messages of every kind", lambda: follow(browser, messages)),
             ("the page of the example shows what is published", lambda: browser.execute_async_script(SHOWN)),
-        ]:
-            try:
-                check()
-                print(f"holds: {claim}")
-            except Exception as error:
-                failed = True
-                print(f"fails: {claim}: {' '.join(str(error).split())}")
-    finally:
-        browser.quit()
+        ])
     sys.exit(failed)
 
 

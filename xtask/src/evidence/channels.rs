@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::claims;
 use super::program::Program;
+use super::{browser, claims};
 use crate::report::Tally;
 use crate::{places, tools};
 
@@ -21,8 +21,5 @@ pub(super) fn judge(tally: &mut Tally) -> Result<()> {
     node.arg(script("channels/events.mjs")).arg(tools::eventsource_parser()).arg(&url);
     claims(tally, &mut node)?;
     claims(tally, Command::new(tools::httpx_sse()).arg(script("channels/events.py")).arg(&url))?;
-    // -B: it borrows from another script, of which no compiled copy should lie about.
-    let mut browser = Command::new(tools::selenium());
-    browser.arg("-B").arg(script("browser/events.py")).arg(&url);
-    claims(tally, browser.arg(script("channels/messages.json")))
+    claims(tally, browser("events.py").arg(&url).arg(script("channels/messages.json")))
 }

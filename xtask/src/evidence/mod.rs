@@ -277,13 +277,16 @@ fn refuses(hello: &Program) -> Result<()> {
 /// What a browser finds.
 fn browse(tally: &mut Tally, demo: &Program) -> Result<()> {
     let screenshots = evidence().join("screenshots");
-    let mut browser = Command::new(tools::selenium());
-    browser
-        .arg(places::root().join("xtask/browser/demo.py"))
-        .args([demo.url("/"), screenshots.display().to_string()]);
-    claims(tally, &mut browser)?;
+    claims(tally, browser("demo.py").args([demo.url("/"), screenshots.display().to_string()]))?;
     println!("screenshots: {}", screenshots.display());
     Ok(())
+}
+
+/// A script that drives a browser. -B: it borrows from another, of which no compiled copy should lie about.
+fn browser(script: &str) -> Command {
+    let mut python = Command::new(tools::selenium());
+    python.arg("-B").arg(places::root().join("xtask/browser").join(script));
+    python
 }
 
 /// Runs a judge that tells each claim by itself: `holds: CLAIM`, or `fails: CLAIM: WHY`.

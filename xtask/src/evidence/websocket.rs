@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::claims;
 use super::program::Program;
+use super::{browser, claims};
 use crate::report::Tally;
 use crate::{places, tools};
 
@@ -27,7 +27,5 @@ fn listen(tally: &mut Tally, echo: &Program, path: &str) -> Result<()> {
     claims(tally, Command::new(tools::websockets()).arg(script("websocket/echo.py")).arg(&url))?;
     let mut node = Command::new("node");
     claims(tally, node.arg(script("websocket/echo.mjs")).arg(tools::ws()).arg(&url))?;
-    // -B: it borrows from another script, of which no compiled copy should lie about.
-    let mut browser = Command::new(tools::selenium());
-    claims(tally, browser.arg("-B").arg(script("browser/frames.py")).arg(echo.url(path)))
+    claims(tally, browser("frames.py").arg(echo.url(path)))
 }

@@ -111,7 +111,6 @@ impl Engine {
 
     /// The same in a run of the system that is so named.
     fn begin_in(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
-        settle(&mut self.stage())?;
         let before = *self.before();
         // What was not synced before the system went down is gone, and its numbers come again.
         let may_lack = !before.is_clean && before.boot.is_none_or(|before| Some(before) != boot);
@@ -258,7 +257,7 @@ impl Engine {
 /// What others than tables have kept in the store.
 impl Guest for Engine {
     fn block(&self, block: &[u8]) -> Result<(), String> {
-        if block.first() == Some(&BOOT) && matches!(*self.stage(), Stage::Empty) {
+        if matches!(block, [BOOT | CLEAN, ..]) && matches!(*self.stage(), Stage::Empty) {
             return self.heed(block);
         }
         let mut stage = self.stage();
@@ -288,10 +287,16 @@ impl Guest for Engine {
         }
     }
 
+    fn told_all(&self) -> Result<(), String> {
+        settle(&mut self.stage())
+    }
+
     fn image(&self) -> Blocks {
-        let boot = [&[BOOT], &self.before().boot.unwrap_or_default()[..]].concat();
+        let before = *self.before();
+        let boot = [&[BOOT], &before.boot.unwrap_or_default()[..]].concat();
+        let own = std::iter::once(boot).chain(before.is_clean.then(|| vec![CLEAN]));
         match self.hub(|hub| hub.snapshot()) {
-            Some(snapshot) => Box::new(std::iter::once(boot).chain(snapshot)),
+            Some(snapshot) => Box::new(own.chain(snapshot)),
             None => Box::new(std::iter::empty()),
         }
     }

@@ -116,6 +116,12 @@ impl Channels {
         described.map_err(Error::Refused)
     }
 
+    /// Whoever looks after a folder that no program uses needs it to know what channels have kept there
+    /// ([`Archive::open`](bine_store::Archive::open)).
+    pub fn keeper() -> Arc<dyn Guest> {
+        Self::new().guest()
+    }
+
     /// What keeps them in a store's journal.
     pub(crate) fn guest(&self) -> Arc<dyn Guest> {
         Arc::clone(&self.0) as _

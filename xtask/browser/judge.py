@@ -1,0 +1,37 @@
+"""Decides how a script tells what a real browser finds: a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`."""
+
+import contextlib
+import shutil
+import sys
+
+from selenium import webdriver
+
+
+@contextlib.contextmanager
+def a_browser():
+    """A browser of one's own, which is gone behind the block."""
+    options = webdriver.ChromeOptions()
+    # A sandbox cannot be made by root in a container; only our own pages are shown.
+    for switch in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]:
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        browser.set_page_load_timeout(20)
+        browser.set_script_timeout(20)
+        yield browser
+    finally:
+        browser.quit()
+
+
+def judge(claims):
+    """Looks at each claim, a pair of what it says and what raises if it is wrong, and says how this script ends."""
+    failed = False
+    for claim, check in claims:
+        try:
+            check()
+            print(f"holds: {claim}")
+        except Exception as error:
+            failed = True
+            print(f"fails: {claim}: {' '.join(str(error).split())}")
+    return failed
