@@ -19,7 +19,7 @@ use bine_push::{
 use bine_store::{Blocks, Guest, Pending, Store, Sync};
 
 use super::access::{MOST_REVOKED, Parties};
-use super::websocket::News;
+use super::audience::Audience;
 
 /// All channels of a program.
 pub(crate) struct Engine {
@@ -29,8 +29,8 @@ pub(crate) struct Engine {
     store: OnceLock<Store>,
     /// Of the threads that have waiters.
     bells: Mutex<Vec<Bell>>,
-    /// Wakes the tasks that wait.
-    pub(super) news: News,
+    /// The tasks that wait.
+    pub(super) audience: Audience,
     /// Who waits, and whose grants were revoked.
     pub(super) parties: Arc<Parties>,
     /// Wakes the thread that looks what is due.
@@ -103,7 +103,7 @@ impl Engine {
             before: Mutex::default(),
             store: OnceLock::new(),
             bells: Mutex::default(),
-            news: News::default(),
+            audience: Audience::default(),
             parties: Arc::new(Parties::new()),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
@@ -121,7 +121,6 @@ impl Engine {
 
     /// The same in a run of the system that is so named.
     fn begin_in(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
-        settle(&mut self.stage())?;
         let before = *self.before();
         // What was not synced before the system went down is gone, and its numbers come again.
         let may_lack = !before.is_clean && before.boot.is_none_or(|before| Some(before) != boot);
@@ -181,10 +180,16 @@ impl Engine {
         self.is_over.store(true, Ordering::Release);
         drop(self.stage());
         self.alarm.notify_all();
+        self.audience.end();
         if let Some(store) = self.store.get() {
             // If it cannot be said, the next start takes this run for one that was cut.
             let _ = self.note(store, &[CLEAN]);
         }
+    }
+
+    /// Whether nothing more is to come.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     fn before(&self) -> MutexGuard<'_, Before> {
@@ -226,6 +231,7 @@ impl Engine {
             let applied = own.hub(|hub| hub.apply(prepared, sequence));
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
+            own.audience.tell(&own);
             own.ring();
         };
         let sync = match durability {
@@ -248,6 +254,7 @@ impl Engine {
             let refused = Refused::TooMuch { what, most: MOST_REVOKED as u64 };
             return Revocation(Err(Error::Refused(refused)));
         }
+        self.audience.wake();
         self.ring();
         let Some(store) = self.store.get() else {
             return Revocation(Err(Error::NotKept(bine_store::Error::Closed)));
@@ -257,15 +264,14 @@ impl Engine {
         Revocation(store.keep(&record, Sync::Commit, drop).map_err(Error::NotKept))
     }
 
-    /// Wakes whoever waits.
+    /// Has those on each thread look who wait there.
     fn ring(&self) {
-        self.news.ring();
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
     }
 
     /// Has what is due by time carried out, until the end.
     fn look(self: &Arc<Self>) {
-        while !self.is_over.load(Ordering::Acquire) {
+        while !self.is_over() {
             let due = self.hub(|hub| (hub.expire(now(), MOST_DUE), hub.next_due()));
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
@@ -274,7 +280,7 @@ impl Engine {
             }
             let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
             let stage = self.stage();
-            if !self.is_over.load(Ordering::Acquire) {
+            if !self.is_over() {
                 let wait = wait.clamp(Duration::from_millis(10), LOOK);
                 drop(self.alarm.wait_timeout(stage, wait));
             }
@@ -289,7 +295,7 @@ impl Engine {
 /// What others than tables have kept in the store.
 impl Guest for Engine {
     fn block(&self, block: &[u8]) -> Result<(), String> {
-        let is_own = matches!(block.first(), Some(&(BOOT | REVOKED)));
+        let is_own = matches!(block, [BOOT | CLEAN | REVOKED, ..]);
         if is_own && matches!(*self.stage(), Stage::Empty) {
             return self.heed(block);
         }
@@ -320,12 +326,19 @@ impl Guest for Engine {
         }
     }
 
+    fn told_all(&self) -> Result<(), String> {
+        settle(&mut self.stage())
+    }
+
     fn image(&self) -> Blocks {
-        let boot = [&[BOOT], &self.before().boot.unwrap_or_default()[..]].concat();
+        let before = *self.before();
+        let boot = [&[BOOT], &before.boot.unwrap_or_default()[..]].concat();
         let revoked = self.parties.revoked(now()).into_iter();
         let revoked = revoked.map(|(subject, at, until)| record_of_revoked(&subject, at, until));
+        let clean = before.is_clean.then(|| vec![CLEAN]);
+        let own = std::iter::once(boot).chain(revoked).chain(clean);
         match self.hub(|hub| hub.snapshot()) {
-            Some(snapshot) => Box::new(std::iter::once(boot).chain(revoked).chain(snapshot)),
+            Some(snapshot) => Box::new(own.chain(snapshot)),
             None => Box::new(std::iter::empty()),
         }
     }

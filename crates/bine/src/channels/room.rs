@@ -14,7 +14,7 @@ use bine_push::{
 
 use super::access::{Denied, Pass};
 use super::engine::{Engine, now};
-use super::watch::{Ahead, Manner, Place, Watch, encoded, is_head};
+use super::watch::{Ahead, Place, Watch, encoded, is_head};
 
 /// Those who follow channels at one thread.
 pub(crate) struct Room {
@@ -385,7 +385,6 @@ pub(crate) struct Wanted {
 }
 
 /// The hold of the program's own, which follows from a place on.
-#[allow(dead_code, reason = "pages that hold a reply come soon")]
 pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
     hold_for(Pass::default(), watch, start, exchange)
 }
@@ -442,7 +441,7 @@ impl Seat {
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { watch: Watch::nobody(), pass: Pass::default() }
+        Self { watch: Watch::of(Box::default()), pass: Pass::default() }
     }
 }
 
@@ -451,20 +450,6 @@ impl Drop for Room {
     fn drop(&mut self) {
         for seat in self.seats.all.drain(..).flatten() {
             self.engine.parties.rise(seat.party);
-        }
-    }
-}
-
-impl Watch {
-    fn nobody() -> Self {
-        Self {
-            channels: Box::default(),
-            manner: Manner::Poll,
-            holes: Holes::Refuse,
-            until: bine_push::Until::Open,
-            limit: 1,
-            wait: 0,
-            live: None,
         }
     }
 }
