@@ -259,3 +259,6 @@ impl fmt::Debug for Tokens {
         to.debug_struct("Tokens").field("algorithms", &algorithms).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
