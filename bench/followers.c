@@ -353,6 +353,7 @@ int main(int argc, char **argv) {
     is_stream = strstr(kind, "events") != NULL;
     is_pull = !strcmp(kind, "pull");
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     ep = epoll_create1(0);
     rooms = mmap(NULL, (size_t)n * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
