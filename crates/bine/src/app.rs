@@ -255,7 +255,8 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        if self.routes.is_empty() && self.files.is_none() && !configuration.names_files() {
+        let serves = !self.routes.is_empty() || self.files.is_some() || self.channels.is_some();
+        if !serves && !configuration.names_files() {
             return Exit::usage(format!("which folder? Name it, or set `root`\n{usage}"));
         }
         if supervises {
