@@ -69,7 +69,9 @@ pub(super) fn publish(server: &Server, arguments: &Arguments) -> Result<(), Stri
 impl Form<'_> {
     /// A line each, as many at once as are there.
     fn lines(&self, server: &Server, input: impl Read) -> Result<(), String> {
-        let (mut input, mut number) = (BufReader::with_capacity(64 << 10, input), 0_u64);
+        let mut input = BufReader::with_capacity(64 << 10, input);
+        // The line at hand, and the first that is not sent.
+        let (mut number, mut begin) = (0_u64, 0);
         let (mut batch, mut line) = (Vec::new(), String::new());
         loop {
             number += 1;
@@ -81,13 +83,17 @@ impl Form<'_> {
             }
             let text = line.strip_suffix('\n').unwrap_or(&line);
             if !text.is_empty() {
+                if batch.is_empty() {
+                    begin = number;
+                }
                 let message = self.message(text);
                 batch.push(message.map_err(|why| format!("line {number}: {why}"))?);
             }
             // Whoever writes slowly is not kept waiting for the next line.
             let has_line = input.buffer().contains(&b'\n');
             if !batch.is_empty() && (read == 0 || !has_line || batch.len() == MOST_LINES) {
-                send(server, &batch)?;
+                let sent = send(server, &batch);
+                sent.map_err(|why| format!("not published from line {begin} on: {why}"))?;
                 batch.clear();
             }
             if read == 0 {

@@ -92,7 +92,8 @@ fn lines_of_standard_input_are_messages_and_what_is_said_to_be_json_is_json() {
     let server = serve();
     told(&server, &["create", "log"]);
     let folder = Folder::new();
-    let lines: String = (0..2500).map(|number| format!("line {number}\n")).collect();
+    let lines: Vec<String> = (0..2500).map(|number| format!("line {number}\n")).collect();
+    let lines = lines.concat();
     let path = folder.write("log", lines.as_bytes());
     let mut publish = channel(&server, &["publish", "log", "-", "--lines"]);
     let ended = Program::run(publish.stdin(File::open(&path).unwrap()));
