@@ -18,7 +18,7 @@ pub(super) struct Audience(Mutex<Seats>);
 struct Seats {
     /// Who is owed what; made when the first waits.
     waiters: Option<Waiters>,
-    /// Up to this position of the ring all who wait were told.
+    /// Up to this position of the ring all who waited were told.
     told: u64,
     all: Vec<Taken>,
     vacant: Vec<usize>,
@@ -46,7 +46,7 @@ pub(super) struct Moment {
 }
 
 /// What came of the wish to wait.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waiting {
     /// It will be woken.
     Begun,
@@ -65,12 +65,12 @@ impl Audience {
         let mut woken = Vec::new();
         let mut seats = self.seats();
         let Seats { waiters, told, all, .. } = &mut *seats;
-        let Some(crowd) = waiters else { return };
-        if crowd.is_empty() {
-            // The next one begins where the ring is then.
+        let Some(crowd) = waiters.as_mut().filter(|crowd| !crowd.is_empty()) else {
             *waiters = None;
+            // Whoever read before this and is about to wait must read again.
+            *told = engine.hub(|hub| hub.ring().position()).unwrap_or(*told);
             return;
-        }
+        };
         loop {
             let _ = engine.hub(|hub| crowd.receive(hub.ring()));
             crowd.advance(usize::MAX, |delivery| {
@@ -138,13 +138,13 @@ impl Seat {
         if self.engine.is_over() {
             return Waiting::Late;
         }
+        if *told > moment.ring {
+            return Waiting::Late;
+        }
         let waiters = waiters.get_or_insert_with(|| {
             *told = moment.ring;
             Waiters::new(moment.epoch, CROWD, moment.ring, now())
         });
-        if *told > moment.ring {
-            return Waiting::Late;
-        }
         // It reads by itself; the view that costs least is the one of bodies.
         let wait = Wait { view: View::Raw, kind: Kind::Poll, until: u64::MAX };
         let Ok(key) = waiters.park(self.number as u64, parking, wait) else { return Waiting::Full };

@@ -7,6 +7,8 @@ use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
 
 use super::*;
+use crate::channels::audience::{Moment, Seat, Waiting};
+use crate::channels::engine::now;
 use crate::channels::{Channels, Retention, Settings};
 
 fn begin() -> (Channels, Store) {
@@ -146,4 +148,23 @@ fn a_follower_may_go_to_another_thread() {
     fn is_send<T: Send>() {}
     is_send::<Follower>();
     is_send::<Received>();
+}
+
+/// It was never woken, when nobody else waited: only those who wait were told up to where.
+#[test]
+fn one_who_reads_before_a_publication_and_waits_behind_it_reads_again() {
+    let (channels, _store) = begin();
+    create(&channels, "news");
+    let engine = &channels.0;
+    let seat = Seat::new(Arc::clone(engine));
+    let watch = Watch::of(["news".into()].into());
+    let names = watch.names();
+    let subscription = watch.subscription(&names, Start::Now, watch.holes);
+    let read = engine.hub(|hub| {
+        let moment = Moment { ring: hub.ring().position(), epoch: hub.watermark().epoch };
+        (hub.read(&subscription, now()).unwrap().rest, moment)
+    });
+    let Some((Rest::Wait(parking), moment)) = read else { panic!("there is nothing yet") };
+    say(&channels, "news", "one");
+    assert_eq!(seat.wait(&parking, moment, Waker::noop()), Waiting::Late);
 }
