@@ -108,9 +108,9 @@ impl Pages {
         self.house.look.develop(word);
     }
 
-    /// Whether there is no page at all.
+    /// Whether there is nothing at all: no page, and no channel.
     pub(crate) fn are_none(&self) -> bool {
-        self.resources.is_empty()
+        self.resources.is_empty() && self.house.channels.is_none()
     }
 }
 

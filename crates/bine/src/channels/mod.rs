@@ -94,7 +94,7 @@ impl Channels {
     ///     }
     ///     Ok(channels.hold([&**room]).into())
     /// }
-    /// # let _ = App::new().channels(bine::channels::Access::None).page(news);
+    /// # let _ = App::new().channels(bine::channels::Access::none()).page(news);
     /// ```
     pub fn hold(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Held {
         let names = names.into_iter().map(|name| name.as_ref().into());

@@ -98,7 +98,8 @@ fn repeat(channels: Channels) -> Response {
 }
 
 fn start(scheduler: &str) -> Program {
-    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "4"];
+    // Under `pool` one who follows has a thread until it is noticed that the peer is gone.
+    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "8"];
     Program::start(&mut program("held::the_program_that_holds_serves", &options))
 }
 
