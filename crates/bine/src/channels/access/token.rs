@@ -252,6 +252,27 @@ fn granted(claim: &Value, subject: &str) -> Result<Grant, String> {
     }
 }
 
+/// What must hold of any text that is shown as a token, for whoever searches for one of which it does not: it is refused
+/// with a reason, and the same claims rightly signed are taken or refused, each time alike.
+#[doc(hidden)]
+pub fn check_token(bytes: &[u8]) {
+    const SECRET: &[u8] = b"thirty-two bytes or more of secret";
+    const NOW: u64 = 1_800_000_000_000;
+    let tokens = Tokens::hs256(SECRET);
+    assert!(tokens.fault().is_none());
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        assert!(tokens.read(text, NOW).is_err_and(|fault| !fault.is_empty()));
+        let _ = Key::of_set(text);
+        let _ = (Key::es256(text), Key::eddsa(text), Key::rs256(text));
+    }
+    let signed = Key::signed_with(SECRET, bytes);
+    let told = tokens.read(&signed, NOW).map(|taken| (taken.grant.until, taken.issued));
+    if let Ok((until, issued)) = told {
+        assert!(until.is_some_and(|until| until > NOW) && issued <= NOW + SKEW);
+    }
+    assert_eq!(tokens.read(&signed, NOW).is_ok(), told.is_ok());
+}
+
 /// Its keys are nobody's business.
 impl fmt::Debug for Tokens {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
