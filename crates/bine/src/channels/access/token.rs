@@ -268,3 +268,6 @@ impl fmt::Debug for Tokens {
         to.debug_struct("Tokens").field("algorithms", &algorithms).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
