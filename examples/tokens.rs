@@ -1,36 +1,44 @@
-//! A door: who may do what with channels is said by a token that this program hands out.
+//! A door: who may follow a channel and publish in it is said by a token, which this program hands out and takes back.
 //!
-//! `SECRET=$(openssl rand -hex 32) cargo run --release --example tokens`, and with the same secret make a token for Ann by
-//! any library for JSON Web Tokens, with these claims:
-//!
-//! ```json
-//! {"sub": "ann", "exp": 1795212000, "channels": {"follow": ["chat/*"], "publish": ["chat/*"]}}
-//! ```
+//! `cargo run --release --example tokens`, and then:
 //!
 //! ```sh
-//! curl -i 'http://127.0.0.1:8080/channels?c=chat/1'                                  # 401, and why
-//! curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8080/channels?c=chat/1'   # waits
-//! curl -X POST http://127.0.0.1:8080/away/ann                                        # and that ends
+//! curl -i 'http://127.0.0.1:8080/channels?c=chat/1'                                # 401, and why
+//! TOKEN=$(curl -X POST http://127.0.0.1:8080/tokens/ann)
+//! curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8080/channels?c=chat/1' # waits
+//! curl -X DELETE http://127.0.0.1:8080/tokens/ann                                  # and that ends
 //! ```
 
-use bine::channels::{Access, Settings, Tokens};
+use std::time::{Duration, SystemTime};
+
+use bine::channels::{Access, Grant, Settings, Tokens};
 use bine::prelude::*;
 
-/// Shows somebody the door, for as long as the tokens that they have could last. A program for others than this machine
-/// asks first who wants it.
-#[page(POST "/away/{name}")]
-async fn away(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
+/// A program for others than its maker has one of its own, which nobody else knows: `openssl rand -hex 32` makes one.
+const SECRET: &str = "for this example alone, and known to everybody";
+
+/// Lets anybody in for an hour. A program for others than its maker asks first who it is.
+#[page(POST "/tokens/{name}")]
+async fn give(name: Path<Text>) -> Result<Response, Error> {
+    let grant = Grant::to(&name).follow("chat/*").publish("chat/*");
+    let grant = grant.until(SystemTime::now() + Duration::from_hours(1));
+    Ok(Response::text(grant.token(SECRET).map_err(Error::bad_request)?))
+}
+
+/// Takes back all that somebody was given.
+#[page(DELETE "/tokens/{name}")]
+async fn take_back(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
     channels.revoke(&name).await?;
-    Ok(Response::text(format!("{name} is gone\n")))
+    Ok(Response::text(format!("{name} is out\n")))
 }
 
 fn main() -> Exit {
-    let secret = std::env::var("SECRET").unwrap_or_default();
     App::new()
         .forgetful()
-        .channels(Access::none().follow("news").tokens(Tokens::hs256(secret)))
+        .channels(Access::none().follow("news").tokens(Tokens::hs256(SECRET)))
         .channel("news", Settings::default())
         .channel("chat/1", Settings::default())
-        .page(away)
+        .page(give)
+        .page(take_back)
         .run()
 }

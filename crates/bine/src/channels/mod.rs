@@ -23,10 +23,10 @@ use std::sync::Arc;
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
-pub(crate) use access::Gate;
 #[doc(hidden)]
 pub use access::check_token;
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
+pub(crate) use access::{Gate, rule};
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,

@@ -1,4 +1,4 @@
-//! Decides how base64 is read (RFC 4648), in both of its alphabets.
+//! Decides how base64 is read (RFC 4648), in both of its alphabets, and written as tokens have it.
 
 /// Without padding and with `-` and `_` (section 5), as tokens have it: only what an encoder writes, so that no two texts
 /// are one token.
@@ -13,7 +13,7 @@ pub(super) fn plain(text: &str) -> Option<Vec<u8>> {
     decode(letters.get(..end)?, *b"+/")
 }
 
-/// Writes as a token has it.
+/// Bytes as a token has them.
 pub(super) fn written(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let groups = bytes.chunks(3).flat_map(|three| {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::base64;
 use super::grant::{Action, Grant};
 use super::key::Key;
+use super::sign::signed;
 
 /// Signed tokens, each with a grant of its own: whoever shows one may do what it says.
 ///
@@ -79,6 +80,15 @@ impl Tokens {
         let json = fs::read_to_string(file).map_err(|error| told(error.to_string()));
         let keys = json.and_then(|json| Key::of_set(&json).map_err(told));
         Self::with(keys)
+    }
+
+    /// Signed with what a file holds, which is read when the program starts: a [set of keys](Self::key_set), one public key
+    /// as PEM, or a [secret](Self::hs256), the end of whose line is none of it.
+    pub fn key_file(file: impl AsRef<std::path::Path>) -> Self {
+        let file = file.as_ref();
+        let told = |fault: String| format!("{}: {fault}", file.display());
+        let bytes = fs::read(file).map_err(|error| told(error.to_string()));
+        Self::with(bytes.and_then(|bytes| Key::of_any(&bytes).map_err(told)))
     }
 
     /// Those of `other`'s keys too, as while one takes the place of another.
@@ -265,7 +275,7 @@ pub fn check_token(bytes: &[u8]) {
         let _ = Key::of_set(text);
         let _ = (Key::es256(text), Key::eddsa(text), Key::rs256(text));
     }
-    let signed = Key::signed_with(SECRET, bytes);
+    let signed = signed(SECRET, bytes);
     let told = tokens.read(&signed, NOW).map(|taken| (taken.grant.until, taken.issued));
     if let Ok((until, issued)) = told {
         assert!(until.is_some_and(|until| until > NOW) && issued <= NOW + SKEW);
