@@ -197,8 +197,7 @@ impl Room {
     }
 
     fn leave(&mut self, number: u32) {
-        let Some(seat) = self.seats.remove(number) else { return };
-        self.engine.parties.rise(seat.party);
+        let Some(seat) = self.seats.leave(number, &self.engine) else { return };
         if let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key) {
             waiters.cancel(key);
         }
@@ -311,6 +310,15 @@ fn tell(
     let (watch, exchange) = (&seat.watch, seat.exchange);
     let close = !exchange.keep_alive;
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    let granted_until = engine.parties.ends(seat.party);
+    if granted_until.is_some_and(|ends| ends <= now()) {
+        // It is told so when it is served, which is at once.
+        seat.key = None;
+        if out.send(seat.place, &bytes, After::Waits(Duration::ZERO)) == Sent::Gone {
+            seats.leave(number, engine);
+        }
+        return Then::Leave;
+    }
     let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
     if let (What::Ended { .. }, Start::After(seen), true) =
         (delivery.what, seat.start(), watch.live.is_some())
@@ -334,8 +342,7 @@ fn tell(
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
-            let ends = engine.parties.ends(seat.party);
-            let left = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+            let left = granted_until.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
             after = After::Waits(left.map_or(PING, |left| left.min(PING)));
         }
         (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
@@ -363,9 +370,7 @@ fn tell(
         }
         Sent::Taken | Sent::Gone => {
             // The waiters let it go by themselves.
-            if let Some(seat) = seats.remove(number) {
-                engine.parties.rise(seat.party);
-            }
+            seats.leave(number, engine);
             Then::Leave
         }
     }
@@ -472,8 +477,9 @@ impl Seats {
         self.all.get_mut(number as usize)?.as_mut()
     }
 
-    fn remove(&mut self, number: u32) -> Option<Seat> {
+    fn leave(&mut self, number: u32, engine: &Engine) -> Option<Seat> {
         let seat = self.all.get_mut(number as usize)?.take()?;
+        engine.parties.rise(seat.party);
         self.vacant.push(number);
         if self.vacant.len() == self.all.len() {
             // A crowd that has gone leaves no memory behind.

@@ -273,8 +273,8 @@ impl Parties {
         ];
         for (cap, most, account) in &accounts {
             let owed = account.as_ref().map_or(0, |account| account.paid.saturating_sub(now));
-            if owed >= SECOND {
-                return Err(Crowded { cap, most: *most, retry: owed / SECOND });
+            if owed >= SECOND || (*most == 0 && account.is_some()) {
+                return Err(Crowded { cap, most: *most, retry: (owed / SECOND).max(1) });
             }
         }
         for (_, most, account) in &mut accounts {
