@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
+use crate::reads::Changes;
 use crate::row::Row;
 use crate::schema::{Layout, Schema};
 use crate::tree::{self, Tree};
@@ -75,11 +76,16 @@ pub(crate) struct Write {
 }
 
 impl Definition {
-    /// The values of a row, in the order of the columns. `None`: these bytes are no row of this table.
+    /// The values of a row, in the order of the columns, which are put into `values`: returned, all of them would be
+    /// copied. `None`: these bytes are no row of this table.
     #[inline]
-    pub(crate) fn values<'r>(&'r self, row: &'r [u8]) -> Option<Values<'r>> {
-        let mut values = Values::from_elem(Value::Null, self.schema.columns.len());
-        self.layout.read(row, &mut values)?;
+    pub(crate) fn read<'v, 'r>(
+        &'r self,
+        row: &'r [u8],
+        values: &'v mut Values<'r>,
+    ) -> Option<&'v [Value<'r>]> {
+        values.resize(self.schema.columns.len(), Value::Null);
+        self.layout.read(row, values)?;
         Some(values)
     }
 
@@ -99,8 +105,9 @@ impl Definition {
             return SmallVec::new();
         }
         // Whatever comes into a table has been read once.
-        let values = self.values(row).unwrap_or_default();
-        indexes.map(|index| self.key(index, &values)).collect()
+        let mut values = Values::new();
+        let values = self.read(row, &mut values).unwrap_or_default();
+        indexes.map(|index| self.key(index, values)).collect()
     }
 }
 
@@ -112,6 +119,25 @@ impl State {
             indexes: vec![Entries::default(); definition.schema.indexes.len()],
         };
         Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
+    }
+
+    /// Becomes the same as a younger state, which is apart by these changes, each of one row.
+    pub(crate) fn follow<'c>(
+        &mut self,
+        younger: &Self,
+        changes: impl Iterator<Item = &'c Changes>,
+    ) {
+        (self.sequence, self.epoch) = (younger.sequence, younger.epoch);
+        for (table, id, keys) in changes.flat_map(Changes::single_rows) {
+            let (own, younger) = (&mut self.tables[table], &younger.tables[table]);
+            own.rows.0.follow(&younger.rows.0, &id.bytes());
+            let indexes = own.indexes.iter_mut().zip(&younger.indexes);
+            for ((own, younger), keys) in indexes.zip(keys) {
+                for key in keys {
+                    own.0.follow(&younger.0, &entry(key, id));
+                }
+            }
+        }
     }
 
     pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) {

@@ -63,10 +63,26 @@ pub(crate) enum Manner {
 
 /// Bytes of messages at once, at most.
 const PAGE: usize = 1 << 20;
+/// Messages at once and milliseconds that a poll waits, if nothing is said.
+const LIMIT: usize = 100;
+const WAIT: u64 = 25_000;
 /// Neither a cache nor a proxy that gathers may stand between.
 const LIVE: &str = "Cache-Control: no-store, no-transform\r\nX-Accel-Buffering: no\r\n";
 
 impl Watch {
+    /// Of these channels, as it is if nothing is said.
+    pub(crate) fn of(channels: Box<[Box<str>]>) -> Self {
+        Self {
+            channels,
+            manner: Manner::Poll,
+            holes: Holes::Refuse,
+            until: Until::Open,
+            limit: LIMIT,
+            wait: WAIT,
+            live: None,
+        }
+    }
+
     /// What it is in the hub's words, from a place on.
     pub(crate) fn subscription<'w>(
         &self,
@@ -108,6 +124,7 @@ impl Watch {
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
+        put_end(&mut reply, place);
         reply.whole(bytes);
     }
 
@@ -125,6 +142,7 @@ impl Watch {
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
         reply.constant(LIVE);
         put_cursor(&mut reply, "Cursor", place.next);
+        put_end(&mut reply, place);
         reply.empty();
     }
 
@@ -289,6 +307,13 @@ pub(crate) const fn status_of(refused: &Refused) -> Status {
             Status::BAD_REQUEST
         }
         Refused::Record { .. } => Status::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Tells a poll that nothing comes behind it, in the words that one channel has for it.
+fn put_end(reply: &mut Reply<'_>, place: &Place) {
+    if place.ahead == Ahead::Closed {
+        reply.constant("Stream-Closed: true\r\n");
     }
 }
 
