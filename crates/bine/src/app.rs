@@ -145,7 +145,7 @@ impl App {
     /// Has a channel of this name from the first start on. One that is there with other settings stays as it is, which
     /// the log tells.
     pub fn channel(mut self, name: &'static str, settings: channels::Settings) -> Self {
-        self.channels = self.channels.or(Some(Access::None));
+        self.channels = Some(self.channels.unwrap_or_default());
         self.wanted_channels.push((name, settings));
         self
     }
@@ -337,9 +337,9 @@ impl App {
         }
         let tables = Tables::new(self.tables.is_some());
         let channels = Channels::new();
-        let access = self.channels.unwrap_or_default();
         let has_channels = self.channels.is_some();
-        let face = Face { channels: channels.clone(), access };
+        let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
+        let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
         let house = House { states: self.states, tables, channels: shared, look: self.look };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);

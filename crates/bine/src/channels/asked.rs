@@ -55,6 +55,8 @@ fn read(head: &Head<'_>, mut watch: Watch, whose: Query) -> Result<(Watch, Optio
             }
             "limit" => watch.limit = (number()?.clamp(1, MOST as u64)) as usize,
             "wait" => watch.wait = number()?.min(LONGEST_WAIT) * 1000,
+            // Read already by whoever looks who this is.
+            "access_token" => {}
             "gap" if value == "allow" => watch.holes = Holes::Tell,
             // What EventSource of older browsers' libraries says in place of the field.
             "last_event_id" | "lastEventId" if start.is_none() => start = Some(place(&value)?),

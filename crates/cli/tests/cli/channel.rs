@@ -24,7 +24,7 @@ fn the_server_of_open_channels_serves() -> Exit {
     let retention = Retention { messages: 2, ..Retention::default() };
     App::new()
         .forgetful()
-        .channels(Access::Everything)
+        .channels(Access::everything())
         .channel("short", Settings { retention, ..Settings::default() })
         .run_with("Usage: channels", ["--listen", "127.0.0.1:0", "--control", "off"])
 }
