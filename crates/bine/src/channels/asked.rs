@@ -7,6 +7,7 @@ use bine_push::{Cursor, Holes, Start, Until};
 
 use super::batch::MOST;
 use super::engine::now;
+use super::instant;
 use super::watch::{Manner, Watch};
 
 /// Messages at once, if nothing is said.
@@ -63,7 +64,22 @@ pub(super) fn follow(head: &Head<'_>) -> Result<(Watch, Start), String> {
         return Err("which channels? Name each by `c`, like ?c=news&c=weather".to_owned());
     }
     watch.channels = channels.into();
-    Ok((watch, start.unwrap_or(Start::Now)))
+    let usual = if watch.until == Until::Open { Start::Now } else { Start::Earliest };
+    let start = start.unwrap_or(usual);
+    if is_backward(start, watch.until) {
+        return Err("`before` lies before `after`, so nothing is between; exchange them".to_owned());
+    }
+    Ok((watch, start))
+}
+
+/// Whether a range ends before it begins. A cursor and a time cannot be told apart without looking.
+fn is_backward(start: Start, until: Until) -> bool {
+    match (start, until) {
+        (Start::After(start), Until::Cursor(end)) => start.epoch == end.epoch && end < start,
+        (Start::Since(start), Until::Time(end)) => end < start,
+        (Start::Now, Until::Time(end)) => end < now(),
+        _ => false,
+    }
 }
 
 /// Whether it means the view by WebSocket, be it in wrong words.
@@ -94,17 +110,24 @@ fn preferred_wait(prefer: &str) -> Option<u64> {
         .find_map(|wait| wait.parse().ok())
 }
 
-/// A cursor, a word, or milliseconds since 1970.
+/// A cursor, a word, or a time.
 fn place(text: &str) -> Result<Start, String> {
     match text {
         "earliest" | "-1" => Ok(Start::Earliest),
         "now" => Ok(Start::Now),
-        _ => match (Cursor::from_str(text), text.parse::<u64>()) {
+        _ => match (Cursor::from_str(text), time(text)) {
             (Ok(cursor), _) => Ok(Start::After(cursor)),
-            (Err(_), Ok(time)) => Ok(Start::Since(time)),
-            (Err(fault), Err(_)) => Err(format!(
-                "`{text}` is no place: {fault}, or say earliest, now, or milliseconds since 1970"
+            (Err(_), Some(time)) => Ok(Start::Since(time)),
+            (Err(fault), None) => Err(format!(
+                "`{text}` is no place: {fault}, or say earliest, now, a time like \
+                 2026-11-20T21:00:00Z, or milliseconds since 1970"
             )),
         },
     }
+}
+
+/// Milliseconds since 1970, or RFC 3339. The `+` of a zone is a space in a query, if it is not encoded.
+fn time(text: &str) -> Option<u64> {
+    let number = text.parse().ok().filter(|_| !text.starts_with('+'));
+    number.or_else(|| instant::read(text)).or_else(|| instant::read(&text.replace(' ', "+")))
 }

@@ -6,7 +6,6 @@
 //! the whole stream, whoever writes.
 
 mod asked;
-mod instant;
 mod live;
 
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use bine_push::{
     Published, Refused, Rest, Settings, Start, Until,
 };
 
-use super::Channels;
 use super::engine::{Error, now};
 use super::room::hold;
 use super::watch::{Manner, Place, Watch, encoded, status_of};
+use super::{Channels, instant};
 use asked::{Mode, Offset, Read, drafts, essence, is_json};
 use live::{SAFE, put_next, put_place};
 

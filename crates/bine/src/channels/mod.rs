@@ -9,6 +9,7 @@ mod batch;
 mod durable;
 mod engine;
 mod face;
+mod instant;
 mod room;
 mod watch;
 mod websocket;

@@ -84,6 +84,22 @@ impl Watch {
         }
     }
 
+    /// In how many milliseconds what is wanted begins, if that is still to come. A page never ends before that.
+    pub(crate) fn ahead(start: Start, page: &Page, now: u64) -> Option<u64> {
+        match (start, &page.rest) {
+            (Start::Since(time), Rest::Wait(_)) => time.checked_sub(now).filter(|ahead| *ahead > 0),
+            _ => None,
+        }
+    }
+
+    /// Whether an `EventSource` would find nothing, now and ever.
+    pub(crate) fn ends_with_nothing(&self, page: &Page) -> bool {
+        self.manner == Manner::Events
+            && matches!(page.rest, Rest::Ended | Rest::Closed)
+            && page.messages.is_empty()
+            && page.lost.is_none()
+    }
+
     pub(crate) fn names(&self) -> Vec<&str> {
         self.channels.iter().map(|name| &**name).collect()
     }

@@ -117,15 +117,18 @@ impl Follower {
                 let object = str::from_utf8(&frame).unwrap_or_default();
                 socket.send(object.trim_end()).await?;
             }
-            (self.start, self.holes) = (Start::After(page.next), Holes::Tell);
-            knows_place |= !page.messages.is_empty();
+            // Before its range begins it has no place: it looks again when something was published.
+            if Watch::ahead(self.start, &page, now()).is_none() {
+                (self.start, self.holes) = (Start::After(page.next), Holes::Tell);
+                knows_place |= !page.messages.is_empty();
+            }
             let ends = match page.rest {
                 Rest::More => continue,
                 Rest::Ended => return Ok((Code::NORMAL, "The end was reached.".to_owned())),
                 Rest::Closed => return Ok((Code::NORMAL, "All channels are closed.".to_owned())),
                 Rest::Wait(parking) => parking.ends(),
             };
-            if !knows_place {
+            if !knows_place && matches!(self.start, Start::After(_)) {
                 socket.send(format!("{{\"cursor\":\"{}\"}}", page.next)).await?;
                 knows_place = true;
             }

@@ -14,6 +14,7 @@ mod harness;
 mod kept;
 mod macros;
 mod pages;
+mod ranges;
 mod scheduling;
 mod stop;
 mod style;

@@ -499,11 +499,34 @@ impl Pair {
                 let all_closed = channels.iter().all(|name| self.model.channels[name].is_closed);
                 let is_closed = matches!(page.rest, Rest::Closed);
                 assert_eq!(is_closed, all_closed && !matches!(page.rest, Rest::Ended));
+                if let (Rest::Ended, Until::Time(end)) = (&page.rest, end) {
+                    self.go_on(channels, start, end, page.next);
+                }
                 break Ok(got);
             }
             from = Start::After(page.next);
         };
         assert_eq!(told, owed);
+    }
+
+    /// Behind the end of a range of time comes what is not before that time, unless it is told that some is gone.
+    fn go_on(&self, channels: &[&str], start: Start, end: u64, next: Cursor) {
+        let is_before = match start {
+            Start::After(cursor) => cursor >= next,
+            Start::Since(time) => time > end,
+            Start::Earliest | Start::Now => false,
+        };
+        if is_before {
+            return;
+        }
+        let (start, holes) = (Start::After(next), Holes::Refuse);
+        let (limit, bytes) = (usize::MAX, usize::MAX);
+        let wanted = Subscription { channels, start, end: Until::Open, holes, limit, bytes };
+        let Ok(page) = self.hub.read(&wanted, self.model.now) else { return };
+        let got: Vec<_> = page.messages.iter().map(|message| message.sequence).collect();
+        let owed = self.model.owed(channels, Start::Since(end), Until::Open);
+        let owed = owed.map(|owed| owed.iter().map(|kept| kept.sequence).collect());
+        assert_eq!(Ok(got), owed);
     }
 }
 

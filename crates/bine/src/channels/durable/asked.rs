@@ -8,8 +8,7 @@ use bine_push::{Content, Cursor, Draft, Expiry, Form, Producer};
 use serde_json::value::RawValue;
 
 use crate::channels::batch::Batch;
-
-use super::instant;
+use crate::channels::instant;
 
 /// Where a read begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
