@@ -21,9 +21,10 @@ use super::engine::{Error, now};
 use super::room::hold;
 use super::watch::{Manner, Place, Watch, encoded, status_of};
 use super::{Channels, instant};
-use asked::{Mode, Offset, Read, drafts, essence, is_json};
+use asked::{Mode, Offset, Read, drafts, is_json};
 use live::{SAFE, put_next, put_place};
 
+pub(super) use asked::essence;
 pub(crate) use live::Live;
 
 /// Where resources lie, each with its channel's name.

@@ -5,12 +5,12 @@ use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{Cursor, Order, Publish, Published, Taken};
 
 use super::access::Access;
-use super::asked::{asks_for_websocket, follow};
+use super::asked::{Unclear, asks_for_websocket, follow};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
 use super::room::hold;
-use super::watch::refuse;
+use super::watch::{ACCEPT_QUERY, refuse};
 use super::{Applied, Channels};
 
 /// Channels as they are reached at `/channels`.
@@ -24,6 +24,10 @@ pub(crate) struct Face {
 const PATH: &str = "/channels";
 /// Of a batch.
 const MOST_BODY: u64 = 16 << 20;
+/// Of a QUERY: ten thousand names of the longest, some of their letters encoded.
+const MOST_QUERY: u64 = 4 << 20;
+/// What may be asked at [`PATH`].
+const ALLOWED: &str = "Allow: GET, HEAD, QUERY, POST, OPTIONS\r\n";
 
 impl Face {
     /// Answers a request that is about channels.
@@ -51,13 +55,19 @@ impl Face {
             return Some(self.resource(name).respond(request, clock, out));
         }
         Some(match request.head.method() {
-            Method::Get | Method::Head => match follow(&request.head) {
-                Ok((watch, start)) if asks_for_websocket(&request.head) => {
-                    self.open(watch, start, request, clock, out)
-                }
-                Ok((watch, start)) => Answer::Hold(hold(watch, start, exchange)),
-                Err(reason) => bad(out, exchange, clock, &reason),
+            Method::Get | Method::Head => self.follow(&[], request, clock, out),
+            Method::Query => match request.body {
+                Body::Coming => Answer::Collect { limit: MOST_QUERY, on_disk: false },
+                Body::Here(content) => self.follow(content, request, clock, out),
+                Body::None | Body::Filed(_) => self.follow(&[], request, clock, out),
             },
+            Method::Options => {
+                let mut reply =
+                    Reply::begin(out.buffer, exchange, Status::NO_CONTENT, &clock.date());
+                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                reply.empty();
+                Answer::Written { close: false }
+            }
             Method::Post if self.access == Access::Everything => match request.body {
                 Body::Coming => Answer::Collect { limit: MOST_BODY, on_disk: false },
                 Body::Here(bytes) => self.publish(bytes, exchange, clock, out),
@@ -71,11 +81,33 @@ impl Face {
             _ => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
-                reply.constant("Allow: GET, HEAD, POST\r\n");
-                tell(reply, "channels are followed by GET and published in by POST");
+                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                tell(reply, "channels are followed by GET or QUERY, and published in by POST");
                 Answer::Written { close: false }
             }
         })
+    }
+
+    /// Whoever follows rests until there is something, or changes over to a WebSocket.
+    fn follow(
+        &self,
+        content: &[u8],
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        match follow(&request.head, content) {
+            Ok((watch, start)) if asks_for_websocket(&request.head) => {
+                self.open(watch, start, request, clock, out)
+            }
+            Ok((watch, start)) => Answer::Hold(hold(watch, start, request.exchange)),
+            Err(Unclear(status, reason)) => {
+                let mut reply = Reply::begin(out.buffer, request.exchange, status, &clock.date());
+                reply.constant(ACCEPT_QUERY);
+                tell(reply, &reason);
+                Answer::Written { close: false }
+            }
+        }
     }
 
     /// One channel.

@@ -21,6 +21,8 @@ use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
 pub use access::Access;
+#[doc(hidden)]
+pub use asked::check_query;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,

@@ -63,6 +63,8 @@ pub(crate) enum Manner {
 
 /// Bytes of messages at once, at most.
 const PAGE: usize = 1 << 20;
+/// Whatever can be asked by GET can be by QUERY, whose content is a form (RFC 10008 section 3).
+pub(crate) const ACCEPT_QUERY: &str = "Accept-Query: application/x-www-form-urlencoded\r\n";
 /// Neither a cache nor a proxy that gathers may stand between.
 const LIVE: &str = "Cache-Control: no-store, no-transform\r\nX-Accel-Buffering: no\r\n";
 
@@ -119,7 +121,7 @@ impl Watch {
             return live.answer(out, exchange, date, Some(bytes), place);
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
-        reply.constant("Content-Type: application/json\r\n").constant(LIVE);
+        reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
@@ -139,7 +141,7 @@ impl Watch {
             return live.answer(out, exchange, date, None, place);
         }
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
-        reply.constant(LIVE);
+        reply.constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
         reply.empty();
     }
@@ -166,7 +168,7 @@ impl Watch {
             }
             _ => reply.constant("Content-Type: text/event-stream\r\n"),
         };
-        reply.constant(LIVE);
+        reply.constant(LIVE).constant(ACCEPT_QUERY);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }

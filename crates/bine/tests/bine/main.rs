@@ -14,6 +14,7 @@ mod harness;
 mod kept;
 mod macros;
 mod pages;
+mod query;
 mod ranges;
 mod scheduling;
 mod stop;

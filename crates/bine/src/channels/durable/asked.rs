@@ -201,7 +201,7 @@ fn pieces(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A media type without its parameters, in small letters.
-pub(super) fn essence(kind: &str) -> String {
+pub(in crate::channels) fn essence(kind: &str) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
