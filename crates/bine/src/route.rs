@@ -185,7 +185,8 @@ where
             }
             Poll::Pending => {
                 let house = Arc::clone(&self.place.house);
-                let asked = asked.kept().ok_or_else(|| Retained::of(incoming));
+                let asked =
+                    asked.kept(house.channels.is_some()).ok_or_else(|| Retained::of(incoming));
                 let name = self.name;
                 Answer::Later(finish_later(place, asked, self.bench.clone(), house, name))
             }

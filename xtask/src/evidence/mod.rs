@@ -1,5 +1,6 @@
 //! Decides what the real programs must show to tools that we did not write.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -277,13 +278,19 @@ fn refuses(hello: &Program) -> Result<()> {
 /// What a browser finds.
 fn browse(tally: &mut Tally, demo: &Program) -> Result<()> {
     let screenshots = evidence().join("screenshots");
-    let mut browser = Command::new(tools::selenium());
-    browser
-        .arg(places::root().join("xtask/browser/demo.py"))
-        .args([demo.url("/"), screenshots.display().to_string()]);
-    claims(tally, &mut browser)?;
+    let folder = screenshots.display().to_string();
+    claims(tally, script(tools::selenium(), "demo.py").args([demo.url("/"), folder]))?;
     println!("screenshots: {}", screenshots.display());
     Ok(())
+}
+
+/// A script that looks at something with a tool of others, by the interpreter that has the tool.
+fn script(interpreter: impl AsRef<OsStr>, name: &str) -> Command {
+    let mut judge = Command::new(interpreter);
+    judge.arg(places::root().join("xtask/judges").join(name));
+    // No compiled copy of what scripts share should lie about.
+    judge.env("PYTHONDONTWRITEBYTECODE", "1");
+    judge
 }
 
 /// Runs a judge that tells each claim by itself: `holds: CLAIM`, or `fails: CLAIM: WHY`.

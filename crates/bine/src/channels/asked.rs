@@ -11,12 +11,8 @@ use super::engine::now;
 use super::instant;
 use super::watch::{Manner, Watch};
 
-/// Messages at once, if nothing is said.
-const LIMIT: usize = 100;
-/// Seconds that a poll waits, if nothing is said, and at most (RFC 6202 section 5.5: proxies give up early).
-const WAIT: u64 = 25;
-const LONGEST_WAIT: u64 = 55;
-
+/// Seconds that a poll waits at most (RFC 6202 section 5.5: proxies give up early).
+pub(super) const LONGEST_WAIT: u64 = 55;
 /// What the content of a QUERY is made of (RFC 10008), as `Accept-Query` says it.
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 /// Words of a form, at most: as many channels as may be followed at once, and some to spare.
@@ -31,17 +27,35 @@ pub(super) fn follow(head: &Head<'_>, content: &[u8]) -> Result<(Watch, Start), 
     let is_query = head.method() == Method::Query;
     let form = if is_query { form(head, content)? } else { "" };
     let fault = if is_query { Status::UNPROCESSABLE_CONTENT } else { Status::BAD_REQUEST };
-    let unclear = |reason| Unclear(fault, reason);
+    let asked = read(head, form, Whose::Channels).and_then(Asked::complete);
+    asked.map_err(|reason| Unclear(fault, reason))
+}
+
+/// What somebody wants of what a page lets them follow; the query may hold words of the page's own.
+pub(super) fn amend(head: &Head<'_>, watch: Watch) -> Result<(Watch, Option<Start>), String> {
+    read(head, "", Whose::Page)?.onto(watch)
+}
+
+/// Whose a query is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Channels,
+    Page,
+}
+
+/// What the address, a form and the fields say.
+fn read(head: &Head<'_>, form: &str, whose: Whose) -> Result<Asked, String> {
     let mut asked = Asked::default();
-    asked.hear(query::pairs(head.query().unwrap_or_default())).map_err(unclear)?;
-    asked.hear(query::pairs_up_to(form, MOST_WORDS)).map_err(unclear)?;
+    asked.hear(query::pairs(head.query().unwrap_or_default()), whose)?;
+    asked.hear(query::pairs_up_to(form, MOST_WORDS), whose)?;
     if let Some(last) = head.field_text("Last-Event-ID").filter(|last| !last.is_empty()) {
-        asked.start = Some(place(last).map_err(unclear)?);
+        asked.start = Some(place(last)?);
     }
     if let Some(wait) = preferred_wait(head.field_text("Prefer").unwrap_or_default()) {
         asked.wait = Some(wait);
     }
-    asked.watch(manner(head.field_text("Accept").unwrap_or_default())).map_err(unclear)
+    asked.manner = manner(head.field_text("Accept").unwrap_or_default());
+    Ok(asked)
 }
 
 /// The form that a QUERY's content is (RFC 10008 section 2).
@@ -75,6 +89,7 @@ const ENCODED: &str = "what is asked is not encoded as it should be: percent sig
 #[derive(Debug, Default)]
 struct Asked {
     channels: Vec<Box<str>>,
+    manner: Option<Manner>,
     start: Option<Start>,
     until: Option<Until>,
     limit: Option<usize>,
@@ -84,14 +99,14 @@ struct Asked {
 }
 
 impl Asked {
-    fn hear(&mut self, mut words: query::Pairs<'_>) -> Result<(), String> {
+    fn hear(&mut self, mut words: query::Pairs<'_>, whose: Whose) -> Result<(), String> {
         for (name, value) in words.by_ref() {
             let (Ok(name), Ok(value)) = (name.decode(), value.decode()) else {
                 return Err(ENCODED.to_owned());
             };
             let number = || value.parse::<u64>().map_err(|_| format!("`{value}` is no number"));
             match &*name {
-                "c" => self.channels.push((&*value).into()),
+                "c" if whose == Whose::Channels => self.channels.push((&*value).into()),
                 "after" => self.start = Some(place(&value)?),
                 "before" => {
                     self.until = Some(match place(&value)? {
@@ -110,6 +125,7 @@ impl Asked {
                 "last_event_id" | "lastEventId" if self.start.is_none() => {
                     self.start = Some(place(&value)?);
                 }
+                _ if whose == Whose::Page => {}
                 other => {
                     return Err(format!(
                         "there is no `{other}`: c, after, before, limit, wait, gap"
@@ -127,28 +143,34 @@ impl Asked {
         Ok(())
     }
 
-    fn watch(self, manner: Manner) -> Result<(Watch, Start), String> {
+    /// All of it: what was not said is as usual.
+    fn complete(self) -> Result<(Watch, Start), String> {
         if self.channels.is_empty() {
             return Err("which channels? Name each by `c`, like ?c=news&c=weather".to_owned());
         }
-        let until = self.until.unwrap_or(Until::Open);
-        let usual = if until == Until::Open { Start::Now } else { Start::Earliest };
-        let start = self.start.unwrap_or(usual);
-        if is_backward(start, until) {
+        let usual = if self.until.is_none() { Start::Now } else { Start::Earliest };
+        let (watch, start) = self.onto(Watch::of(Box::default()))?;
+        Ok((watch, start.unwrap_or(usual)))
+    }
+
+    /// What was not said is as in `watch`.
+    fn onto(self, mut watch: Watch) -> Result<(Watch, Option<Start>), String> {
+        if !self.channels.is_empty() {
+            watch.channels = self.channels.into();
+        }
+        watch.manner = self.manner.unwrap_or(watch.manner);
+        watch.until = self.until.unwrap_or(watch.until);
+        watch.limit = self.limit.unwrap_or(watch.limit);
+        watch.wait = self.wait.map_or(watch.wait, |wait| wait.min(LONGEST_WAIT) * 1000);
+        if self.may_miss {
+            watch.holes = Holes::Tell;
+        }
+        if self.start.is_some_and(|start| is_backward(start, watch.until)) {
             return Err(
                 "`before` lies before `after`, so nothing is between; exchange them".to_owned()
             );
         }
-        let watch = Watch {
-            channels: self.channels.into(),
-            manner,
-            holes: if self.may_miss { Holes::Tell } else { Holes::Refuse },
-            until,
-            limit: self.limit.unwrap_or(LIMIT),
-            wait: self.wait.unwrap_or(WAIT).min(LONGEST_WAIT) * 1000,
-            live: None,
-        };
-        Ok((watch, start))
+        Ok((watch, self.start))
     }
 }
 
@@ -171,15 +193,14 @@ pub(super) fn asks_for_websocket(head: &Head<'_>) -> bool {
 }
 
 /// The first of the views that a peer takes.
-fn manner(accept: &str) -> Manner {
-    let known = accept.split(',').find_map(|range| match range.split(';').next()?.trim() {
+fn manner(accept: &str) -> Option<Manner> {
+    accept.split(',').find_map(|range| match range.split(';').next()?.trim() {
         "application/json" => Some(Manner::Poll),
         "text/event-stream" => Some(Manner::Events),
         "application/x-ndjson" | "application/ndjson" => Some(Manner::Lines),
         "multipart/mixed" => Some(Manner::Parts),
         _ => None,
-    });
-    known.unwrap_or(Manner::Poll)
+    })
 }
 
 /// `Prefer: wait=10` (RFC 7240 section 4.3).
@@ -219,8 +240,8 @@ pub fn check_query(content: &[u8]) {
     let Ok(form) = str::from_utf8(content) else { return };
     let read = |form: &str| {
         let mut asked = Asked::default();
-        asked.hear(query::pairs_up_to(form, MOST_WORDS))?;
-        asked.watch(Manner::Poll)
+        asked.hear(query::pairs_up_to(form, MOST_WORDS), Whose::Channels)?;
+        asked.complete()
     };
     let (watch, start) = match read(form) {
         Ok(understood) => understood,

@@ -18,7 +18,7 @@ use bine_push::{
 };
 use bine_store::{Blocks, Guest, Pending, Store, Sync};
 
-use super::websocket::News;
+use super::audience::Audience;
 
 /// All channels of a program.
 pub(crate) struct Engine {
@@ -28,8 +28,8 @@ pub(crate) struct Engine {
     store: OnceLock<Store>,
     /// Of the threads that have waiters.
     bells: Mutex<Vec<Bell>>,
-    /// Wakes the tasks that wait.
-    pub(super) news: News,
+    /// The tasks that wait.
+    pub(super) audience: Audience,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
@@ -94,7 +94,7 @@ impl Engine {
             before: Mutex::default(),
             store: OnceLock::new(),
             bells: Mutex::default(),
-            news: News::default(),
+            audience: Audience::default(),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
         }
@@ -111,7 +111,6 @@ impl Engine {
 
     /// The same in a run of the system that is so named.
     fn begin_in(self: &Arc<Self>, store: &Store, boot: Option<[u8; 16]>) -> Result<(), String> {
-        settle(&mut self.stage())?;
         let before = *self.before();
         // What was not synced before the system went down is gone, and its numbers come again.
         let may_lack = !before.is_clean && before.boot.is_none_or(|before| Some(before) != boot);
@@ -167,10 +166,16 @@ impl Engine {
         self.is_over.store(true, Ordering::Release);
         drop(self.stage());
         self.alarm.notify_all();
+        self.audience.end();
         if let Some(store) = self.store.get() {
             // If it cannot be said, the next start takes this run for one that was cut.
             let _ = self.note(store, &[CLEAN]);
         }
+    }
+
+    /// Whether nothing more is to come.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     fn before(&self) -> MutexGuard<'_, Before> {
@@ -212,7 +217,7 @@ impl Engine {
             let applied = own.hub(|hub| hub.apply(prepared, sequence));
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
-            own.news.ring();
+            own.audience.tell(&own);
             own.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
         };
         let sync = match durability {
@@ -228,7 +233,7 @@ impl Engine {
 
     /// Has what is due by time carried out, until the end.
     fn look(self: &Arc<Self>) {
-        while !self.is_over.load(Ordering::Acquire) {
+        while !self.is_over() {
             let due = self.hub(|hub| (hub.expire(now(), MOST_DUE), hub.next_due()));
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
@@ -237,7 +242,7 @@ impl Engine {
             }
             let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
             let stage = self.stage();
-            if !self.is_over.load(Ordering::Acquire) {
+            if !self.is_over() {
                 let wait = wait.clamp(Duration::from_millis(10), LOOK);
                 drop(self.alarm.wait_timeout(stage, wait));
             }
@@ -252,7 +257,7 @@ impl Engine {
 /// What others than tables have kept in the store.
 impl Guest for Engine {
     fn block(&self, block: &[u8]) -> Result<(), String> {
-        if block.first() == Some(&BOOT) && matches!(*self.stage(), Stage::Empty) {
+        if matches!(block, [BOOT | CLEAN, ..]) && matches!(*self.stage(), Stage::Empty) {
             return self.heed(block);
         }
         let mut stage = self.stage();
@@ -282,10 +287,16 @@ impl Guest for Engine {
         }
     }
 
+    fn told_all(&self) -> Result<(), String> {
+        settle(&mut self.stage())
+    }
+
     fn image(&self) -> Blocks {
-        let boot = [&[BOOT], &self.before().boot.unwrap_or_default()[..]].concat();
+        let before = *self.before();
+        let boot = [&[BOOT], &before.boot.unwrap_or_default()[..]].concat();
+        let own = std::iter::once(boot).chain(before.is_clean.then(|| vec![CLEAN]));
         match self.hub(|hub| hub.snapshot()) {
-            Some(snapshot) => Box::new(std::iter::once(boot).chain(snapshot)),
+            Some(snapshot) => Box::new(own.chain(snapshot)),
             None => Box::new(std::iter::empty()),
         }
     }

@@ -245,7 +245,10 @@ impl Waiting for Room {
             SINCE => Start::Since(hold.position),
             _ => Start::After(Cursor { epoch: hold.detail, sequence }),
         };
-        let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nobody()));
+        let watch = hold
+            .subject
+            .downcast::<Watch>()
+            .unwrap_or_else(|_| Arc::new(Watch::of(Box::default())));
         let watch = self.shared(watch);
         self.seats.add(Seat { place, watch, start, exchange, key: None, pieces: None })
     }
@@ -386,20 +389,6 @@ pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
         Start::Now => (NOW, 0, 0),
     };
     Hold { subject: Arc::new(watch), position, detail, manner, exchange }
-}
-
-impl Watch {
-    fn nobody() -> Self {
-        Self {
-            channels: Box::default(),
-            manner: Manner::Poll,
-            holes: Holes::Refuse,
-            until: Until::Open,
-            limit: 1,
-            wait: 0,
-            live: None,
-        }
-    }
 }
 
 impl Seats {

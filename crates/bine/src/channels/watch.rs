@@ -65,10 +65,26 @@ pub(crate) enum Manner {
 const PAGE: usize = 1 << 20;
 /// Whatever can be asked by GET can be by QUERY, whose content is a form (RFC 10008 section 3).
 pub(crate) const ACCEPT_QUERY: &str = "Accept-Query: application/x-www-form-urlencoded\r\n";
+/// Messages at once and milliseconds that a poll waits, if nothing is said.
+const LIMIT: usize = 100;
+const WAIT: u64 = 25_000;
 /// Neither a cache nor a proxy that gathers may stand between.
 const LIVE: &str = "Cache-Control: no-store, no-transform\r\nX-Accel-Buffering: no\r\n";
 
 impl Watch {
+    /// Of these channels, as it is if nothing is said.
+    pub(crate) fn of(channels: Box<[Box<str>]>) -> Self {
+        Self {
+            channels,
+            manner: Manner::Poll,
+            holes: Holes::Refuse,
+            until: Until::Open,
+            limit: LIMIT,
+            wait: WAIT,
+            live: None,
+        }
+    }
+
     /// What it is in the hub's words, from a place on.
     pub(crate) fn subscription<'w>(
         &self,

@@ -109,7 +109,7 @@ pub(super) static KEYS: &[Key] = &[
         "listen",
         "ADDRESS",
         &["127.0.0.1:8080"],
-        "HOST:PORT or unix:PATH to listen on, repeatable; options follow it after commas: tls=on, backlog=128, nodelay=on, send-buffer=BYTES",
+        "HOST:PORT or unix:PATH to listen on, repeatable; options follow it after commas: tls=on, backlog=4096, nodelay=on, send-buffer=BYTES",
         |c, v| {
             let (listen, says_tls) = listen(v)?;
             c.settings.listeners.push(listen);

@@ -11,6 +11,7 @@ mod followers;
 mod following;
 mod framing;
 mod harness;
+mod held;
 mod kept;
 mod macros;
 mod pages;

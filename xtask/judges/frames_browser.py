@@ -1,13 +1,12 @@
 """Decides what a WebSocket of a real browser must find in a server that sends back what it hears.
 
-usage: frames.py URL
-
-Prints a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+usage: frames_browser.py URL
 """
 
 import sys
 
-from demo import open_browser
+from browser import a_browser
+from judge import judge
 
 # Each answers [] or says what is wrong.
 TALK = """
@@ -45,27 +44,19 @@ socket.onclose = ({ code }) => done([`closed by ${code}`]);
 """
 
 
+def ask(browser, script):
+    wrong = browser.execute_async_script(script)
+    assert not wrong, wrong
+
+
 def main():
-    browser = open_browser()
-    failed = False
-    try:
-        browser.set_script_timeout(20)
+    with a_browser() as browser:
         # What it answers to a request that asks for no WebSocket is a page of the same origin.
         browser.get(sys.argv[1])
-        for claim, script in [
-            ("text of a browser comes back, and its close is clean", TALK),
-            ("bytes of a browser come back", BYTES),
-        ]:
-            try:
-                wrong = browser.execute_async_script(script)
-                assert not wrong, wrong
-                print(f"holds: {claim}")
-            except Exception as error:
-                failed = True
-                print(f"fails: {claim}: {' '.join(str(error).split())}")
-    finally:
-        browser.quit()
-    sys.exit(failed)
+        judge([
+            ("text of a browser comes back, and its close is clean", lambda: ask(browser, TALK)),
+            ("bytes of a browser come back", lambda: ask(browser, BYTES)),
+        ])
 
 
 if __name__ == "__main__":

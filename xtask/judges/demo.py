@@ -2,18 +2,19 @@
 
 usage: demo.py URL SCREENSHOTS
 
-Prints a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`, and leaves a screenshot of each page at the
+Leaves a screenshot of each page at the
 width of a phone and of a desk in the folder SCREENSHOTS.
 """
 
 import pathlib
-import shutil
 import sys
 
-from selenium import webdriver
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+from browser import a_browser
+from judge import judge
 
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
 PAGES = {
@@ -25,17 +26,6 @@ PAGES = {
     "guide": "/guide",
     "missing": "/nothing-here",
 }
-
-
-def open_browser():
-    options = webdriver.ChromeOptions()
-    # A sandbox cannot be made by root in a container; only our own pages are shown.
-    for switch in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]:
-        options.add_argument(switch)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    browser.set_page_load_timeout(20)
-    return browser
 
 
 class Demo:
@@ -151,27 +141,16 @@ class Demo:
 
 def main():
     _, url, screenshots = sys.argv
-    browser = open_browser()
-    failed = False
-    try:
+    with a_browser() as browser:
         demo = Demo(browser, url, screenshots)
-        for claim, check in [
+        judge([
             ("every page of the demo loads and fits a phone and a desk", demo.pages_fit_and_load),
             ("the demo greets by name, whatever the name", demo.greets),
             ("the board takes a message and shows it as written", demo.posts_on_the_board),
             ("the guide can be followed from the first chapter to the last", demo.follows_the_guide),
             ("the one style sheet is read, with a component's own classes", demo.wears_its_style_sheet),
             ("the gallery's files open", demo.shows_its_gallery),
-        ]:
-            try:
-                check()
-                print(f"holds: {claim}")
-            except Exception as error:
-                failed = True
-                print(f"fails: {claim}: {' '.join(str(error).split())}")
-    finally:
-        browser.quit()
-    sys.exit(failed)
+        ])
 
 
 if __name__ == "__main__":

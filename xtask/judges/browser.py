@@ -1,0 +1,23 @@
+"""Decides how a script has a real browser."""
+
+import contextlib
+import shutil
+
+from selenium import webdriver
+
+
+@contextlib.contextmanager
+def a_browser():
+    """A browser of one's own, which is gone behind the block."""
+    options = webdriver.ChromeOptions()
+    # A sandbox cannot be made by root in a container; only our own pages are shown.
+    for switch in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]:
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        browser.set_page_load_timeout(20)
+        browser.set_script_timeout(20)
+        yield browser
+    finally:
+        browser.quit()
