@@ -42,7 +42,8 @@ impl Face {
             return None;
         }
         let exchange = request.exchange;
-        let name = path.strip_prefix(durable::ROOT).filter(|name| !name.is_empty());
+        let makes_name = request.head.method() == Method::Post;
+        let name = path.strip_prefix(durable::ROOT).filter(|name| makes_name || !name.is_empty());
         if path != PATH && name.is_none() {
             return None;
         }

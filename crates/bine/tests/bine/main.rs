@@ -13,6 +13,7 @@ mod framing;
 mod harness;
 mod held;
 mod kept;
+mod lease;
 mod macros;
 mod pages;
 mod query;

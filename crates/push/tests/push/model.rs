@@ -20,7 +20,7 @@ enum Step {
     Create { name: usize, settings: usize, first: usize, is_closed: bool },
     Publish { messages: Vec<(u8, Option<u8>)>, close: u8 },
     Fork { name: usize, source: usize, until: usize },
-    Renew(usize),
+    Renew(usize, Option<usize>),
     Remove(usize),
     Tick(u64),
     Expire,
@@ -241,11 +241,18 @@ impl Pair {
             }
             Step::Fork { name, source, until } => self.fork(NAMES[*name], NAMES[*source], *until),
             Step::Publish { messages, close } => self.publish(messages, &chosen(*close)),
-            Step::Renew(name) => {
-                let told = self.give(Order::Renew(NAMES[*name].into()));
+            Step::Renew(name, settings) => {
+                let expiry = settings.map(|settings| all_settings(settings).expiry);
+                let channel = NAMES[*name].into();
+                let told = self.give(match expiry {
+                    None => Order::Renew(channel),
+                    Some(expiry) => Order::Prolong { channel, expiry },
+                });
                 assert_eq!(told.is_ok(), self.model.live(NAMES[*name]).is_some());
                 if told.is_ok() {
-                    self.model.channels.get_mut(NAMES[*name]).unwrap().active = self.model.now;
+                    let listed = self.model.channels.get_mut(NAMES[*name]).unwrap();
+                    listed.active = self.model.now;
+                    listed.settings.expiry = expiry.unwrap_or(listed.settings.expiry);
                 }
             }
             Step::Remove(name) => {
@@ -555,7 +562,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(name, source, until)| Step::Fork { name, source, until }),
         8 => (prop::collection::vec(message, 0..4), prop::sample::select(vec![0, 0, 0, 0, 0, 0, 1, 2, 6]))
             .prop_map(|(messages, close)| Step::Publish { messages, close }),
-        1 => (0_usize..4).prop_map(Step::Renew),
+        1 => (0_usize..4, prop::option::of(0_usize..4))
+            .prop_map(|(name, settings)| Step::Renew(name, settings)),
         1 => (0_usize..4).prop_map(Step::Remove),
         4 => (0_u64..150).prop_map(Step::Tick),
         2 => Just(Step::Expire),
