@@ -63,7 +63,7 @@ pub use bine_html::{
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
 pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
-pub use control::tell;
+pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};

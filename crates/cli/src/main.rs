@@ -1,5 +1,6 @@
 //! The `bine` program: serves a folder, or shows what Bine can do.
 
+mod channel;
 mod data;
 mod demo;
 
@@ -14,6 +15,7 @@ Usage: bine serve DIR [OPTION]...    serve the files below DIR
        bine check-config [FILE]      say whether a server could start with it
        bine reload [OPTION]...       have a running server read its configuration again
        bine status | stop            ask a running server how it is; end it
+       bine channel WORD NAME        create, publish in, follow or close a channel of a running server
        bine data WORD DIR            dump, load, compact, check or repair the tables of a server that has ended
        bine --version";
 
@@ -29,6 +31,7 @@ fn main() -> Exit {
         Some(word @ ("reload" | "status" | "stop")) => {
             bine::tell(word, USAGE, arguments.split_off(1))
         }
+        Some("channel") => channel::run(&arguments[1..]),
         Some("data") => data::run(&arguments[1..]),
         Some("--version" | "-V") => {
             println!("bine {}", env!("CARGO_PKG_VERSION"));

@@ -75,11 +75,16 @@ pub(crate) struct Write {
 }
 
 impl Definition {
-    /// The values of a row, in the order of the columns. `None`: these bytes are no row of this table.
+    /// The values of a row, in the order of the columns, which are put into `values`: returned, all of them would be
+    /// copied. `None`: these bytes are no row of this table.
     #[inline]
-    pub(crate) fn values<'r>(&'r self, row: &'r [u8]) -> Option<Values<'r>> {
-        let mut values = Values::from_elem(Value::Null, self.schema.columns.len());
-        self.layout.read(row, &mut values)?;
+    pub(crate) fn read<'v, 'r>(
+        &'r self,
+        row: &'r [u8],
+        values: &'v mut Values<'r>,
+    ) -> Option<&'v [Value<'r>]> {
+        values.resize(self.schema.columns.len(), Value::Null);
+        self.layout.read(row, values)?;
         Some(values)
     }
 
@@ -99,8 +104,9 @@ impl Definition {
             return SmallVec::new();
         }
         // Whatever comes into a table has been read once.
-        let values = self.values(row).unwrap_or_default();
-        indexes.map(|index| self.key(index, &values)).collect()
+        let mut values = Values::new();
+        let values = self.read(row, &mut values).unwrap_or_default();
+        indexes.map(|index| self.key(index, values)).collect()
     }
 }
 

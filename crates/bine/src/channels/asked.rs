@@ -121,6 +121,8 @@ impl Asked {
                 "limit" => self.limit = Some(number()?.clamp(1, MOST as u64) as usize),
                 "wait" => self.wait = Some(number()?),
                 "gap" if value == "allow" => self.may_miss = true,
+                // Read already by whoever looks who this is.
+                "access_token" => {}
                 // What EventSource of older browsers' libraries says in place of the field.
                 "last_event_id" | "lastEventId" if self.start.is_none() => {
                     self.start = Some(place(&value)?);

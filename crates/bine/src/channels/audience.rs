@@ -89,6 +89,13 @@ impl Audience {
         woken.into_iter().for_each(Waker::wake);
     }
 
+    /// Wakes all, to look whether they may still be here.
+    pub(super) fn wake(&self) {
+        let woken: Vec<Waker> =
+            self.seats().all.iter().filter_map(|taken| taken.waker.clone()).collect();
+        woken.into_iter().for_each(Waker::wake);
+    }
+
     /// Wakes all: the channels end.
     pub(super) fn end(&self) {
         let mut seats = self.seats();

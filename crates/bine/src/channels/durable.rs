@@ -9,17 +9,19 @@ mod asked;
 mod lease;
 mod live;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use bine_http::{Date, Exchange, Head, Method, Reply, Status};
+use bine_http::{Date, Exchange, Framing, Head, Method, Reply, Status};
 use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{
     Applied, Cursor, Description, Durability, Expiry, Fork, Holes, Name, Order, Page, Publish,
-    Published, Refused, Rest, Retention, Settings, Start, Until,
+    Published, Refused, Rest, Retention, Settings, Start, Until, name_of,
 };
 
+use super::access::{Action, Visitor};
 use super::engine::{Error, now};
-use super::room::hold;
+use super::room::hold_for;
 use super::watch::{Manner, Place, Watch, encoded, status_of};
 use super::{Channels, instant};
 use asked::{Mode, Offset, Read, drafts, is_json};
@@ -35,7 +37,7 @@ pub(crate) const ROOT: &str = "/channels/";
 pub(crate) struct Resource<'r> {
     pub(crate) channels: &'r Channels,
     pub(crate) name: &'r str,
-    pub(crate) may_write: bool,
+    pub(crate) visitor: &'r Visitor<'r>,
 }
 
 /// An answer that refuses, before it is written.
@@ -60,8 +62,31 @@ const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n\
     Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Retention, Stream-Seq, Stream-TTL, \
     Stream-TTL-Of\r\n";
 
+/// What one must be permitted for a request to a resource: two things at most.
+pub(crate) fn wants<'n>(name: &'n str, head: &Head<'_>) -> [Option<(Action, Cow<'n, str>)>; 2] {
+    let of = |action| Some((action, Cow::Borrowed(name)));
+    match head.method() {
+        Method::Get | Method::Head => [of(Action::Follow), None],
+        Method::Put => {
+            // What is said wrongly is refused as such.
+            let source = asked::forked(head, ROOT).ok().flatten();
+            let source = source.map(|fork| (Action::Follow, Cow::Owned(fork.from.to_string())));
+            [of(Action::Manage), source]
+        }
+        // What it will be called is not known yet, only of what kind: one segment.
+        Method::Post if name.is_empty() => [Some((Action::Manage, Cow::Owned(name_of(0)))), None],
+        Method::Post if asked::closes(head) => {
+            let has_content = head.framing() != Framing::None;
+            [of(Action::Manage), has_content.then_some(()).and(of(Action::Publish))]
+        }
+        Method::Post => [of(Action::Publish), None],
+        Method::Patch | Method::Delete => [of(Action::Manage), None],
+        _ => [None, None],
+    }
+}
+
 impl Resource<'_> {
-    /// Answers a request.
+    /// Answers a request, which is permitted.
     pub(crate) fn respond(
         &self,
         request: &Incoming<'_>,
@@ -86,16 +111,13 @@ impl Resource<'_> {
                 reply.empty();
                 Ok(Answer::Written { close: false })
             }
-            Method::Put | Method::Post | Method::Patch | Method::Delete if !self.may_write => {
-                Err(No(Status::FORBIDDEN, "channels are not open for writing here".to_owned()))
-            }
             Method::Put | Method::Post if matches!(request.body, Body::Coming) => {
                 return Answer::Collect { limit: MOST_BODY, on_disk: false };
             }
             Method::Put => self.create(request, clock),
             Method::Post if self.name.is_empty() => self.create_unnamed(request, clock),
             Method::Patch => self.renew(request, clock),
-            Method::Post => self.append(request, clock),
+            Method::Post => self.append(request, clock, out),
             Method::Delete => self.remove(exchange, clock),
             _ => {
                 let mut reply =
@@ -177,7 +199,12 @@ impl Resource<'_> {
     }
 
     /// Section 5.2: publishes, closes, or both.
-    fn append(&self, request: &Incoming<'_>, clock: &Clock) -> Result<Answer, No> {
+    fn append(
+        &self,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Result<Answer, No> {
         let (head, body) = (&request.head, body_of(request));
         let there = self.describe()?;
         let closes = asked::closes(head);
@@ -198,6 +225,9 @@ impl Resource<'_> {
         let has_messages = !messages.is_empty();
         if !has_messages && !body.is_empty() {
             return Err("an empty array is no message".into());
+        }
+        if let Err(denied) = self.visitor.spend(messages.len()) {
+            return Ok(denied.answer(out.buffer, request.exchange, &clock.date()));
         }
         let mark = head.field_text("Stream-Seq").map(Arc::from);
         let close = if closes { vec![name] } else { Vec::new() };
@@ -269,7 +299,11 @@ impl Resource<'_> {
         });
         let (looked, watch, page) = looked.ok_or_else(No::closed)??;
         let Some(page) = page else {
-            return Ok(Answer::Hold(hold(watch, Start::After(looked.start), exchange)));
+            let start = Start::After(looked.start);
+            return Ok(match self.visitor.pass() {
+                Ok(pass) => Answer::Hold(hold_for(pass, watch, start, exchange)),
+                Err(denied) => denied.answer(out.buffer, exchange, &clock.date()),
+            });
         };
         let tag = looked.tag(&page);
         let is_known = read.offset != Offset::Now && knows(head, &tag);

@@ -102,7 +102,7 @@ impl Held {
         };
         match request {
             Some(request) if self.view.is_none() && asked::asks_for_websocket(&request.head) => {
-                match websocket::opening(&self.channels, false, watch, start, request) {
+                match websocket::opening(&self.channels, None, watch, start, request) {
                     Ok(opening) => Answered::Open(opening),
                     Err(refused) => Answered::Refused(refused),
                 }

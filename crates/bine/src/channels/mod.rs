@@ -24,14 +24,15 @@ use std::sync::Arc;
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
-pub use access::Access;
+pub(crate) use access::Gate;
+pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
 #[doc(hidden)]
 pub use asked::check_query;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,
 };
-pub use engine::{Error, Ordered};
+pub use engine::{Error, Ordered, Revocation};
 pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
 pub(crate) use hold::Answered;
@@ -117,6 +118,18 @@ impl Channels {
         let described = self.0.hub(|hub| hub.describe(name, now()));
         let described = described.ok_or(Error::NotKept(bine_store::Error::Closed))?;
         described.map_err(Error::Refused)
+    }
+
+    /// Ends what a subject may do over HTTP by grants and tokens of before: whatever waits by them ends at once, and tokens
+    /// that were made until now are not taken any more, also after a restart. Who may not come again at all must get no new
+    /// ones.
+    pub fn revoke(&self, subject: &str) -> Revocation {
+        self.0.revoke(subject)
+    }
+
+    /// Who may reach them over HTTP.
+    pub(crate) fn gate(&self, access: Access) -> Result<Gate, String> {
+        Gate::new(access, Arc::clone(&self.0.parties))
     }
 
     /// Whoever looks after a folder that no program uses needs it to know what channels have kept there

@@ -12,6 +12,7 @@ use bine_push::{
     Waiters, What, jittered,
 };
 
+use super::access::{Denied, Pass};
 use super::engine::{Engine, now};
 use super::watch::{Ahead, Manner, Place, Watch, encoded, is_head};
 
@@ -26,6 +27,8 @@ pub(crate) struct Room {
     watches: VecDeque<Arc<Watch>>,
     /// For random waits.
     chance: u32,
+    /// How many revocations were heeded.
+    revocations: u32,
 }
 
 /// One who follows.
@@ -33,8 +36,12 @@ struct Seat {
     /// The connection's name.
     place: u64,
     watch: Arc<Watch>,
-    /// What it has seen and, before its first look, where to begin.
-    start: Start,
+    /// What it has seen and, before its first look, where to begin: as a hold says it, in less room than a [`Start`].
+    position: u64,
+    detail: u32,
+    manner: u8,
+    /// Among whom it counts.
+    party: u32,
     exchange: Exchange,
     /// Its name among the waiters, while it waits there.
     key: Option<WaiterKey>,
@@ -63,7 +70,9 @@ impl Room {
         // Any number does, if it is another for each thread.
         let chance = (now() as u32) ^ (Arc::as_ptr(&engine) as usize as u32).rotate_left(7) | 1;
         let watches = VecDeque::with_capacity(WATCHES);
-        Self { engine, clock, waiters: None, seats: Seats::default(), watches, chance }
+        let revocations = engine.parties.revocations();
+        let seats = Seats::default();
+        Self { engine, clock, waiters: None, seats, watches, chance, revocations }
     }
 
     /// Reads what a seat is owed, and lets it wait if that is nothing.
@@ -73,7 +82,7 @@ impl Room {
         let names = watch.names();
         // Who goes on behind a hole was told of it.
         let holes = if seat.pieces.is_some() { Holes::Tell } else { watch.holes };
-        let subscription = watch.subscription(&names, seat.start, holes);
+        let subscription = watch.subscription(&names, seat.start(), holes);
         let page = self.engine.hub(|hub| {
             let page = hub.read(&subscription, now());
             // Waiters begin where the ring is at the moment of the first look.
@@ -94,10 +103,10 @@ impl Room {
             }
         };
         let place = Place::of(&page);
-        if let Some(ahead) = Watch::ahead(seat.start, &page, now()) {
+        if let Some(ahead) = Watch::ahead(seat.start(), &page, now()) {
             return self.wait_for_start(number, ahead, is_last, &place, out);
         }
-        seat.start = Start::After(page.next);
+        seat.is_at(page.next);
         if watch.manner.is_poll() {
             let exchange = seat.exchange;
             if !page.messages.is_empty() || page.lost.is_some() {
@@ -159,6 +168,8 @@ impl Room {
         let date = self.clock.date();
         let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
         let watch = Arc::clone(&seat.watch);
+        let granted = self.engine.parties.ends(seat.party);
+        let ahead = granted.map_or(ahead, |ends| ahead.min(ends.saturating_sub(now())));
         if watch.manner.is_poll() && (is_last || watch.wait == 0) {
             watch.nothing(out, seat.exchange, &date, place);
             return self.over(number);
@@ -180,6 +191,15 @@ impl Room {
         After::Waits(PING.min(Duration::from_millis(ahead)))
     }
 
+    /// Ends what waits by a grant that is no more. `None`: it is good.
+    fn end(&mut self, number: u32, out: &mut Vec<u8>) -> Option<After> {
+        let seat = self.seats.get(number)?;
+        let ends = self.engine.parties.ends(seat.party).filter(|ends| *ends <= now())?;
+        let close = seat.end(ends, &self.clock, out);
+        self.leave(number);
+        Some(After::Over { close })
+    }
+
     /// Lets a seat wait that has seen everything up to `parking`. `None`: too many wait already.
     fn park(
         &mut self,
@@ -192,7 +212,9 @@ impl Room {
         let seat = self.seats.get(number)?;
         seat.key = Some(waiters.park(u64::from(number), parking, wait).ok()?);
         self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let ends = parking.ends().map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+        let granted_until = self.engine.parties.ends(seat.party);
+        let ends = [parking.ends(), granted_until].into_iter().flatten().min();
+        let ends = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
         let rest = match wait.kind {
             Kind::Poll => Duration::from_millis(jittered(seat.watch.wait, self.chance)),
             Kind::Stream => PING,
@@ -201,10 +223,13 @@ impl Room {
     }
 
     /// The same as one that others have, if it can be.
-    fn shared(&mut self, watch: Arc<Watch>) -> Arc<Watch> {
-        if let Some(same) = self.watches.iter().find(|same| **same == watch) {
+    fn shared(&mut self, wanted: Arc<Wanted>) -> Arc<Watch> {
+        if let Some(same) = self.watches.iter().find(|same| ***same == wanted.watch) {
             return Arc::clone(same);
         }
+        // Nobody else has it.
+        let watch = Arc::try_unwrap(wanted).map(|wanted| wanted.watch);
+        let watch = Arc::new(watch.unwrap_or_else(|wanted| wanted.watch.clone()));
         if self.watches.len() == WATCHES {
             self.watches.pop_front();
         }
@@ -220,10 +245,24 @@ impl Room {
     }
 
     fn leave(&mut self, number: u32) {
-        if let Some(seat) = self.seats.remove(number)
-            && let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key)
-        {
+        let Some(seat) = self.seats.remove(number) else { return };
+        self.engine.parties.rise(seat.party);
+        if let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key) {
             waiters.cancel(key);
+        }
+    }
+
+    /// Something was revoked: whoever waits by it waits no longer.
+    fn show_out(&mut self, out: &mut dyn Deliver) {
+        for number in 0..self.seats.all.len() as u32 {
+            let Some(seat) = self.seats.get(number) else { continue };
+            let Some(ends @ 0) = self.engine.parties.ends(seat.party) else { continue };
+            let (mut bytes, place) = (Vec::new(), seat.place);
+            let close = seat.end(ends, &self.clock, &mut bytes);
+            // One who has not read what was sent is told when they have.
+            if out.send(place, &bytes, After::Over { close }) != Sent::Full {
+                self.leave(number);
+            }
         }
     }
 
@@ -238,19 +277,24 @@ impl Room {
 
 impl Waiting for Room {
     fn park(&mut self, place: u64, hold: Hold) -> u32 {
-        let (sequence, exchange) = (Sequence::from_number(hold.position), hold.exchange);
-        let start = match hold.manner {
-            EARLIEST => Start::Earliest,
-            NOW => Start::Now,
-            SINCE => Start::Since(hold.position),
-            _ => Start::After(Cursor { epoch: hold.detail, sequence }),
-        };
-        let watch = hold
-            .subject
-            .downcast::<Watch>()
-            .unwrap_or_else(|_| Arc::new(Watch::of(Box::default())));
-        let watch = self.shared(watch);
-        self.seats.add(Seat { place, watch, start, exchange, key: None, pieces: None })
+        let Hold { subject, position, detail, manner, exchange } = hold;
+        let wanted = subject.downcast::<Wanted>().unwrap_or_default();
+        let party = wanted.pass.take();
+        self.engine.parties.sit(party);
+        let watch = self.shared(wanted);
+        let manner = manner as u8;
+        let (key, pieces) = (None, None);
+        self.seats.add(Seat {
+            place,
+            watch,
+            position,
+            detail,
+            manner,
+            party,
+            exchange,
+            key,
+            pieces,
+        })
     }
 
     fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
@@ -260,6 +304,9 @@ impl Waiting for Room {
         {
             seat.exchange.keep_alive = false;
         }
+        if let Some(over) = self.end(key, out) {
+            return over;
+        }
         if why != Why::Time {
             self.wake(key);
             return self.look(key, is_last, out);
@@ -267,7 +314,7 @@ impl Waiting for Room {
         let Some(seat) = self.seats.get(key) else { return After::Over { close: true } };
         let (watch, pieces) = (Arc::clone(&seat.watch), seat.pieces);
         // It may have rested until its range began, and wait for what comes in it now.
-        let is_begun = matches!(seat.start, Start::Since(_)) && watch.wait > 0;
+        let is_begun = matches!(seat.start(), Start::Since(_)) && watch.wait > 0;
         // Timers count from their turn's beginning and may ring before the range's end has quite come.
         let is_early = matches!(watch.until, Until::Time(end)
             if (1..=EARLY).contains(&end.saturating_sub(now())));
@@ -276,10 +323,10 @@ impl Waiting for Room {
         let mut bytes = Vec::new();
         let after = self.look(key, watch.manner.is_poll() && !is_begun && !is_early, &mut bytes);
         if let (Some(pieces), After::Waits(_), true) = (pieces, after, bytes.is_empty())
-            && let Some(Seat { start, .. }) = self.seats.get(key)
+            && let Some(start) = self.seats.get(key).map(|seat| seat.start())
         {
             let mut mark = Vec::new();
-            match *start {
+            match start {
                 Start::After(cursor) => watch.mark(&mut mark, cursor),
                 // Nor is there a place before its range.
                 _ if watch.manner == Manner::Events => mark.extend_from_slice(b":\n\n"),
@@ -292,10 +339,15 @@ impl Waiting for Room {
     }
 
     fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+        let revocations = self.engine.parties.revocations();
+        if self.revocations != revocations {
+            self.revocations = revocations;
+            self.show_out(out);
+        }
         let Self { engine, clock, waiters, seats, .. } = self;
         let Some(waiters) = waiters else { return false };
         let _ = engine.hub(|hub| waiters.receive(hub.ring()));
-        let more = waiters.advance(slice, |delivery| tell(seats, clock, &delivery, out));
+        let more = waiters.advance(slice, |delivery| tell(seats, engine, clock, &delivery, out));
         more || engine.hub(|hub| waiters.is_behind(hub.ring())).unwrap_or(false)
     }
 
@@ -305,7 +357,13 @@ impl Waiting for Room {
 }
 
 /// Sends one delivery.
-fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn Deliver) -> Then {
+fn tell(
+    seats: &mut Seats,
+    engine: &Engine,
+    clock: &Clock,
+    delivery: &Delivery<'_>,
+    out: &mut dyn Deliver,
+) -> Then {
     let number = delivery.token as u32;
     let Some(seat) = seats.get(number) else { return Then::Leave };
     let (watch, exchange) = (&seat.watch, seat.exchange);
@@ -319,7 +377,7 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
     }
     let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
     if let (What::Ended { .. }, Start::After(seen), true) =
-        (delivery.what, seat.start, watch.live.is_some())
+        (delivery.what, seat.start(), watch.live.is_some())
     {
         // A resource's end is behind its last message, whenever it was closed.
         place.next = seen;
@@ -340,7 +398,9 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
-            after = After::Waits(PING);
+            let ends = engine.parties.ends(seat.party);
+            let left = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+            after = After::Waits(left.map_or(PING, |left| left.min(PING)));
         }
         (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
             if why == End::Closed {
@@ -351,13 +411,13 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
             after = After::Over { close: pieces.close() };
         }
         (What::Ended { .. }, Some(_)) => {
-            seat.start = Start::After(delivery.cursor);
+            seat.is_at(delivery.cursor);
             return Then::Stay;
         }
     }
     match out.send(seat.place, &bytes, after) {
         Sent::Taken if matches!(after, After::Waits(_)) => {
-            seat.start = Start::After(delivery.cursor);
+            seat.is_at(delivery.cursor);
             Then::Stay
         }
         // It reads from the hub what it was not sent, when it has room.
@@ -367,7 +427,9 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
         }
         Sent::Taken | Sent::Gone => {
             // The waiters let it go by themselves.
-            seats.remove(number);
+            if let Some(seat) = seats.remove(number) {
+                engine.parties.rise(seat.party);
+            }
             Then::Leave
         }
     }
@@ -375,20 +437,85 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
 
 /// How [`Hold::manner`] says where to begin; [`Hold::position`] and [`Hold::detail`] are a time, or a cursor's sequence and
 /// epoch.
-const AFTER: u32 = 0;
-const EARLIEST: u32 = 1;
-const NOW: u32 = 2;
-const SINCE: u32 = 3;
+const AFTER: u8 = 0;
+const EARLIEST: u8 = 1;
+const NOW: u8 = 2;
+const SINCE: u8 = 3;
+
+/// What is wanted by one who comes, and by whom.
+pub(crate) struct Wanted {
+    watch: Watch,
+    pass: Pass,
+}
+
+/// The hold of the program's own, which follows from a place on.
+pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
+    hold_for(Pass::default(), watch, start, exchange)
+}
 
 /// The hold of somebody who follows from a place on.
-pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
-    let (manner, position, detail) = match start {
+pub(crate) fn hold_for(pass: Pass, watch: Watch, start: Start, exchange: Exchange) -> Hold {
+    let (manner, position, detail) = written(start);
+    let manner = u32::from(manner);
+    Hold { subject: Arc::new(Wanted { watch, pass }), position, detail, manner, exchange }
+}
+
+const fn written(start: Start) -> (u8, u64, u32) {
+    match start {
         Start::After(cursor) => (AFTER, cursor.sequence.number(), cursor.epoch),
         Start::Since(time) => (SINCE, time, 0),
         Start::Earliest => (EARLIEST, 0, 0),
         Start::Now => (NOW, 0, 0),
-    };
-    Hold { subject: Arc::new(watch), position, detail, manner, exchange }
+    }
+}
+
+impl Seat {
+    /// Where it goes on.
+    fn start(&self) -> Start {
+        match self.manner {
+            EARLIEST => Start::Earliest,
+            NOW => Start::Now,
+            SINCE => Start::Since(self.position),
+            _ => {
+                let sequence = Sequence::from_number(self.position);
+                Start::After(Cursor { epoch: self.detail, sequence })
+            }
+        }
+    }
+
+    /// It has seen everything up to here.
+    const fn is_at(&mut self, cursor: Cursor) {
+        (self.manner, self.position, self.detail) = written(Start::After(cursor));
+    }
+
+    /// Tells it that what it was granted has ended, and says whether its connection closes.
+    fn end(&self, ends: u64, clock: &Clock, out: &mut Vec<u8>) -> bool {
+        match self.pieces {
+            Some(pieces) => {
+                self.watch.end(out, pieces);
+                true
+            }
+            None => {
+                Denied::of_end(ends).write(out, self.exchange, &clock.date());
+                !self.exchange.keep_alive
+            }
+        }
+    }
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { watch: Watch::of(Box::default()), pass: Pass::default() }
+    }
+}
+
+/// A thread that ends leaves nobody counted.
+impl Drop for Room {
+    fn drop(&mut self) {
+        for seat in self.seats.all.drain(..).flatten() {
+            self.engine.parties.rise(seat.party);
+        }
+    }
 }
 
 impl Seats {
@@ -419,3 +546,6 @@ impl Seats {
         Some(seat)
     }
 }
+
+// A parked poll is as small as this lets it be (docs/measurements.md).
+const _: () = assert!(size_of::<Option<Seat>>() <= 64);

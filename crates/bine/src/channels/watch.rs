@@ -142,6 +142,7 @@ impl Watch {
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
+        put_end(&mut reply, place);
         reply.whole(bytes);
     }
 
@@ -159,6 +160,7 @@ impl Watch {
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
         reply.constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
+        put_end(&mut reply, place);
         reply.empty();
     }
 
@@ -323,6 +325,13 @@ pub(crate) const fn status_of(refused: &Refused) -> Status {
             Status::BAD_REQUEST
         }
         Refused::Record { .. } => Status::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Tells a poll that nothing comes behind it, in the words that one channel has for it.
+fn put_end(reply: &mut Reply<'_>, place: &Place) {
+    if place.ahead == Ahead::Closed {
+        reply.constant("Stream-Closed: true\r\n");
     }
 }
 

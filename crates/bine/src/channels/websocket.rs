@@ -16,7 +16,7 @@ use bine_push::{Applied, Cursor, Order, Page, Publish, Refused, Rest, Start, Vie
 use serde_json::value::RawValue;
 
 use super::Channels;
-use super::access::Access;
+use super::access::{Action, Denied, Resident, Visitor};
 use super::batch::read_batch;
 use super::engine::{Error, now};
 use super::face::{Face, tell, told};
@@ -28,6 +28,8 @@ use crate::websocket::{Message, Opening, Refused as Unopened, Upgrade, WebSocket
 const PROTOCOLS: &[&str] = &["bine.v1"];
 /// A close code of our own is this and an HTTP status: 4404, 4410.
 const PRIVATE: u16 = 4000;
+/// Who follows through a page of the program does only that.
+const PAGE: &str = "the page alone says which channels, and takes what is published";
 
 impl Face {
     /// Lets a peer follow by WebSocket, if there is what it asks for.
@@ -35,28 +37,29 @@ impl Face {
         &self,
         watch: Watch,
         start: Start,
+        visitor: &Visitor<'_>,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
-    ) -> Answer {
+    ) -> Result<Answer, Denied> {
         let (exchange, date) = (request.exchange, clock.date());
-        let may_publish = self.access == Access::Everything;
-        let opening = match opening(&self.channels, may_publish, watch, start, request) {
+        let resident = Some(visitor.stay()?);
+        let opening = match opening(&self.channels, resident, watch, start, request) {
             Ok(opening) => opening,
             Err(refused) => {
                 refuse(out.buffer, exchange, &date, &refused);
-                return Answer::Written { close: false };
+                return Ok(Answer::Written { close: false });
             }
         };
         match opening.agree(&[], &date, out.buffer) {
-            Ok(upgrade) => return Answer::Upgrade(upgrade),
+            Ok(upgrade) => return Ok(Answer::Upgrade(upgrade)),
             Err(Unopened::Unfit(refusal)) => refusal.reply(out.buffer, exchange, &date),
             Err(Unopened::Foreign) => {
                 let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
                 tell(reply, "only pages of this host may open this WebSocket");
             }
         }
-        Answer::Written { close: false }
+        Ok(Answer::Written { close: false })
     }
 }
 
@@ -67,14 +70,14 @@ impl Face {
 /// There is nothing of that kind to follow.
 pub(super) fn opening(
     channels: &Channels,
-    may_publish: bool,
+    resident: Option<Resident>,
     watch: Watch,
     start: Start,
     request: &Incoming<'_>,
 ) -> Result<Opening, Refused> {
     let mut reader = Reader::new(Arc::clone(&channels.0), watch, start);
     let first = reader.look().transpose()?;
-    let follower = Follower { channels: channels.clone(), may_publish, reader };
+    let follower = Follower { channels: channels.clone(), resident, reader };
     Ok(Upgrade::of(request).speaking(PROTOCOLS).opening(async |mut socket| {
         let (code, reason) = follower.talk(first.map(Ok), &mut socket).await?;
         socket.close(code, &reason);
@@ -85,7 +88,8 @@ pub(super) fn opening(
 /// One who follows.
 struct Follower {
     channels: Channels,
-    may_publish: bool,
+    /// Who it is; `None`: the page that holds it has decided what it may.
+    resident: Option<Resident>,
     reader: Reader,
 }
 
@@ -105,6 +109,12 @@ impl Follower {
     async fn talk(mut self, first: Owed, socket: &mut WebSocket) -> Result<(Code, String), Gone> {
         let (mut owed, mut knows_place, mut frame) = (first, false, Vec::new());
         loop {
+            let granted_until = self.granted_until();
+            if granted_until <= now() {
+                let denied = Denied::of_end(granted_until);
+                let code = Code::new(PRIVATE + denied.status().code());
+                return Ok((code.unwrap_or(Code::POLICY), denied.reason()));
+            }
             let page = match owed {
                 Some(Ok(page)) => page,
                 Some(Err(refused)) => {
@@ -138,9 +148,9 @@ impl Follower {
                 knows_place = true;
             }
             let heard = self.hear(socket);
-            let heard = match ends {
-                None => heard.await?,
-                Some(ends) => {
+            let heard = match ends.unwrap_or(u64::MAX).min(granted_until) {
+                u64::MAX => heard.await?,
+                ends => {
                     let left = Duration::from_millis(ends.saturating_sub(now()));
                     timeout(left, heard, async || Ok(Heard::Time)).await?
                 }
@@ -158,10 +168,19 @@ impl Follower {
         }
     }
 
+    /// In milliseconds since 1970.
+    fn granted_until(&self) -> u64 {
+        self.resident.as_ref().map_or(u64::MAX, Resident::ends)
+    }
+
     /// Waits until there is something for the peer, or the peer says something.
     async fn hear(&mut self, socket: &mut WebSocket) -> Result<Heard, Gone> {
         let mut receiving = pin!(socket.receive());
         poll_fn(|task| {
+            if self.granted_until() == 0 {
+                // It was revoked.
+                return Poll::Ready(Ok(Heard::Time));
+            }
             if let Poll::Ready(owed) = self.reader.poll(task) {
                 return Poll::Ready(Ok(Heard::News(owed)));
             }
@@ -189,9 +208,6 @@ impl Follower {
             return Err(WORDS.to_owned());
         };
         match word.as_str() {
-            "publish" if !self.may_publish => {
-                Err("publishing is not open to everybody here".to_owned())
-            }
             "publish" => self.publish(read_batch(value.get().as_bytes())?).await,
             "follow" => {
                 let names: Vec<Box<str>> = serde_json::from_str(value.get())
@@ -203,6 +219,8 @@ impl Follower {
     }
 
     async fn publish(&self, messages: Vec<bine_push::Draft>) -> Result<String, String> {
+        let visitor = self.resident.as_ref().ok_or(PAGE)?.visitor();
+        visitor.check_batch(&messages).map_err(Denied::reason)?;
         let order = Order::Publish(Publish { messages, ..Publish::default() });
         match self.channels.order(order).await {
             Ok(Applied::Published(published)) => {
@@ -219,6 +237,10 @@ impl Follower {
     }
 
     fn follow(&mut self, names: Box<[Box<str>]>, cursor: Cursor) -> Result<String, String> {
+        let visitor = self.resident.as_ref().ok_or(PAGE)?.visitor();
+        for name in &names {
+            visitor.check(Action::Follow, name).map_err(Denied::reason)?;
+        }
         match self.reader.switch(names) {
             Ok(()) => Ok(format!("{{\"cursor\":\"{cursor}\"}}")),
             Err(refused) => Err(refused.to_string()),

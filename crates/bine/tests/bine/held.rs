@@ -16,7 +16,7 @@ use crate::websocket::Socket;
 fn the_program_that_holds_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
-        .channels(Access::None)
+        .channels(Access::none())
         .channel("news", Settings::default())
         .channel("echo", Settings::default())
         .page(say)

@@ -1,0 +1,156 @@
+//! Decides what the program does with the channels of a running server: it is one more who asks over HTTP.
+
+mod arguments;
+mod follow;
+mod publish;
+mod server;
+
+use std::ffi::OsString;
+
+use bine::Exit;
+
+use arguments::{Arguments, time};
+use server::{OPTIONS, Server, field, resource};
+
+const USAGE: &str = "\
+Usage: bine channel create NAME        make a channel
+       bine channel publish NAME DATA  publish a message
+       bine channel follow NAME        print messages as they come
+       bine channel close NAME         let a channel take no more
+
+Each says more with --help. The server is the one that `bine status` tells of, else
+http://127.0.0.1:8080, unless --server URL or BINE_SERVER names another; --token TOKEN or
+BINE_TOKEN says who asks.";
+
+const CREATE: &str = "\
+Usage: bine channel create NAME [OPTION]...
+
+Makes a channel and prints its name, its last cursor, and when it goes by itself. To make it again
+with the same options is no mistake.
+
+  --type TYPE     the media type of all its messages; text/plain if nothing is said
+  --ttl TIME      it goes that long after the last read or write: 90s, 15m, 2h, 7d
+  --server URL    the server
+  --token TOKEN   who asks
+
+  bine channel create weather --ttl 7d
+  bine channel create rooms/1 --type application/json";
+
+const PUBLISH: &str = "\
+Usage: bine channel publish NAME... DATA [OPTION]...
+
+Publishes DATA in one or more channels, once, and prints its cursor. DATA is the last word; - reads it
+from standard input.
+
+  --lines         each line of standard input is a message, published as it comes
+  --type TYPE     its media type; application/json: DATA is a JSON value
+  --event NAME    the name of its event
+  --id ID         an id of your own: what has it again within two minutes is not taken twice
+  --server URL    the server
+  --token TOKEN   who asks
+
+  bine channel publish news 'It climbs.'
+  bine channel publish news weather '{\"rain\": 3}' --type application/json --event measured
+  tail -F access.log | bine channel publish log - --lines";
+
+const FOLLOW: &str = "\
+Usage: bine channel follow NAME... [OPTION]...
+
+Prints the data of each message of one or more channels in one order, each message once, until they
+are closed. A connection that breaks is made again, and goes on behind the last message. Messages
+that are gone before they could be printed are told on standard error.
+
+  --after PLACE   begin behind a cursor, at `earliest`, or at a time in milliseconds since 1970;
+                  else now
+  --json          print all there is to know of a message, as a line of JSON
+  --count N       end after so many messages
+  --server URL    the server
+  --token TOKEN   who asks
+
+  bine channel follow news weather --json
+  bine channel follow news --after earliest";
+
+const CLOSE: &str = "\
+Usage: bine channel close NAME [OPTION]...
+
+Lets a channel take no more. What it holds stays, and whoever follows it is told that this is all.
+
+  --server URL    the server
+  --token TOKEN   who asks";
+
+/// Runs `bine channel ..`.
+pub(crate) fn run(arguments: &[OsString]) -> Exit {
+    let Some((word, rest)) = arguments.split_first() else { return Exit::usage(USAGE) };
+    let (usage, options): (_, &[&str]) = match word.to_str() {
+        Some("create") => (CREATE, &["--type=", "--ttl="]),
+        Some("publish") => (PUBLISH, &["--lines", "--type=", "--event=", "--id="]),
+        Some("follow") => (FOLLOW, &["--after=", "--json", "--count="]),
+        Some("close") => (CLOSE, &[]),
+        Some("--help" | "-h") => return printed(USAGE),
+        _ => {
+            let message = "bine: a channel is created, published in, followed or closed";
+            return Exit::usage(format!("{message}\n{USAGE}"));
+        }
+    };
+    let wrong = |message: String| Exit::usage(format!("bine: {message}\n{usage}"));
+    let arguments = match Arguments::read(rest, &[options, &OPTIONS].concat()) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => return printed(usage),
+        Err(message) => return wrong(message),
+    };
+    if arguments.words.is_empty() {
+        return Exit::usage(usage);
+    }
+    let server = match Server::of(&arguments) {
+        Ok(server) => server,
+        Err(message) => return wrong(message),
+    };
+    let done = match word.to_str() {
+        Some("create") => create(&server, &arguments),
+        Some("publish") => publish::publish(&server, &arguments),
+        Some("follow") => follow::follow(&server, &arguments),
+        _ => close(&server, &arguments),
+    };
+    match done {
+        Ok(()) => Exit::fine(),
+        Err(message) => Exit::failed(message),
+    }
+}
+
+fn printed(usage: &str) -> Exit {
+    println!("{usage}");
+    Exit::fine()
+}
+
+fn create(server: &Server, arguments: &Arguments) -> Result<(), String> {
+    let name = only(arguments)?;
+    let content_type = arguments.value("--type=").unwrap_or("text/plain; charset=utf-8");
+    let mut fields = vec![("Content-Type", content_type)];
+    let ttl = arguments.value("--ttl=").map(time).transpose()?;
+    let ttl = ttl.map(|ttl| ttl.as_secs().to_string());
+    fields.extend(ttl.as_deref().map(|ttl| ("Stream-TTL", ttl)));
+    let told = server.send(true, &resource(name), &fields, b"").map_err(|no| no.to_string())?;
+    let cursor = field(&told.head, "Stream-Next-Offset").unwrap_or_default();
+    let end = match field(&told.head, "Stream-TTL") {
+        Some(seconds) => format!("goes {seconds} seconds after the last read or write"),
+        None => "stays".to_owned(),
+    };
+    println!("{name} {cursor} {end}");
+    Ok(())
+}
+
+fn close(server: &Server, arguments: &Arguments) -> Result<(), String> {
+    let name = only(arguments)?;
+    let told = server.send(false, &resource(name), &[("Stream-Closed", "true")], b"");
+    let told = told.map_err(|no| no.to_string())?;
+    println!("{}", field(&told.head, "Stream-Next-Offset").unwrap_or_default());
+    Ok(())
+}
+
+/// The one channel that a command is about.
+fn only(arguments: &Arguments) -> Result<&str, String> {
+    match &arguments.words[..] {
+        [name] => Ok(name),
+        _ => Err("one channel at a time".to_owned()),
+    }
+}
