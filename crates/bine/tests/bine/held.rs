@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bine::channels::{Access, Interruption, Settings, View};
 use bine::prelude::*;
+use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
 use crate::harness::{Peer, Program, SCHEDULERS};
@@ -159,6 +160,13 @@ fn a_held_page_comes_in_the_view_that_is_asked_for_or_that_it_has_fixed() {
         }
         let mut socket = Socket::open(&program, "/later");
         assert!(socket.hear_text().contains("\"data\":\"one\""), "{scheduler}");
+        // The page alone says which channels.
+        for word in ["{\"follow\":[\"echo\"]}", "{\"publish\":{\"channels\":\"echo\",\"data\":1}}"]
+        {
+            socket.say(Frame::Text(word));
+            let told = socket.hear_text();
+            assert!(told.starts_with("{\"refused\":\"the page alone"), "{scheduler}: {told}");
+        }
     }
 }
 
