@@ -24,8 +24,8 @@ use std::sync::Arc;
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
-pub(crate) use access::Gate;
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
+pub(crate) use access::{Gate, rule};
 #[doc(hidden)]
 pub use asked::check_query;
 pub use bine_push::{

@@ -5,6 +5,7 @@ mod follow;
 mod life;
 mod publish;
 mod server;
+mod token;
 
 use std::ffi::OsString;
 
@@ -19,6 +20,7 @@ Usage: bine channel create [NAME]      make a channel
        bine channel publish NAME DATA  publish a message
        bine channel follow NAME        print messages as they come
        bine channel close NAME         let a channel take no more
+       bine channel token              sign a token for somebody who follows or publishes
 
 Each says more with --help. The server is the one that `bine status` tells of, else
 http://127.0.0.1:8080, unless --server URL or BINE_SERVER names another; --token TOKEN or
@@ -61,14 +63,15 @@ Publishes DATA in one or more channels, once, and prints its cursor. DATA is the
 from standard input.
 
   --lines         each line of standard input is a message, published as it comes
-  --type TYPE     its media type; application/json: DATA is a JSON value
+  --type TYPE     its media type, which must be the channel's if that has one; application/json: DATA
+                  is a JSON value
   --event NAME    the name of its event
   --id ID         an id of your own: what has it again within two minutes is not taken twice
   --server URL    the server
   --token TOKEN   who asks
 
   bine channel publish news 'It climbs.'
-  bine channel publish news weather '{\"rain\": 3}' --type application/json --event measured
+  bine channel publish measured '{\"rain\": 3}' --type application/json --event hourly
   tail -F access.log | bine channel publish log - --lines";
 
 const FOLLOW: &str = "\
@@ -105,9 +108,11 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Some("publish") => (PUBLISH, &["--lines", "--type=", "--event=", "--id="]),
         Some("follow") => (FOLLOW, &["--after=", "--json", "--count="]),
         Some("close") => (CLOSE, &[]),
+        Some("token") => return token::run(rest),
         Some("--help" | "-h") => return printed(USAGE),
         _ => {
-            let message = "bine: a channel is created, renewed, published in, followed or closed";
+            let message = "bine: a channel is created, renewed, published in, followed or closed, \
+                           and a token signed";
             return Exit::usage(format!("{message}\n{USAGE}"));
         }
     };
