@@ -12,6 +12,7 @@ mod engine;
 mod face;
 mod follow;
 mod hold;
+mod instant;
 mod reader;
 mod room;
 mod watch;
@@ -25,6 +26,8 @@ use bine_store::{Guest, Store};
 
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
 pub(crate) use access::{Gate, rule};
+#[doc(hidden)]
+pub use asked::check_query;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,

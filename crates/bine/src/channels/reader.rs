@@ -42,6 +42,11 @@ impl Reader {
         Ok(())
     }
 
+    /// Whether what it follows has begun, and it is somewhere in it.
+    pub(super) fn has_place(&self) -> bool {
+        matches!(self.start, Start::After(_))
+    }
+
     /// What it is owed now, which may be nothing.
     pub(super) fn look(&mut self) -> Option<Result<Page, Refused>> {
         self.seat.rise();
@@ -90,6 +95,10 @@ impl Reader {
     }
 
     fn go_on(&mut self, page: &Page) {
+        // Before its range begins it has no place: it looks again when something was published.
+        if Watch::ahead(self.start, page, now()).is_some() {
+            return;
+        }
         self.start = Start::After(page.next);
         // From here on a hole is told with the messages behind it.
         self.watch.holes = Holes::Tell;

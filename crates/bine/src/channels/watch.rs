@@ -63,6 +63,8 @@ pub(crate) enum Manner {
 
 /// Bytes of messages at once, at most.
 const PAGE: usize = 1 << 20;
+/// Whatever can be asked by GET can be by QUERY, whose content is a form (RFC 10008 section 3).
+pub(crate) const ACCEPT_QUERY: &str = "Accept-Query: application/x-www-form-urlencoded\r\n";
 /// Messages at once and milliseconds that a poll waits, if nothing is said.
 const LIMIT: usize = 100;
 const WAIT: u64 = 25_000;
@@ -100,6 +102,22 @@ impl Watch {
         }
     }
 
+    /// In how many milliseconds what is wanted begins, if that is still to come. A page never ends before that.
+    pub(crate) fn ahead(start: Start, page: &Page, now: u64) -> Option<u64> {
+        match (start, &page.rest) {
+            (Start::Since(time), Rest::Wait(_)) => time.checked_sub(now).filter(|ahead| *ahead > 0),
+            _ => None,
+        }
+    }
+
+    /// Whether an `EventSource` would find nothing, now and ever.
+    pub(crate) fn ends_with_nothing(&self, page: &Page) -> bool {
+        self.manner == Manner::Events
+            && matches!(page.rest, Rest::Ended | Rest::Closed)
+            && page.messages.is_empty()
+            && page.lost.is_none()
+    }
+
     pub(crate) fn names(&self) -> Vec<&str> {
         self.channels.iter().map(|name| &**name).collect()
     }
@@ -119,7 +137,7 @@ impl Watch {
             return live.answer(out, exchange, date, Some(bytes), place);
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
-        reply.constant("Content-Type: application/json\r\n").constant(LIVE);
+        reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
@@ -140,7 +158,7 @@ impl Watch {
             return live.answer(out, exchange, date, None, place);
         }
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
-        reply.constant(LIVE);
+        reply.constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
         put_end(&mut reply, place);
         reply.empty();
@@ -168,7 +186,7 @@ impl Watch {
             }
             _ => reply.constant("Content-Type: text/event-stream\r\n"),
         };
-        reply.constant(LIVE);
+        reply.constant(LIVE).constant(ACCEPT_QUERY);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }

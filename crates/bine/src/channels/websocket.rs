@@ -143,7 +143,7 @@ impl Follower {
                 Rest::Closed => return Ok((Code::NORMAL, "All channels are closed.".to_owned())),
                 Rest::Wait(parking) => parking.ends(),
             };
-            if !knows_place {
+            if !knows_place && self.reader.has_place() {
                 socket.send(format!("{{\"cursor\":\"{}\"}}", page.next)).await?;
                 knows_place = true;
             }
