@@ -9,6 +9,7 @@ use bine_push::{Cursor, Refused, Start};
 use super::Channels;
 use super::asked::{self, LONGEST_WAIT};
 use super::batch::MOST;
+use super::presence::Attendee;
 use super::watch::{Manner, Watch};
 use super::{room, websocket};
 use crate::respond::Response;
@@ -27,6 +28,8 @@ pub struct Held {
     watch: Watch,
     start: Start,
     view: Option<View>,
+    /// Who is present by it.
+    name: Option<Box<str>>,
 }
 
 /// How messages come to a peer.
@@ -53,7 +56,7 @@ pub(crate) enum Answered {
 
 impl Held {
     pub(super) fn new(channels: Channels, names: Box<[Box<str>]>) -> Self {
-        Self { channels, watch: Watch::of(names), start: Start::Now, view: None }
+        Self { channels, watch: Watch::of(names), start: Start::Now, view: None, name: None }
     }
 
     /// Begins behind the message that has this cursor, instead of now.
@@ -88,6 +91,13 @@ impl Held {
         self
     }
 
+    /// Whoever is answered is present by this name, in those of the channels where that is counted
+    /// ([`App::presence`](crate::App::presence)); nobody is otherwise.
+    #[must_use]
+    pub fn present_as(self, name: &str) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
     /// Whatever the request asks for, messages come this way.
     #[must_use]
     pub fn view(self, view: View) -> Self {
@@ -119,6 +129,9 @@ impl Held {
         };
         if let Some(view) = self.view {
             watch.manner = view.manner();
+        }
+        if let Some(name) = &self.name {
+            watch.attendee = Attendee::of(&self.channels.0, &watch.channels, Some(name));
         }
         Ok((watch, start.unwrap_or(self.start)))
     }
