@@ -20,6 +20,7 @@ mod peer;
 mod plot;
 mod push;
 mod random;
+mod retained;
 mod rivals;
 mod servers;
 mod soak;
@@ -115,6 +116,9 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
               --rounds N          samples of each figure (21)
+  retained  reading and expiry where a thousand messages are retained, and where a million are
+              --counts N,..       (1000,10000,100000,1000000)
+              --rounds N          samples of each figure (21)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
   templates the public template benchmark and escaping, beside other engines; by criterion
@@ -187,6 +191,7 @@ fn run() -> Result<()> {
             push::run(&accept(&own)?, is_quick)
         }
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
+        "retained" => retained::run(&accept(&["--counts", "--rounds"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),

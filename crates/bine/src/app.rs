@@ -275,7 +275,8 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let serves = !self.routes.is_empty() || self.files.is_some() || self.channels.is_some();
+        let has_channels = self.channels.is_some() || configuration.channels.are_some();
+        let serves = !self.routes.is_empty() || self.files.is_some() || has_channels;
         if !serves && !configuration.names_files() {
             return Exit::usage(format!("which folder? Name it, or set `root`\n{usage}"));
         }
@@ -312,7 +313,7 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let parts = self.blueprint().and_then(|(own, once)| {
+        let parts = self.with_channels_of(&configuration).blueprint().and_then(|(own, once)| {
             Parts::of(&configuration, &own, None)?;
             once.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
         });
@@ -326,6 +327,15 @@ impl App {
         let is_wanted = (self.tables.is_some() || self.channels.is_some()) && !self.forgets;
         let usual_data = is_wanted.then(|| USUAL_DATA.into());
         Sources { usual_data, ..Sources::of_process(arguments) }
+    }
+
+    /// Lets those reach channels too whom the configuration lets.
+    fn with_channels_of(mut self, configuration: &Configuration) -> Self {
+        let choices = &configuration.channels;
+        if self.channels.is_some() || choices.are_some() {
+            self.channels = Some(choices.added_to(self.channels.unwrap_or_default()));
+        }
+        self
     }
 
     /// What it serves whatever its configuration, and what is wanted only once.
@@ -364,7 +374,7 @@ impl App {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, once) = self.blueprint()?;
+        let (blueprint, once) = self.with_channels_of(&configuration).blueprint()?;
         let Once { scheduler, at_start, tables, kept, at_open } = once;
         let (channels, has_channels) = (kept.channels.clone(), kept.are_some);
         let parts = Parts::of(&configuration, &blueprint, None)?;

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use bine::{App, Exit};
 
 const USAGE: &str = "\
-Usage: bine serve DIR [OPTION]...    serve the files below DIR
+Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if options say so
        bine [OPTION]...              serve the demo
        bine config [OPTION]...       print the configuration, and where each value comes from
        bine check-config [FILE]      say whether a server could start with it

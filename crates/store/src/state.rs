@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
+use crate::reads::Changes;
 use crate::row::Row;
 use crate::schema::{Layout, Schema};
 use crate::tree::{self, Tree};
@@ -118,6 +119,25 @@ impl State {
             indexes: vec![Entries::default(); definition.schema.indexes.len()],
         };
         Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
+    }
+
+    /// Becomes the same as a younger state, which is apart by these changes, each of one row.
+    pub(crate) fn follow<'c>(
+        &mut self,
+        younger: &Self,
+        changes: impl Iterator<Item = &'c Changes>,
+    ) {
+        (self.sequence, self.epoch) = (younger.sequence, younger.epoch);
+        for (table, id, keys) in changes.flat_map(Changes::single_rows) {
+            let (own, younger) = (&mut self.tables[table], &younger.tables[table]);
+            own.rows.0.follow(&younger.rows.0, &id.bytes());
+            let indexes = own.indexes.iter_mut().zip(&younger.indexes);
+            for ((own, younger), keys) in indexes.zip(keys) {
+                for key in keys {
+                    own.0.follow(&younger.0, &entry(key, id));
+                }
+            }
+        }
     }
 
     pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) {

@@ -6,6 +6,7 @@ mod grant;
 mod key;
 mod party;
 mod pattern;
+mod sign;
 mod token;
 mod visitor;
 
@@ -22,6 +23,7 @@ pub(crate) use visitor::{Denied, Gate, Pass, Resident, Visitor};
 
 use ask::Function;
 use grant::Rules;
+use pattern::Pattern;
 
 /// Who may do what with channels over HTTP: whatever any part of it permits.
 ///
@@ -120,6 +122,18 @@ impl Access {
         self
     }
 
+    /// The same with other tokens than its own.
+    pub(crate) fn amend_tokens(mut self, amend: impl FnOnce(Option<Tokens>) -> Tokens) -> Self {
+        self.tokens = Some(amend(self.tokens));
+        self
+    }
+
+    /// The same with other caps than its own.
+    pub(crate) fn amend_caps(mut self, amend: impl FnOnce(Caps) -> Caps) -> Self {
+        self.caps = amend(self.caps);
+        self
+    }
+
     fn with(mut self, action: Action, channels: &str) -> Self {
         self.rules.add(action, channels);
         self
@@ -129,6 +143,15 @@ impl Access {
     fn fault(&self) -> Option<&str> {
         self.rules.fault().or_else(|| self.tokens.as_ref()?.fault())
     }
+}
+
+/// What names the channels of a rule, if it can.
+///
+/// # Errors
+///
+/// What is wrong with it, and what may stand there.
+pub(crate) fn rule(text: &str) -> Result<String, String> {
+    Pattern::new(text).map(|_| text.to_owned())
 }
 
 impl fmt::Debug for Access {

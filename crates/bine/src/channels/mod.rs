@@ -26,8 +26,8 @@ use std::time::Duration;
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
-pub(crate) use access::Gate;
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
+pub(crate) use access::{Gate, rule};
 #[doc(hidden)]
 pub use asked::check_query;
 pub use bine_push::{
@@ -100,7 +100,7 @@ impl Channels {
     ///     }
     ///     Ok(channels.hold([&**room]).into())
     /// }
-    /// # let _ = App::new().channels(bine::channels::Access::None).page(news);
+    /// # let _ = App::new().channels(bine::channels::Access::none()).page(news);
     /// ```
     pub fn hold(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Held {
         let names = names.into_iter().map(|name| name.as_ref().into());

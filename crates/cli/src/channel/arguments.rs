@@ -62,6 +62,12 @@ impl Arguments {
         given.find(|(name, _)| *name == option).map(|(_, value)| value.as_str())
     }
 
+    /// All values of an option that may be given several times.
+    pub(super) fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
+        let given = self.options.iter().filter(move |(name, _)| *name == option);
+        given.map(|(_, value)| value.as_str())
+    }
+
     /// Whether an option was given.
     pub(super) fn has(&self, option: &str) -> bool {
         self.value(option).is_some()

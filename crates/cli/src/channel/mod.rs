@@ -4,6 +4,7 @@ mod arguments;
 mod follow;
 mod publish;
 mod server;
+mod token;
 
 use std::ffi::OsString;
 
@@ -17,6 +18,7 @@ Usage: bine channel create NAME        make a channel
        bine channel publish NAME DATA  publish a message
        bine channel follow NAME        print messages as they come
        bine channel close NAME         let a channel take no more
+       bine channel token              sign a token for somebody who follows or publishes
 
 Each says more with --help. The server is the one that `bine status` tells of, else
 http://127.0.0.1:8080, unless --server URL or BINE_SERVER names another; --token TOKEN or
@@ -86,9 +88,11 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Some("publish") => (PUBLISH, &["--lines", "--type=", "--event=", "--id="]),
         Some("follow") => (FOLLOW, &["--after=", "--json", "--count="]),
         Some("close") => (CLOSE, &[]),
+        Some("token") => return token::run(rest),
         Some("--help" | "-h") => return printed(USAGE),
         _ => {
-            let message = "bine: a channel is created, published in, followed or closed";
+            let message =
+                "bine: a channel is created, published in, followed or closed, and a token signed";
             return Exit::usage(format!("{message}\n{USAGE}"));
         }
     };

@@ -24,7 +24,7 @@ fn the_server_of_open_channels_serves() -> Exit {
     let retention = Retention { messages: 2, ..Retention::default() };
     App::new()
         .forgetful()
-        .channels(Access::Everything)
+        .channels(Access::everything())
         .channel("short", Settings { retention, ..Settings::default() })
         .run_with("Usage: channels", ["--listen", "127.0.0.1:0", "--control", "off"])
 }
@@ -194,4 +194,37 @@ fn a_follower_comes_back_where_it_was_and_says_who_it_is() {
         assert!(head.starts_with(&format!("GET /channels?c=a%26b&after={after}&wait=")), "{head}");
         assert!(head.to_ascii_lowercase().contains("authorization: bearer hops"), "{head}");
     }
+}
+
+/// No program is needed: whoever has a site publishes by a token, and everybody follows what the file says.
+#[test]
+fn channels_are_served_by_configuration_alone_and_tokens_say_who_publishes() {
+    let folder = Folder::new();
+    let key = folder.write("key", b"0123456789abcdef0123456789abcdef\n");
+    let file = folder.write(
+        "bine.toml",
+        b"listen = \"127.0.0.1:0\"\ndata = \"memory\"\nchannels-follow = [\"news/*\"]\nchannels-key = \"key\"\n",
+    );
+    let server = Program::start(bine(&["serve"]).arg("--config").arg(&file));
+    let key = key.to_str().unwrap();
+    let site = ["token", "site", "--key", key, "--publish", "*", "--manage", "*", "--ttl", "1h"];
+    let site = told(&server, &site);
+    let site = site.trim_end();
+    told(&server, &["create", "news/today", "--token", site]);
+    told(&server, &["create", "staff", "--token", site]);
+    told(&server, &["publish", "news/today", "staff", "It climbs.", "--token", site]);
+    let follow = ["follow", "news/today", "--after=earliest", "--count=1"];
+    assert_eq!(told(&server, &follow), "It climbs.\n");
+    refused(&server, &["publish", "news/today", "no"], 1, "401: publishing");
+    refused(&server, &["follow", "staff"], 1, "401: following (`staff`) is not open to everybody");
+    let staff = told(&server, &["token", "ann", "--key", key, "--follow", "staff"]);
+    let follow = ["follow", "staff", "--after=earliest", "--count=1", "--token", staff.trim_end()];
+    assert_eq!(told(&server, &follow), "It climbs.\n");
+    let late = ["publish", "staff", "no", "--token", staff.trim_end()];
+    refused(&server, &late, 1, "403: publishing is not granted to \"ann\"");
+    let short = folder.write("short", b"guess\n");
+    let short = ["token", "ann", "--key", short.to_str().unwrap()];
+    refused(&server, &short, 1, "a secret of 5 bytes can be guessed");
+    let wrong = run(&server, &["token", "ann", "--key", key, "--follow", "a*b"]);
+    assert!(wrong.errors.contains("`a*b` means no channels"), "{wrong:?}");
 }

@@ -119,6 +119,11 @@ impl<const KEY: usize> Entries<KEY> {
         self.count
     }
 
+    /// Whether the same entries are in both.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.ends[..self.count] == other.ends[..other.count] && self.bytes == other.bytes
+    }
+
     /// The key and the value of the entry at `place`.
     pub(super) fn entry(&self, place: usize) -> (&[u8], &[u8]) {
         let entry = &self.bytes[self.start(place)..self.end(place)];

@@ -1,4 +1,4 @@
-//! Decides how base64 is read (RFC 4648), in both of its alphabets.
+//! Decides how base64 is read (RFC 4648), in both of its alphabets, and written as tokens have it.
 
 /// Without padding and with `-` and `_` (section 5), as tokens have it: only what an encoder writes, so that no two texts
 /// are one token.
@@ -11,6 +11,17 @@ pub(super) fn plain(text: &str) -> Option<Vec<u8>> {
     let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let end = letters.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
     decode(letters.get(..end)?, *b"+/")
+}
+
+/// Bytes as a token has them.
+pub(super) fn written(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let groups = bytes.chunks(3).flat_map(|three| {
+        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        (0..=three.len()).map(move |place| LETTERS[(bits >> (18 - 6 * place)) as usize & 63])
+    });
+    groups.map(char::from).collect()
 }
 
 fn decode(letters: &[u8], last_two: [u8; 2]) -> Option<Vec<u8>> {
@@ -46,22 +57,10 @@ fn value(letter: u8, last_two: [u8; 2]) -> Option<u32> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use proptest::prelude::*;
 
-    use super::{plain, url};
-
-    /// As a token has it.
-    pub(in super::super) fn written(bytes: &[u8]) -> String {
-        const LETTERS: &[u8; 64] =
-            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-        let groups = bytes.chunks(3).flat_map(|three| {
-            let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
-            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-            (0..=three.len()).map(move |place| LETTERS[(bits >> (18 - 6 * place)) as usize & 63])
-        });
-        groups.map(char::from).collect()
-    }
+    use super::{plain, url, written};
 
     #[test]
     fn the_vectors_of_rfc_4648_are_read_and_nothing_beside_them() {

@@ -83,6 +83,11 @@ impl Rules {
         !self.of[action as usize].is_empty()
     }
 
+    /// As an array of the rules' words.
+    pub(super) fn names(&self, action: Action) -> serde_json::Value {
+        self.of[action as usize].iter().map(Pattern::text).collect()
+    }
+
     pub(super) fn are_none(&self) -> bool {
         self.of.iter().all(Vec::is_empty)
     }

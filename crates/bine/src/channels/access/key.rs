@@ -76,6 +76,21 @@ impl Key {
         RS256.key(pem)
     }
 
+    /// A set of keys, a public key, or a secret: whichever it looks like.
+    pub(super) fn of_any(bytes: &[u8]) -> Result<Vec<Self>, String> {
+        match str::from_utf8(bytes) {
+            Ok(json) if json.trim_start().starts_with('{') => Self::of_set(json),
+            Ok(pem) if pem.contains("-----BEGIN ") => {
+                let der = public_part(pem)?;
+                let mut kinds = [ES256, EDDSA, RS256].into_iter();
+                let key = kinds.find_map(|kind| Some(kind.of_bytes(kind.bits(&der)?.to_vec())));
+                let key = key.ok_or("this public key is for none of ES256, EdDSA and RS256")?;
+                Ok(vec![key])
+            }
+            _ => Ok(vec![Self::hs256(bytes.trim_ascii_end())?]),
+        }
+    }
+
     /// The keys of a set (RFC 7517 section 5) that are for signatures we know; the others are for somebody else.
     pub(super) fn of_set(json: &str) -> Result<Vec<Self>, String> {
         let set: Value =

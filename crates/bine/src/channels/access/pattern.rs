@@ -23,6 +23,10 @@ impl Pattern {
         ))
     }
 
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+
     pub(super) fn matches(&self, name: &str) -> bool {
         let (mut pattern, mut name) = (&*self.0, name);
         loop {

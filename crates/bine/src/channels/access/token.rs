@@ -81,6 +81,15 @@ impl Tokens {
         Self::with(keys)
     }
 
+    /// Signed with what a file holds, which is read when the program starts: a [set of keys](Self::key_set), one public key
+    /// as PEM, or a [secret](Self::hs256), the end of whose line is none of it.
+    pub fn key_file(file: impl AsRef<std::path::Path>) -> Self {
+        let file = file.as_ref();
+        let told = |fault: String| format!("{}: {fault}", file.display());
+        let bytes = fs::read(file).map_err(|error| told(error.to_string()));
+        Self::with(bytes.and_then(|bytes| Key::of_any(&bytes).map_err(told)))
+    }
+
     /// Those of `other`'s keys too, as while one takes the place of another.
     pub fn or(mut self, other: Self) -> Self {
         self.keys.extend(other.keys);
@@ -259,3 +268,6 @@ impl fmt::Debug for Tokens {
         to.debug_struct("Tokens").field("algorithms", &algorithms).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
