@@ -17,13 +17,15 @@ pub(super) const LONGEST_WAIT: u64 = 55;
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 /// Words of a form, at most: as many channels as may be followed at once, and some to spare.
 const MOST_WORDS: u16 = 10_100;
+/// Bytes of a name that somebody is present by.
+const NAME: usize = 64;
 
 /// Why nobody can be told what they ask for.
 #[derive(Debug)]
 pub(super) struct Unclear(pub(super) Status, pub(super) String);
 
 /// What somebody wants to follow, and from where on: by words of the address, and of a QUERY's content.
-pub(super) fn follow(head: &Head<'_>, content: &[u8]) -> Result<(Watch, Start), Unclear> {
+pub(super) fn follow(head: &Head<'_>, content: &[u8]) -> Result<Following, Unclear> {
     let is_query = head.method() == Method::Query;
     let form = if is_query { form(head, content)? } else { "" };
     let fault = if is_query { Status::UNPROCESSABLE_CONTENT } else { Status::BAD_REQUEST };
@@ -96,6 +98,21 @@ struct Asked {
     /// In seconds.
     wait: Option<u64>,
     may_miss: bool,
+    /// Who they say they are.
+    session: Option<Box<str>>,
+    /// They want to know who is present, and nothing else.
+    who: bool,
+}
+
+/// What somebody wants to follow.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Following {
+    pub(super) watch: Watch,
+    pub(super) start: Start,
+    /// Who they say they are.
+    pub(super) session: Option<Box<str>>,
+    /// They want to know who is present, and nothing else.
+    pub(super) who: bool,
 }
 
 impl Asked {
@@ -120,6 +137,14 @@ impl Asked {
                 }
                 "limit" => self.limit = Some(number()?.clamp(1, MOST as u64) as usize),
                 "wait" => self.wait = Some(number()?),
+                // A name that others see, and one that a server gave, are both names.
+                "as" | "session" if whose == Whose::Channels => {
+                    if value.is_empty() || value.len() > NAME || value.contains(char::is_control) {
+                        return Err(format!("`{name}` is a name of up to {NAME} bytes"));
+                    }
+                    self.session = Some((&*value).into());
+                }
+                "present" if whose == Whose::Channels => self.who = true,
                 "gap" if value == "allow" => self.may_miss = true,
                 // Read already by whoever looks who this is.
                 "access_token" => {}
@@ -130,7 +155,7 @@ impl Asked {
                 _ if whose == Whose::Page => {}
                 other => {
                     return Err(format!(
-                        "there is no `{other}`: c, after, before, limit, wait, gap"
+                        "there is no `{other}`: c, after, before, limit, wait, gap, as, present"
                     ));
                 }
             }
@@ -146,13 +171,14 @@ impl Asked {
     }
 
     /// All of it: what was not said is as usual.
-    fn complete(self) -> Result<(Watch, Start), String> {
+    fn complete(mut self) -> Result<Following, String> {
         if self.channels.is_empty() {
             return Err("which channels? Name each by `c`, like ?c=news&c=weather".to_owned());
         }
         let usual = if self.until.is_none() { Start::Now } else { Start::Earliest };
+        let (session, who) = (self.session.take(), self.who);
         let (watch, start) = self.onto(Watch::of(Box::default()))?;
-        Ok((watch, start.unwrap_or(usual)))
+        Ok(Following { watch, start: start.unwrap_or(usual), session, who })
     }
 
     /// What was not said is as in `watch`.
@@ -245,18 +271,20 @@ pub fn check_query(content: &[u8]) {
         asked.hear(query::pairs_up_to(form, MOST_WORDS), Whose::Channels)?;
         asked.complete()
     };
-    let (watch, start) = match read(form) {
+    let following = match read(form) {
         Ok(understood) => understood,
         Err(reason) => return assert!(!reason.is_empty()),
     };
+    let Following { watch, start, session, who } = &following;
+    let start = *start;
     assert!((1..=usize::from(MOST_WORDS)).contains(&watch.channels.len()));
     assert!((1..=MOST).contains(&watch.limit) && watch.wait <= LONGEST_WAIT * 1000);
     assert!(!is_backward(start, watch.until));
-    let encoded = |name: &str| {
-        let letters: Vec<_> = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        format!("c={}", letters.concat())
+    let encoded = |word: &str, text: &str| {
+        let letters: Vec<_> = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        format!("{word}={}", letters.concat())
     };
-    let mut words: Vec<_> = watch.channels.iter().map(|name| encoded(name)).collect();
+    let mut words: Vec<_> = watch.channels.iter().map(|name| encoded("c", name)).collect();
     words.push(match start {
         Start::After(cursor) => format!("after={cursor}"),
         Start::Since(time) => format!("after={time}"),
@@ -270,10 +298,12 @@ pub fn check_query(content: &[u8]) {
     }
     words.push(format!("limit={}&wait={}", watch.limit, watch.wait / 1000));
     words.extend((watch.holes == Holes::Tell).then(|| "gap=allow".to_owned()));
+    words.extend(session.iter().map(|session| encoded("as", session)));
+    words.extend(who.then(|| "present".to_owned()));
     let again = words.join("&");
     // What ends now has ended when it is read again.
     let has_ended = start == Start::Now && watch.until != Until::Open;
-    assert!(has_ended || read(&again) == Ok((watch, start)), "{again}");
+    assert!(has_ended || read(&again).as_ref() == Ok(&following), "{again}");
 }
 
 #[cfg(test)]

@@ -425,6 +425,7 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
         limit: LIMIT,
         wait: WAIT,
         live: Some(Box::new(Live::new(shared, read.turn, now))),
+        attendee: None,
     }
 }
 

@@ -11,12 +11,13 @@ use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, R
 use bine_push::{Cursor, Order, Publish, Published, Taken};
 
 use super::access::{Action, Denied, Gate, Visitor};
-use super::asked::{Unclear, asks_for_websocket, follow};
+use super::asked::{Following, Unclear, asks_for_websocket, follow};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
+use super::presence::{Attendee, Present};
 use super::room::hold_for;
-use super::watch::{ACCEPT_QUERY, refuse};
+use super::watch::{ACCEPT_QUERY, Watch, refuse};
 use super::{Applied, Channels};
 use crate::route::House;
 
@@ -198,7 +199,7 @@ impl Face {
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
-        let (watch, start) = match follow(&request.head, content) {
+        let Following { mut watch, start, session, who } = match follow(&request.head, content) {
             Ok(asked) => asked,
             Err(Unclear(status, reason)) => {
                 let mut reply = Reply::begin(out.buffer, request.exchange, status, &clock.date());
@@ -210,11 +211,56 @@ impl Face {
         for channel in &watch.channels {
             visitor.check(Action::Follow, channel)?;
         }
-        if asks_for_websocket(&request.head) {
+        if who {
+            self.tell_present(&watch, request.exchange, clock, out);
+            return Ok(Answer::Written { close: false });
+        }
+        let is_websocket = asks_for_websocket(&request.head);
+        if is_websocket {
             visitor.check_all_known()?;
+        }
+        let pass = visitor.pass()?;
+        let session = visitor.subject().or(session.as_deref());
+        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, session);
+        if is_websocket {
+            // It is counted as one who stays.
+            drop(pass);
             return self.open(watch, start, visitor, request, clock, out);
         }
-        Ok(Answer::Hold(hold_for(visitor.pass()?, watch, start, request.exchange)))
+        Ok(Answer::Hold(hold_for(pass, watch, start, request.exchange)))
+    }
+
+    /// Who is present in channels.
+    fn tell_present(
+        &self,
+        watch: &Watch,
+        exchange: Exchange,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) {
+        let each = watch.channels.iter().map(|channel| {
+            let Present { count, sessions } =
+                self.channels.present(channel, watch.limit).ok_or(channel)?;
+            let sessions: Vec<_> = sessions.iter().map(|session| &**session).collect();
+            let told =
+                serde_json::json!({"channel": channel, "count": count, "sessions": sessions});
+            Ok(told.to_string())
+        });
+        match each.collect::<Result<Vec<_>, &Box<str>>>() {
+            Ok(each) => {
+                let mut reply = Reply::begin(out.buffer, exchange, Status::OK, &clock.date());
+                reply.constant("Content-Type: application/json\r\nCache-Control: no-store\r\n");
+                reply.whole(format!("[{}]\n", each.join(",")).as_bytes());
+            }
+            Err(channel) => {
+                let status = Status::NOT_FOUND;
+                let reply = Reply::begin(out.buffer, exchange, status, &clock.date());
+                let reason = format!(
+                    "nobody counts who is present in `{channel}`; a program says so by App::presence"
+                );
+                tell(reply, &reason);
+            }
+        }
     }
 
     /// Publishes a batch: one message, an array of them, or a line for each.

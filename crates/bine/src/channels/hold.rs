@@ -10,6 +10,7 @@ use super::Channels;
 use super::access::{Denied, Pass};
 use super::asked::{self, LONGEST_WAIT};
 use super::batch::MOST;
+use super::presence::Attendee;
 use super::watch::{Manner, Watch};
 use super::{room, websocket};
 use crate::respond::Response;
@@ -29,6 +30,8 @@ pub struct Held {
     watch: Watch,
     start: Start,
     view: Option<View>,
+    /// Who is present by it.
+    name: Option<Box<str>>,
 }
 
 /// How messages come to a peer.
@@ -57,7 +60,7 @@ pub(crate) enum Answered {
 
 impl Held {
     pub(super) fn new(channels: Channels, names: Box<[Box<str>]>) -> Self {
-        Self { channels, watch: Watch::of(names), start: Start::Now, view: None }
+        Self { channels, watch: Watch::of(names), start: Start::Now, view: None, name: None }
     }
 
     /// Begins behind the message that has this cursor, instead of now.
@@ -90,6 +93,13 @@ impl Held {
     pub fn wait(mut self, time: Duration) -> Self {
         self.watch.wait = time.min(Duration::from_secs(LONGEST_WAIT)).as_millis() as u64;
         self
+    }
+
+    /// Whoever is answered is present by this name, in those of the channels where that is counted
+    /// ([`App::presence`](crate::App::presence)); nobody is otherwise.
+    #[must_use]
+    pub fn present_as(self, name: &str) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
 
     /// Whatever the request asks for, messages come this way.
@@ -128,6 +138,9 @@ impl Held {
         };
         if let Some(view) = self.view {
             watch.manner = view.manner();
+        }
+        if let Some(name) = &self.name {
+            watch.attendee = Attendee::of(&self.channels.0, &watch.channels, Some(name));
         }
         Ok((watch, start.unwrap_or(self.start)))
     }

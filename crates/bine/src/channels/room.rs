@@ -230,6 +230,10 @@ impl Room {
         // Nobody else has it.
         let watch = Arc::try_unwrap(wanted).map(|wanted| wanted.watch);
         let watch = Arc::new(watch.unwrap_or_else(|wanted| wanted.watch.clone()));
+        if watch.attendee.is_some() {
+            // Who is present by it goes with its last owner.
+            return watch;
+        }
         if self.watches.len() == WATCHES {
             self.watches.pop_front();
         }

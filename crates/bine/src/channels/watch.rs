@@ -1,9 +1,12 @@
 //! Decides what somebody who follows channels has asked for, and how each way of following looks on the wire.
 
+use std::sync::Arc;
+
 use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
 use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
 
 use super::durable::Live;
+use super::presence::Attendee;
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +21,8 @@ pub(crate) struct Watch {
     pub(crate) wait: u64,
     /// Its one channel is followed as a Durable Streams resource.
     pub(crate) live: Option<Box<Live>>,
+    /// Who is present by it, where that is counted.
+    pub(crate) attendee: Option<Arc<Attendee>>,
 }
 
 /// Where a reader is.
@@ -82,6 +87,7 @@ impl Watch {
             limit: LIMIT,
             wait: WAIT,
             live: None,
+            attendee: None,
         }
     }
 
@@ -118,6 +124,19 @@ impl Watch {
             && page.lost.is_none()
     }
 
+    /// The name that one was given who is present without saying who they are.
+    pub(crate) fn new_session(&self) -> Option<&str> {
+        let attendee = self.attendee.as_ref().filter(|attendee| attendee.is_new)?;
+        Some(&attendee.session)
+    }
+
+    fn put_session(&self, reply: &mut Reply<'_>) {
+        if let Some(session) = self.new_session() {
+            // It is of letters and digits.
+            let _ = reply.field("Session", session);
+        }
+    }
+
     pub(crate) fn names(&self) -> Vec<&str> {
         self.channels.iter().map(|name| &**name).collect()
     }
@@ -139,6 +158,7 @@ impl Watch {
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
         reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
+        self.put_session(&mut reply);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
@@ -160,6 +180,7 @@ impl Watch {
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
         reply.constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
+        self.put_session(&mut reply);
         put_end(&mut reply, place);
         reply.empty();
     }
@@ -190,10 +211,20 @@ impl Watch {
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
+        self.put_session(&mut reply);
         let pieces = reply.pieces();
         let mut first = Vec::new();
-        if let (Manner::Events, Some(lost)) = (self.manner, place.lost) {
+        if let Some(session) = self.new_session() {
             // A page's own script sees no head.
+            match self.manner {
+                Manner::Events => {
+                    first.extend(format!("event: session\ndata: {session}\n\n").bytes());
+                }
+                Manner::Lines => first.extend(format!("{{\"session\":\"{session}\"}}\n").bytes()),
+                _ => {}
+            }
+        }
+        if let (Manner::Events, Some(lost)) = (self.manner, place.lost) {
             first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
         }
         if !follows {

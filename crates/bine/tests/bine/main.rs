@@ -16,6 +16,7 @@ mod kept;
 mod lease;
 mod macros;
 mod pages;
+mod presence;
 mod query;
 mod ranges;
 mod scheduling;

@@ -200,6 +200,11 @@ impl Visitor<'_> {
         Err(self.denied(action, Some(channel)))
     }
 
+    /// Who they are, if it is known.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        self.session.as_ref()?.subject().map(|subject| &**subject)
+    }
+
     /// Whether there is any channel with which they may do it.
     ///
     /// # Errors
