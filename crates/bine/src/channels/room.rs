@@ -62,6 +62,9 @@ const WATCHES: usize = 8;
 const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
 const PING: Duration = Duration::from_secs(20);
+/// So many milliseconds behind the end of a grant those are asked for who wait by it: the system's coarse clock may lag
+/// by ten.
+const LATE: u64 = 20;
 /// So many milliseconds before its end a range is waited for again.
 const EARLY: u64 = 50;
 
@@ -212,7 +215,9 @@ impl Room {
         let seat = self.seats.get(number)?;
         seat.key = Some(waiters.park(u64::from(number), parking, wait).ok()?);
         self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let granted_until = self.engine.parties.ends(seat.party);
+        // A moment later, as timers may ring early; who is asked for then must be told that it has ended.
+        let granted_until =
+            self.engine.parties.ends(seat.party).map(|ends| ends.saturating_add(LATE));
         let ends = [parking.ends(), granted_until].into_iter().flatten().min();
         let ends = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
         let rest = match wait.kind {
