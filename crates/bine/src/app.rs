@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{
@@ -31,7 +32,7 @@ use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
 use crate::store::{Options, Store, Table};
 use crate::style::Style;
-use crate::tables::{AtOpen, Kept, Tables, USUAL_DATA};
+use crate::tables::{AtChannels, AtOpen, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -48,6 +49,7 @@ pub struct App {
     at_open: Vec<AtOpen>,
     channels: Option<Access>,
     wanted_channels: Vec<(&'static str, channels::Settings)>,
+    at_channels: Vec<AtChannels>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -144,8 +146,26 @@ impl App {
     /// Has a channel of this name from the first start on. One that is there with other settings stays as it is, which
     /// the log tells.
     pub fn channel(mut self, name: &'static str, settings: channels::Settings) -> Self {
-        self.channels = self.channels.or(Some(Access::None));
+        self.channels = Some(self.channels.unwrap_or_default());
         self.wanted_channels.push((name, settings));
+        self
+    }
+
+    /// Counts who is present in a channel: whoever follows it at `/channels`, and for `linger` longer, so that a poll
+    /// which comes again in that time is no going and coming. [`Channels::present`] tells who is, and messages in the
+    /// channel `NAME/presence` tell each coming and going (`join`, `leave`; `begin` after a start, when nobody is).
+    pub fn presence(self, name: &'static str, linger: Duration) -> Self {
+        self.at_channels(move |channels| Ok(channels.count(name, linger)?))
+    }
+
+    /// Runs once when the channels are there, before the first request: the place for threads that follow them, or
+    /// publish. An error ends the start. The program's tables can be changed by [`at_open`](Self::at_open).
+    pub fn at_channels(
+        mut self,
+        run: impl FnOnce(&Channels) -> Result<(), Error> + 'static,
+    ) -> Self {
+        self.channels = Some(self.channels.unwrap_or_default());
+        self.at_channels.push(Box::new(run));
         self
     }
 
@@ -255,7 +275,9 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        if self.routes.is_empty() && self.files.is_none() && !configuration.names_files() {
+        let has_channels = self.channels.is_some() || configuration.channels.are_some();
+        let serves = !self.routes.is_empty() || self.files.is_some() || has_channels;
+        if !serves && !configuration.names_files() {
             return Exit::usage(format!("which folder? Name it, or set `root`\n{usage}"));
         }
         if supervises {
@@ -291,7 +313,7 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let parts = self.blueprint().and_then(|(own, once)| {
+        let parts = self.with_channels_of(&configuration).blueprint().and_then(|(own, once)| {
             Parts::of(&configuration, &own, None)?;
             once.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
         });
@@ -305,6 +327,15 @@ impl App {
         let is_wanted = (self.tables.is_some() || self.channels.is_some()) && !self.forgets;
         let usual_data = is_wanted.then(|| USUAL_DATA.into());
         Sources { usual_data, ..Sources::of_process(arguments) }
+    }
+
+    /// Lets those reach channels too whom the configuration lets.
+    fn with_channels_of(mut self, configuration: &Configuration) -> Self {
+        let choices = &configuration.channels;
+        if self.channels.is_some() || choices.are_some() {
+            self.channels = Some(choices.added_to(self.channels.unwrap_or_default()));
+        }
+        self
     }
 
     /// What it serves whatever its configuration, and what is wanted only once.
@@ -324,26 +355,28 @@ impl App {
         }
         let tables = Tables::new(self.tables.is_some());
         let channels = Channels::new();
-        let access = self.channels.unwrap_or_default();
         let has_channels = self.channels.is_some();
-        let face = Face { channels: channels.clone(), access };
+        let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
+        let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
         let house = House { states: self.states, tables, channels: shared, look: self.look };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        let Self { scheduler, at_start, tables, at_open, wanted_channels, .. } = self;
+        let Self { scheduler, at_start, tables, at_open, wanted_channels, at_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
-        let channels = Kept { channels, are_some: has_channels, wanted: wanted_channels };
-        Ok((blueprint, Once { scheduler, at_start, tables, channels, at_open }))
+        let (wanted, are_some) = (wanted_channels, has_channels);
+        let kept = Kept { channels, are_some, wanted, at_channels };
+        Ok((blueprint, Once { scheduler, at_start, tables, kept, at_open }))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, once) = self.blueprint()?;
-        let Once { scheduler, at_start, tables, channels, at_open } = once;
+        let (blueprint, once) = self.with_channels_of(&configuration).blueprint()?;
+        let Once { scheduler, at_start, tables, kept, at_open } = once;
+        let (channels, has_channels) = (kept.channels.clone(), kept.are_some);
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
@@ -356,9 +389,9 @@ impl App {
         end_with_parent();
         let pages = Arc::clone(&blueprint.pages);
         if let Some(tables) = tables {
-            pages.tables().open(tables, &channels, &configuration, at_open)?;
-            if channels.are_some {
-                server.set_waiters(channels.channels.waiters());
+            pages.tables().open(tables, kept, &configuration, at_open)?;
+            if has_channels {
+                server.set_waiters(channels.waiters());
             }
         }
         for run in at_start {
@@ -382,7 +415,7 @@ impl App {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
-        channels.channels.end();
+        channels.end();
         pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
@@ -393,7 +426,7 @@ struct Once {
     scheduler: Option<Arc<dyn Scheduler>>,
     at_start: Vec<Box<dyn FnOnce()>>,
     tables: Option<Options>,
-    channels: Kept,
+    kept: Kept,
     at_open: Vec<AtOpen>,
 }
 

@@ -82,7 +82,8 @@ impl Default for Settings {
 pub struct Listen {
     /// Where.
     pub address: Address,
-    /// Pending connections the kernel may hold (128, as document 000 has it).
+    /// Pending connections the kernel may hold: 4096, the most that Linux grants unless told otherwise. A crowd that comes
+    /// back within a second overflows 128, which document 000 has, and whoever is not let in waits a second and more.
     pub backlog: i32,
     /// Send without waiting for more to send; off lets the kernel gather (Nagle).
     pub nodelay: bool,
@@ -95,7 +96,7 @@ pub struct Listen {
 impl Listen {
     /// `address` with the default options.
     pub const fn on(address: Address) -> Self {
-        Self { address, backlog: 128, nodelay: true, send_buffer: None, tls: false }
+        Self { address, backlog: 4096, nodelay: true, send_buffer: None, tls: false }
     }
 }
 

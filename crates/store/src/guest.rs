@@ -22,6 +22,13 @@ pub trait Guest: Send + Sync {
     /// It is none. The store is not opened then, and nothing is changed.
     fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String>;
 
+    /// Everything has been told that it kept, at a start.
+    ///
+    /// # Errors
+    ///
+    /// That is not whole. The store is not opened then.
+    fn told_all(&self) -> Result<(), String>;
+
     /// All that it keeps up to the last record that it was told of, as blocks of at most 8 MB each. They are made while the
     /// store goes on.
     fn image(&self) -> Blocks;
@@ -51,6 +58,15 @@ pub(crate) fn unwrapped(record: &[u8]) -> Option<&[u8]> {
 pub(crate) struct Seat(pub(crate) Option<Arc<dyn Guest>>);
 
 impl Seat {
+    /// Has told a guest everything.
+    ///
+    /// # Errors
+    ///
+    /// It misses something.
+    pub(crate) fn told_all(&self) -> Result<(), String> {
+        self.0.as_ref().map_or(Ok(()), |guest| guest.told_all())
+    }
+
     /// Gives a guest what it kept.
     ///
     /// # Errors

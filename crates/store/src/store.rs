@@ -185,6 +185,7 @@ impl Store {
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
         let opened = FileJournal::open(folder, options.journal, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
+        options.guest.told_all()?;
         let mut journal = Box::new(opened.journal);
         let sync = options.sync;
         let mut begun = loading.finish(options, opened.last, &mut *journal)?;

@@ -14,7 +14,7 @@ pub fn folder() -> SimulatedFolder {
 }
 
 pub fn open(folder: &SimulatedFolder) -> Result<Archive, String> {
-    Archive::open_with(Arc::new(folder.clone()), SEGMENT, &mut |_, _| {})
+    Archive::open_with(Arc::new(folder.clone()), SEGMENT, None, &mut |_, _| {})
 }
 
 /// All lines, unless something in it cannot be read.

@@ -1,6 +1,7 @@
 //! Decides what was chosen for a run, and where each choice came from: a flag wins over the
 //! environment, that over the configuration file, that over the default.
 
+mod channels;
 mod file;
 mod keys;
 mod show;
@@ -14,7 +15,9 @@ use bine_pipeline::{Address, Listen, Settings, User, inherited};
 use bine_store::Sync;
 
 use crate::sites::{HostPattern, SiteChoices};
+use crate::tables::USUAL_DATA;
 
+use channels::ChannelChoices;
 use file::{Contents, Fault, SiteTable};
 use keys::{KEYS, Key, Set};
 
@@ -41,6 +44,8 @@ pub(crate) struct Configuration {
     pub(crate) forgets: bool,
     /// When a change of tables is acknowledged.
     pub(crate) sync: Sync,
+    /// Who may reach channels, beside those whom the program lets.
+    pub(crate) channels: ChannelChoices,
     /// Whom to become when the addresses are open.
     pub(crate) user: Option<User>,
     /// Where `bine reload` finds this server.
@@ -210,6 +215,9 @@ impl Sources {
         own.choose(given, sites)?;
         if own.data.is_none() && !own.forgets {
             own.data.clone_from(&self.usual_data);
+            if own.data.is_none() && own.channels.are_some() {
+                own.data = Some(USUAL_DATA.into());
+            }
         }
         Ok(own)
     }
@@ -434,6 +442,7 @@ impl Default for Configuration {
             says_tls: Vec::new(),
             data: None,
             forgets: false,
+            channels: ChannelChoices::default(),
             sync: Sync::Commit,
             user: None,
             control: Control::Usual,

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bine::Exit;
+use bine::channels::Channels;
 use bine::store::disk::{Folder, RealFolder};
-use bine::store::{Archive, Compacted, Loaded, journal};
+use bine::store::{Archive, Compacted, Guest, Loaded, journal};
 
 use arguments::Arguments;
 use meter::{Counted, Meter};
@@ -47,7 +48,7 @@ not there. All of it is loaded, or nothing: a line that is wrong is told by its 
 const COMPACT: &str = "\
 Usage: bine data compact FOLDER
 
-Writes all tables of FOLDER as two images, so that there are two ways to read them, removes the journal up
+Writes all that FOLDER keeps as two images, so that there are two ways to read it, removes the journal up
 to there, and tells how many bytes that saves. If it would save none, nothing is done.";
 
 const CHECK: &str = "\
@@ -171,7 +172,7 @@ fn load_from(mut input: impl BufRead, folder: &Path, merge: bool) -> Result<Load
 }
 
 fn compact(folder: &Path) -> Result<(), String> {
-    let archive = open(&existing(folder)?)?;
+    let archive = open_with(&existing(folder)?, Some(Channels::keeper()))?;
     let Compacted { before, after } = archive.compact().map_err(|error| error.to_string())?;
     if before == after {
         println!("{before} bytes; there is nothing to gain");
@@ -239,8 +240,14 @@ fn watched(path: &Path) -> Result<Arc<dyn Folder>, String> {
 
 /// Opens the tables in it, and says what there is to know of them.
 fn open(folder: &Arc<dyn Folder>) -> Result<Archive, String> {
+    open_with(folder, None)
+}
+
+/// The same, with whoever knows what else is kept there.
+fn open_with(folder: &Arc<dyn Folder>, guest: Option<Arc<dyn Guest>>) -> Result<Archive, String> {
     let mut meter = Meter::new("read", None);
-    let archive = Archive::open(Arc::clone(folder), &mut |done, all| meter.show(done, Some(all)))?;
+    let mut progress = |done, all| meter.show(done, Some(all));
+    let archive = Archive::open(Arc::clone(folder), guest, &mut progress)?;
     drop(meter);
     for warning in archive.warnings() {
         eprintln!("bine: warning: {warning}");

@@ -36,6 +36,8 @@ pub struct Archive {
     last: Sequence,
     stored: Vec<Stored>,
     rows: Vec<Rows>,
+    /// Who keeps what others than tables do.
+    guest: Seat,
     warnings: Vec<Warning>,
 }
 
@@ -69,23 +71,32 @@ pub enum DumpError {
     Write(io::Error),
 }
 
-/// Notes that others than tables keep something, and leaves it where it is.
-#[derive(Default)]
-struct Others(AtomicBool);
+/// Notes that others than tables keep something, which goes to a guest who knows it or, without one, stays where it is.
+struct Others {
+    are_some: AtomicBool,
+    guest: Seat,
+}
 
 impl Guest for Others {
-    fn block(&self, _block: &[u8]) -> Result<(), String> {
-        self.0.store(true, Ordering::Relaxed);
-        Ok(())
+    fn block(&self, block: &[u8]) -> Result<(), String> {
+        self.are_some.store(true, Ordering::Relaxed);
+        self.guest.0.as_ref().map_or(Ok(()), |guest| guest.block(block))
     }
 
-    fn record(&self, _sequence: u64, _record: &[u8]) -> Result<(), String> {
-        self.0.store(true, Ordering::Relaxed);
-        Ok(())
+    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.are_some.store(true, Ordering::Relaxed);
+        self.guest.0.as_ref().map_or(Ok(()), |guest| guest.record(sequence, record))
+    }
+
+    fn told_all(&self) -> Result<(), String> {
+        self.guest.told_all()
     }
 
     fn image(&self) -> Blocks {
-        Box::new(std::iter::empty())
+        self.guest
+            .0
+            .as_ref()
+            .map_or_else(|| Box::new(std::iter::empty()) as Blocks, |guest| guest.image())
     }
 }
 
@@ -100,13 +111,18 @@ const PIECE: usize = 64 << 10;
 const LEAST_GAIN: u64 = 4 << 10;
 
 impl Archive {
-    /// Opens the folder. `progress` is told while it is read.
+    /// Opens the folder. `guest` knows what others than tables keep there, such as channels; without one it stays where
+    /// it is. `progress` is told while the folder is read.
     ///
     /// # Errors
     ///
     /// Another program has it, or it is damaged. Nothing is changed then.
-    pub fn open(folder: Arc<dyn Folder>, progress: &mut Progress<'_>) -> Result<Self, String> {
-        Self::open_with(folder, journal::Options::default(), progress)
+    pub fn open(
+        folder: Arc<dyn Folder>,
+        guest: Option<Arc<dyn Guest>>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, String> {
+        Self::open_with(folder, journal::Options::default(), guest, progress)
     }
 
     /// The same with a journal of other measures, such as a test wants.
@@ -117,20 +133,23 @@ impl Archive {
     pub fn open_with(
         folder: Arc<dyn Folder>,
         options: journal::Options,
+        guest: Option<Arc<dyn Guest>>,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
-        let others = Arc::new(Others::default());
+        let guest = Seat(guest);
+        let others = Arc::new(Others { are_some: AtomicBool::new(false), guest: guest.clone() });
         let mut loading = Loading::with_guest(Seat(Some(Arc::<Others>::clone(&others))));
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
         let opened = FileJournal::open(Arc::clone(&folder), options, &mut receive);
         let opened = opened.map_err(|error| error.to_string())?;
+        guest.told_all()?;
         let (stored, rows, mut warnings) = loading.into_parts();
         warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
-        if others.0.load(Ordering::Relaxed) {
+        if guest.0.is_none() && others.are_some.load(Ordering::Relaxed) {
             warnings.push(Warning::Others);
         }
         let (journal, image, last) = (opened.journal, opened.snapshot, opened.last);
-        Ok(Self { folder, journal, image, last, stored, rows, warnings })
+        Ok(Self { folder, journal, image, last, stored, rows, guest, warnings })
     }
 
     /// Writes tables down as lines of JSON, those of these names or, if none is named, all; says how many rows there were.
@@ -183,12 +202,13 @@ impl Archive {
         Ok(count)
     }
 
-    /// Writes all tables as two images, so that there are still two ways to the present, and removes the journal up to
+    /// Writes all that is kept as two images, so that there are still two ways to the present, and removes the journal up to
     /// there, if the folder takes less room then.
     ///
     /// # Errors
     ///
-    /// The disk fails or has no room, or others than tables keep something here. Nothing is lost.
+    /// The disk fails or has no room, or others than tables keep something here and there is no guest who knows it. Nothing
+    /// is lost.
     pub fn compact(mut self) -> Result<Compacted, journal::Error> {
         if self.warnings.contains(&Warning::Others) {
             let why = "only the program whose channels are kept here can write an image of them, and does so by itself";
@@ -234,17 +254,20 @@ impl Archive {
 
     fn write_image(&mut self, last: Sequence) -> Result<(), journal::Error> {
         let rows = self.rows.iter().cloned().enumerate().collect();
-        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, Seat::default(), 0);
+        let kept = Kept::new(self.stored.clone(), Vec::new(), rows, 0, self.guest.clone(), 0);
         let none = State { sequence: last, epoch: 0, tables: Vec::new() };
         let mut writer = self.journal.snapshot(last)?;
-        kept.write(&Arc::default(), &none, None, &mut *writer)?;
+        kept.write(&Arc::default(), &none, kept.guest_image(), &mut *writer)?;
         writer.finish()
     }
 
     /// About so long is one.
     fn image_bytes(&self) -> u64 {
         let rows = self.rows.iter().flat_map(Rows::iter).map(|(_, row)| row.len() + 20);
-        (rows.sum::<usize>() + record::tables(&self.stored).len() + 80) as u64
+        let guest =
+            self.guest.0.iter().flat_map(|guest| guest.image()).map(|block| block.len() + 20);
+        let blocks = rows.sum::<usize>() + guest.sum::<usize>();
+        (blocks + record::tables(&self.stored).len() + 80) as u64
     }
 }
 

@@ -28,7 +28,7 @@ fn open(disk: &SimulatedFolder) -> Archive {
 /// Short segments are made in no time.
 fn try_open(disk: &SimulatedFolder) -> Result<Archive, String> {
     let options = journal::Options { segment: 4096 };
-    Archive::open_with(Arc::new(disk.clone()), options, &mut |_, _| {})
+    Archive::open_with(Arc::new(disk.clone()), options, None, &mut |_, _| {})
 }
 
 fn dumped(archive: &Archive) -> String {

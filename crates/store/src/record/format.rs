@@ -36,7 +36,7 @@ fn records() -> Vec<Vec<u8>> {
 }
 
 fn dumped(disk: &SimulatedFolder) -> String {
-    let archive = Archive::open(Arc::new(disk.clone()), &mut |_, _| {}).unwrap();
+    let archive = Archive::open(Arc::new(disk.clone()), None, &mut |_, _| {}).unwrap();
     let mut lines = Vec::new();
     archive.dump(&[], &mut lines).unwrap();
     String::from_utf8(lines).unwrap()
@@ -75,7 +75,7 @@ fn the_lines_of_the_documents_are_loaded_and_dumped_again() {
     for document in [ROWS_DOCUMENT, LINES_DOCUMENT] {
         let [lines] = blocks(document, "json")[..] else { panic!("there is one example") };
         let disk = SimulatedFolder::new(1, 1 << 28);
-        let mut archive = Archive::open(Arc::new(disk.clone()), &mut |_, _| {}).unwrap();
+        let mut archive = Archive::open(Arc::new(disk.clone()), None, &mut |_, _| {}).unwrap();
         archive.load(&mut lines.as_bytes()).unwrap();
         archive.close().unwrap();
         assert_eq!(dumped(&disk), lines);

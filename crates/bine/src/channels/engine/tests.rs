@@ -3,8 +3,8 @@
 use bine_push::{
     Content, Cursor, Draft, Holes, Name, Publish, Settings, Start, Subscription, Until,
 };
-use bine_store::Options;
 use bine_store::disk::SimulatedFolder;
+use bine_store::{Archive, Options};
 
 use super::*;
 
@@ -113,4 +113,35 @@ fn channels_come_back_from_an_image_with_their_epoch() {
     assert_eq!(read(&engine, "a", Start::Earliest).unwrap().1, cursor);
     let described = engine.hub(|hub| hub.describe("a", now())).unwrap().unwrap();
     assert_eq!(described.messages, count + 1);
+}
+
+#[test]
+fn a_folder_that_was_compacted_has_all_messages_and_their_cursors() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let (engine, store) = open(&disk, 1);
+    create(&engine, "a", Durability::Interval);
+    for number in 0..2000 {
+        publish(&engine, "a", &number.to_string()).unwrap();
+    }
+    // Half of what was said in the journal is of no use any more.
+    create(&engine, "b", Durability::Interval);
+    for _ in 0..2000 {
+        publish(&engine, "b", "nobody reads this").unwrap();
+    }
+    engine.order(Order::Remove("b".into())).wait().unwrap();
+    let before = read(&engine, "a", Start::Earliest).unwrap();
+    engine.end();
+    store.close();
+
+    let folder = Arc::new(disk.process());
+    let archive =
+        Archive::open(folder, Some(crate::channels::Channels::keeper()), &mut |_, _| {}).unwrap();
+    let compacted = archive.compact().unwrap();
+    assert!(compacted.after < compacted.before * 3 / 4, "{compacted:?}");
+    // It had ended in order, so another run of the system goes on with its cursors.
+    let (engine, store) = open(&disk, 2);
+    assert_eq!(read(&engine, "a", Start::Earliest).unwrap(), before);
+    assert_eq!(read(&engine, "b", Start::Earliest).unwrap_err(), Refused::Unknown("b".into()));
+    engine.end();
+    store.close();
 }
