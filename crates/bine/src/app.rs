@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{
@@ -148,6 +149,13 @@ impl App {
         self.channels = Some(self.channels.unwrap_or_default());
         self.wanted_channels.push((name, settings));
         self
+    }
+
+    /// Counts who is present in a channel: whoever follows it at `/channels`, and for `linger` longer, so that a poll
+    /// which comes again in that time is no going and coming. [`Channels::present`] tells who is, and messages in the
+    /// channel `NAME/presence` tell each coming and going (`join`, `leave`; `begin` after a start, when nobody is).
+    pub fn presence(self, name: &'static str, linger: Duration) -> Self {
+        self.at_channels(move |channels| Ok(channels.count(name, linger)?))
     }
 
     /// Runs once when the channels are there, before the first request: the place for threads that follow them, or

@@ -20,6 +20,7 @@ use bine_store::{Blocks, Guest, Pending, Store, Sync};
 
 use super::access::{MOST_REVOKED, Parties};
 use super::audience::Audience;
+use super::presence::Attendance;
 
 /// All channels of a program.
 pub(crate) struct Engine {
@@ -31,6 +32,8 @@ pub(crate) struct Engine {
     bells: Mutex<Vec<Bell>>,
     /// The tasks that wait.
     pub(super) audience: Audience,
+    /// Who is present where that is counted.
+    pub(super) attendance: Attendance,
     /// Who waits, and whose grants were revoked.
     pub(super) parties: Arc<Parties>,
     /// Wakes the thread that looks what is due.
@@ -104,6 +107,7 @@ impl Engine {
             store: OnceLock::new(),
             bells: Mutex::default(),
             audience: Audience::default(),
+            attendance: Attendance::default(),
             parties: Arc::new(Parties::new()),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
@@ -278,13 +282,20 @@ impl Engine {
                 // A disk that is full or fails has been told of by others; this is tried again.
                 let _ = self.keep(prepared).wait();
             }
+            let next = next.into_iter().chain(self.attendance.look(self)).min();
             let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
             let stage = self.stage();
-            if !self.is_over() {
+            if !self.is_over() && !self.attendance.was_stirred() {
                 let wait = wait.clamp(Duration::from_millis(10), LOOK);
                 drop(self.alarm.wait_timeout(stage, wait));
             }
         }
+    }
+
+    /// Has what is due looked for at once. Not under the lock of the stage.
+    pub(super) fn stir(&self) {
+        drop(self.stage());
+        self.alarm.notify_all();
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {

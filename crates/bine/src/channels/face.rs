@@ -11,12 +11,13 @@ use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, R
 use bine_push::{Cursor, Order, Publish, Published, Taken};
 
 use super::access::{Action, Denied, Gate, Visitor};
-use super::asked::{asks_for_websocket, follow};
+use super::asked::{Following, Unclear, asks_for_websocket, follow};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
+use super::presence::{Attendee, Present};
 use super::room::hold_for;
-use super::watch::refuse;
+use super::watch::{ACCEPT_QUERY, Watch, refuse};
 use super::{Applied, Channels};
 use crate::route::House;
 
@@ -31,6 +32,10 @@ pub(crate) struct Face {
 const PATH: &str = "/channels";
 /// Of a batch.
 const MOST_BODY: u64 = 16 << 20;
+/// Of a QUERY: ten thousand names of the longest, some of their letters encoded.
+const MOST_QUERY: u64 = 4 << 20;
+/// What may be asked at [`PATH`].
+const ALLOWED: &str = "Allow: GET, HEAD, QUERY, POST, OPTIONS\r\n";
 
 impl Face {
     /// Answers a request that is about channels.
@@ -45,7 +50,8 @@ impl Face {
         if !self.gate.is_open() {
             return None;
         }
-        let name = path.strip_prefix(durable::ROOT).filter(|name| !name.is_empty());
+        let makes_name = request.head.method() == Method::Post;
+        let name = path.strip_prefix(durable::ROOT).filter(|name| makes_name || !name.is_empty());
         if path != PATH && name.is_none() {
             return None;
         }
@@ -75,7 +81,9 @@ impl Face {
     ) -> Answer {
         if matches!(request.body, Body::Coming) {
             // Whoever answers later cannot collect any more.
-            return Answer::Collect { limit: MOST_BODY, on_disk: false };
+            let is_query = request.head.method() == Method::Query;
+            let limit = if is_query { MOST_QUERY } else { MOST_BODY };
+            return Answer::Collect { limit, on_disk: false };
         }
         let (exchange, date) = (request.exchange, clock.date());
         let asked = visitor.ask(&mut house.arguments(request));
@@ -148,19 +156,22 @@ impl Face {
             return Ok(resource.respond(request, clock, out));
         }
         Ok(match request.head.method() {
-            Method::Get | Method::Head => match follow(&request.head) {
-                Ok((watch, start)) => {
-                    for channel in &watch.channels {
-                        visitor.check(Action::Follow, channel)?;
-                    }
-                    if asks_for_websocket(&request.head) {
-                        visitor.check_all_known()?;
-                        return self.open(watch, start, visitor, request, clock, out);
-                    }
-                    Answer::Hold(hold_for(visitor.pass()?, watch, start, exchange))
+            Method::Get | Method::Head => self.follow(&[], visitor, request, clock, out)?,
+            Method::Query => match request.body {
+                Body::Coming => {
+                    visitor.check_some(Action::Follow)?;
+                    Answer::Collect { limit: MOST_QUERY, on_disk: false }
                 }
-                Err(reason) => bad(out, exchange, clock, &reason),
+                Body::Here(content) => self.follow(content, visitor, request, clock, out)?,
+                Body::None | Body::Filed(_) => self.follow(&[], visitor, request, clock, out)?,
             },
+            Method::Options => {
+                let mut reply =
+                    Reply::begin(out.buffer, exchange, Status::NO_CONTENT, &clock.date());
+                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                reply.empty();
+                Answer::Written { close: false }
+            }
             Method::Post => match request.body {
                 Body::Coming => {
                     visitor.check_some(Action::Publish)?;
@@ -172,11 +183,84 @@ impl Face {
             _ => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
-                reply.constant("Allow: GET, HEAD, POST\r\n");
-                tell(reply, "channels are followed by GET and published in by POST");
+                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                tell(reply, "channels are followed by GET or QUERY, and published in by POST");
                 Answer::Written { close: false }
             }
         })
+    }
+
+    /// Whoever follows rests until there is something, or changes over to a WebSocket.
+    fn follow(
+        &self,
+        content: &[u8],
+        visitor: &Visitor<'_>,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Result<Answer, Denied> {
+        let Following { mut watch, start, session, who } = match follow(&request.head, content) {
+            Ok(asked) => asked,
+            Err(Unclear(status, reason)) => {
+                let mut reply = Reply::begin(out.buffer, request.exchange, status, &clock.date());
+                reply.constant(ACCEPT_QUERY);
+                tell(reply, &reason);
+                return Ok(Answer::Written { close: false });
+            }
+        };
+        for channel in &watch.channels {
+            visitor.check(Action::Follow, channel)?;
+        }
+        if who {
+            self.tell_present(&watch, request.exchange, clock, out);
+            return Ok(Answer::Written { close: false });
+        }
+        let is_websocket = asks_for_websocket(&request.head);
+        if is_websocket {
+            visitor.check_all_known()?;
+        }
+        let pass = visitor.pass()?;
+        let session = visitor.subject().or(session.as_deref());
+        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, session);
+        if is_websocket {
+            // It is counted as one who stays.
+            drop(pass);
+            return self.open(watch, start, visitor, request, clock, out);
+        }
+        Ok(Answer::Hold(hold_for(pass, watch, start, request.exchange)))
+    }
+
+    /// Who is present in channels.
+    fn tell_present(
+        &self,
+        watch: &Watch,
+        exchange: Exchange,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) {
+        let each = watch.channels.iter().map(|channel| {
+            let Present { count, sessions } =
+                self.channels.present(channel, watch.limit).ok_or(channel)?;
+            let sessions: Vec<_> = sessions.iter().map(|session| &**session).collect();
+            let told =
+                serde_json::json!({"channel": channel, "count": count, "sessions": sessions});
+            Ok(told.to_string())
+        });
+        match each.collect::<Result<Vec<_>, &Box<str>>>() {
+            Ok(each) => {
+                let mut reply = Reply::begin(out.buffer, exchange, Status::OK, &clock.date());
+                reply.constant("Content-Type: application/json\r\nCache-Control: no-store\r\n");
+                reply.whole(format!("[{}]\n", each.join(",")).as_bytes());
+            }
+            Err(channel) => {
+                let status = Status::NOT_FOUND;
+                let reply = Reply::begin(out.buffer, exchange, status, &clock.date());
+                let reason = format!(
+                    "nobody counts who is present in `{channel}`; a program says so by App::presence"
+                );
+                tell(reply, &reason);
+            }
+        }
     }
 
     /// Publishes a batch: one message, an array of them, or a line for each.

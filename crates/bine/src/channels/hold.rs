@@ -7,8 +7,10 @@ use bine_pipeline::{Hold, Incoming};
 use bine_push::{Cursor, Refused, Start};
 
 use super::Channels;
+use super::access::{Denied, Pass};
 use super::asked::{self, LONGEST_WAIT};
 use super::batch::MOST;
+use super::presence::Attendee;
 use super::watch::{Manner, Watch};
 use super::{room, websocket};
 use crate::respond::Response;
@@ -18,15 +20,18 @@ use crate::websocket::Opening;
 /// A page's answer that is held until there are messages, as [`Channels::hold`] makes it.
 ///
 /// It is what `/channels` answers: a poll, events, lines, parts or a WebSocket as the request's `Accept` and `Upgrade` ask
-/// for, which waits without a thread, a task or a buffer. What the request says of `after`, `before`, `limit`, `wait`,
+/// for, which waits without a thread, a task or a buffer; a WebSocket alone takes a task. What the request says of `after`, `before`, `limit`, `wait`,
 /// `gap`, `Last-Event-ID` and `Prefer` goes before what the page says here, which is for those who say nothing; `c`
-/// and whatever else is in the query is the page's own. The page alone says which channels.
+/// and whatever else is in the query is the page's own. The page alone says which channels. Who waits counts for the
+/// [caps](super::Caps) of their address.
 #[derive(Debug)]
 pub struct Held {
     channels: Channels,
     watch: Watch,
     start: Start,
     view: Option<View>,
+    /// Who is present by it.
+    name: Option<Box<str>>,
 }
 
 /// How messages come to a peer.
@@ -47,13 +52,15 @@ pub(crate) enum Answered {
     Hold(Hold),
     Open(Opening),
     Refused(Refused),
+    /// Too many wait where it comes from.
+    Denied(Denied),
     /// The request makes no sense, for this reason.
     Bad(String),
 }
 
 impl Held {
     pub(super) fn new(channels: Channels, names: Box<[Box<str>]>) -> Self {
-        Self { channels, watch: Watch::of(names), start: Start::Now, view: None }
+        Self { channels, watch: Watch::of(names), start: Start::Now, view: None, name: None }
     }
 
     /// Begins behind the message that has this cursor, instead of now.
@@ -88,6 +95,13 @@ impl Held {
         self
     }
 
+    /// Whoever is answered is present by this name, in those of the channels where that is counted
+    /// ([`App::presence`](crate::App::presence)); nobody is otherwise.
+    #[must_use]
+    pub fn present_as(self, name: &str) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
     /// Whatever the request asks for, messages come this way.
     #[must_use]
     pub fn view(self, view: View) -> Self {
@@ -107,7 +121,12 @@ impl Held {
                     Err(refused) => Answered::Refused(refused),
                 }
             }
-            _ => Answered::Hold(room::hold(watch, start, exchange)),
+            // Nobody's, where nobody knows any more who has asked.
+            None => Answered::Hold(room::hold_for(Pass::default(), watch, start, exchange)),
+            Some(request) => match Pass::of_peer(&self.channels.0.parties, request.peer) {
+                Ok(pass) => Answered::Hold(room::hold_for(pass, watch, start, exchange)),
+                Err(denied) => Answered::Denied(denied),
+            },
         }
     }
 
@@ -119,6 +138,9 @@ impl Held {
         };
         if let Some(view) = self.view {
             watch.manner = view.manner();
+        }
+        if let Some(name) = &self.name {
+            watch.attendee = Attendee::of(&self.channels.0, &watch.channels, Some(name));
         }
         Ok((watch, start.unwrap_or(self.start)))
     }

@@ -12,6 +12,8 @@ mod engine;
 mod face;
 mod follow;
 mod hold;
+mod instant;
+mod presence;
 mod reader;
 mod room;
 mod watch;
@@ -19,12 +21,15 @@ mod websocket;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
 pub(crate) use access::{Gate, rule};
+#[doc(hidden)]
+pub use asked::check_query;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,
@@ -34,6 +39,7 @@ pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
 pub(crate) use hold::Answered;
 pub use hold::{Held, View};
+pub use presence::Present;
 pub(crate) use watch::{refuse, status_of};
 
 use engine::{Engine, now};
@@ -127,6 +133,17 @@ impl Channels {
     /// Who may reach them over HTTP.
     pub(crate) fn gate(&self, access: Access) -> Result<Gate, String> {
         Gate::new(access, Arc::clone(&self.0.parties))
+    }
+
+    /// Who is present in a channel that [`App::presence`](crate::App::presence) names: how many, and at most so many of
+    /// their names. `None`: it names no such channel.
+    pub fn present(&self, name: &str, most: usize) -> Option<Present> {
+        self.0.attendance.present(name, most)
+    }
+
+    /// Counts from now on who follows a channel.
+    pub(crate) fn count(&self, name: &str, linger: Duration) -> Result<(), Error> {
+        self.0.attendance.count(&self.0, name, linger)
     }
 
     /// Whoever looks after a folder that no program uses needs it to know what channels have kept there

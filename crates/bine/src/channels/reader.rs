@@ -7,6 +7,7 @@ use bine_push::{Holes, Page, Refused, Rest, Start};
 
 use super::audience::{CROWD, Moment, Seat, Waiting};
 use super::engine::{Engine, now};
+use super::presence::Attendee;
 use super::watch::Watch;
 
 /// One who follows, and where it is. `None` in place of a page: the channels end.
@@ -39,7 +40,21 @@ impl Reader {
             self.watch.channels = before;
             return Err(refused);
         }
+        if let Some(attendee) = self.watch.attendee.take() {
+            let (engine, session) = (&self.seat.engine, &attendee.session);
+            self.watch.attendee = Attendee::of(engine, &self.watch.channels, Some(session));
+        }
         Ok(())
+    }
+
+    /// The name by which it is present, if it was given one.
+    pub(super) fn new_session(&self) -> Option<&str> {
+        self.watch.new_session()
+    }
+
+    /// Whether what it follows has begun, and it is somewhere in it.
+    pub(super) fn has_place(&self) -> bool {
+        matches!(self.start, Start::After(_))
     }
 
     /// What it is owed now, which may be nothing.
@@ -90,6 +105,10 @@ impl Reader {
     }
 
     fn go_on(&mut self, page: &Page) {
+        // Before its range begins it has no place: it looks again when something was published.
+        if Watch::ahead(self.start, page, now()).is_some() {
+            return;
+        }
         self.start = Start::After(page.next);
         // From here on a hole is told with the messages behind it.
         self.watch.holes = Holes::Tell;

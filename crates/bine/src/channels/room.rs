@@ -8,13 +8,13 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey,
+    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait, WaiterKey,
     Waiters, What, jittered,
 };
 
 use super::access::{Denied, Pass};
 use super::engine::{Engine, now};
-use super::watch::{Ahead, Place, Watch, encoded, is_head};
+use super::watch::{Ahead, Manner, Place, Watch, encoded, is_head};
 
 /// Those who follow channels at one thread.
 pub(crate) struct Room {
@@ -62,6 +62,8 @@ const WATCHES: usize = 8;
 const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
 const PING: Duration = Duration::from_secs(20);
+/// So many milliseconds before its end a range is waited for again.
+const EARLY: u64 = 50;
 
 impl Room {
     pub(crate) fn new(engine: Arc<Engine>, clock: Rc<Clock>) -> Self {
@@ -97,16 +99,16 @@ impl Room {
                     Some(pieces) => watch.end(out, pieces),
                     None => watch.refuse(out, seat.exchange, &date, &refused),
                 }
-                let close = !seat.exchange.keep_alive;
-                self.leave(number);
-                return After::Over { close };
+                return self.over(number);
             }
         };
-        seat.is_at(page.next);
         let place = Place::of(&page);
+        if let Some(ahead) = Watch::ahead(seat.start(), &page, now()) {
+            return self.wait_for_start(number, ahead, is_last, &place, out);
+        }
+        seat.is_at(page.next);
         if watch.manner.is_poll() {
             let exchange = seat.exchange;
-            let over = After::Over { close: !exchange.keep_alive };
             if !page.messages.is_empty() || page.lost.is_some() {
                 let bytes = encoded(watch.manner.view(), &page);
                 watch.answer(out, exchange, &date, &bytes, &place);
@@ -119,10 +121,14 @@ impl Room {
             } else {
                 watch.nothing(out, exchange, &date, &place);
             }
-            self.leave(number);
-            return over;
+            return self.over(number);
         }
         let is_first = seat.pieces.is_none();
+        if is_first && watch.ends_with_nothing(&page) {
+            // An `EventSource` comes again and again, unless it is told so.
+            watch.nothing(out, seat.exchange, &date, &place);
+            return self.over(number);
+        }
         let follows = !page.messages.is_empty();
         let pieces =
             seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, follows));
@@ -148,6 +154,41 @@ impl Room {
             self.leave(number);
             After::Over { close: pieces.close() || is_last }
         })
+    }
+
+    /// Lets a seat rest whose range has not begun: what comes until then, `ahead` milliseconds, is not for it.
+    fn wait_for_start(
+        &mut self,
+        number: u32,
+        ahead: u64,
+        is_last: bool,
+        place: &Place,
+        out: &mut Vec<u8>,
+    ) -> After {
+        let date = self.clock.date();
+        let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
+        let watch = Arc::clone(&seat.watch);
+        let granted = self.engine.parties.ends(seat.party);
+        let ahead = granted.map_or(ahead, |ends| ahead.min(ends.saturating_sub(now())));
+        if watch.manner.is_poll() && (is_last || watch.wait == 0) {
+            watch.nothing(out, seat.exchange, &date, place);
+            return self.over(number);
+        }
+        if watch.manner.is_poll() {
+            // What is left of its wait then is for what comes in its range.
+            let rest = ahead.min(watch.wait);
+            seat.watch = Arc::new(Watch { wait: watch.wait - rest, ..Watch::clone(&watch) });
+            return After::Waits(Duration::from_millis(rest));
+        }
+        let pieces =
+            seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, place, true));
+        seat.pieces = Some(pieces);
+        if is_last || is_head(seat.exchange) {
+            watch.end(out, pieces);
+            self.leave(number);
+            return After::Over { close: pieces.close() || is_last };
+        }
+        After::Waits(PING.min(Duration::from_millis(ahead)))
     }
 
     /// Ends what waits by a grant that is no more. `None`: it is good.
@@ -189,11 +230,22 @@ impl Room {
         // Nobody else has it.
         let watch = Arc::try_unwrap(wanted).map(|wanted| wanted.watch);
         let watch = Arc::new(watch.unwrap_or_else(|wanted| wanted.watch.clone()));
+        if watch.attendee.is_some() {
+            // Who is present by it goes with its last owner.
+            return watch;
+        }
         if self.watches.len() == WATCHES {
             self.watches.pop_front();
         }
         self.watches.push_back(Arc::clone(&watch));
         watch
+    }
+
+    /// The answer to a seat is whole.
+    fn over(&mut self, number: u32) -> After {
+        let close = self.seats.get(number).is_none_or(|seat| !seat.exchange.keep_alive);
+        self.leave(number);
+        After::Over { close }
     }
 
     fn leave(&mut self, number: u32) {
@@ -265,15 +317,25 @@ impl Waiting for Room {
         }
         let Some(seat) = self.seats.get(key) else { return After::Over { close: true } };
         let (watch, pieces) = (Arc::clone(&seat.watch), seat.pieces);
+        // It may have rested until its range began, and wait for what comes in it now.
+        let is_begun = matches!(seat.start(), Start::Since(_)) && watch.wait > 0;
+        // Timers count from their turn's beginning and may ring before the range's end has quite come.
+        let is_early = matches!(watch.until, Until::Time(end)
+            if (1..=EARLY).contains(&end.saturating_sub(now())));
         // Its cursor is as far as everything that was told.
         self.wake(key);
         let mut bytes = Vec::new();
-        let after = self.look(key, watch.manner.is_poll(), &mut bytes);
+        let after = self.look(key, watch.manner.is_poll() && !is_begun && !is_early, &mut bytes);
         if let (Some(pieces), After::Waits(_), true) = (pieces, after, bytes.is_empty())
-            && let Some(Start::After(cursor)) = self.seats.get(key).map(|seat| seat.start())
+            && let Some(start) = self.seats.get(key).map(|seat| seat.start())
         {
             let mut mark = Vec::new();
-            watch.mark(&mut mark, cursor);
+            match start {
+                Start::After(cursor) => watch.mark(&mut mark, cursor),
+                // Nor is there a place before its range.
+                _ if watch.manner == Manner::Events => mark.extend_from_slice(b":\n\n"),
+                _ => {}
+            }
             pieces.append(&mut bytes, &mark);
         }
         out.append(&mut bytes);
@@ -311,6 +373,12 @@ fn tell(
     let (watch, exchange) = (&seat.watch, seat.exchange);
     let close = !exchange.keep_alive;
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    if seat.pieces.is_some() && matches!(watch.until, Until::Time(end) if end <= now()) {
+        // What came before the end, it reads from the hub, at once.
+        seat.key = None;
+        out.send(seat.place, &[], After::Waits(Duration::ZERO));
+        return Then::Leave;
+    }
     let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
     if let (What::Ended { .. }, Start::After(seen), true) =
         (delivery.what, seat.start(), watch.live.is_some())
@@ -382,11 +450,6 @@ const SINCE: u8 = 3;
 pub(crate) struct Wanted {
     watch: Watch,
     pass: Pass,
-}
-
-/// The hold of the program's own, which follows from a place on.
-pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
-    hold_for(Pass::default(), watch, start, exchange)
 }
 
 /// The hold of somebody who follows from a place on.

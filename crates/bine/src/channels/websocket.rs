@@ -108,6 +108,9 @@ impl Follower {
     /// Tells and hears until one of the two ends, and says why it is this one, if it is.
     async fn talk(mut self, first: Owed, socket: &mut WebSocket) -> Result<(Code, String), Gone> {
         let (mut owed, mut knows_place, mut frame) = (first, false, Vec::new());
+        if let Some(session) = self.reader.new_session() {
+            socket.send(format!("{{\"session\":\"{session}\"}}")).await?;
+        }
         loop {
             let granted_until = self.granted_until();
             if granted_until <= now() {
@@ -143,7 +146,7 @@ impl Follower {
                 Rest::Closed => return Ok((Code::NORMAL, "All channels are closed.".to_owned())),
                 Rest::Wait(parking) => parking.ends(),
             };
-            if !knows_place {
+            if !knows_place && self.reader.has_place() {
                 socket.send(format!("{{\"cursor\":\"{}\"}}", page.next)).await?;
                 knows_place = true;
             }

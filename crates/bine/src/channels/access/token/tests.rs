@@ -9,7 +9,7 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
 };
 
-use super::super::base64::tests::written;
+use super::super::base64::written;
 use super::super::grant::Action;
 use super::*;
 
