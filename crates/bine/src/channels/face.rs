@@ -190,7 +190,10 @@ impl Face {
                     Answer::Collect { limit: MOST_BODY, on_disk: false }
                 }
                 Body::Here(bytes) => self.publish(bytes, visitor, exchange, clock, out)?,
-                Body::None | Body::Filed(_) => bad(out, exchange, clock, "there is no body"),
+                Body::None | Body::Filed(_) => {
+                    visitor.check_some(Action::Publish)?;
+                    bad(out, exchange, clock, "there is no body")
+                }
             },
             _ => {
                 let mut reply =
