@@ -297,6 +297,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             Answered::Refused(refused) => {
                 channels::refuse(self.out.buffer, exchange, &self.date, &refused);
             }
+            Answered::Denied(denied) => denied.write(self.out.buffer, exchange, &self.date),
             Answered::Bad(reason) => return self.tell(&Top::of(Status::BAD_REQUEST), &reason, &[]),
         }
         Finished { close: !exchange.keep_alive }

@@ -15,7 +15,7 @@ Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if 
        bine check-config [FILE]      say whether a server could start with it
        bine reload [OPTION]...       have a running server read its configuration again
        bine status | stop            ask a running server how it is; end it
-       bine channel WORD NAME        create, publish in, follow or close a channel of a running server
+       bine channel WORD NAME        create, renew, publish in, follow or close a channel
        bine data WORD DIR            dump, load, compact, check or repair the tables of a server that has ended
        bine --version";
 

@@ -248,17 +248,18 @@ impl Commits {
         if !fits {
             return Err(Error::Conflict);
         }
-        let changes = Arc::new(Changes::of(&self.definitions, &head.state, &writes));
         // What was put into the change's own trees counts if nobody came between; else it is put into the head's.
-        let own = own.filter(|_| is_next);
-        let is_applied = own.is_some();
-        let next = head.advance(record.len(), own, &changes);
-        if !is_applied {
-            for write in &writes {
-                next.apply(&self.definitions, write);
-            }
-        }
-        let (sequence, state) = (next.sequence, None);
+        let changes = if let Some(own) = own.filter(|_| is_next) {
+            let changes = Changes::of(&self.definitions, &head.state, &writes);
+            head.advance(record.len(), Some(own));
+            changes
+        } else {
+            let next = head.advance(record.len(), None);
+            Changes::made(&self.definitions, next, &writes)
+        };
+        let changes = Arc::new(changes);
+        head.note(&changes);
+        let (sequence, state) = (changes.sequence, None);
         let (changes, then, own) = (Some(changes), None, Arc::clone(&slot));
         let sync = self.sync;
         head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
@@ -282,8 +283,8 @@ impl Commits {
         }
         let slot = Arc::new(Slot::default());
         let mut head = self.head_for_more()?;
-        let changes = Arc::new(Changes::none(head.state.sequence + 1));
-        let (sequence, state) = (head.advance(record.len(), None, &changes).sequence, None);
+        let (sequence, state) = (head.advance(record.len(), None).sequence, None);
+        head.note(&Arc::new(Changes::none(sequence)));
         let (then, own) = (Some(then), Arc::clone(&slot));
         let (changes, after) = (None, Vec::new());
         head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
@@ -532,12 +533,8 @@ fn told(error: &journal::Error) -> Error {
 impl Head {
     /// Goes on to the state that one more record, of so many bytes, makes: `own`, or what is still to be made of the
     /// one before.
-    fn advance(
-        &mut self,
-        bytes: usize,
-        own: Option<Arc<State>>,
-        changes: &Arc<Changes>,
-    ) -> &mut State {
+    fn advance(&mut self, bytes: usize, own: Option<Arc<State>>) -> &mut State {
+        let sequence = self.state.sequence + 1;
         if self.unmarked + bytes > LONGEST_TOGETHER
             && let Some(last) = self.staged.last_mut()
         {
@@ -551,13 +548,17 @@ impl Head {
             None if Arc::get_mut(&mut self.state).is_none() => self.use_spare(),
             None => {}
         }
+        let state = Arc::make_mut(&mut self.state);
+        (state.sequence, state.epoch) = (sequence, self.fallen);
+        state
+    }
+
+    /// Keeps what the record of the head has changed.
+    fn note(&mut self, changes: &Arc<Changes>) {
         if self.recent.len() == MOST_RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back(Arc::clone(changes));
-        let state = Arc::make_mut(&mut self.state);
-        (state.sequence, state.epoch) = (changes.sequence, self.fallen);
-        state
     }
 
     /// Has the spare state take the place of the one that others have too, which would have to be copied.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
-use crate::state::{Definitions, State, Write};
+use crate::state::{Definition, Definitions, Keys, State, Write};
 
 /// What was looked at: the read-set.
 #[derive(Clone, Default, Debug)]
@@ -119,30 +119,51 @@ impl Changes {
         let mut changes = Self::none(state.sequence + 1);
         for write in writes {
             let definition = &definitions[write.table];
-            let changed = changes.table(write.table, definition.schema.indexes.len());
-            if changed.rows.len() == MOST_ROWS {
-                let (rows, keys) = (SmallVec::new(), SmallVec::new());
-                *changed = Changed { all: true, rows, keys, ..*changed };
-            }
-            if changed.all {
-                continue;
-            }
-            changed.rows.push(write.id);
             let old = state.tables[write.table].rows.get(write.id);
-            for row in old.into_iter().chain(write.row.as_deref()) {
-                for (keys, key) in changed.keys.iter_mut().zip(definition.keys(row)) {
-                    keys.push(key);
-                }
+            let rows = old.into_iter().chain(write.row.as_deref());
+            changes.note(definition, write, rows.map(|row| definition.keys(row)));
+        }
+        changes.sort();
+        changes
+    }
+
+    /// Puts `writes` into `state`, which has the sequence of their record, and says what that changes.
+    pub(crate) fn made(definitions: &Definitions, state: &mut State, writes: &[Write]) -> Self {
+        let mut changes = Self::none(state.sequence);
+        for write in writes {
+            let keys = state.apply(definitions, write);
+            changes.note(&definitions[write.table], write, keys.into_iter().flatten());
+        }
+        changes.sort();
+        changes
+    }
+
+    /// Notes a row, with the keys that it had and has.
+    fn note(&mut self, table: &Definition, write: &Write, keys: impl Iterator<Item = Keys>) {
+        let changed = self.table(write.table, table.schema.indexes.len());
+        if changed.rows.len() == MOST_ROWS {
+            let (rows, keys) = (SmallVec::new(), SmallVec::new());
+            *changed = Changed { all: true, rows, keys, ..*changed };
+        }
+        if changed.all {
+            return;
+        }
+        changed.rows.push(write.id);
+        for own in keys {
+            for (keys, key) in changed.keys.iter_mut().zip(own) {
+                keys.push(key);
             }
         }
-        for changed in &mut changes.tables {
+    }
+
+    fn sort(&mut self) {
+        for changed in &mut self.tables {
             changed.rows.sort_unstable();
             for keys in &mut changed.keys {
                 keys.sort_unstable();
                 keys.dedup();
             }
         }
-        changes
     }
 
     /// Whether it is one row of each table that it changes.

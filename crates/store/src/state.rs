@@ -67,6 +67,9 @@ pub(crate) type EntriesBetween<'t> = tree::Range<'t, { usize::MAX }>;
 /// The values of a row. So many stand in place.
 pub(crate) type Values<'r> = SmallVec<[Value<'r>; 12]>;
 
+/// The keys of a row, by index.
+pub(crate) type Keys = SmallVec<[Key; 4]>;
+
 /// One row that is put or, without a row, removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
@@ -99,10 +102,10 @@ impl Definition {
     }
 
     /// The keys of a row, by index.
-    pub(crate) fn keys(&self, row: &[u8]) -> SmallVec<[Key; 4]> {
+    pub(crate) fn keys(&self, row: &[u8]) -> Keys {
         let indexes = 0..self.schema.indexes.len();
         if indexes.is_empty() {
-            return SmallVec::new();
+            return Keys::new();
         }
         // Whatever comes into a table has been read once.
         let mut values = Values::new();
@@ -140,13 +143,14 @@ impl State {
         }
     }
 
-    pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) {
+    /// Puts or removes a row. Returns the keys that it had, if it was there, and those that it has, if it is.
+    pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) -> [Option<Keys>; 2] {
         let (table, definition) = (&mut self.tables[write.table], &definitions[write.table]);
         let before = table.rows.get(write.id).map(|row| definition.keys(row));
         let after = write.row.as_ref().map(|row| definition.keys(row));
         for (index, entries) in table.indexes.iter_mut().enumerate() {
-            let (before, after) = (before.as_ref(), after.as_ref());
-            let (before, after) = (before.map(|keys| &keys[index]), after.map(|keys| &keys[index]));
+            let [before, after] =
+                [&before, &after].map(|keys| keys.as_ref().map(|keys| &keys[index]));
             if before == after {
                 continue;
             }
@@ -161,6 +165,7 @@ impl State {
             Some(row) => table.rows.insert(write.id, row),
             None => table.rows.remove(write.id),
         }
+        [before, after]
     }
 }
 

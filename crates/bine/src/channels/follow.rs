@@ -29,6 +29,8 @@ pub struct Follower {
     hole: Option<Cursor>,
     /// The hole that was told last.
     told: Option<Cursor>,
+    /// There is more behind what is ready: the others of its thread have their turn before.
+    yields: bool,
     is_over: bool,
 }
 
@@ -62,7 +64,7 @@ impl Follower {
         let watch = Watch { holes: Holes::Tell, ..Watch::of(names) };
         let reader = Reader::new(engine, watch, start);
         let (ready, epoch) = (VecDeque::new(), now.map_or(0, |now| now.epoch));
-        Self { reader, ready, epoch, hole: None, told: None, is_over: false }
+        Self { reader, ready, epoch, hole: None, told: None, yields: false, is_over: false }
     }
 
     /// Begins behind the message that has this cursor.
@@ -109,7 +111,7 @@ impl Follower {
         let waker = Waker::from(Arc::new(Sleeper(thread::current())));
         let begin = Instant::now();
         loop {
-            if let Poll::Ready(next) = self.poll_next(&mut Context::from_waker(&waker)) {
+            if let Poll::Ready(next) = self.poll_message(&mut Context::from_waker(&waker)) {
                 return next;
             }
             match at_most.checked_sub(begin.elapsed()) {
@@ -121,6 +123,17 @@ impl Follower {
 
     /// What [`next`](Self::next) does, for a program that has a trait of streams to implement.
     pub fn poll_next(
+        &mut self,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Result<Received, Interruption>>> {
+        if self.ready.is_empty() && std::mem::take(&mut self.yields) {
+            task.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.poll_message(task)
+    }
+
+    fn poll_message(
         &mut self,
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Received, Interruption>>> {
@@ -148,6 +161,7 @@ impl Follower {
 
     fn take(&mut self, page: Page) {
         self.is_over = matches!(page.rest, Rest::Closed | Rest::Ended);
+        self.yields = matches!(page.rest, Rest::More);
         // One hole spans several pages when some of the channels are whole.
         self.hole = page.lost.filter(|lost| self.told.is_none_or(|told| *lost > told));
         (self.ready, self.epoch) = (page.messages.into(), page.next.epoch);

@@ -7,6 +7,7 @@ use bine_pipeline::{Hold, Incoming};
 use bine_push::{Cursor, Refused, Start};
 
 use super::Channels;
+use super::access::{Denied, Pass};
 use super::asked::{self, LONGEST_WAIT};
 use super::batch::MOST;
 use super::presence::Attendee;
@@ -19,9 +20,10 @@ use crate::websocket::Opening;
 /// A page's answer that is held until there are messages, as [`Channels::hold`] makes it.
 ///
 /// It is what `/channels` answers: a poll, events, lines, parts or a WebSocket as the request's `Accept` and `Upgrade` ask
-/// for, which waits without a thread, a task or a buffer. What the request says of `after`, `before`, `limit`, `wait`,
+/// for, which waits without a thread, a task or a buffer; a WebSocket alone takes a task. What the request says of `after`, `before`, `limit`, `wait`,
 /// `gap`, `Last-Event-ID` and `Prefer` goes before what the page says here, which is for those who say nothing; `c`
-/// and whatever else is in the query is the page's own. The page alone says which channels.
+/// and whatever else is in the query is the page's own. The page alone says which channels. Who waits counts for the
+/// [caps](super::Caps) of their address.
 #[derive(Debug)]
 pub struct Held {
     channels: Channels,
@@ -50,6 +52,8 @@ pub(crate) enum Answered {
     Hold(Hold),
     Open(Opening),
     Refused(Refused),
+    /// Too many wait where it comes from.
+    Denied(Denied),
     /// The request makes no sense, for this reason.
     Bad(String),
 }
@@ -117,7 +121,12 @@ impl Held {
                     Err(refused) => Answered::Refused(refused),
                 }
             }
-            _ => Answered::Hold(room::hold(watch, start, exchange)),
+            // Nobody's, where nobody knows any more who has asked.
+            None => Answered::Hold(room::hold_for(Pass::default(), watch, start, exchange)),
+            Some(request) => match Pass::of_peer(&self.channels.0.parties, request.peer) {
+                Ok(pass) => Answered::Hold(room::hold_for(pass, watch, start, exchange)),
+                Err(denied) => Answered::Denied(denied),
+            },
         }
     }
 

@@ -452,11 +452,6 @@ pub(crate) struct Wanted {
     pass: Pass,
 }
 
-/// The hold of the program's own, which follows from a place on.
-pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
-    hold_for(Pass::default(), watch, start, exchange)
-}
-
 /// The hold of somebody who follows from a place on.
 pub(crate) fn hold_for(pass: Pass, watch: Watch, start: Start, exchange: Exchange) -> Hold {
     let (manner, position, detail) = written(start);

@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use bine::channels::{Access, Interruption, Settings, View};
+use bine::channels::{Access, Caps, Interruption, Settings, View};
 use bine::prelude::*;
+use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
 use crate::harness::{Peer, Program, SCHEDULERS};
@@ -16,7 +17,7 @@ use crate::websocket::Socket;
 fn the_program_that_holds_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
-        .channels(Access::none())
+        .channels(Access::none().caps(Caps { holds: 8, ..Caps::default() }))
         .channel("news", Settings::default())
         .channel("echo", Settings::default())
         .page(say)
@@ -159,7 +160,32 @@ fn a_held_page_comes_in_the_view_that_is_asked_for_or_that_it_has_fixed() {
         }
         let mut socket = Socket::open(&program, "/later");
         assert!(socket.hear_text().contains("\"data\":\"one\""), "{scheduler}");
+        // The page alone says which channels.
+        for word in ["{\"follow\":[\"echo\"]}", "{\"publish\":{\"channels\":\"echo\",\"data\":1}}"]
+        {
+            socket.say(Frame::Text(word));
+            let told = socket.hear_text();
+            assert!(told.starts_with("{\"refused\":\"the page alone"), "{scheduler}: {told}");
+        }
     }
+}
+
+#[test]
+fn a_page_holds_no_more_than_may_wait() {
+    let program = start("hybrid");
+    let lines = || {
+        let mut peer = program.connect();
+        peer.send("GET /lines HTTP/1.1\r\nHost: a\r\n\r\n");
+        peer.await_text("{\"cursor\":");
+        peer
+    };
+    let mut peers: Vec<_> = (0..8).map(|_| lines()).collect();
+    let refused = program.connect().get("/blocks");
+    assert_eq!((refused.status(), refused.field("Retry-After")), (429, Some("30")));
+    peers.clear();
+    // Somebody goes when that is noticed.
+    let is_let_in = (0..10_000).any(|_| program.connect().get("/blocks?wait=0").status() == 204);
+    assert!(is_let_in);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod follow;
+mod life;
 mod publish;
 mod server;
 mod token;
@@ -10,11 +11,12 @@ use std::ffi::OsString;
 
 use bine::Exit;
 
-use arguments::{Arguments, time};
-use server::{OPTIONS, Server, field, resource};
+use arguments::Arguments;
+use server::{OPTIONS, Server};
 
 const USAGE: &str = "\
-Usage: bine channel create NAME        make a channel
+Usage: bine channel create [NAME]      make a channel
+       bine channel renew NAME         put off when a channel goes by itself
        bine channel publish NAME DATA  publish a message
        bine channel follow NAME        print messages as they come
        bine channel close NAME         let a channel take no more
@@ -25,18 +27,34 @@ http://127.0.0.1:8080, unless --server URL or BINE_SERVER names another; --token
 BINE_TOKEN says who asks.";
 
 const CREATE: &str = "\
-Usage: bine channel create NAME [OPTION]...
+Usage: bine channel create [NAME] [OPTION]...
 
-Makes a channel and prints its name, its last cursor, and when it goes by itself. To make it again
-with the same options is no mistake.
+Makes a channel and prints its name, its last cursor, and when it goes by itself. Without NAME it gets one
+that nobody guesses, and goes a day after the last publication unless something else is said. To make
+it again with the same options is no mistake.
 
-  --type TYPE     the media type of all its messages; text/plain if nothing is said
-  --ttl TIME      it goes that long after the last read or write: 90s, 15m, 2h, 7d
-  --server URL    the server
-  --token TOKEN   who asks
+  --type TYPE        the media type of all its messages; text/plain if nothing is said
+  --ttl TIME         it goes that long after the last read or write: 90s, 15m, 2h, 7d
+  --publishers       only publishing puts that off
+  --keep N           so many messages stay, the newest; else all
+  --keep-bytes N     messages of so many bytes stay
+  --keep-for TIME    messages stay for so long
+  --durability WORD  when a publication is acknowledged: memory, interval or commit
+  --server URL       the server
+  --token TOKEN      who asks
 
-  bine channel create weather --ttl 7d
+  bine channel create weather --ttl 7d --keep 1000
   bine channel create rooms/1 --type application/json";
+
+const RENEW: &str = "\
+Usage: bine channel renew NAME [OPTION]...
+
+Puts off when a channel goes by itself, as a publication does, and prints what `create` prints.
+
+  --ttl TIME      from now on it goes that long after the last read or write
+  --publishers    only publishing puts that off
+  --server URL    the server
+  --token TOKEN   who asks";
 
 const PUBLISH: &str = "\
 Usage: bine channel publish NAME... DATA [OPTION]...
@@ -45,14 +63,15 @@ Publishes DATA in one or more channels, once, and prints its cursor. DATA is the
 from standard input.
 
   --lines         each line of standard input is a message, published as it comes
-  --type TYPE     its media type; application/json: DATA is a JSON value
+  --type TYPE     its media type, which must be the channel's if that has one; application/json: DATA
+                  is a JSON value
   --event NAME    the name of its event
   --id ID         an id of your own: what has it again within two minutes is not taken twice
   --server URL    the server
   --token TOKEN   who asks
 
   bine channel publish news 'It climbs.'
-  bine channel publish news weather '{\"rain\": 3}' --type application/json --event measured
+  bine channel publish measured '{\"rain\": 3}' --type application/json --event hourly
   tail -F access.log | bine channel publish log - --lines";
 
 const FOLLOW: &str = "\
@@ -84,15 +103,16 @@ Lets a channel take no more. What it holds stays, and whoever follows it is told
 pub(crate) fn run(arguments: &[OsString]) -> Exit {
     let Some((word, rest)) = arguments.split_first() else { return Exit::usage(USAGE) };
     let (usage, options): (_, &[&str]) = match word.to_str() {
-        Some("create") => (CREATE, &["--type=", "--ttl="]),
+        Some("create") => (CREATE, &life::MAKING),
+        Some("renew") => (RENEW, &["--ttl=", "--publishers"]),
         Some("publish") => (PUBLISH, &["--lines", "--type=", "--event=", "--id="]),
         Some("follow") => (FOLLOW, &["--after=", "--json", "--count="]),
         Some("close") => (CLOSE, &[]),
         Some("token") => return token::run(rest),
         Some("--help" | "-h") => return printed(USAGE),
         _ => {
-            let message =
-                "bine: a channel is created, published in, followed or closed, and a token signed";
+            let message = "bine: a channel is created, renewed, published in, followed or closed, \
+                           and a token signed";
             return Exit::usage(format!("{message}\n{USAGE}"));
         }
     };
@@ -102,7 +122,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Ok(None) => return printed(usage),
         Err(message) => return wrong(message),
     };
-    if arguments.words.is_empty() {
+    if arguments.words.is_empty() && usage != CREATE {
         return Exit::usage(usage);
     }
     let server = match Server::of(&arguments) {
@@ -110,10 +130,11 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Err(message) => return wrong(message),
     };
     let done = match word.to_str() {
-        Some("create") => create(&server, &arguments),
+        Some("create") => life::create(&server, &arguments),
+        Some("renew") => life::renew(&server, &arguments),
         Some("publish") => publish::publish(&server, &arguments),
         Some("follow") => follow::follow(&server, &arguments),
-        _ => close(&server, &arguments),
+        _ => life::close(&server, &arguments),
     };
     match done {
         Ok(()) => Exit::fine(),
@@ -124,37 +145,4 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
 fn printed(usage: &str) -> Exit {
     println!("{usage}");
     Exit::fine()
-}
-
-fn create(server: &Server, arguments: &Arguments) -> Result<(), String> {
-    let name = only(arguments)?;
-    let content_type = arguments.value("--type=").unwrap_or("text/plain; charset=utf-8");
-    let mut fields = vec![("Content-Type", content_type)];
-    let ttl = arguments.value("--ttl=").map(time).transpose()?;
-    let ttl = ttl.map(|ttl| ttl.as_secs().to_string());
-    fields.extend(ttl.as_deref().map(|ttl| ("Stream-TTL", ttl)));
-    let told = server.send(true, &resource(name), &fields, b"").map_err(|no| no.to_string())?;
-    let cursor = field(&told.head, "Stream-Next-Offset").unwrap_or_default();
-    let end = match field(&told.head, "Stream-TTL") {
-        Some(seconds) => format!("goes {seconds} seconds after the last read or write"),
-        None => "stays".to_owned(),
-    };
-    println!("{name} {cursor} {end}");
-    Ok(())
-}
-
-fn close(server: &Server, arguments: &Arguments) -> Result<(), String> {
-    let name = only(arguments)?;
-    let told = server.send(false, &resource(name), &[("Stream-Closed", "true")], b"");
-    let told = told.map_err(|no| no.to_string())?;
-    println!("{}", field(&told.head, "Stream-Next-Offset").unwrap_or_default());
-    Ok(())
-}
-
-/// The one channel that a command is about.
-fn only(arguments: &Arguments) -> Result<&str, String> {
-    match &arguments.words[..] {
-        [name] => Ok(name),
-        _ => Err("one channel at a time".to_owned()),
-    }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::arguments::Arguments;
-use super::server::Server;
+use super::server::{Server, Way};
 
 /// What goes with the data of a message.
 struct Form<'a> {
@@ -119,7 +119,7 @@ impl Form<'_> {
 fn send(server: &Server, batch: &[String]) -> Result<(), String> {
     let body = format!("[{}]", batch.join(","));
     let fields = [("Content-Type", "application/json")];
-    let told = server.send(false, "/channels", &fields, body.as_bytes());
+    let told = server.send(Way::Post, "/channels", &fields, body.as_bytes());
     let told = told.map_err(|failure| failure.to_string())?;
     let each: Vec<Value> = serde_json::from_slice(&told.body)
         .map_err(|error| format!("{} answers in no known way: {error}", server.address()))?;

@@ -21,6 +21,14 @@ pub(super) struct Server {
     authorization: Option<String>,
 }
 
+/// How something is sent.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    Post,
+    Put,
+    Patch,
+}
+
 /// What a server answered.
 pub(super) struct Told {
     pub(super) status: u16,
@@ -92,20 +100,24 @@ impl Server {
         self.told(request.call())
     }
 
-    /// Sends `body` to `target` by `POST`, or by `PUT` if it `makes` something, with fields.
+    /// Sends `body` to `target` with fields.
     ///
     /// # Errors
     ///
     /// There is no answer, or it is no good one.
     pub(super) fn send(
         &self,
-        makes: bool,
+        way: Way,
         target: &str,
         fields: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Told, Failure> {
         let url = self.url(target);
-        let mut request = if makes { self.agent.put(url) } else { self.agent.post(url) };
+        let mut request = match way {
+            Way::Post => self.agent.post(url),
+            Way::Put => self.agent.put(url),
+            Way::Patch => self.agent.patch(url),
+        };
         let authorization = self.authorization.as_deref().map(|own| ("Authorization", own));
         for (name, value) in fields.iter().copied().chain(authorization) {
             request = request.header(name, value);
@@ -150,9 +162,12 @@ pub(super) fn field<'h>(head: &'h HeaderMap, name: &str) -> Option<&'h str> {
     head.get(name)?.to_str().ok()
 }
 
+/// Below here each channel is.
+pub(super) const ROOT: &str = "/channels/";
+
 /// Where one channel is.
 pub(super) fn resource(name: &str) -> String {
-    format!("/channels/{}", encoded(name, b"/"))
+    format!("{ROOT}{}", encoded(name, b"/"))
 }
 
 /// A text as it may stand in a target; `plain` are letters beside the usual ones that stand as they are.

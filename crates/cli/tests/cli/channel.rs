@@ -88,6 +88,28 @@ fn a_channel_is_made_and_filled_and_followed_until_it_is_closed() {
 }
 
 #[test]
+fn a_channel_without_a_name_gets_one_and_whoever_renews_it_moves_its_end() {
+    let server = serve();
+    let made = told(&server, &["create", "--keep", "2", "--keep-for", "1h"]);
+    let [name, _, end] = *made.splitn(3, ' ').collect::<Vec<_>>() else { panic!("{made}") };
+    assert!(name.len() == 26 && end.starts_with("goes at 2"), "{made}");
+    assert!(end.ends_with(", 86400 seconds after the last publication\n"), "{made}");
+    for word in ["one", "two", "three"] {
+        told(&server, &["publish", name, word]);
+    }
+    let follow = ["follow", name, "--after", "earliest", "--count", "2"];
+    assert_eq!(told(&server, &follow), "two\nthree\n");
+    let renewed = told(&server, &["renew", name, "--ttl", "7d"]);
+    assert!(renewed.ends_with(", 604800 seconds after the last publication\n"), "{renewed}");
+    let all = ["create", "a", "--ttl=1h", "--publishers", "--durability=memory", "--keep-bytes=9"];
+    assert!(told(&server, &all).ends_with(" goes 3600 seconds after the last publication\n"));
+    refused(&server, &["create", "a"], 1, "409: ");
+    refused(&server, &["create", "a", "--publishers"], 1, "--publishers goes with --ttl");
+    refused(&server, &["create", "a", "--durability", "some"], 1, "400: ");
+    refused(&server, &["renew", "nowhere"], 1, "404: ");
+}
+
+#[test]
 fn lines_of_standard_input_are_messages_and_what_is_said_to_be_json_is_json() {
     let server = serve();
     told(&server, &["create", "log"]);

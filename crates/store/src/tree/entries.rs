@@ -238,8 +238,12 @@ impl<const KEY: usize> Entries<KEY> {
         let old = bytes.len();
         let new = old - range.len() + length;
         if new > bytes.capacity() {
-            // Twice as much as it has would stay empty in most of them.
-            bytes.reserve_exact((new - old).max(old / 8));
+            let more = new - old;
+            // What comes in order goes on to come, until they are parted and give back what is left. Elsewhere twice as
+            // much as it has would stay empty in most of them.
+            let is_in_order = range.start == old && self.count > 1;
+            let likely = if is_in_order { MOST_BYTES.saturating_sub(old) } else { old / 8 };
+            bytes.reserve_exact(likely.min(more * (MOST - self.count)).max(more));
         }
         if new > old {
             bytes.resize(new, 0);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_http::{Date, Exchange, Head, Reply, Status};
-use bine_pipeline::{Answer, Incoming, log};
+use bine_pipeline::{Answer, Incoming, Peer, log};
 use bine_push::Draft;
 use ring::digest;
 
@@ -224,16 +224,7 @@ impl Visitor<'_> {
     ///
     /// Too many do.
     pub(crate) fn pass(&self) -> Result<Pass, Denied> {
-        let number = match self.gate.parties.enter(self.block, self.session.as_ref()) {
-            Ok(number) => number,
-            Err(Shut::Crowded(crowded)) => return Err(crowded.into()),
-            Err(Shut::Revoked) => {
-                return Err(unauthorized(Some("it was revoked"), "it was revoked"));
-            }
-        };
-        let is_counted = number >= FIRST;
-        let parties = is_counted.then(|| Arc::clone(&self.gate.parties));
-        Ok(Pass { parties, number: number.into() })
+        Pass::enter(&self.gate.parties, self.block, self.session.as_ref())
     }
 
     /// Counts messages that they publish.
@@ -376,6 +367,31 @@ impl Drop for Resident {
 }
 
 impl Pass {
+    /// Of somebody whom a page lets follow: they are known by their address alone.
+    ///
+    /// # Errors
+    ///
+    /// Too many wait there.
+    pub(crate) fn of_peer(parties: &Arc<Parties>, peer: Peer) -> Result<Self, Denied> {
+        Self::enter(parties, Block::of(peer), None)
+    }
+
+    fn enter(
+        parties: &Arc<Parties>,
+        block: Option<Block>,
+        session: Option<&Arc<Session>>,
+    ) -> Result<Self, Denied> {
+        let number = match parties.enter(block, session) {
+            Ok(number) => number,
+            Err(Shut::Crowded(crowded)) => return Err(crowded.into()),
+            Err(Shut::Revoked) => {
+                return Err(unauthorized(Some("it was revoked"), "it was revoked"));
+            }
+        };
+        let is_counted = number >= FIRST;
+        Ok(Self { parties: is_counted.then(|| Arc::clone(parties)), number: number.into() })
+    }
+
     /// The party's number; from here on it is counted by whoever has it.
     pub(crate) fn take(&self) -> u32 {
         self.number.swap(0, Ordering::Relaxed)

@@ -125,6 +125,21 @@ fn a_closed_channel_ends_it_behind_its_last_message_and_the_server_ends_it_too()
 }
 
 #[test]
+fn whoever_has_much_to_read_lets_others_have_their_turn() {
+    let (channels, _store) = begin();
+    channels.create("many", Settings::default()).wait().unwrap();
+    (0..250).for_each(|number| say(&channels, "many", &number.to_string()));
+    let mut follower = channels.follow(["many"]).earliest();
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    let (mut task, mut messages) = (Context::from_waker(&waker), 0);
+    while messages < 250 {
+        messages += usize::from(follower.poll_next(&mut task).is_ready());
+    }
+    assert_eq!(count.0.load(Ordering::Relaxed), 2);
+}
+
+#[test]
 fn threads_that_wait_while_others_publish_miss_nothing() {
     let (channels, _store) = begin();
     channels.create("many", Settings::default()).wait().unwrap();
