@@ -314,7 +314,7 @@ mod tests {
         #[test]
         fn what_a_query_says_is_said_again_by_what_was_understood(
             words in prop::collection::vec(
-                "(c|after|before|limit|wait|gap)=(\\PC{0,8}|[0-9]{1,14}|now|-1|earliest|allow|0badcafe_000000000000[0-9]{4})",
+                "(c|after|before|limit|wait|gap|as|session|present)=(\\PC{0,8}|[0-9]{1,14}|now|-1|earliest|allow|0badcafe_000000000000[0-9]{4})",
                 0..8,
             ),
         ) {
