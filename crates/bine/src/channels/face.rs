@@ -231,7 +231,7 @@ impl Face {
             return Ok(Answer::Written { close: false });
         }
         let is_websocket = asks_for_websocket(&request.head);
-        if is_websocket {
+        if is_websocket || self.channels.0.attendance.counts(&watch.channels) {
             visitor.check_all_known()?;
         }
         let pass = visitor.pass()?;
