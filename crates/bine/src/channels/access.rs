@@ -2,6 +2,7 @@
 
 mod ask;
 mod base64;
+mod denied;
 mod grant;
 mod key;
 mod party;
@@ -15,12 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use ask::{Ask, Asked, Granting, Known};
+pub(crate) use denied::Denied;
 pub(crate) use grant::Action;
 pub use grant::Grant;
 pub use party::Caps;
 pub(crate) use party::{MOST_REVOKED, Parties};
-pub use token::Tokens;
-pub(crate) use visitor::{Denied, Gate, Pass, Resident, Visitor};
+pub use token::{Tokens, check_token};
+pub(crate) use visitor::{Gate, Pass, Resident, Visitor};
 
 use bine_http::Head;
 

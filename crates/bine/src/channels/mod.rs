@@ -27,6 +27,8 @@ use std::time::Duration;
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
+#[doc(hidden)]
+pub use access::check_token;
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
 pub(crate) use access::{Gate, rule};
 #[doc(hidden)]
