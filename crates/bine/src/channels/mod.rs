@@ -13,6 +13,7 @@ mod face;
 mod follow;
 mod hold;
 mod instant;
+mod origin;
 mod presence;
 mod reader;
 mod room;
@@ -41,6 +42,7 @@ pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
 pub(crate) use hold::Answered;
 pub use hold::{Held, View};
+pub(crate) use origin::origin;
 pub use presence::Present;
 pub(crate) use watch::{refuse, status_of};
 

@@ -16,6 +16,7 @@ mod held;
 mod kept;
 mod lease;
 mod macros;
+mod origins;
 mod pages;
 mod presence;
 mod query;

@@ -32,6 +32,7 @@ chapters! {
     "trees": "Trees",
     "tables": "Tables",
     "channels": "Channels",
+    "push": "Push for an existing site",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",

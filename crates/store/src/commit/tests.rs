@@ -379,7 +379,6 @@ fn a_disk_that_failed_ends_writing_and_not_reading() {
     assert_eq!(kept.lock().unwrap().len(), 3);
 }
 
-/// The thread that writes for those who do not wait counted on from now by what it was given, and panicked.
 #[test]
 fn two_states_take_turns_while_nobody_reads() {
     let store = Store::in_memory(Options::new().table::<Counter>()).unwrap();
@@ -412,6 +411,7 @@ fn what_a_large_change_removed_is_not_kept() {
     assert!(before.upgrade().is_none());
 }
 
+/// The thread that writes for those who do not wait counted on from now by what it was given, and panicked.
 #[test]
 fn an_interval_of_any_length_is_taken() {
     for interval in [Duration::ZERO, Duration::MAX] {

@@ -107,6 +107,11 @@ impl Gate {
         self.access.function.as_ref().map(super::Function::needs).unwrap_or_default()
     }
 
+    /// The other site, of those that may, whose page a request is from.
+    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
+        self.access.origin_of(head)
+    }
+
     /// Looks who a request is from.
     pub(crate) fn recognize(self: &Arc<Self>, request: &Incoming<'_>) -> Visitor<'_> {
         let block = Block::of(request.peer);
@@ -210,6 +215,11 @@ impl Visitor<'_> {
             return Ok(());
         }
         Err(self.denied(action, None))
+    }
+
+    /// The other site, of those that may, whose page asks.
+    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
+        self.gate.origin_of(head)
     }
 
     /// Counts one more that waits.
