@@ -29,6 +29,7 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
+use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style::Style;
 use crate::tables::{AtOpen, Kept, Tables, USUAL_DATA};
@@ -48,6 +49,7 @@ pub struct App {
     at_open: Vec<AtOpen>,
     channels: Option<Access>,
     wanted_channels: Vec<(&'static str, channels::Settings)>,
+    sessions: Option<Sessions>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -149,7 +151,14 @@ impl App {
         self
     }
 
-    /// Keeps tables and channels in memory, unless the key `data` names a folder.
+    /// Says how long sessions last. A program with a page that takes a [`Session`](crate::Session) has them anyway; they
+    /// live beside the tables.
+    pub fn sessions(mut self, sessions: Sessions) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
+    /// Keeps tables, channels and sessions in memory, unless the key `data` names a folder.
     pub fn forgetful(mut self) -> Self {
         self.forgets = true;
         self
@@ -302,9 +311,17 @@ impl App {
     }
 
     fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
-        let is_wanted = (self.tables.is_some() || self.channels.is_some()) && !self.forgets;
+        let has_some =
+            self.tables.is_some() || self.channels.is_some() || self.sessions_wanted().is_some();
+        let is_wanted = has_some && !self.forgets;
         let usual_data = is_wanted.then(|| USUAL_DATA.into());
         Sources { usual_data, ..Sources::of_process(arguments) }
+    }
+
+    /// How long sessions last, if there are any.
+    fn sessions_wanted(&self) -> Option<Sessions> {
+        let are_looked_at = || self.routes.iter().any(|route| route.needs.sessions);
+        self.sessions.clone().or_else(|| are_looked_at().then(Sessions::new))
     }
 
     /// What it serves whatever its configuration, and what is wanted only once.
@@ -328,14 +345,25 @@ impl App {
         let has_channels = self.channels.is_some();
         let face = Face { channels: channels.clone(), access };
         let shared = has_channels.then(|| channels.clone());
-        let house = House { states: self.states, tables, channels: shared, look: self.look };
+        let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
+        let house = House {
+            states: self.states,
+            tables,
+            channels: shared,
+            sessions: sessions.clone(),
+            look: self.look,
+        };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
         let Self { scheduler, at_start, tables, at_open, wanted_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
+        let tables = match &sessions {
+            Some(_) => Some(Keeper::declare(tables.unwrap_or_default())),
+            None => tables,
+        };
         let channels = Kept { channels, are_some: has_channels, wanted: wanted_channels };
-        Ok((blueprint, Once { scheduler, at_start, tables, channels, at_open }))
+        Ok((blueprint, Once { scheduler, at_start, tables, channels, sessions, at_open }))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
@@ -343,7 +371,7 @@ impl App {
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
         let (blueprint, once) = self.blueprint()?;
-        let Once { scheduler, at_start, tables, channels, at_open } = once;
+        let Once { scheduler, at_start, tables, channels, sessions, at_open } = once;
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
@@ -357,6 +385,9 @@ impl App {
         let pages = Arc::clone(&blueprint.pages);
         if let Some(tables) = tables {
             pages.tables().open(tables, &channels, &configuration, at_open)?;
+            if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
+                sessions.open(store, &configuration)?;
+            }
             if channels.are_some {
                 server.set_waiters(channels.channels.waiters());
             }
@@ -394,6 +425,7 @@ struct Once {
     at_start: Vec<Box<dyn FnOnce()>>,
     tables: Option<Options>,
     channels: Kept,
+    sessions: Option<Arc<Keeper>>,
     at_open: Vec<AtOpen>,
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use bine_pipeline::scheduler;
 use bine_pipeline::{Settings, User};
 
-use super::values::{bytes, listen, number, seconds, set_time, switch, sync, word};
+use super::values::{bytes, listen, number, seconds, session_time, set_time, switch, sync, word};
 use super::{Configuration, Control};
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
@@ -303,6 +303,16 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
     )
+    .fixed(),
+    Key::server("session-idle", "TIME", &[], "a visitor's session ends when it was not used for so long, like 14d (which is usual)", |c, v| {
+        c.session_idle = Some(session_time(v)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("session-absolute", "TIME", &[], "a visitor's session ends so long after its beginning or login, like 90d (which is usual)", |c, v| {
+        c.session_absolute = Some(session_time(v)?);
+        Ok(())
+    })
     .fixed(),
     Key::server("user", "NAME|UID:GID", &[], "become this user once the addresses are open", |c, v| {
         c.user = Some(User::find(v).map_err(|error| error.to_string())?);

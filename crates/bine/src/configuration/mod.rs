@@ -41,6 +41,10 @@ pub(crate) struct Configuration {
     pub(crate) forgets: bool,
     /// When a change of tables is acknowledged.
     pub(crate) sync: Sync,
+    /// Seconds for which a session may be unused; `None`: as the program says.
+    pub(crate) session_idle: Option<u32>,
+    /// Seconds for which a session lasts at most; `None`: as the program says.
+    pub(crate) session_absolute: Option<u32>,
     /// Whom to become when the addresses are open.
     pub(crate) user: Option<User>,
     /// Where `bine reload` finds this server.
@@ -435,6 +439,8 @@ impl Default for Configuration {
             data: None,
             forgets: false,
             sync: Sync::Commit,
+            session_idle: None,
+            session_absolute: None,
             user: None,
             control: Control::Usual,
             site: SiteChoices::default(),
