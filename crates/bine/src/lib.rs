@@ -209,4 +209,6 @@ mod guide {
     struct Channels;
     #[doc = include_str!("../../../docs/guide/tables.md")]
     struct Tables;
+    #[doc = include_str!("../../../docs/guide/sessions.md")]
+    struct Sessions;
 }

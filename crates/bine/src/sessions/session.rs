@@ -32,7 +32,7 @@ use crate::text::Text;
 /// #[page("/")]
 /// async fn home(session: Session) -> impl Page {
 ///     let visits = session.get("visits").unwrap_or(0);
-///     html!(<p>"Welcome, " {session.name()} ": visit " {visits} "."</p>)
+///     html!(<p>Welcome {session.name()}: visit {visits}.</p>)
 /// }
 ///
 /// #[page(POST "/count")]

@@ -15,6 +15,7 @@ mod kept;
 mod macros;
 mod pages;
 mod scheduling;
+mod sessions;
 mod stop;
 mod style;
 mod tables;
