@@ -388,7 +388,7 @@ impl Visit {
 
     fn cookie(&self, badge: &Badge) -> String {
         let Opened { times, keys, .. } = self.opened();
-        let left = (badge.made + times.absolute).saturating_sub(self.now);
+        let left = badge.made.saturating_add(times.absolute).saturating_sub(self.now);
         self.set_cookie(&badge.text(keys, self.now), left.min(times.idle))
     }
 
