@@ -452,6 +452,29 @@ fn sessions_and_their_keys_outlive_a_restart() {
 }
 
 #[test]
+fn the_example_of_the_format_is_read_and_written() {
+    let text = include_str!("../../../../docs/formats/session.md");
+    let blocks: Vec<&str> = text.split("```").skip(1).step_by(2).collect();
+    let [file, cookie] = blocks[..] else { panic!("{blocks:?}") };
+    let [file, cookie] = [file, cookie].map(|block| block.strip_prefix("text\n").unwrap());
+    let path = std::env::temp_dir().join(format!("bine-example-{}", std::process::id()));
+    crate::secrecy::keep(&path, file.as_bytes()).unwrap();
+    let (made, seen) = (1_795_208_400, 1_795_212_000);
+    let keys = Keys::kept(&path, seen, 90 * DAY).unwrap();
+    let badge = Badge::read(cookie.trim_end(), &keys, seen).unwrap();
+    let id = std::array::from_fn(|place| 0xa0 + place as u8);
+    assert_eq!(badge, Badge { id, is_kept: true, seed: 1520, made, seen });
+    assert_eq!(name::name_of(badge.seed), "Quiet Heron");
+    assert_eq!(badge.text(&keys, seen), cookie.trim_end());
+    // When its turn is over another key stands before it, and it stays as it is.
+    badge.text(&keys, made + 31 * DAY);
+    let after = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let [title, _, key] = after.lines().collect::<Vec<_>>()[..] else { panic!("{after}") };
+    assert_eq!(format!("{title}\n{key}\n"), file);
+}
+
+#[test]
 fn of_several_cookies_of_the_name_ours_is_found() {
     let keeper = keeper();
     let mut browser = Browser::default();
