@@ -3,22 +3,32 @@
  * gets every message once and in order.
  *
  *   cc -O2 -o followers followers.c
- *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..]
+ *   ./followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..] [NAME=VALUE]..
  *
- * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events are also for fan.c. "pull" asks every tenth
- * of a second without waiting. "storm" polls, and in the middle all followers leave; when 50 more are published,
+ * KIND: poll, events or pull of Bine; nchan-poll, nchan-events; poll and events are also for fan.c. "pull" asks at a pace
+ * of its own without waiting. "storm" polls, and in the middle all followers leave; when 50 more are published,
  * all come back at once with their old cursors, and the publisher goes on.
  *
+ *   pull=US    from a pull to the next; the followers' are spread evenly over it (100000)
+ *   wait=S     that a poll may wait (50)
+ *   phase=US   before the first message, for those who run side by side (0)
+ *   probe=US   from a request for the page /hello to the next; 0: none is made (4000)
+ *   whole=1    counts until the last message is an interval old, so that traffic is that of whole intervals (0)
+ *
  * Prints words of the form NAME=VALUE. Times are microseconds, on one clock for all processes of the machine; memory
- * and traffic are bytes, traffic without the heads of packets. The page /hello is asked for every 4 ms, before the
- * first message (calm) and meanwhile (busy). Kernel memory of the sockets is not counted.
+ * and traffic are bytes, traffic without the heads of the segments, which are counted beside it. The page /hello is
+ * asked for before the first message (calm) and meanwhile (busy), by a process that root lets run before the others.
+ * "before", "parked" and "full" are user memory of the server: before anybody follows, when all wait, at the end.
+ * "kernel" is what the kernel of the whole machine has in slabs, in threads' stacks and in tables of pages when all
+ * wait: of both ends of each connection.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,18 +42,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 19900, ROOM = 64 << 10, STAMP = 34, AWAY = 50, PATIENCE = 20000000, PROBE = 4000, PROBES = 500, PULL = 100000 };
+enum { MOST = 19900, ROOM = 64 << 10, STAMP = 34, AWAY = 50, PATIENCE = 20000000, PROBES = 500 };
 
 struct follower {
     int fd;
     uint32_t got;             /* messages so far: the number of the next one */
     uint32_t len;             /* bytes of an answer that is not whole */
     char cursor[64], tag[64]; /* where it is; Nchan wants two words */
-    int64_t due;              /* of the next pull; 0: an answer is awaited */
+    int64_t due, again;       /* of the next pull, 0: an answer is awaited; and of the one after it */
 };
 
 /* What the processes tell each other. */
 struct shared {
+    volatile int failed;       /* one of them */
     volatile int stage;        /* 0: calm; 1: publish; 2: pause; 3: go on; 4: over */
     volatile uint32_t published;
     uint32_t probes[2];
@@ -57,8 +68,19 @@ static const char *kind;
 static int port, n, is_nchan, is_stream, is_pull, ep;
 static uint32_t messages, half, *trips, trip_count, missed, repeated;
 static uint64_t traffic;
+static long pull = 100000, waits = 50, phase = 0, probes = 4000, whole = 0;
 
-static void die(const char *what) { perror(what); exit(1); }
+static _Noreturn void fail(const char *said) {
+    fprintf(stderr, "%s\n", said);
+    if (shared) shared->failed = 1; /* whoever waits for this process waits no longer */
+    exit(1);
+}
+
+static _Noreturn void die(const char *what) {
+    char said[256];
+    snprintf(said, sizeof said, "%s: %s", what, strerror(errno));
+    fail(said);
+}
 
 static int64_t now(void) {
     struct timespec t;
@@ -116,7 +138,7 @@ static void ask(struct follower *it) {
                        is_stream ? "text/event-stream" : "text/plain", since);
     } else {
         len = snprintf(request, sizeof request, "GET /channels?c=news&after=%s&wait=%d HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n",
-                       it->cursor[0] ? it->cursor : "now", is_pull ? 0 : 50, is_stream ? "text/event-stream" : "application/json");
+                       it->cursor[0] ? it->cursor : "now", is_pull ? 0 : (int)waits, is_stream ? "text/event-stream" : "application/json");
     }
     if (send(it->fd, request, len, MSG_NOSIGNAL) != len) die("send");
     traffic += len;
@@ -126,7 +148,7 @@ static void ask(struct follower *it) {
 static void join(struct follower *it) {
     it->fd = connected();
     it->len = 0;
-    ask(it);
+    if (is_pull) it->due = now() + pull * (it - followers) / n; else ask(it);
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = it - followers};
     if (epoll_ctl(ep, EPOLL_CTL_ADD, it->fd, &e)) die("epoll_ctl");
 }
@@ -183,10 +205,10 @@ static int receive(struct follower *it) {
         copy_field(room, "\nLast-Modified:", it->cursor);
         copy_field(room, "\nEtag:", it->tag);
         int refused = strncmp(room + 9, "200", 3) && strncmp(room + 9, "204", 3);
-        if (refused) { fprintf(stderr, "%s\n", room); exit(1); }
+        if (refused) fail(room);
         take(it, body, whole - (body - room), at);
         it->len = 0;
-        if (is_pull) it->due = now() + PULL; else ask(it);
+        if (is_pull) it->due = it->again; else ask(it);
         return 1;
     }
     body[-2] = saved;
@@ -217,12 +239,15 @@ static _Noreturn void publish(uint32_t many, long interval) {
     char body[512], request[1024], answer[65536];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_TIMERSLACK, 1000);
-    int fd = connected();
     while (shared->stage == 0) usleep(1000);
+    int fd = connected();
     int64_t next = now();
     for (uint32_t i = 0; i < many; i++) {
         if (shared->stage == 2 && i == half + AWAY) while (shared->stage == 2) usleep(100);
         if (shared->stage == 2) next = now(); /* nobody is there: no pace */
+        until(next - 1000);
+        /* A server need not keep a connection that says nothing for so long. */
+        if (interval >= 1000000 && i) { close(fd); fd = connected(); }
         until(next);
         next += interval * (shared->stage != 2);
         int len = snprintf(body, sizeof body, is_nchan ? "@=%019lld %010u; %0*d" : "{\"channels\":\"news\",\"data\":\"@=%019lld %010u; %0*d\"}",
@@ -230,7 +255,7 @@ static _Noreturn void publish(uint32_t many, long interval) {
         len = snprintf(request, sizeof request, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
                        is_nchan ? "/publish" : "/channels", len, body);
         exchange(fd, request, len, answer, sizeof answer);
-        if (answer[9] != '2') { fprintf(stderr, "%s\n", answer); exit(1); }
+        if (answer[9] != '2') fail(answer);
         shared->published = i + 1;
         if (!strcmp(kind, "storm") && i + 1 == half) while (shared->stage == 1) usleep(100);
     }
@@ -241,8 +266,10 @@ static _Noreturn void probe(void) {
     static const char request[] = "GET /hello?name=TLUG HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char answer[4096];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* Or its wait for a turn beside the followers would be told as the server's. Root may. */
+    sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
     int fd = connected();
-    for (int64_t next = now(); shared->stage < 4; next += PROBE) {
+    for (int64_t next = now(); shared->stage < 4; next += probes) {
         until(next);
         int is_busy = shared->stage > 0;
         int64_t begun = now();
@@ -263,24 +290,69 @@ static uint32_t part(uint32_t *sorted, uint32_t count, double share) {
     return count ? sorted[rank < count ? rank : count - 1] : 0;
 }
 
-/* Serves whoever has news, for a millisecond at most if there is none. */
-static void turn(void) {
+/* Serves whoever has news; if there is none, after so many milliseconds at most. */
+static void turn(int rest) {
     static struct epoll_event got[512];
-    int r = epoll_wait(ep, got, 512, 1);
+    if (shared->failed) exit(1);
+    int r = epoll_wait(ep, got, 512, is_pull ? 1 : rest);
     for (int i = 0; i < r; i++) {
         struct follower *it = &followers[got[i].data.u32];
-        if (!receive(it)) { fprintf(stderr, "a follower was let go\n"); exit(1); }
+        if (!receive(it)) fail("a follower was let go");
     }
     if (is_pull) {
         int64_t at = now();
-        for (int i = 0; i < n; i++) if (followers[i].due && followers[i].due <= at) ask(&followers[i]);
+        for (int i = 0; i < n; i++) {
+            struct follower *it = &followers[i];
+            if (!it->due || it->due > at) continue;
+            it->again = it->due + pull;
+            ask(it);
+        }
     }
+}
+
+static void turn_until(int64_t time) {
+    for (int64_t rest; (rest = time - now()) > 0;) turn(rest < 20000 ? rest / 1000 : 20);
+}
+
+/* Segments that were sent and received so far. */
+static uint64_t segments(void) {
+    uint64_t sum = 0;
+    for (int i = 0; i < n; i++) {
+        struct tcp_info info = {0};
+        socklen_t len = sizeof info;
+        if (getsockopt(followers[i].fd, IPPROTO_TCP, TCP_INFO, &info, &len)) die("TCP_INFO");
+        sum += info.tcpi_segs_out + info.tcpi_segs_in;
+    }
+    return sum;
+}
+
+static long kernel_memory(void) {
+    char line[256];
+    long sum = 0, v;
+    FILE *f = fopen("/proc/meminfo", "r");
+    if (!f) die("/proc/meminfo");
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "Slab: %ld kB", &v) == 1 || sscanf(line, "KernelStack: %ld kB", &v) == 1 || sscanf(line, "PageTables: %ld kB", &v) == 1)
+            sum += v * 1024;
+    fclose(f);
+    return sum;
+}
+
+static void set(const char *word) {
+    static const struct { const char *name; long *value; } all[] = {
+        {"pull", &pull}, {"wait", &waits}, {"phase", &phase}, {"probe", &probes}, {"whole", &whole}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        size_t len = strlen(all[i].name);
+        if (!strncmp(word, all[i].name, len) && word[len] == '=') { *all[i].value = atol(word + len + 1); return; }
+    }
+    fprintf(stderr, "followers: no setting %s\n", word);
+    exit(2);
 }
 
 static void await(uint32_t number) {
     int64_t heard = now();
     for (uint32_t before = trip_count; trip_count + missed < (uint64_t)n * number && now() - heard < PATIENCE;) {
-        turn();
+        turn(20);
         if (trip_count != before) { before = trip_count; heard = now(); }
         if (shared->published < number) heard = now();
     }
@@ -288,17 +360,19 @@ static void await(uint32_t number) {
 
 int main(int argc, char **argv) {
     n = argc > 3 ? atoi(argv[3]) : 0;
-    if (argc < 7 || n < 1 || n > MOST) { fprintf(stderr, "usage: followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..]\n"); return 2; }
+    if (argc < 7 || n < 1 || n > MOST) { fprintf(stderr, "usage: followers KIND PORT N MESSAGES INTERVAL_US PID[,PID..] [NAME=VALUE]..\n"); return 2; }
     kind = argv[1];
     port = atoi(argv[2]);
     messages = atoi(argv[4]);
     half = messages / 2;
     if (!strcmp(kind, "storm")) messages += AWAY;
     long interval = atol(argv[5]);
+    for (int i = 7; i < argc; i++) set(argv[i]);
     is_nchan = !strncmp(kind, "nchan", 5);
     is_stream = strstr(kind, "events") != NULL;
     is_pull = !strcmp(kind, "pull");
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     ep = epoll_create1(0);
     rooms = mmap(NULL, (size_t)n * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -306,41 +380,47 @@ int main(int argc, char **argv) {
     if (rooms == MAP_FAILED || shared == MAP_FAILED || !trips) die("memory");
     pid_t publisher = fork();
     if (!publisher) publish(messages, interval);
-    pid_t prober = fork();
-    if (!prober) probe();
-    while (shared->probes[0] < PROBES) usleep(10000);
+    pid_t prober = probes ? fork() : 0;
+    if (probes && !prober) probe();
+    while (probes && shared->probes[0] < PROBES && !shared->failed) usleep(10000);
     long before = of_all(argv[6], 1);
     for (int i = 0; i < n; i++) {
         join(&followers[i]);
-        if (i % 256 == 255) turn();
+        if (i % 256 == 255) turn(1);
     }
-    for (int64_t end = now() + 1500000; now() < end;) turn();
-    long parked = of_all(argv[6], 1), cpu = of_all(argv[6], 0);
-    uint64_t before_traffic = traffic;
+    /* By then each has pulled once. */
+    turn_until(now() + 1500000 + (is_pull ? pull : 0));
+    long parked = of_all(argv[6], 1), kernel = kernel_memory();
+    turn_until(now() + phase);
+    long cpu = of_all(argv[6], 0);
+    uint64_t before_traffic = traffic, before_segments = segments();
     int64_t begun = now(), stormed = 0;
     shared->stage = 1;
     if (!strcmp(kind, "storm")) {
         await(half);
         for (int i = 0; i < n; i++) close(followers[i].fd);
         shared->stage = 2;
-        while (shared->published < half + AWAY) usleep(100);
+        while (shared->published < half + AWAY && !shared->failed) usleep(100);
         int64_t back = now();
         shared->stage = 3;
         for (int i = 0; i < n; i++) {
             join(&followers[i]);
-            if (i % 256 == 255) turn();
+            if (i % 256 == 255) turn(1);
         }
         await(half + AWAY);
         stormed = now() - back;
     }
     await(messages);
     int64_t took = now() - begun;
+    if (whole) turn_until(begun + interval * messages);
     cpu = of_all(argv[6], 0) - cpu;
     long full = of_all(argv[6], 1);
+    /* Those of a storm belong to other connections. */
+    uint64_t sent = strcmp(kind, "storm") ? segments() - before_segments : 0;
     shared->stage = 4;
     int status = 0;
     waitpid(publisher, &status, 0);
-    waitpid(prober, NULL, 0);
+    if (probes) waitpid(prober, NULL, 0);
     if (status) return 1;
     double sum = 0;
     for (uint32_t i = 0; i < trip_count; i++) sum += trips[i];
@@ -350,7 +430,9 @@ int main(int argc, char **argv) {
     printf("due=%llu received=%u missed=%u repeated=%u ", (unsigned long long)n * messages, trip_count, missed, repeated);
     printf("mean=%.0f p50=%u p99=%u p999=%u ", trip_count ? sum / trip_count : 0, part(trips, trip_count, 0.5),
            part(trips, trip_count, 0.99), part(trips, trip_count, 0.999));
-    printf("traffic=%llu took=%lld cpu=%ld ", (unsigned long long)(traffic - before_traffic), (long long)took, cpu);
+    printf("traffic=%llu segments=%llu took=%lld cpu=%ld ", (unsigned long long)(traffic - before_traffic),
+           (unsigned long long)sent, (long long)took, cpu);
+    printf("before=%ld parked=%ld kernel=%ld ", before, parked, kernel);
     printf("waiting=%ld full=%ld calm=%u busy=%u stormed=%lld\n", (parked - before) / n, full,
            part(shared->calm, shared->probes[0], 0.99), part(shared->busy, shared->probes[1], 0.99), (long long)stormed);
 }

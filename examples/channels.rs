@@ -44,7 +44,7 @@ fn main() -> Exit {
     let retention = Retention { messages: 1000, ..Retention::default() };
     App::new()
         .forgetful()
-        .channels(Access::Everything)
+        .channels(Access::everything())
         .channel("news", Settings { retention, ..Settings::default() })
         .page(news)
         .page(hello)

@@ -23,7 +23,7 @@ impl Arguments {
 
     /// The positive number given for `name`, or `default`.
     pub(crate) fn number(&self, name: &str, default: u64) -> Result<u64> {
-        let Some(value) = self.last(name) else { return Ok(default) };
+        let Some(value) = self.word(name) else { return Ok(default) };
         let number: u64 = value.parse().with_context(|| format!("{name} {value}"))?;
         if number == 0 {
             bail!("{name} must be at least 1");
@@ -33,10 +33,11 @@ impl Arguments {
 
     /// The comma-separated names given for `name`, if any.
     pub(crate) fn names(&self, name: &str) -> Option<Vec<&str>> {
-        Some(self.last(name)?.split(',').collect())
+        Some(self.word(name)?.split(',').collect())
     }
 
-    fn last(&self, name: &str) -> Option<&str> {
+    /// The value given for `name`, if any.
+    pub(crate) fn word(&self, name: &str) -> Option<&str> {
         self.given.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 }

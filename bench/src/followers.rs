@@ -1,7 +1,7 @@
 //! Decides what is measured of those who follow channels: what waiting costs, and how messages reach many at once.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -14,7 +14,7 @@ use crate::tools::{Workshop, leave_core_0, output, require};
 
 /// Who lets others follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     /// A loop that sends what it got to all sockets, and no more.
     Floor,
     /// The example `channels` on a scheduler.
@@ -147,7 +147,7 @@ fn counts(arguments: &Arguments, usual: &[u64]) -> Result<Vec<u64>> {
 }
 
 /// Everything that these need, built.
-fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
+pub(crate) fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
     let shop = Workshop::open()?;
     for (_, way) in ways {
         match way {
@@ -168,7 +168,7 @@ fn prepared(ways: &[(&str, Way)]) -> Result<Workshop> {
 
 impl Way {
     /// Starts it on core 0, for so many followers.
-    fn start(self, shop: &Workshop, count: u64) -> Result<Running> {
+    pub(crate) fn start(self, shop: &Workshop, count: u64) -> Result<Running> {
         let port = free_port()?;
         // All who follow come at once.
         let listen = format!("127.0.0.1:{port},backlog=4096");
@@ -193,7 +193,7 @@ impl Way {
         if self == Self::Bine("pool") {
             words.extend(["--workers".to_owned(), workers]);
         }
-        Running::start(&words, port, HELLO, &shop.work.join("followed.log"))
+        Running::start(&words, port, HELLO, &shop.work.join(format!("followed-{port}.log")))
     }
 
     const fn waiting_target(self) -> &'static str {
@@ -209,6 +209,22 @@ fn processes(running: &Running) -> Result<String> {
     Ok(all.join(","))
 }
 
+/// The command that follows: `counts` are followers, messages, and milliseconds from one to the next.
+pub(crate) fn following(
+    program: &Path,
+    way: Way,
+    kind: &str,
+    running: &Running,
+    counts: [u64; 3],
+) -> Result<Command> {
+    let [count, messages, interval] = counts;
+    let kind = if way == Way::Nchan { format!("nchan-{kind}") } else { kind.to_owned() };
+    let mut command = Command::new(program);
+    command.args([kind, running.port.to_string(), count.to_string(), messages.to_string()]);
+    command.args([(interval * 1000).to_string(), processes(running)?]);
+    Ok(command)
+}
+
 /// What `followers` has told of one run.
 struct Told {
     line: String,
@@ -216,16 +232,13 @@ struct Told {
 
 impl Told {
     fn of(
-        program: &PathBuf,
+        program: &Path,
         way: Way,
         kind: &str,
         running: &Running,
-        [count, messages, interval]: [u64; 3],
+        counts: [u64; 3],
     ) -> Result<Self> {
-        let kind = if way == Way::Nchan { format!("nchan-{kind}") } else { kind.to_owned() };
-        let mut command = Command::new(program);
-        command.args([kind, running.port.to_string(), count.to_string(), messages.to_string()]);
-        command.args([(interval * 1000).to_string(), processes(running)?]);
+        let mut command = following(program, way, kind, running, counts)?;
         Ok(Self { line: output(&mut command)?.trim().to_owned() })
     }
 

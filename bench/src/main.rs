@@ -17,7 +17,10 @@ mod lookups;
 mod machine;
 mod memory;
 mod peer;
+mod plot;
+mod push;
 mod random;
+mod retained;
 mod rivals;
 mod servers;
 mod soak;
@@ -99,9 +102,22 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --followers N       (16000)
               --messages N        (20)
               --interval MS       (1000)
+  push      tables 1 and 2 and figures 7 to 11 of document 004: client pull, a thread per poll, event-driven,
+            Nchan, and a floor; about 30 minutes; what was measured stays, and a run that was stopped goes on
+              --only PART,..      of tables, figures (both)
+              --peers N,..        (10,100,1000; figures 500,1000,2000,4000,8000,16000)
+              --methods NAME,..   of pull, thread, event, nchan, floor (all)
+              --intervals S,..    between publications, of the tables (10,20,30,40,50)
+              --seconds S         that a point of the tables takes (200)
+              --rounds N          of the figures (3)
+              --into FOLDER       for raw data, tables and figures (bench/push in the target folder)
+              --quick             ten times the pace, fewer points: in four minutes it is seen to work
   waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
+              --rounds N          samples of each figure (21)
+  retained  reading and expiry where a thousand messages are retained, and where a million are
+              --counts N,..       (1000,10000,100000,1000000)
               --rounds N          samples of each figure (21)
   lookups   nanoseconds of a look-up in the vocabulary of HTML and CSS
               --samples N         (21)
@@ -131,13 +147,15 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let command = words.next().unwrap_or_default();
-    let words: Vec<String> = words.collect();
+    let mut words: Vec<String> = words.collect();
     if matches!(command.as_str(), "-h" | "--help" | "help")
         || words.iter().any(|word| word == "--help")
     {
         print!("{HELP}");
         return Ok(());
     }
+    let is_quick = command == "push" && words.iter().any(|word| word == "--quick");
+    words.retain(|word| !is_quick || word != "--quick");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
         "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
@@ -160,7 +178,20 @@ fn run() -> Result<()> {
             followers::fanout(&accept(&own)?)
         }
         "storm" => followers::storm(&accept(&["--followers", "--messages", "--interval"])?),
+        "push" => {
+            let own = [
+                "--only",
+                "--peers",
+                "--methods",
+                "--intervals",
+                "--seconds",
+                "--rounds",
+                "--into",
+            ];
+            push::run(&accept(&own)?, is_quick)
+        }
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
+        "retained" => retained::run(&accept(&["--counts", "--rounds"])?),
         "lookups" => lookups::run(&accept(&["--samples"])?),
         "" => bail!("no command; see --help"),
         other => bail!("no command `{other}`; see --help"),

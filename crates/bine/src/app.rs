@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{
@@ -32,7 +33,7 @@ use crate::secrecy::Secrets;
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style::Style;
-use crate::tables::{AtOpen, Kept, Tables, USUAL_DATA};
+use crate::tables::{AtChannels, AtOpen, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -50,6 +51,7 @@ pub struct App {
     channels: Option<Access>,
     wanted_channels: Vec<(&'static str, channels::Settings)>,
     sessions: Option<Sessions>,
+    at_channels: Vec<AtChannels>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -146,7 +148,7 @@ impl App {
     /// Has a channel of this name from the first start on. One that is there with other settings stays as it is, which
     /// the log tells.
     pub fn channel(mut self, name: &'static str, settings: channels::Settings) -> Self {
-        self.channels = self.channels.or(Some(Access::None));
+        self.channels = Some(self.channels.unwrap_or_default());
         self.wanted_channels.push((name, settings));
         self
     }
@@ -155,6 +157,24 @@ impl App {
     /// live beside the tables.
     pub fn sessions(mut self, sessions: Sessions) -> Self {
         self.sessions = Some(sessions);
+        self
+    }
+
+    /// Counts who is present in a channel: whoever follows it at `/channels`, and for `linger` longer, so that a poll
+    /// which comes again in that time is no going and coming. [`Channels::present`] tells who is, and messages in the
+    /// channel `NAME/presence` tell each coming and going (`join`, `leave`; `begin` after a start, when nobody is).
+    pub fn presence(self, name: &'static str, linger: Duration) -> Self {
+        self.at_channels(move |channels| Ok(channels.count(name, linger)?))
+    }
+
+    /// Runs once when the channels are there, before the first request: the place for threads that follow them, or
+    /// publish. An error ends the start. The program's tables can be changed by [`at_open`](Self::at_open).
+    pub fn at_channels(
+        mut self,
+        run: impl FnOnce(&Channels) -> Result<(), Error> + 'static,
+    ) -> Self {
+        self.channels = Some(self.channels.unwrap_or_default());
+        self.at_channels.push(Box::new(run));
         self
     }
 
@@ -264,7 +284,9 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        if self.routes.is_empty() && self.files.is_none() && !configuration.names_files() {
+        let has_channels = self.channels.is_some() || configuration.channels.are_some();
+        let serves = !self.routes.is_empty() || self.files.is_some() || has_channels;
+        if !serves && !configuration.names_files() {
             return Exit::usage(format!("which folder? Name it, or set `root`\n{usage}"));
         }
         if supervises {
@@ -300,7 +322,7 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let parts = self.blueprint().and_then(|(own, once)| {
+        let parts = self.with_channels_of(&configuration).blueprint().and_then(|(own, once)| {
             Parts::of(&configuration, &own, None)?;
             once.tables.map_or(Ok(()), |tables| Store::in_memory(tables).map(drop))
         });
@@ -324,6 +346,15 @@ impl App {
         self.sessions.clone().or_else(|| are_looked_at().then(Sessions::new))
     }
 
+    /// Lets those reach channels too whom the configuration lets.
+    fn with_channels_of(mut self, configuration: &Configuration) -> Self {
+        let choices = &configuration.channels;
+        if self.channels.is_some() || choices.are_some() {
+            self.channels = Some(choices.added_to(self.channels.unwrap_or_default()));
+        }
+        self
+    }
+
     /// What it serves whatever its configuration, and what is wanted only once.
     fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
         if let Some(kind) = self.repeated_state {
@@ -339,13 +370,13 @@ impl App {
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
+        let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         let tables = Tables::new(self.tables.is_some());
         let channels = Channels::new();
-        let access = self.channels.unwrap_or_default();
         let has_channels = self.channels.is_some();
-        let face = Face { channels: channels.clone(), access };
+        let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
+        let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
-        let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         let house = House {
             states: self.states,
             tables,
@@ -356,22 +387,24 @@ impl App {
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        let Self { scheduler, at_start, tables, at_open, wanted_channels, .. } = self;
+        let Self { scheduler, at_start, tables, at_open, wanted_channels, at_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
         let tables = match &sessions {
             Some(_) => Some(Keeper::declare(tables.unwrap_or_default())),
             None => tables,
         };
-        let channels = Kept { channels, are_some: has_channels, wanted: wanted_channels };
-        Ok((blueprint, Once { scheduler, at_start, tables, channels, sessions, at_open }))
+        let (wanted, are_some) = (wanted_channels, has_channels);
+        let kept = Kept { channels, are_some, wanted, at_channels };
+        Ok((blueprint, Once { scheduler, at_start, tables, kept, sessions, at_open }))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, once) = self.blueprint()?;
-        let Once { scheduler, at_start, tables, channels, sessions, at_open } = once;
+        let (blueprint, once) = self.with_channels_of(&configuration).blueprint()?;
+        let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
+        let (channels, has_channels) = (kept.channels.clone(), kept.are_some);
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
@@ -384,12 +417,12 @@ impl App {
         end_with_parent();
         let pages = Arc::clone(&blueprint.pages);
         if let Some(tables) = tables {
-            pages.tables().open(tables, &channels, &configuration, at_open)?;
+            pages.tables().open(tables, kept, &configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
                 sessions.open(store, &configuration)?;
             }
-            if channels.are_some {
-                server.set_waiters(channels.channels.waiters());
+            if has_channels {
+                server.set_waiters(channels.waiters());
             }
         }
         for run in at_start {
@@ -413,7 +446,7 @@ impl App {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
-        channels.channels.end();
+        channels.end();
         pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
@@ -424,7 +457,7 @@ struct Once {
     scheduler: Option<Arc<dyn Scheduler>>,
     at_start: Vec<Box<dyn FnOnce()>>,
     tables: Option<Options>,
-    channels: Kept,
+    kept: Kept,
     sessions: Option<Arc<Keeper>>,
     at_open: Vec<AtOpen>,
 }

@@ -107,6 +107,17 @@ pub fn tell(
     }
 }
 
+/// What a running server answers to a word, `status` for instance: the one that [`tell`] would ask if its command line
+/// said nothing. `None`: there is none, or it refuses.
+pub fn ask_running(word: &str) -> Option<String> {
+    let path = match Sources::of_process(None::<OsString>).control().ok()?? {
+        (Control::At(path), _) => path,
+        (Control::Off, _) => return None,
+        (Control::Usual, data) => usual(data.as_deref())?,
+    };
+    control::ask(&path, word).ok()?.ok()
+}
+
 /// `bine.control` in the run folder: the user's, the system's, or else the data folder.
 fn usual(data: Option<&Path>) -> Option<PathBuf> {
     let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);

@@ -85,6 +85,9 @@ impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
 
 /// What a user is told of an error that the front door knows.
 fn known(error: &dyn Any) -> (Status, Option<String>) {
+    if let Some(channels::Interruption::Refused(refused)) = error.downcast_ref() {
+        return (channels::status_of(refused), Some(refused.to_string()));
+    }
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(unchanged), _) | (None, Some(channels::Error::NotKept(unchanged))) => told(unchanged),
         (None, Some(channels::Error::Refused(refused))) => {

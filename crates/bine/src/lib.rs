@@ -64,7 +64,7 @@ pub use bine_html::{
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::page;
 pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
-pub use control::tell;
+pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
@@ -186,6 +186,7 @@ pub mod __private {
     pub use inventory::submit;
 
     pub use crate::arguments::{Argument, Arguments, check_form};
+    pub use crate::channels::check_query;
     pub use crate::methods::Methods;
     pub use crate::route::Route;
     pub use crate::sessions::check_session;

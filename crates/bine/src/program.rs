@@ -69,8 +69,9 @@ impl Pages {
         house: House,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
+        check_needs("what is asked for access to channels", &face.gate.needs(), &house)?;
         for route in routes {
-            check_needs(&route, &house)?;
+            check_needs(route.name, &route.needs, &house)?;
             match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
                 Some(resource) => resource.add(route)?,
                 None => {
@@ -107,30 +108,28 @@ impl Pages {
         self.house.look.develop(word);
     }
 
-    /// Whether there is no page at all.
+    /// Whether there is nothing at all: no page, and no channel.
     pub(crate) fn are_none(&self) -> bool {
-        self.resources.is_empty()
+        self.resources.is_empty() && self.house.channels.is_none()
     }
 }
 
-fn check_needs(route: &Route, house: &House) -> Result<(), String> {
-    if route.needs.tables && house.tables.are_none() {
+/// Whether the program has what the function called `name` takes.
+fn check_needs(name: &str, needs: &Needs, house: &House) -> Result<(), String> {
+    if needs.tables && house.tables.are_none() {
         return Err(format!(
-            "{} takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app",
-            route.name
+            "{name} takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app"
         ));
     }
-    if route.needs.channels && house.channels.is_none() {
+    if needs.channels && house.channels.is_none() {
         return Err(format!(
-            "{} takes `Channels`, and the program has none; add `.channels(..)` to the app",
-            route.name
+            "{name} takes `Channels`, and the program has none; add `.channels(..)` to the app"
         ));
     }
-    match route.needs.states.iter().find(|(kind, _)| !house.states.has(*kind)) {
+    match needs.states.iter().find(|(kind, _)| !house.states.has(*kind)) {
         None => Ok(()),
-        Some((_, name)) => Err(format!(
-            "{} takes `State<{name}>`, and the program has none; add `.state(..)` with one to the app",
-            route.name
+        Some((_, state)) => Err(format!(
+            "{name} takes `State<{state}>`, and the program has none; add `.state(..)` with one to the app"
         )),
     }
 }
@@ -293,7 +292,8 @@ impl LocalProgram {
         let (path, method) = (request.head.path(), request.head.method());
         let site = self.sites.find(request.head.authority());
         if site.pages
-            && let Some(answer) = self.face.respond(&path, request, &self.bench.clock, out)
+            && let Some(answer) =
+                self.face.respond(&path, request, &self.house, &self.bench.clock, out)
         {
             self.last = "channels";
             return answer;

@@ -13,6 +13,7 @@ use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
 use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 use crate::arguments::Rejection;
+use crate::channels::{self, Answered, Held};
 use crate::error::Error;
 use crate::findings::tell_once;
 use crate::look::{Failure, Look};
@@ -105,7 +106,7 @@ pub(crate) struct Asked<'r> {
 /// How it is found out what the peer makes of pages: only failures and whole documents want to know.
 #[derive(Clone, Copy)]
 enum Reader<'r> {
-    Unread(Head<'r>),
+    Unread(&'r Incoming<'r>),
     Known(Taste),
 }
 
@@ -114,14 +115,15 @@ const CONDITIONS: [&str; 6] =
     ["range", "if-none-match", "if-modified-since", "if-range", "if-match", "if-unmodified-since"];
 
 impl<'r> Asked<'r> {
-    pub(crate) const fn by(incoming: &Incoming<'r>) -> Self {
-        Self { exchange: incoming.exchange, reader: Reader::Unread(incoming.head) }
+    pub(crate) const fn by(incoming: &'r Incoming<'r>) -> Self {
+        Self { exchange: incoming.exchange, reader: Reader::Unread(incoming) }
     }
 
-    /// The same without the request, for an answer that comes later. `None`: an answer may want to see it.
-    pub(crate) fn kept(self) -> Option<Asked<'static>> {
-        if let Reader::Unread(head) = self.reader
-            && CONDITIONS.iter().any(|name| head.field(name).is_some())
+    /// The same without the request, for an answer that comes later. `None`: an answer may want to see it, as one that
+    /// is held does.
+    pub(crate) fn kept(self, may_hold: bool) -> Option<Asked<'static>> {
+        if let Reader::Unread(request) = self.reader
+            && (may_hold || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
         {
             return None;
         }
@@ -135,9 +137,13 @@ impl<'r> Asked<'r> {
     }
 
     /// The request's head, unless nothing in it would change how a file is sent.
-    const fn conditions(self) -> Option<Head<'r>> {
+    fn conditions(self) -> Option<Head<'r>> {
+        self.request().map(|request| request.head)
+    }
+
+    const fn request(self) -> Option<&'r Incoming<'r>> {
         match self.reader {
-            Reader::Unread(head) => Some(head),
+            Reader::Unread(request) => Some(request),
             Reader::Known(_) => None,
         }
     }
@@ -145,7 +151,7 @@ impl<'r> Asked<'r> {
     fn taste(self) -> Taste {
         match self.reader {
             Reader::Known(taste) => taste,
-            Reader::Unread(head) => Taste::of(head.field_text("accept")),
+            Reader::Unread(request) => Taste::of(request.head.field_text("accept")),
         }
     }
 }
@@ -299,6 +305,27 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
+    /// Has the reply wait for messages.
+    fn hold(&mut self, held: Held, top: &Top) -> Finished {
+        let Asked { exchange, .. } = self.asked;
+        match held.answer(self.asked.request(), exchange) {
+            Answered::Hold(hold) => {
+                for (name, _) in &top.fields {
+                    log::error(format_args!("the field `{name}` was left out: the reply is held"));
+                }
+                self.follow = Some(Follow::Hold(hold));
+                return Finished { close: false };
+            }
+            Answered::Open(opening) => return self.upgrade(opening, top),
+            Answered::Refused(refused) => {
+                channels::refuse(self.out.buffer, exchange, &self.date, &refused);
+            }
+            Answered::Denied(denied) => denied.write(self.out.buffer, exchange, &self.date),
+            Answered::Bad(reason) => return self.tell(&Top::of(Status::BAD_REQUEST), &reason, &[]),
+        }
+        Finished { close: !exchange.keep_alive }
+    }
+
     fn begin(&mut self, top: &Top) -> Reply<'_> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
@@ -419,6 +446,7 @@ enum Content {
     File(Box<Sending>),
     Stream(Box<dyn FnOnce(Pieces) -> Stream + Send>),
     Upgrade(Box<Opening>),
+    Held(Box<Held>),
     /// Words for whoever is refused, on a page if that is what they read.
     Refusal(Cow<'static, str>),
 }
@@ -430,6 +458,7 @@ impl fmt::Debug for Content {
             Self::File(file) => file.fmt(f),
             Self::Stream(_) => f.write_str("a stream"),
             Self::Upgrade(opening) => opening.fmt(f),
+            Self::Held(held) => held.fmt(f),
             Self::Refusal(words) => write!(f, "{words:?}"),
         }
     }
@@ -496,6 +525,11 @@ impl Response {
     pub(crate) fn upgrading(opening: Opening) -> Self {
         let top = Top::of(Status::SWITCHING_PROTOCOLS);
         Self { top, content: Content::Upgrade(Box::new(opening)) }
+    }
+
+    /// Messages of channels, as [`Channels::hold`](crate::channels::Channels::hold) tells.
+    pub(crate) fn held(held: Held) -> Self {
+        Self { top: Top::of(Status::OK), content: Content::Held(Box::new(held)) }
     }
 
     /// A failure in words for the user: the program's page of errors for whoever reads pages, else text.
@@ -613,9 +647,17 @@ impl Respond for Response {
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
             Content::Upgrade(opening) => return to.upgrade(*opening, top),
+            // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
+            Content::Held(held) => return to.hold(*held, &self.top),
             Content::Refusal(message) => return to.tell(top, &message, &[]),
         }
         Finished { close: !exchange.keep_alive }
+    }
+}
+
+impl Respond for Held {
+    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+        to.hold(self, &Top::of(Status::OK))
     }
 }
 

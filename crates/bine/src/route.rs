@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 
 use bine_pipeline::{
@@ -191,7 +191,8 @@ where
             }
             Poll::Pending => {
                 let house = Arc::clone(&self.place.house);
-                let asked = asked.kept().ok_or_else(|| Retained::of(incoming));
+                let asked =
+                    asked.kept(house.channels.is_some()).ok_or_else(|| Retained::of(incoming));
                 let later =
                     Later { asked, visit, bench: self.bench.clone(), house, name: self.name };
                 Answer::Later(finish_later(place, later))
@@ -325,9 +326,19 @@ where
 
 impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        let House { states, tables, channels, sessions, .. } = &*self.house;
+        Arguments { pattern: &self.pattern, ..self.house.arguments(incoming) }
+    }
+}
+
+/// Of what is at no path of its own.
+static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("it is a path"));
+
+impl House {
+    /// The arguments of a function that is at no path of its own.
+    pub(crate) fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
+        let Self { states, tables, channels, sessions, .. } = self;
         let (channels, sessions) = (channels.as_ref(), sessions.as_ref());
-        let pattern = &self.pattern;
+        let pattern = &NO_PATH;
         Arguments { incoming, pattern, states, tables, channels, sessions, visit: None }
     }
 }

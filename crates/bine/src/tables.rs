@@ -24,7 +24,12 @@ pub(crate) struct Kept {
     pub(crate) are_some: bool,
     /// Those that it has from its first start on.
     pub(crate) wanted: Vec<(&'static str, Settings)>,
+    /// Once these are there.
+    pub(crate) at_channels: Vec<AtChannels>,
 }
+
+/// What a program does with its channels before the first request.
+pub(crate) type AtChannels = Box<dyn FnOnce(&Channels) -> Result<(), Error>>;
 
 /// What a program does with its tables when they are open.
 pub(crate) type AtOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
@@ -57,7 +62,7 @@ impl Tables {
     pub(crate) fn open(
         &self,
         options: Options,
-        kept: &Kept,
+        kept: Kept,
         configuration: &Configuration,
         at_open: Vec<AtOpen>,
     ) -> Result<(), String> {
@@ -93,7 +98,7 @@ impl Tables {
 
 impl Kept {
     /// The channels begin with what the store has given back, and with those that the program wants.
-    fn begin(&self, store: &Store) -> Result<(), String> {
+    fn begin(self, store: &Store) -> Result<(), String> {
         self.channels.begin(store)?;
         for (name, settings) in &self.wanted {
             match self.channels.create(name, settings.clone()).wait() {
@@ -103,6 +108,10 @@ impl Kept {
                 }
                 Err(error) => return Err(format!("channel `{name}`: {error}")),
             }
+        }
+        for run in self.at_channels {
+            run(&self.channels)
+                .map_err(|error| format!("the channels are there, but: {error:?}"))?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The `bine` program: serves a folder, or shows what Bine can do.
 
+mod channel;
 mod data;
 mod demo;
 
@@ -8,12 +9,13 @@ use std::ffi::OsString;
 use bine::{App, Exit};
 
 const USAGE: &str = "\
-Usage: bine serve DIR [OPTION]...    serve the files below DIR
+Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if options say so
        bine [OPTION]...              serve the demo
        bine config [OPTION]...       print the configuration, and where each value comes from
        bine check-config [FILE]      say whether a server could start with it
        bine reload [OPTION]...       have a running server read its configuration again
        bine status | stop            ask a running server how it is; end it
+       bine channel WORD NAME        create, renew, publish in, follow or close a channel
        bine data WORD DIR            dump, load, compact, check or repair the tables of a server that has ended
        bine --version";
 
@@ -29,6 +31,7 @@ fn main() -> Exit {
         Some(word @ ("reload" | "status" | "stop")) => {
             bine::tell(word, USAGE, arguments.split_off(1))
         }
+        Some("channel") => channel::run(&arguments[1..]),
         Some("data") => data::run(&arguments[1..]),
         Some("--version" | "-V") => {
             println!("bine {}", env!("CARGO_PKG_VERSION"));

@@ -21,7 +21,7 @@ pub enum Method {
     Trace,
     /// RFC 5789.
     Patch,
-    /// A safe request with content (the HTTP working group's QUERY).
+    /// RFC 10008: a safe request with content.
     Query,
 }
 

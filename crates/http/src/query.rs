@@ -12,7 +12,12 @@ pub const MOST_PAIRS: u16 = 1000;
 
 /// The names and values of a query or a form, in the order sent.
 pub const fn pairs(query: &str) -> Pairs<'_> {
-    Pairs { rest: query, left: MOST_PAIRS }
+    pairs_up_to(query, MOST_PAIRS)
+}
+
+/// The same, of which at most so many are seen: for content that is expected to hold more.
+pub const fn pairs_up_to(form: &str, most: u16) -> Pairs<'_> {
+    Pairs { rest: form, left: most }
 }
 
 /// Iterator over names and values; see [`pairs`].
@@ -31,7 +36,7 @@ pub struct Encoded<'q>(&'q str);
 pub struct BadEncoding;
 
 impl Pairs<'_> {
-    /// Whether the iterator stopped at [`MOST_PAIRS`] with more to come.
+    /// Whether the iterator stopped at the most that are seen, with more to come.
     pub const fn is_cut(&self) -> bool {
         self.left == 0 && !self.rest.is_empty()
     }

@@ -13,7 +13,7 @@ use crate::record::{Change, Due, Entry, Number, Origin, Publication, Record};
 use crate::refused::Refused;
 use crate::repeats::Verdict;
 use crate::ring::{End, Event, Ring, Run};
-use crate::settings::{Durability, Limits, Settings};
+use crate::settings::{Durability, Expiry, Limits, Settings};
 
 /// All channels and what they hold. Owns no lock and reads no clock: times are arguments, in milliseconds since 1970.
 ///
@@ -80,13 +80,8 @@ impl Hub {
                 self.create(name, settings, origin, publication)
             }
             Change::Publish(publication) => self.publish(publication).map(Applied::Published),
-            Change::Renew(number) => {
-                let (record, time) = (self.record, self.time);
-                let channel = self.channels.get_mut(&number).filter(|channel| !channel.is_gone);
-                let channel = channel.ok_or(Refused::Removed)?;
-                channel.keep(record, time);
-                Ok(Applied::Renewed { expires: channel.expires() })
-            }
+            Change::Renew(number) => self.renew(number, None),
+            Change::Prolong(number, expiry) => self.renew(number, Some(expiry)),
             Change::Remove(number) => self
                 .remove(number, End::Removed)
                 .then_some(Applied::Removed)
@@ -313,6 +308,18 @@ impl Hub {
         let mut published = self.publish(publication)?;
         published.tail = self.channels.get(&number).map_or(published.tail, |channel| channel.tail);
         Ok(Applied::Created { name, expires, published })
+    }
+
+    /// Puts a channel's expiry off, and may put another in its place.
+    fn renew(&mut self, number: Number, expiry: Option<Expiry>) -> Result<Applied, Refused> {
+        let (record, time) = (self.record, self.time);
+        let channel = self.channels.get_mut(&number).filter(|channel| !channel.is_gone);
+        let channel = channel.ok_or(Refused::Removed)?;
+        channel.keep(record, time);
+        channel.settings.expiry = expiry.unwrap_or(channel.settings.expiry);
+        let expires = channel.expires();
+        self.schedule(number);
+        Ok(Applied::Renewed { expires })
     }
 
     fn publish(&mut self, publication: Publication) -> Result<Published, Refused> {

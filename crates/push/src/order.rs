@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::cursor::{Cursor, Sequence};
 use crate::message::{Draft, Publish};
 use crate::record::Record;
-use crate::settings::{Durability, Settings};
+use crate::settings::{Durability, Expiry, Settings};
 
 /// What a hub can be asked to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,13 @@ pub enum Order {
     Publish(Publish),
     /// Puts off a channel's expiry as if something had been published.
     Renew(Arc<str>),
+    /// The same, and from now on the channel goes by itself when this says.
+    Prolong {
+        /// Its name.
+        channel: Arc<str>,
+        /// What takes the place of what it was told when it was made.
+        expiry: Expiry,
+    },
     /// Removes a channel with all that it holds.
     Remove(Arc<str>),
 }

@@ -50,6 +50,10 @@ impl Hub {
                 let channel = self.find(&name, now)?;
                 (Change::Renew(channel.number), channel.settings.durability)
             }
+            Order::Prolong { channel, expiry } => {
+                let channel = self.find(&channel, now)?;
+                (Change::Prolong(channel.number, expiry), channel.settings.durability)
+            }
             Order::Remove(name) => {
                 let channel = self.find(&name, now)?;
                 (Change::Remove(channel.number), channel.settings.durability)

@@ -4,11 +4,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::ops::Bound;
 
-/// Who is present in which channel, by leases that each poll and each ping of a stream renews.
+/// Who is present in which channel: who is held there, and by leases that outlast the gap to the next poll.
 ///
-/// A lease should outlast a poll's wait and the gap to the next poll. A session may follow a channel in several ways
-/// at once (two tabs): it is present as long as one of them renews. Nothing of this is in the journal: after a
-/// restart sessions join anew. Channels go by their [numbers](crate::Description::number).
+/// A session may follow a channel in several ways at once (two tabs): it is present as long as one of them holds or
+/// renews it. Nothing of this is in the journal: after a restart sessions join anew. Channels go by numbers, as whoever
+/// asks counts them.
 #[derive(Debug)]
 pub struct Presence {
     leases: BTreeMap<(u64, Arc<str>), Lease>,
@@ -22,8 +22,11 @@ pub struct Presence {
 #[derive(Debug)]
 struct Lease {
     until: u64,
-    /// When to look at it: not later, and not moved by a renewal, so that a poll costs one search.
-    look: u64,
+    /// Whoever holds it is here, whatever the time.
+    holders: u32,
+    /// When to look at it: not later, and not moved by a renewal, so that a poll costs one search. `None`: not while it
+    /// is held.
+    look: Option<u64>,
 }
 
 /// A change of who is present.
@@ -59,24 +62,46 @@ impl Presence {
         session: &Arc<str>,
         until: u64,
     ) -> Result<Option<Change>, Crowded> {
-        let key = (channel, session.clone());
-        if let Some(lease) = self.leases.get_mut(&key) {
+        if let Some(lease) = self.leases.get_mut(&(channel, session.clone())) {
             lease.until = until.max(lease.until);
             return Ok(None);
         }
-        if self.leases.len() >= self.most {
-            return Err(Crowded);
-        }
-        self.leases.insert(key, Lease { until, look: until });
+        let come = self.come(channel, session, Lease { until, holders: 0, look: Some(until) })?;
         self.looks.insert((until, channel, session.clone()));
-        *self.counts.entry(channel).or_default() += 1;
-        Ok(Some(Change { channel, session: session.clone(), is_present: true }))
+        Ok(Some(come))
+    }
+
+    /// Notes that a session is here until it is [released](Self::release), as often as it is held. `Some`: it has just
+    /// come.
+    ///
+    /// # Errors
+    /// There are as many as may be.
+    pub fn hold(&mut self, channel: u64, session: &Arc<str>) -> Result<Option<Change>, Crowded> {
+        if let Some(lease) = self.leases.get_mut(&(channel, session.clone())) {
+            lease.holders += 1;
+            return Ok(None);
+        }
+        let lease = Lease { until: 0, holders: 1, look: None };
+        self.come(channel, session, lease).map(Some)
+    }
+
+    /// Ends one hold of a session, which is here until a time yet.
+    pub fn release(&mut self, channel: u64, session: &Arc<str>, until: u64) {
+        let Some(lease) = self.leases.get_mut(&(channel, session.clone())) else { return };
+        lease.holders = lease.holders.saturating_sub(1);
+        lease.until = until.max(lease.until);
+        if lease.holders == 0 && lease.look.is_none() {
+            lease.look = Some(lease.until);
+            self.looks.insert((lease.until, channel, session.clone()));
+        }
     }
 
     /// Notes that a session goes by its own will. `None`: it was not here.
     pub fn leave(&mut self, channel: u64, session: &Arc<str>) -> Option<Change> {
         let lease = self.leases.remove(&(channel, session.clone()))?;
-        self.looks.remove(&(lease.look, channel, session.clone()));
+        if let Some(look) = lease.look {
+            self.looks.remove(&(look, channel, session.clone()));
+        }
         Some(self.gone(channel, session.clone()))
     }
 
@@ -88,8 +113,9 @@ impl Presence {
         {
             let key = (channel, session);
             match self.leases.get_mut(&key) {
+                Some(lease) if lease.holders > 0 => lease.look = None,
                 Some(lease) if lease.until > now => {
-                    lease.look = lease.until;
+                    lease.look = Some(lease.until);
                     self.looks.insert((lease.until, channel, key.1));
                 }
                 _ => {
@@ -120,6 +146,15 @@ impl Presence {
         let from = Bound::Excluded((channel, Arc::from(behind)));
         let here = self.leases.range((from, Bound::Unbounded));
         here.map(|(key, _)| key).take_while(move |key| key.0 == channel).map(|key| &key.1)
+    }
+
+    fn come(&mut self, channel: u64, session: &Arc<str>, lease: Lease) -> Result<Change, Crowded> {
+        if self.leases.len() >= self.most {
+            return Err(Crowded);
+        }
+        self.leases.insert((channel, session.clone()), lease);
+        *self.counts.entry(channel).or_default() += 1;
+        Ok(Change { channel, session: session.clone(), is_present: true })
     }
 
     fn gone(&mut self, channel: u64, session: Arc<str>) -> Change {
@@ -180,6 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn who_is_held_twice_is_here_until_both_have_let_go_and_a_while_longer() {
+        let mut presence = Presence::new(10);
+        let session: Arc<str> = "s".into();
+        assert!(presence.hold(1, &session).unwrap().is_some());
+        assert_eq!(presence.hold(1, &session), Ok(None));
+        presence.release(1, &session, 100);
+        assert_eq!((presence.expire(5000), presence.next_due()), (None, None));
+        presence.release(1, &session, 5100);
+        // Held again before that, it has never gone.
+        assert_eq!(presence.hold(1, &session), Ok(None));
+        assert_eq!((presence.expire(9000), presence.next_due()), (None, None));
+        presence.release(1, &session, 9100);
+        assert_eq!(presence.expire(9099), None);
+        assert!(presence.expire(9100).is_some_and(|change| !change.is_present));
+    }
+
+    #[test]
     fn a_crowd_is_told_and_listed_by_names() {
         let mut presence = Presence::new(3);
         for name in ["c", "a", "b"] {
@@ -193,10 +245,11 @@ mod tests {
     proptest! {
         #[test]
         fn joins_and_leaves_alternate_and_end_with_the_leases(
-            steps in prop::collection::vec((0_u64..2, 0_u8..3, 0_u8..4, 1_u64..100), 1..100),
+            steps in prop::collection::vec((0_u64..2, 0_u8..3, 0_u8..6, 1_u64..100), 1..100),
         ) {
             let mut presence = Presence::new(100);
-            let mut present: BTreeMap<(u64, Arc<str>), u64> = BTreeMap::new();
+            // Until when, and held how often.
+            let mut present: BTreeMap<(u64, Arc<str>), (u64, u32)> = BTreeMap::new();
             let mut now = 0;
             for (channel, session, what, time) in steps {
                 let session: Arc<str> = session.to_string().into();
@@ -205,20 +258,31 @@ mod tests {
                     0 => {
                         now += time;
                         while let Some(change) = presence.expire(now) {
-                            let until = present.remove(&(change.channel, change.session));
-                            prop_assert!(until.is_some_and(|until| until <= now));
+                            let lease = present.remove(&(change.channel, change.session));
+                            prop_assert!(lease.is_some_and(|(until, held)| until <= now && held == 0));
                         }
-                        prop_assert!(present.values().all(|until| *until > now));
+                        prop_assert!(present.values().all(|(until, held)| *until > now || *held > 0));
                     }
                     1 => {
                         let told = presence.leave(channel, &session).is_some();
                         prop_assert_eq!(told, present.remove(&key).is_some());
                     }
+                    2 => {
+                        let told = presence.hold(channel, &session).unwrap().is_some();
+                        prop_assert_eq!(told, !present.contains_key(&key));
+                        present.entry(key).or_default().1 += 1;
+                    }
+                    3 => {
+                        presence.release(channel, &session, now + time);
+                        if let Some((until, held)) = present.get_mut(&key) {
+                            (*until, *held) = ((now + time).max(*until), held.saturating_sub(1));
+                        }
+                    }
                     _ => {
                         let until = now + time;
                         let told = presence.renew(channel, &session, until).unwrap().is_some();
                         prop_assert_eq!(told, !present.contains_key(&key));
-                        let lease = present.entry(key).or_default();
+                        let lease = &mut present.entry(key).or_default().0;
                         *lease = until.max(*lease);
                     }
                 }

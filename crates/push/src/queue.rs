@@ -78,6 +78,13 @@ impl Queue {
         self.partition(|message| message.time < time)
     }
 
+    /// The last message before a time, as far as that is known: a place that it is not behind.
+    pub(crate) fn before(&self, time: u64) -> Sequence {
+        let last = self.since(time).checked_sub(1).and_then(|last| self.at(last));
+        let dropped = if self.dropped_time < time { self.dropped } else { Sequence::START };
+        last.map_or(dropped, |last| last.sequence)
+    }
+
     pub(crate) fn at(&self, index: usize) -> Option<&Arc<Message>> {
         self.messages.get(index)
     }

@@ -72,7 +72,7 @@ pub struct Page {
     /// Up to here something may be missing: the start was behind a hole, or the page ends before the place from which
     /// on all channels are whole. Who goes on from there must take [`Holes::Tell`].
     pub lost: Option<Cursor>,
-    /// Where to go on: behind the last message, or where the reader was.
+    /// Where to go on: behind the last message, and behind all that is known to be none of the subscription's.
     pub next: Cursor,
     /// What comes behind these messages.
     pub rest: Rest,
@@ -161,10 +161,16 @@ impl Hub {
         }
         if !is_more {
             page.rest = self.rest(subscription, &channels, now);
-            // Whatever ends later has seen all that is there.
-            if !matches!(page.rest, Rest::Ended) {
-                page.next.sequence = page.next.sequence.max(tail);
-            }
+            let seen = match (&page.rest, subscription.end) {
+                // Who goes on from here gets what was not before the end.
+                (Rest::Ended, Until::Time(end)) => {
+                    channels.iter().map(|channel| channel.queue.before(end)).max()
+                }
+                (Rest::Ended, Until::Cursor(end)) => Some(end.sequence),
+                // Whatever ends later has seen all that is there.
+                _ => Some(tail),
+            };
+            page.next.sequence = page.next.sequence.max(seen.unwrap_or_default());
         }
         let is_whole = match subscription.start {
             Start::After(cursor) => cursor >= earliest,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
 use crate::cursor::{MOST_PLACES, Sequence};
 use crate::message::{Content, Form, Headers, Producer};
-use crate::settings::Settings;
+use crate::settings::{Expiry, Settings};
 
 /// The number of a channel: that of the record that made it. [`NEW`] stands for the channel that this record makes.
 pub(crate) type Number = u64;
@@ -40,6 +40,7 @@ pub(crate) enum Change {
     },
     Publish(Publication),
     Renew(Number),
+    Prolong(Number, Expiry),
     Remove(Number),
     Expire(Vec<Due>),
 }
@@ -85,10 +86,11 @@ const PUBLISH: u8 = 17;
 const RENEW: u8 = 18;
 const REMOVE: u8 = 19;
 const EXPIRE: u8 = 20;
+const PROLONG: u8 = 21;
 
 /// Whether a record that begins with this byte is about channels.
 pub const fn is_of_channels(first: u8) -> bool {
-    first >= CREATE && first <= EXPIRE
+    first >= CREATE && first <= PROLONG
 }
 
 impl Record {
@@ -99,6 +101,7 @@ impl Record {
             Change::Renew(_) => RENEW,
             Change::Remove(_) => REMOVE,
             Change::Expire(_) => EXPIRE,
+            Change::Prolong(..) => PROLONG,
         });
         put_number(to, self.time);
         match &self.change {
@@ -114,6 +117,10 @@ impl Record {
             }
             Change::Publish(publication) => publication.write(to),
             Change::Renew(channel) | Change::Remove(channel) => put_number(to, *channel),
+            Change::Prolong(channel, expiry) => {
+                put_number(to, *channel);
+                expiry.write(to);
+            }
             Change::Expire(all) => {
                 put_number(to, all.len() as u64);
                 for due in all {
@@ -139,6 +146,7 @@ impl Record {
             PUBLISH => Change::Publish(Publication::read(&mut rest)?),
             RENEW => Change::Renew(rest.number()?),
             REMOVE => Change::Remove(rest.number()?),
+            PROLONG => Change::Prolong(rest.number()?, Expiry::read(&mut rest)?),
             EXPIRE => Change::Expire(rest.many(Due::read)?),
             _ => return None,
         };

@@ -121,14 +121,7 @@ impl Settings {
         put_number(to, self.retention.messages);
         put_number(to, self.retention.bytes);
         put_number(to, self.retention.age);
-        let (kind, time) = match self.expiry {
-            Expiry::Never => (0, 0),
-            Expiry::Publishers(after) => (1, after),
-            Expiry::Both(after) => (2, after),
-            Expiry::At(time) => (3, time),
-        };
-        to.push(kind);
-        put_number(to, time);
+        self.expiry.write(to);
         to.push(match self.durability {
             Durability::Memory => 0,
             Durability::Interval => 1,
@@ -140,13 +133,7 @@ impl Settings {
         let content_type = from.optional()?;
         let retention =
             Retention { messages: from.number()?, bytes: from.number()?, age: from.number()? };
-        let expiry = match (from.byte()?, from.number()?) {
-            (0, 0) => Expiry::Never,
-            (1, after) => Expiry::Publishers(after),
-            (2, after) => Expiry::Both(after),
-            (3, time) => Expiry::At(time),
-            _ => return None,
-        };
+        let expiry = Expiry::read(from)?;
         let durability = match from.byte()? {
             0 => Durability::Memory,
             1 => Durability::Interval,
@@ -154,5 +141,28 @@ impl Settings {
             _ => return None,
         };
         Some(Self { content_type, retention, expiry, durability })
+    }
+}
+
+impl Expiry {
+    pub(crate) fn write(self, to: &mut Vec<u8>) {
+        let (kind, time) = match self {
+            Self::Never => (0, 0),
+            Self::Publishers(after) => (1, after),
+            Self::Both(after) => (2, after),
+            Self::At(time) => (3, time),
+        };
+        to.push(kind);
+        put_number(to, time);
+    }
+
+    pub(crate) fn read(from: &mut Bytes<'_>) -> Option<Self> {
+        Some(match (from.byte()?, from.number()?) {
+            (0, 0) => Self::Never,
+            (1, after) => Self::Publishers(after),
+            (2, after) => Self::Both(after),
+            (3, time) => Self::At(time),
+            _ => return None,
+        })
     }
 }

@@ -64,6 +64,9 @@ pub(crate) type Action = Box<dyn FnOnce() + Send>;
 struct Head {
     /// With all that is staged.
     state: Arc<State>,
+    /// One that was visible before, for the next to be made of: but for a few entries it has what that has, and nodes of
+    /// its own on the way to them.
+    spare: Option<Arc<State>>,
     /// What the last commits changed, the youngest last.
     recent: VecDeque<Arc<Changes>>,
     staged: Vec<Staged>,
@@ -139,6 +142,8 @@ pub struct Pending {
 const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
 const MOST_RECENT: usize = 1 << 13;
+/// A spare state follows no more of them at once.
+const MOST_FOLLOWED: u64 = 1 << 8;
 /// Commits that wait to be written.
 const MOST_STAGED: usize = 1 << 14;
 /// One commit, in bytes. A group has room for it, however it is framed.
@@ -162,6 +167,7 @@ impl Commits {
         let state = Arc::new(state);
         let head = Head {
             state: Arc::clone(&state),
+            spare: None,
             recent: VecDeque::new(),
             staged: Vec::new(),
             unmarked: 0,
@@ -242,17 +248,18 @@ impl Commits {
         if !fits {
             return Err(Error::Conflict);
         }
-        let changes = Arc::new(Changes::of(&self.definitions, &head.state, &writes));
         // What was put into the change's own trees counts if nobody came between; else it is put into the head's.
-        let own = own.filter(|_| is_next);
-        let is_applied = own.is_some();
-        let next = head.advance(record.len(), own, &changes);
-        if !is_applied {
-            for write in &writes {
-                next.apply(&self.definitions, write);
-            }
-        }
-        let (sequence, state) = (next.sequence, None);
+        let changes = if let Some(own) = own.filter(|_| is_next) {
+            let changes = Changes::of(&self.definitions, &head.state, &writes);
+            head.advance(record.len(), Some(own));
+            changes
+        } else {
+            let next = head.advance(record.len(), None);
+            Changes::made(&self.definitions, next, &writes)
+        };
+        let changes = Arc::new(changes);
+        head.note(&changes);
+        let (sequence, state) = (changes.sequence, None);
         let (changes, then, own) = (Some(changes), None, Arc::clone(&slot));
         let sync = self.sync;
         head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
@@ -276,8 +283,8 @@ impl Commits {
         }
         let slot = Arc::new(Slot::default());
         let mut head = self.head_for_more()?;
-        let changes = Arc::new(Changes::none(head.state.sequence + 1));
-        let (sequence, state) = (head.advance(record.len(), None, &changes).sequence, None);
+        let (sequence, state) = (head.advance(record.len(), None).sequence, None);
+        head.note(&Arc::new(Changes::none(sequence)));
         let (then, own) = (Some(then), Arc::clone(&slot));
         let (changes, after) = (None, Vec::new());
         head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
@@ -392,7 +399,7 @@ impl Commits {
         if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
             self.bell.ring(Rung::Yes);
         }
-        let (done, _old) = match written {
+        let (done, old) = match written {
             Ok(_) => {
                 self.kept.grown(bytes);
                 let old = self.publish(&mut group, state);
@@ -404,6 +411,7 @@ impl Commits {
             }
         };
         drop(journal);
+        let _needless = old.map(|old| self.head().spare(old));
         // Waking many takes as long as a sync: the next group is written meanwhile.
         self.call_next();
         if self.kept.is_due() {
@@ -443,7 +451,7 @@ impl Commits {
         let visible = self.visible();
         let mut head = self.head();
         let later = std::mem::take(&mut head.staged);
-        head.unmarked = 0;
+        (head.unmarked, head.spare) = (0, None);
         while head.recent.back().is_some_and(|changes| changes.sequence > visible.sequence) {
             head.recent.pop_back();
         }
@@ -525,12 +533,8 @@ fn told(error: &journal::Error) -> Error {
 impl Head {
     /// Goes on to the state that one more record, of so many bytes, makes: `own`, or what is still to be made of the
     /// one before.
-    fn advance(
-        &mut self,
-        bytes: usize,
-        own: Option<Arc<State>>,
-        changes: &Arc<Changes>,
-    ) -> &mut State {
+    fn advance(&mut self, bytes: usize, own: Option<Arc<State>>) -> &mut State {
+        let sequence = self.state.sequence + 1;
         if self.unmarked + bytes > LONGEST_TOGETHER
             && let Some(last) = self.staged.last_mut()
         {
@@ -539,16 +543,49 @@ impl Head {
             self.unmarked = 0;
         }
         self.unmarked += bytes;
+        match own {
+            Some(own) => self.state = own,
+            None if Arc::get_mut(&mut self.state).is_none() => self.use_spare(),
+            None => {}
+        }
+        let state = Arc::make_mut(&mut self.state);
+        (state.sequence, state.epoch) = (sequence, self.fallen);
+        state
+    }
+
+    /// Keeps what the record of the head has changed.
+    fn note(&mut self, changes: &Arc<Changes>) {
         if self.recent.len() == MOST_RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back(Arc::clone(changes));
-        if let Some(own) = own {
-            self.state = own;
-        }
-        let state = Arc::make_mut(&mut self.state);
-        (state.sequence, state.epoch) = (changes.sequence, self.fallen);
-        state
+    }
+
+    /// Has the spare state take the place of the one that others have too, which would have to be copied.
+    fn use_spare(&mut self) {
+        let Some(mut spare) = self.spare.take() else { return };
+        let Some(first) = self.few_since(spare.sequence) else { return };
+        // Whoever still reads it keeps it.
+        let Some(own) = Arc::get_mut(&mut spare) else { return };
+        own.follow(&self.state, self.recent.range(first..).map(|changes| &**changes));
+        self.state = spare;
+    }
+
+    /// Keeps a state that is not visible any more. Returns what is of no use any more.
+    fn spare(&mut self, old: Arc<State>) -> [Option<Arc<State>>; 2] {
+        let is_near = old.epoch == self.fallen && self.few_since(old.sequence).is_some();
+        let (kept, needless) = if is_near { (Some(old), None) } else { (None, Some(old)) };
+        [std::mem::replace(&mut self.spare, kept), needless]
+    }
+
+    /// Where the changes since that record begin, if they are few and small. Many would be as dear to follow as the state
+    /// is to copy, and what a large one did away with must not be kept.
+    fn few_since(&self, sequence: u64) -> Option<usize> {
+        let count = self.state.sequence.checked_sub(sequence)?;
+        let first = self.recent.len().checked_sub(usize::try_from(count).ok()?)?;
+        let mut changes = self.recent.range(first..);
+        (count <= MOST_FOLLOWED && changes.all(|changes| changes.is_of_single_rows()))
+            .then_some(first)
     }
 
     /// The oldest of what is staged, as much as is written together, and the state with all of it.

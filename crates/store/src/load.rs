@@ -9,7 +9,9 @@ use crate::image::Kept;
 use crate::journal::{self, Journal, Loaded, Sequence};
 use crate::record::{self, Record};
 use crate::schema::Stored;
-use crate::state::{Contents, Definition, Definitions, Entries, Rows, State, Write, entry, id_of};
+use crate::state::{
+    Contents, Definition, Definitions, Entries, Rows, State, Values, Write, entry, id_of,
+};
 use crate::store::{Joined, Options, Progress};
 use crate::value::Value;
 
@@ -175,11 +177,12 @@ fn with_indexes(definition: &Definition, rows: Rows) -> Result<Contents, String>
     let all = &definition.schema.indexes;
     let mut found: Vec<Unordered> = all.iter().map(|_| Unordered::default()).collect();
     for (id, row) in rows.iter() {
-        let values = definition.values(row);
+        let mut values = Values::new();
+        let values = definition.read(row, &mut values);
         let values = values.ok_or_else(|| format!("the row {id} of `{name}` cannot be read"))?;
         for (index, found) in found.iter_mut().enumerate() {
             let is_partial = all[index].columns.iter().any(|column| values[*column] == Value::Null);
-            found.push(&entry(&definition.key(index, &values), id), is_partial);
+            found.push(&entry(&definition.key(index, values), id), is_partial);
         }
     }
     let mut indexes = Vec::new();

@@ -3,9 +3,11 @@
 
 use std::ops::Bound;
 
+use smallvec::SmallVec;
+
 use crate::id::RowId;
 use crate::key::Key;
-use crate::state::{Definitions, State, Write};
+use crate::state::{Definition, Definitions, Keys, State, Write};
 
 /// What was looked at: the read-set.
 #[derive(Clone, Default, Debug)]
@@ -33,19 +35,23 @@ pub(crate) enum Read {
 pub struct Changes {
     /// Of the commit's record.
     pub sequence: u64,
-    tables: Vec<Changed>,
+    tables: SmallVec<[Changed; 1]>,
 }
 
 #[derive(Clone, Debug)]
 struct Changed {
     table: usize,
     /// Sorted.
-    rows: Vec<RowId>,
-    /// The keys that these rows have or had, by index; sorted.
-    keys: Vec<Vec<Key>>,
+    rows: SmallVec<[RowId; 1]>,
+    /// The keys that these rows have or had, by index.
+    keys: KeysByIndex,
     /// Too many to be told one by one.
     all: bool,
 }
+
+/// Sorted keys, by index. Those of a small change stand in place: thousands of changes are kept for a while, and what was
+/// allocated for each of them would be given back when it lies in no cache any more.
+type KeysByIndex = SmallVec<[SmallVec<[Key; 2]>; 2]>;
 
 /// A view that looked at more than this in one table has looked at all of it.
 const MOST_READS: usize = 4096;
@@ -104,45 +110,77 @@ impl Read {
 
 impl Changes {
     /// What a record changes that is of no table.
-    pub(crate) const fn none(sequence: u64) -> Self {
-        Self { sequence, tables: Vec::new() }
+    pub(crate) fn none(sequence: u64) -> Self {
+        Self { sequence, tables: SmallVec::new() }
     }
 
     /// What `writes` change in `state`, which is as it was before them.
     pub(crate) fn of(definitions: &Definitions, state: &State, writes: &[Write]) -> Self {
-        let mut changes = Self { sequence: state.sequence + 1, tables: Vec::new() };
+        let mut changes = Self::none(state.sequence + 1);
         for write in writes {
             let definition = &definitions[write.table];
-            let changed = changes.table(write.table, definition.schema.indexes.len());
-            if changed.rows.len() == MOST_ROWS {
-                *changed = Changed { all: true, rows: Vec::new(), keys: Vec::new(), ..*changed };
-            }
-            if changed.all {
-                continue;
-            }
-            changed.rows.push(write.id);
             let old = state.tables[write.table].rows.get(write.id);
-            for row in old.into_iter().chain(write.row.as_deref()) {
-                for (keys, key) in changed.keys.iter_mut().zip(definition.keys(row)) {
-                    keys.push(key);
-                }
+            let rows = old.into_iter().chain(write.row.as_deref());
+            changes.note(definition, write, rows.map(|row| definition.keys(row)));
+        }
+        changes.sort();
+        changes
+    }
+
+    /// Puts `writes` into `state`, which has the sequence of their record, and says what that changes.
+    pub(crate) fn made(definitions: &Definitions, state: &mut State, writes: &[Write]) -> Self {
+        let mut changes = Self::none(state.sequence);
+        for write in writes {
+            let keys = state.apply(definitions, write);
+            changes.note(&definitions[write.table], write, keys.into_iter().flatten());
+        }
+        changes.sort();
+        changes
+    }
+
+    /// Notes a row, with the keys that it had and has.
+    fn note(&mut self, table: &Definition, write: &Write, keys: impl Iterator<Item = Keys>) {
+        let changed = self.table(write.table, table.schema.indexes.len());
+        if changed.rows.len() == MOST_ROWS {
+            let (rows, keys) = (SmallVec::new(), SmallVec::new());
+            *changed = Changed { all: true, rows, keys, ..*changed };
+        }
+        if changed.all {
+            return;
+        }
+        changed.rows.push(write.id);
+        for own in keys {
+            for (keys, key) in changed.keys.iter_mut().zip(own) {
+                keys.push(key);
             }
         }
-        for changed in &mut changes.tables {
+    }
+
+    fn sort(&mut self) {
+        for changed in &mut self.tables {
             changed.rows.sort_unstable();
             for keys in &mut changed.keys {
                 keys.sort_unstable();
                 keys.dedup();
             }
         }
-        changes
+    }
+
+    /// Whether it is one row of each table that it changes.
+    pub(crate) fn is_of_single_rows(&self) -> bool {
+        self.tables.iter().all(|changed| changed.rows.len() == 1)
+    }
+
+    /// The rows of such a change: table, row, and the keys that it has or had.
+    pub(crate) fn single_rows(&self) -> impl Iterator<Item = (usize, RowId, &KeysByIndex)> {
+        self.tables.iter().map(|changed| (changed.table, changed.rows[0], &changed.keys))
     }
 
     fn table(&mut self, table: usize, indexes: usize) -> &mut Changed {
         let known = self.tables.iter().position(|changed| changed.table == table);
         let place = known.unwrap_or_else(|| {
-            let keys = vec![Vec::new(); indexes];
-            self.tables.push(Changed { table, rows: Vec::new(), keys, all: false });
+            let keys = SmallVec::from_elem(SmallVec::new(), indexes);
+            self.tables.push(Changed { table, rows: SmallVec::new(), keys, all: false });
             self.tables.len() - 1
         });
         &mut self.tables[place]

@@ -30,20 +30,20 @@ const PUT: u8 = 1;
 const REMOVED: u8 = 0;
 
 /// The record of a commit. `places` are those of the tables in the store.
-pub(crate) fn rows<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
-    put_writes(vec![ROWS], writes, places)
+pub(crate) fn rows(writes: &[Write], places: &[usize]) -> Vec<u8> {
+    put_writes(ROWS, writes, places)
 }
 
 /// The same for rows of which nobody hears before [`taken`].
-pub(crate) fn staged<'w>(writes: impl IntoIterator<Item = &'w Write>, places: &[usize]) -> Vec<u8> {
-    put_writes(vec![STAGED], writes, places)
+pub(crate) fn staged(writes: &[Write], places: &[usize]) -> Vec<u8> {
+    put_writes(STAGED, writes, places)
 }
 
-fn put_writes<'w>(
-    mut record: Vec<u8>,
-    writes: impl IntoIterator<Item = &'w Write>,
-    places: &[usize],
-) -> Vec<u8> {
+fn put_writes(kind: u8, writes: &[Write], places: &[usize]) -> Vec<u8> {
+    // What stands before a row has less than 32 bytes.
+    let room = |write: &Write| 32 + write.row.as_ref().map_or(0, |row| row.len());
+    let mut record = Vec::with_capacity(1 + writes.iter().map(room).sum::<usize>());
+    record.push(kind);
     for write in writes {
         put_number(&mut record, places[write.table] as u128);
         match &write.row {

@@ -34,7 +34,8 @@ pub(crate) struct RowReader<'r> {
 impl RowWriter {
     /// A row of so many columns.
     pub(crate) fn new(columns: usize) -> Self {
-        let mut bytes = Vec::with_capacity(64);
+        // Few rows are longer, and it does not last.
+        let mut bytes = Vec::with_capacity(256);
         put_number(&mut bytes, columns as u128);
         let nulls = bytes.len();
         bytes.resize(nulls + columns.div_ceil(8), 0);

@@ -12,7 +12,7 @@ use crate::key::Key;
 use crate::query::{self, By, KeyParts};
 use crate::reads::{Read, ReadSet};
 use crate::schema::Table;
-use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, id_of};
+use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, Values, id_of};
 
 /// All tables as they were at one moment. Whoever reads sees no change that comes later, and holds nobody up.
 #[derive(Debug)]
@@ -75,8 +75,10 @@ impl Snapshot {
     /// The youngest rows, so many at most, the youngest first.
     pub fn newest<T: Table>(&self, count: usize) -> Vec<T> {
         let table = self.table::<T>();
-        let rows = self.state.tables[table].rows.iter().rev().take(count);
-        let found: Vec<T> = rows.map(|(id, row)| self.read(table, id, row)).collect();
+        let rows = &self.state.tables[table].rows;
+        let mut found = Vec::with_capacity(count.min(rows.len()));
+        let newest = rows.iter().rev().take(count);
+        found.extend(newest.map(|(id, row)| self.read::<T>(table, id, row)));
         // Whoever got fewer would have taken older ones.
         let oldest = found.last().filter(|_| found.len() == count);
         let id = oldest.map_or(RowId::default(), Table::id);
@@ -160,9 +162,10 @@ impl Snapshot {
     #[inline]
     fn read<T: Table>(&self, table: usize, id: RowId, row: &[u8]) -> T {
         let definition: &Definition = &self.definitions[table];
-        let values = definition.values(row);
-        values
-            .and_then(|values| T::from_values(id, &values))
+        let mut values = Values::new();
+        definition
+            .read(row, &mut values)
+            .and_then(|values| T::from_values(id, values))
             .expect("what came in was of this type")
     }
 

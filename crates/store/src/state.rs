@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::id::RowId;
 use crate::key::Key;
+use crate::reads::Changes;
 use crate::row::Row;
 use crate::schema::{Layout, Schema};
 use crate::tree::{self, Tree};
@@ -66,6 +67,9 @@ pub(crate) type EntriesBetween<'t> = tree::Range<'t, { usize::MAX }>;
 /// The values of a row. So many stand in place.
 pub(crate) type Values<'r> = SmallVec<[Value<'r>; 12]>;
 
+/// The keys of a row, by index.
+pub(crate) type Keys = SmallVec<[Key; 4]>;
+
 /// One row that is put or, without a row, removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
@@ -75,11 +79,16 @@ pub(crate) struct Write {
 }
 
 impl Definition {
-    /// The values of a row, in the order of the columns. `None`: these bytes are no row of this table.
+    /// The values of a row, in the order of the columns, which are put into `values`: returned, all of them would be
+    /// copied. `None`: these bytes are no row of this table.
     #[inline]
-    pub(crate) fn values<'r>(&'r self, row: &'r [u8]) -> Option<Values<'r>> {
-        let mut values = Values::from_elem(Value::Null, self.schema.columns.len());
-        self.layout.read(row, &mut values)?;
+    pub(crate) fn read<'v, 'r>(
+        &'r self,
+        row: &'r [u8],
+        values: &'v mut Values<'r>,
+    ) -> Option<&'v [Value<'r>]> {
+        values.resize(self.schema.columns.len(), Value::Null);
+        self.layout.read(row, values)?;
         Some(values)
     }
 
@@ -93,14 +102,15 @@ impl Definition {
     }
 
     /// The keys of a row, by index.
-    pub(crate) fn keys(&self, row: &[u8]) -> SmallVec<[Key; 4]> {
+    pub(crate) fn keys(&self, row: &[u8]) -> Keys {
         let indexes = 0..self.schema.indexes.len();
         if indexes.is_empty() {
-            return SmallVec::new();
+            return Keys::new();
         }
         // Whatever comes into a table has been read once.
-        let values = self.values(row).unwrap_or_default();
-        indexes.map(|index| self.key(index, &values)).collect()
+        let mut values = Values::new();
+        let values = self.read(row, &mut values).unwrap_or_default();
+        indexes.map(|index| self.key(index, values)).collect()
     }
 }
 
@@ -114,13 +124,33 @@ impl State {
         Self { sequence: 0, epoch: 0, tables: definitions.iter().map(empty).collect() }
     }
 
-    pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) {
+    /// Becomes the same as a younger state, which is apart by these changes, each of one row.
+    pub(crate) fn follow<'c>(
+        &mut self,
+        younger: &Self,
+        changes: impl Iterator<Item = &'c Changes>,
+    ) {
+        (self.sequence, self.epoch) = (younger.sequence, younger.epoch);
+        for (table, id, keys) in changes.flat_map(Changes::single_rows) {
+            let (own, younger) = (&mut self.tables[table], &younger.tables[table]);
+            own.rows.0.follow(&younger.rows.0, &id.bytes());
+            let indexes = own.indexes.iter_mut().zip(&younger.indexes);
+            for ((own, younger), keys) in indexes.zip(keys) {
+                for key in keys {
+                    own.0.follow(&younger.0, &entry(key, id));
+                }
+            }
+        }
+    }
+
+    /// Puts or removes a row. Returns the keys that it had, if it was there, and those that it has, if it is.
+    pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) -> [Option<Keys>; 2] {
         let (table, definition) = (&mut self.tables[write.table], &definitions[write.table]);
         let before = table.rows.get(write.id).map(|row| definition.keys(row));
         let after = write.row.as_ref().map(|row| definition.keys(row));
         for (index, entries) in table.indexes.iter_mut().enumerate() {
-            let (before, after) = (before.as_ref(), after.as_ref());
-            let (before, after) = (before.map(|keys| &keys[index]), after.map(|keys| &keys[index]));
+            let [before, after] =
+                [&before, &after].map(|keys| keys.as_ref().map(|keys| &keys[index]));
             if before == after {
                 continue;
             }
@@ -135,6 +165,7 @@ impl State {
             Some(row) => table.rows.insert(write.id, row),
             None => table.rows.remove(write.id),
         }
+        [before, after]
     }
 }
 

@@ -84,6 +84,13 @@ impl<const KEY: usize> Tree<KEY> {
         }
     }
 
+    /// Takes over what a younger form of this tree has where that key is. Done for all keys by which they differ, both
+    /// have the same entries; and what had been copied for this one alone serves again.
+    pub(crate) fn follow(&mut self, younger: &Self, key: &[u8]) {
+        self.length = younger.length;
+        self.root.follow(&younger.root, key);
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.length
     }
@@ -188,6 +195,23 @@ impl<const KEY: usize> Node<KEY> {
                 own.children[child].remove(key);
                 own.join(child);
             }
+        }
+    }
+
+    fn follow(&mut self, younger: &Self, key: &[u8]) {
+        match (&mut *self, younger) {
+            (Self::Inner(own), Self::Inner(younger)) => {
+                // Between the same separators lie the same keys, so that no other child can differ by this one.
+                let like = |own: &&mut Inner<KEY>| own.separators.is_same(&younger.separators);
+                if let Some(own) = Arc::get_mut(own).filter(like) {
+                    let child = younger.child(key);
+                    own.children[child].follow(&younger.children[child], key);
+                } else if !Arc::ptr_eq(own, younger) {
+                    *own = Arc::clone(younger);
+                }
+            }
+            (Self::Leaf(own), Self::Leaf(younger)) if Arc::ptr_eq(own, younger) => {}
+            _ => *self = younger.clone(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::program::Program;
-use super::{browser, claims};
+use super::{claims, script};
 use crate::report::Tally;
 use crate::{places, tools};
 
@@ -15,11 +15,9 @@ pub(super) fn judge(tally: &mut Tally) -> Result<()> {
     channels.args(["--listen", "127.0.0.1:0"]);
     let channels = Program::start(channels)?;
     let url = channels.url("/");
-    let script = |name: &str| places::root().join("xtask").join(name);
+    let parser = tools::eventsource_parser();
 
-    let mut node = Command::new("node");
-    node.arg(script("channels/events.mjs")).arg(tools::eventsource_parser()).arg(&url);
-    claims(tally, &mut node)?;
-    claims(tally, Command::new(tools::httpx_sse()).arg(script("channels/events.py")).arg(&url))?;
-    claims(tally, browser("events.py").arg(&url).arg(script("channels/messages.json")))
+    claims(tally, script("node", "events_parser.mjs").arg(parser).arg(&url))?;
+    claims(tally, script(tools::httpx_sse(), "events_httpx.py").arg(&url))?;
+    claims(tally, script(tools::selenium(), "events_browser.py").arg(&url))
 }

@@ -1,5 +1,6 @@
 //! Decides what the real programs must show to tools that we did not write.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -277,16 +278,19 @@ fn refuses(hello: &Program) -> Result<()> {
 /// What a browser finds.
 fn browse(tally: &mut Tally, demo: &Program) -> Result<()> {
     let screenshots = evidence().join("screenshots");
-    claims(tally, browser("demo.py").args([demo.url("/"), screenshots.display().to_string()]))?;
+    let folder = screenshots.display().to_string();
+    claims(tally, script(tools::selenium(), "demo.py").args([demo.url("/"), folder]))?;
     println!("screenshots: {}", screenshots.display());
     Ok(())
 }
 
-/// A script that drives a browser. -B: it borrows from another, of which no compiled copy should lie about.
-fn browser(script: &str) -> Command {
-    let mut python = Command::new(tools::selenium());
-    python.arg("-B").arg(places::root().join("xtask/browser").join(script));
-    python
+/// A script that looks at something with a tool of others, by the interpreter that has the tool.
+fn script(interpreter: impl AsRef<OsStr>, name: &str) -> Command {
+    let mut judge = Command::new(interpreter);
+    judge.arg(places::root().join("xtask/judges").join(name));
+    // No compiled copy of what scripts share should lie about.
+    judge.env("PYTHONDONTWRITEBYTECODE", "1");
+    judge
 }
 
 /// Runs a judge that tells each claim by itself: `holds: CLAIM`, or `fails: CLAIM: WHY`.

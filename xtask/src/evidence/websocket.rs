@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::program::Program;
-use super::{browser, claims};
+use super::{claims, script};
 use crate::report::Tally;
 use crate::{places, tools};
 
@@ -22,10 +22,7 @@ pub(super) fn judge(tally: &mut Tally) -> Result<()> {
 
 fn listen(tally: &mut Tally, echo: &Program, path: &str) -> Result<()> {
     let url = format!("ws://{}{path}", echo.address());
-    let script = |name: &str| places::root().join("xtask").join(name);
-
-    claims(tally, Command::new(tools::websockets()).arg(script("websocket/echo.py")).arg(&url))?;
-    let mut node = Command::new("node");
-    claims(tally, node.arg(script("websocket/echo.mjs")).arg(tools::ws()).arg(&url))?;
-    claims(tally, browser("frames.py").arg(echo.url(path)))
+    claims(tally, script(tools::websockets(), "frames_websockets.py").arg(&url))?;
+    claims(tally, script("node", "frames_ws.mjs").arg(tools::ws()).arg(&url))?;
+    claims(tally, script(tools::selenium(), "frames_browser.py").arg(echo.url(path)))
 }

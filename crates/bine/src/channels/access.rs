@@ -1,13 +1,165 @@
-//! Decides who may do what with channels over HTTP.
+//! Decides who may do what with channels over HTTP: by rules for everybody, by tokens, and by a function of the program.
 
-/// Who may do what with channels over HTTP.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Access {
-    /// Nobody: they are for the program's own pages.
-    #[default]
-    None,
-    /// Everybody may follow; the program alone publishes.
-    Follow,
-    /// Everybody may follow and publish. For development, or behind a filter of the program's own.
-    Everything,
+mod ask;
+mod base64;
+mod grant;
+mod key;
+mod party;
+mod pattern;
+mod sign;
+mod token;
+mod visitor;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use ask::{Ask, Asked, Granting, Known};
+pub(crate) use grant::Action;
+pub use grant::Grant;
+pub use party::Caps;
+pub(crate) use party::{MOST_REVOKED, Parties};
+pub use token::Tokens;
+pub(crate) use visitor::{Denied, Gate, Pass, Resident, Visitor};
+
+use ask::Function;
+use grant::Rules;
+use pattern::Pattern;
+
+/// Who may do what with channels over HTTP: whatever any part of it permits.
+///
+/// ```
+/// use bine::channels::{Access, Tokens};
+///
+/// let access = Access::none()
+///     .follow("news/*")
+///     .publish("chat/{room}")
+///     .tokens(Tokens::hs256("one of at least thirty-two bytes, kept elsewhere"));
+/// # drop(access);
+/// ```
+///
+/// A rule is the name of a channel; `*` at its end stands for any rest, and a segment in braces for any one segment.
+#[derive(Clone, Default)]
+#[must_use]
+pub struct Access {
+    rules: Rules,
+    tokens: Option<Tokens>,
+    function: Option<Function>,
+    age: Option<Duration>,
+    caps: Caps,
+}
+
+/// How long a function's answer holds, unless it is said.
+const AGE: Duration = Duration::from_mins(1);
+
+impl Access {
+    /// Nothing is open: channels are for the program's own pages, unless more is said.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Everybody may follow every channel; the program alone publishes.
+    pub fn everybody_follows() -> Self {
+        Self::none().follow("*")
+    }
+
+    /// Everybody may do everything: for development, or behind a filter of the program's own.
+    pub fn everything() -> Self {
+        Self::everybody_follows().publish("*").manage("*")
+    }
+
+    /// Everybody may follow these channels.
+    pub fn follow(self, channels: &str) -> Self {
+        self.with(Action::Follow, channels)
+    }
+
+    /// Everybody may publish in these channels.
+    pub fn publish(self, channels: &str) -> Self {
+        self.with(Action::Publish, channels)
+    }
+
+    /// Everybody may make these channels, renew, close and remove them.
+    pub fn manage(self, channels: &str) -> Self {
+        self.with(Action::Manage, channels)
+    }
+
+    /// Whoever shows one of these tokens may do what stands in it.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Asks an async function what a visitor may do whom rules and tokens do not let pass.
+    ///
+    /// ```
+    /// use bine::channels::{Access, Asked, Grant};
+    ///
+    /// async fn may(asked: Asked) -> Grant {
+    ///     match asked.cookie("member") {
+    ///         Some(name) => Grant::to(name).follow("news/*").publish("chat/{room}"),
+    ///         None => Grant::nothing(),
+    ///     }
+    /// }
+    /// let access = Access::none().ask(may);
+    /// # drop(access);
+    /// ```
+    ///
+    /// It may also take [`Store`](crate::store::Store), [`State`](crate::State) and [`Channels`](super::Channels). It is
+    /// asked once for all who show the same [`Asked`], and again when its answer is [older](Self::age) than a minute.
+    pub fn ask<A: 'static>(mut self, function: impl Ask<A>) -> Self {
+        self.function = Some(Function::new(function));
+        self
+    }
+
+    /// How long an answer of the [function](Self::ask) holds; a minute, unless said. What waits by it waits on.
+    pub fn age(mut self, age: Duration) -> Self {
+        self.age = Some(age);
+        self
+    }
+
+    /// How many may wait, and how fast they may publish.
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = caps;
+        self
+    }
+
+    /// The same with other tokens than its own.
+    pub(crate) fn amend_tokens(mut self, amend: impl FnOnce(Option<Tokens>) -> Tokens) -> Self {
+        self.tokens = Some(amend(self.tokens));
+        self
+    }
+
+    /// The same with other caps than its own.
+    pub(crate) fn amend_caps(mut self, amend: impl FnOnce(Caps) -> Caps) -> Self {
+        self.caps = amend(self.caps);
+        self
+    }
+
+    fn with(mut self, action: Action, channels: &str) -> Self {
+        self.rules.add(action, channels);
+        self
+    }
+
+    /// What is wrong with it, and how to mend it.
+    fn fault(&self) -> Option<&str> {
+        self.rules.fault().or_else(|| self.tokens.as_ref()?.fault())
+    }
+}
+
+/// What names the channels of a rule, if it can.
+///
+/// # Errors
+///
+/// What is wrong with it, and what may stand there.
+pub(crate) fn rule(text: &str) -> Result<String, String> {
+    Pattern::new(text).map(|_| text.to_owned())
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Access")
+            .field("rules", &self.rules)
+            .field("tokens", &self.tokens)
+            .field("asks", &self.function.is_some())
+            .finish_non_exhaustive()
+    }
 }

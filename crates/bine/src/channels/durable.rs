@@ -6,25 +6,28 @@
 //! the whole stream, whoever writes.
 
 mod asked;
-mod instant;
+mod lease;
 mod live;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use bine_http::{Date, Exchange, Head, Method, Reply, Status};
+use bine_http::{Date, Exchange, Framing, Head, Method, Reply, Status};
 use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
 use bine_push::{
     Applied, Cursor, Description, Durability, Expiry, Fork, Holes, Name, Order, Page, Publish,
-    Published, Refused, Rest, Settings, Start, Until,
+    Published, Refused, Rest, Retention, Settings, Start, Until, name_of,
 };
 
-use super::Channels;
+use super::access::{Action, Visitor};
 use super::engine::{Error, now};
-use super::room::hold;
+use super::room::hold_for;
 use super::watch::{Manner, Place, Watch, encoded, status_of};
-use asked::{Mode, Offset, Read, drafts, essence, is_json};
+use super::{Channels, instant};
+use asked::{Mode, Offset, Read, drafts, is_json};
 use live::{SAFE, put_next, put_place};
 
+pub(super) use asked::essence;
 pub(crate) use live::Live;
 
 /// Where resources lie, each with its channel's name.
@@ -34,7 +37,7 @@ pub(crate) const ROOT: &str = "/channels/";
 pub(crate) struct Resource<'r> {
     pub(crate) channels: &'r Channels,
     pub(crate) name: &'r str,
-    pub(crate) may_write: bool,
+    pub(crate) visitor: &'r Visitor<'r>,
 }
 
 /// An answer that refuses, before it is written.
@@ -52,14 +55,38 @@ const EVENTS: u64 = 60_000;
 const USUAL: &str = "application/octet-stream";
 /// What may be asked here, and which fields a page of another site could send. No such page may: whoever wants that says
 /// `Access-Control-Allow-Origin` in front of this server.
-const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n\
-    Access-Control-Allow-Methods: GET, HEAD, POST, PUT, DELETE\r\n\
+const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n\
+    Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r\n\
     Access-Control-Allow-Headers: Content-Type, If-None-Match, Producer-Id, Producer-Epoch, \
-    Producer-Seq, Stream-Closed, Stream-Expires-At, Stream-Fork-Offset, Stream-Fork-Sub-Offset, \
-    Stream-Forked-From, Stream-Seq, Stream-TTL\r\n";
+    Producer-Seq, Stream-Closed, Stream-Durability, Stream-Expires-At, Stream-Fork-Offset, \
+    Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Retention, Stream-Seq, Stream-TTL, \
+    Stream-TTL-Of\r\n";
+
+/// What one must be permitted for a request to a resource: two things at most.
+pub(crate) fn wants<'n>(name: &'n str, head: &Head<'_>) -> [Option<(Action, Cow<'n, str>)>; 2] {
+    let of = |action| Some((action, Cow::Borrowed(name)));
+    match head.method() {
+        Method::Get | Method::Head => [of(Action::Follow), None],
+        Method::Put => {
+            // What is said wrongly is refused as such.
+            let source = asked::forked(head, ROOT).ok().flatten();
+            let source = source.map(|fork| (Action::Follow, Cow::Owned(fork.from.to_string())));
+            [of(Action::Manage), source]
+        }
+        // What it will be called is not known yet, only of what kind: one segment.
+        Method::Post if name.is_empty() => [Some((Action::Manage, Cow::Owned(name_of(0)))), None],
+        Method::Post if asked::closes(head) => {
+            let has_content = head.framing() != Framing::None;
+            [of(Action::Manage), has_content.then_some(()).and(of(Action::Publish))]
+        }
+        Method::Post => [of(Action::Publish), None],
+        Method::Patch | Method::Delete => [of(Action::Manage), None],
+        _ => [None, None],
+    }
+}
 
 impl Resource<'_> {
-    /// Answers a request.
+    /// Answers a request, which is permitted.
     pub(crate) fn respond(
         &self,
         request: &Incoming<'_>,
@@ -84,20 +111,19 @@ impl Resource<'_> {
                 reply.empty();
                 Ok(Answer::Written { close: false })
             }
-            Method::Put | Method::Post | Method::Delete if !self.may_write => {
-                Err(No(Status::FORBIDDEN, "channels are not open for writing here".to_owned()))
-            }
             Method::Put | Method::Post if matches!(request.body, Body::Coming) => {
                 return Answer::Collect { limit: MOST_BODY, on_disk: false };
             }
             Method::Put => self.create(request, clock),
-            Method::Post => self.append(request, clock),
+            Method::Post if self.name.is_empty() => self.create_unnamed(request, clock),
+            Method::Patch => self.renew(request, clock),
+            Method::Post => self.append(request, clock, out),
             Method::Delete => self.remove(exchange, clock),
             _ => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
-                reply.constant("Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n");
-                tell(reply, "a channel is read by GET and written by PUT, POST and DELETE");
+                reply.constant("Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
+                tell(reply, "a channel is read by GET and written by PUT, POST, PATCH and DELETE");
                 Ok(Answer::Written { close: false })
             }
         };
@@ -121,24 +147,28 @@ impl Resource<'_> {
             (Some(kind), None) if !essence(kind).is_empty() => kind.trim(),
             (_, None) => USUAL,
         };
-        let expiry = asked::expiry(head)?;
+        let (retention, durability) = (asked::retention(head)?, asked::durability(head)?);
+        let expiry = asked::expiry(head, Expiry::Both)?;
         let expiry = expiry.or(inherited.map(|inherited| inherited.expiry)).unwrap_or_default();
         let settings = match self.describe() {
             Ok(there) => {
                 let is_same = essence(kind_of(&there.settings)) == essence(kind)
                     && there.settings.expiry == expiry
+                    && retention.is_none_or(|retention| there.settings.retention == retention)
+                    && durability.is_none_or(|durability| there.settings.durability == durability)
                     && there.is_closed == is_closed;
                 if !is_same {
-                    let reason = "there is a stream here with another type, expiry or end";
+                    let reason = "there is a stream here with another type, expiry, end, \
+                        retention or durability";
                     return Err(No(Status::CONFLICT, reason.to_owned()));
                 }
                 there.settings
             }
             Err(No(Status::NOT_FOUND, _)) => Settings {
                 content_type: Some(kind.into()),
+                retention: retention.unwrap_or_default(),
                 expiry,
-                durability: Durability::Commit,
-                ..Settings::default()
+                durability: durability.unwrap_or(Durability::Commit),
             },
             // It was removed, and forks of it are there.
             Err(No(Status::GONE, reason)) => return Err(No(Status::CONFLICT, reason)),
@@ -169,7 +199,12 @@ impl Resource<'_> {
     }
 
     /// Section 5.2: publishes, closes, or both.
-    fn append(&self, request: &Incoming<'_>, clock: &Clock) -> Result<Answer, No> {
+    fn append(
+        &self,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Result<Answer, No> {
         let (head, body) = (&request.head, body_of(request));
         let there = self.describe()?;
         let closes = asked::closes(head);
@@ -190,6 +225,9 @@ impl Resource<'_> {
         let has_messages = !messages.is_empty();
         if !has_messages && !body.is_empty() {
             return Err("an empty array is no message".into());
+        }
+        if let Err(denied) = self.visitor.spend(messages.len()) {
+            return Ok(denied.answer(out.buffer, request.exchange, &clock.date()));
         }
         let mark = head.field_text("Stream-Seq").map(Arc::from);
         let close = if closes { vec![name] } else { Vec::new() };
@@ -261,7 +299,11 @@ impl Resource<'_> {
         });
         let (looked, watch, page) = looked.ok_or_else(No::closed)??;
         let Some(page) = page else {
-            return Ok(Answer::Hold(hold(watch, Start::After(looked.start), exchange)));
+            let start = Start::After(looked.start);
+            return Ok(match self.visitor.pass() {
+                Ok(pass) => Answer::Hold(hold_for(pass, watch, start, exchange)),
+                Err(denied) => denied.answer(out.buffer, exchange, &clock.date()),
+            });
         };
         let tag = looked.tag(&page);
         let is_known = read.offset != Offset::Now && knows(head, &tag);
@@ -340,7 +382,11 @@ impl Resource<'_> {
         let (channels, name, date) = (self.channels.clone(), self.name.to_owned(), clock.date());
         Answer::Later(Box::pin(async move {
             let (mut bytes, outcome) = (Vec::new(), ordered.await);
-            let there = channels.describe(&name).ok();
+            let name = match &outcome {
+                Ok(Applied::Created { name, .. }) => name,
+                _ => &*name,
+            };
+            let there = channels.describe(name).ok();
             match outcome {
                 Ok(applied) => write(&mut bytes, exchange, &date, Done { applied, there }),
                 Err(error) => not_done(&mut bytes, exchange, &date, error, there),
@@ -379,6 +425,7 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
         limit: LIMIT,
         wait: WAIT,
         live: Some(Box::new(Live::new(shared, read.turn, now))),
+        attendee: None,
     }
 }
 
@@ -432,16 +479,36 @@ fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &Descript
 fn put_description(reply: &mut Reply<'_>, there: &Description) {
     // It was checked when the channel was made.
     let _ = reply.field("Content-Type", kind_of(&there.settings));
+    put_state(reply, there);
+}
+
+/// What there is to know of a channel besides its type. What is as usual is not told.
+fn put_state(reply: &mut Reply<'_>, there: &Description) {
     put_next(reply, there.tail);
     match there.settings.expiry {
         Expiry::Never => {}
-        Expiry::Publishers(after) | Expiry::Both(after) => {
+        Expiry::Publishers(after) => {
             put_number(reply, "Stream-TTL", after / 1000);
+            reply.constant("Stream-TTL-Of: publishers\r\n");
         }
+        Expiry::Both(after) => put_number(reply, "Stream-TTL", after / 1000),
         Expiry::At(time) => {
             let _ = reply.field("Stream-Expires-At", &instant::write(time));
         }
     }
+    let Retention { messages, bytes, age } = there.settings.retention;
+    let limits = [("messages", messages), ("bytes", bytes), ("age", age / 1000)];
+    let limits = limits.iter().filter(|(_, number)| *number > 0);
+    let limits: Vec<_> = limits.map(|(name, number)| format!("{name}={number}")).collect();
+    if !limits.is_empty() {
+        // Words and digits are no mistake in any field.
+        let _ = reply.field("Stream-Retention", &limits.join(", "));
+    }
+    reply.constant(match there.settings.durability {
+        Durability::Commit => "",
+        Durability::Interval => "Stream-Durability: interval\r\n",
+        Durability::Memory => "Stream-Durability: memory\r\n",
+    });
     if there.is_closed {
         reply.constant("Stream-Closed: true\r\n");
     }
@@ -505,7 +572,11 @@ fn body_of<'r>(request: &Incoming<'r>) -> &'r [u8] {
 
 /// The resource's own address.
 fn location(request: &Incoming<'_>) -> String {
-    let path = request.head.target().split('?').next().unwrap_or_default();
+    address(request, request.head.target().split('?').next().unwrap_or_default())
+}
+
+/// The address of a path at the host that was asked.
+fn address(request: &Incoming<'_>, path: &str) -> String {
     let scheme = if request.peer.is_secure() { "https" } else { "http" };
     match request.head.authority() {
         Some(authority) if path.starts_with('/') => format!("{scheme}://{authority}{path}"),

@@ -18,7 +18,9 @@ use bine_push::{
 };
 use bine_store::{Blocks, Guest, Pending, Store, Sync};
 
-use super::websocket::News;
+use super::access::{MOST_REVOKED, Parties};
+use super::audience::Audience;
+use super::presence::Attendance;
 
 /// All channels of a program.
 pub(crate) struct Engine {
@@ -28,8 +30,12 @@ pub(crate) struct Engine {
     store: OnceLock<Store>,
     /// Of the threads that have waiters.
     bells: Mutex<Vec<Bell>>,
-    /// Wakes the tasks that wait.
-    pub(super) news: News,
+    /// The tasks that wait.
+    pub(super) audience: Audience,
+    /// Who is present where that is counted.
+    pub(super) attendance: Attendance,
+    /// Who waits, and whose grants were revoked.
+    pub(super) parties: Arc<Parties>,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
@@ -73,6 +79,10 @@ enum Way {
     Kept(Pending, Arc<Outcome>),
 }
 
+/// A revocation, which is true already. Awaited, or waited for where a thread may block, it also outlives a restart.
+#[must_use = "a revocation outlives a restart when it is awaited or, in a function that may block, waited for by `wait()`"]
+pub struct Revocation(Result<Pending, Error>);
+
 /// What came of an order when its turn had come.
 type Outcome = Mutex<Option<Result<Applied, Refused>>>;
 
@@ -82,6 +92,8 @@ const EPOCH: u8 = 1;
 const BOOT: u8 = 2;
 /// Of the one that says that nothing comes behind it in this run.
 const CLEAN: u8 = 3;
+/// Of the one that says whose grants were revoked, when, and until when it must be known.
+const REVOKED: u8 = 4;
 /// What is due is looked for at least so often.
 const LOOK: Duration = Duration::from_secs(30);
 /// Channels that are looked at without a pause.
@@ -94,7 +106,9 @@ impl Engine {
             before: Mutex::default(),
             store: OnceLock::new(),
             bells: Mutex::default(),
-            news: News::default(),
+            audience: Audience::default(),
+            attendance: Attendance::default(),
+            parties: Arc::new(Parties::new()),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
         }
@@ -156,6 +170,10 @@ impl Engine {
                 before.boot = Some(id).filter(|id| *id != [0; 16]);
             }
             [CLEAN] => before.is_clean = true,
+            [REVOKED, rest @ ..] => {
+                let (at, until, subject) = revoked(rest).ok_or("it revokes nothing")?;
+                self.parties.revoke(subject, at, until);
+            }
             _ => return Err("it is no record of channels".to_owned()),
         }
         Ok(())
@@ -166,10 +184,16 @@ impl Engine {
         self.is_over.store(true, Ordering::Release);
         drop(self.stage());
         self.alarm.notify_all();
+        self.audience.end();
         if let Some(store) = self.store.get() {
             // If it cannot be said, the next start takes this run for one that was cut.
             let _ = self.note(store, &[CLEAN]);
         }
+    }
+
+    /// Whether nothing more is to come.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     fn before(&self) -> MutexGuard<'_, Before> {
@@ -211,8 +235,8 @@ impl Engine {
             let applied = own.hub(|hub| hub.apply(prepared, sequence));
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
-            own.news.ring();
-            own.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
+            own.audience.tell(&own);
+            own.ring();
         };
         let sync = match durability {
             Durability::Memory => Sync::None,
@@ -225,22 +249,53 @@ impl Engine {
         }
     }
 
+    /// Ends what a subject was granted until now, and keeps that it was.
+    pub(crate) fn revoke(self: &Arc<Self>, subject: &str) -> Revocation {
+        let at = now();
+        let until = at + self.parties.memory();
+        if !self.parties.revoke(subject, at, until) {
+            let what = "revoked subjects, who are fewer where Tokens::longest is less";
+            let refused = Refused::TooMuch { what, most: MOST_REVOKED as u64 };
+            return Revocation(Err(Error::Refused(refused)));
+        }
+        self.audience.wake();
+        self.ring();
+        let Some(store) = self.store.get() else {
+            return Revocation(Err(Error::NotKept(bine_store::Error::Closed)));
+        };
+        let record = record_of_revoked(subject, at, until);
+        // It is true already; in its place in the journal it is for the next start.
+        Revocation(store.keep(&record, Sync::Commit, drop).map_err(Error::NotKept))
+    }
+
+    /// Has those on each thread look who wait there.
+    fn ring(&self) {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Bell::ring);
+    }
+
     /// Has what is due by time carried out, until the end.
     fn look(self: &Arc<Self>) {
-        while !self.is_over.load(Ordering::Acquire) {
+        while !self.is_over() {
             let due = self.hub(|hub| (hub.expire(now(), MOST_DUE), hub.next_due()));
             let Some((prepared, next)) = due else { return };
             if let Some(prepared) = prepared {
                 // A disk that is full or fails has been told of by others; this is tried again.
                 let _ = self.keep(prepared).wait();
             }
+            let next = next.into_iter().chain(self.attendance.look(self)).min();
             let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
             let stage = self.stage();
-            if !self.is_over.load(Ordering::Acquire) {
+            if !self.is_over() && !self.attendance.was_stirred() {
                 let wait = wait.clamp(Duration::from_millis(10), LOOK);
                 drop(self.alarm.wait_timeout(stage, wait));
             }
         }
+    }
+
+    /// Has what is due looked for at once. Not under the lock of the stage.
+    pub(super) fn stir(&self) {
+        drop(self.stage());
+        self.alarm.notify_all();
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
@@ -251,7 +306,8 @@ impl Engine {
 /// What others than tables have kept in the store.
 impl Guest for Engine {
     fn block(&self, block: &[u8]) -> Result<(), String> {
-        if matches!(block, [BOOT | CLEAN, ..]) && matches!(*self.stage(), Stage::Empty) {
+        let is_own = matches!(block, [BOOT | CLEAN | REVOKED, ..]);
+        if is_own && matches!(*self.stage(), Stage::Empty) {
             return self.heed(block);
         }
         let mut stage = self.stage();
@@ -288,7 +344,10 @@ impl Guest for Engine {
     fn image(&self) -> Blocks {
         let before = *self.before();
         let boot = [&[BOOT], &before.boot.unwrap_or_default()[..]].concat();
-        let own = std::iter::once(boot).chain(before.is_clean.then(|| vec![CLEAN]));
+        let revoked = self.parties.revoked(now()).into_iter();
+        let revoked = revoked.map(|(subject, at, until)| record_of_revoked(&subject, at, until));
+        let clean = before.is_clean.then(|| vec![CLEAN]);
+        let own = std::iter::once(boot).chain(revoked).chain(clean);
         match self.hub(|hub| hub.snapshot()) {
             Some(snapshot) => Box::new(own.chain(snapshot)),
             None => Box::new(std::iter::empty()),
@@ -298,6 +357,17 @@ impl Guest for Engine {
 
 fn running(epoch: u32) -> Stage {
     Stage::Running(Box::new(Hub::new(epoch, Limits::default())))
+}
+
+fn record_of_revoked(subject: &str, at: u64, until: u64) -> Vec<u8> {
+    [&[REVOKED], &at.to_be_bytes()[..], &until.to_be_bytes(), subject.as_bytes()].concat()
+}
+
+/// When, until when it must be known, and whose.
+fn revoked(rest: &[u8]) -> Option<(u64, u64, &str)> {
+    let (at, rest) = rest.split_first_chunk()?;
+    let (until, subject) = rest.split_first_chunk()?;
+    Some((u64::from_be_bytes(*at), u64::from_be_bytes(*until), str::from_utf8(subject).ok()?))
 }
 
 /// An image that was read is a hub.
@@ -346,6 +416,37 @@ impl Future for Ordered {
                 Poll::Ready(outcome_of(kept, outcome))
             }
         }
+    }
+}
+
+impl Revocation {
+    /// Waits until it is kept. Not for an async function: the others of its thread would wait too.
+    ///
+    /// # Errors
+    ///
+    /// It is true, and could not be kept.
+    pub fn wait(self) -> Result<(), Error> {
+        self.0?.wait().map(drop).map_err(Error::NotKept)
+    }
+}
+
+impl Future for Revocation {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Ok(pending) => {
+                let kept = ready!(Pin::new(pending).poll(context));
+                Poll::Ready(kept.map(drop).map_err(Error::NotKept))
+            }
+            Err(error) => Poll::Ready(Err(error.clone())),
+        }
+    }
+}
+
+impl fmt::Debug for Revocation {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Revocation")
     }
 }
 

@@ -1,29 +1,41 @@
 //! Decides how channels are reached over HTTP: who may, at which addresses, and in which words.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
 use bine_http::{Exchange, Head, Method, Reply, Status};
-use bine_pipeline::{Answer, Body, Clock, Finished, Incoming, Outgoing};
+use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained, log};
 use bine_push::{Cursor, Order, Publish, Published, Taken};
 
-use super::access::Access;
-use super::asked::{asks_for_websocket, follow};
+use super::access::{Action, Denied, Gate, Visitor};
+use super::asked::{Following, Unclear, asks_for_websocket, follow};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
-use super::room::hold;
-use super::watch::refuse;
+use super::presence::{Attendee, Present};
+use super::room::hold_for;
+use super::watch::{ACCEPT_QUERY, Watch, refuse};
 use super::{Applied, Channels};
+use crate::route::House;
 
 /// Channels as they are reached at `/channels`.
 #[derive(Clone, Debug)]
 pub(crate) struct Face {
     pub(crate) channels: Channels,
-    pub(crate) access: Access,
+    pub(crate) gate: Arc<Gate>,
 }
 
 /// Where they are.
 const PATH: &str = "/channels";
 /// Of a batch.
 const MOST_BODY: u64 = 16 << 20;
+/// Of a QUERY: ten thousand names of the longest, some of their letters encoded.
+const MOST_QUERY: u64 = 4 << 20;
+/// What may be asked at [`PATH`].
+const ALLOWED: &str = "Allow: GET, HEAD, QUERY, POST, OPTIONS\r\n";
 
 impl Face {
     /// Answers a request that is about channels.
@@ -31,76 +43,246 @@ impl Face {
         &self,
         path: &str,
         request: &Incoming<'_>,
-        clock: &Clock,
+        house: &House,
+        clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
-        if self.access == Access::None {
+        if !self.gate.is_open() {
             return None;
         }
-        let exchange = request.exchange;
-        let name = path.strip_prefix(durable::ROOT).filter(|name| !name.is_empty());
+        let makes_name = request.head.method() == Method::Post;
+        let name = path.strip_prefix(durable::ROOT).filter(|name| makes_name || !name.is_empty());
         if path != PATH && name.is_none() {
             return None;
         }
+        let (exchange, date) = (request.exchange, clock.date());
         if !request.head.method().is_safe() && is_foreign(&request.head) {
-            let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &clock.date());
+            let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
             tell(reply, "a page of another site may not write here");
             return Some(Answer::Written { close: false });
         }
-        if let Some(name) = name {
-            return Some(self.resource(name).respond(request, clock, out));
+        let visitor = self.gate.recognize(request);
+        Some(match self.serve(name, &visitor, request, clock, out) {
+            Ok(answer) => answer,
+            Err(_) if visitor.is_unasked() => self.ask(name, visitor, request, house, clock, out),
+            Err(denied) => denied.answer(out.buffer, exchange, &date),
+        })
+    }
+
+    /// Asks the program's function who this is, and answers when it has said so.
+    fn ask(
+        &self,
+        name: Option<&str>,
+        visitor: Visitor<'_>,
+        request: &Incoming<'_>,
+        house: &House,
+        clock: &Rc<Clock>,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        if matches!(request.body, Body::Coming) {
+            // Whoever answers later cannot collect any more.
+            let is_query = request.head.method() == Method::Query;
+            let limit = if is_query { MOST_QUERY } else { MOST_BODY };
+            return Answer::Collect { limit, on_disk: false };
         }
-        Some(match request.head.method() {
-            Method::Get | Method::Head => match follow(&request.head) {
-                Ok((watch, start)) if asks_for_websocket(&request.head) => {
-                    self.open(watch, start, request, clock, out)
+        let (exchange, date) = (request.exchange, clock.date());
+        let asked = visitor.ask(&mut house.arguments(request));
+        // What it takes, no request can lack.
+        let Some(Ok((question, mut answering))) = asked else {
+            return failed(out, exchange, clock);
+        };
+        // Most answers are there at once; whose is not, waits in a task.
+        if let Poll::Ready(said) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
+            let served = question.learn(said).and_then(|session| {
+                self.serve(name, &visitor.answered(session), request, clock, out)
+            });
+            return served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date));
+        }
+        let (face, request, clock) = (self.clone(), Retained::of(request), Rc::clone(clock));
+        let name = name.map(str::to_owned);
+        Answer::Later(Box::pin(async move {
+            let said = poll_fn(|task| {
+                let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(task)));
+                polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+            });
+            let said = said.await;
+            let (mut bytes, request) = (Vec::new(), request.incoming());
+            let mut keep = |_: &mut Vec<u8>| {};
+            let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
+            let answer = match said {
+                None => {
+                    log::error(format_args!("what is asked for access to channels panicked"));
+                    failed(&mut out, exchange, &clock)
                 }
-                Ok((watch, start)) => Answer::Hold(hold(watch, start, exchange)),
-                Err(reason) => bad(out, exchange, clock, &reason),
+                Some(said) => {
+                    let visitor = face.gate.recognize(&request);
+                    let served = question.learn(said).and_then(|session| {
+                        let visitor = visitor.answered(session);
+                        face.serve(name.as_deref(), &visitor, &request, &clock, &mut out)
+                    });
+                    served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date))
+                }
+            };
+            let follow = match answer {
+                Answer::Written { close } => return Finished { bytes, follow: None, close },
+                Answer::Later(later) => return later.await,
+                Answer::Hold(hold) => Follow::Hold(hold),
+                Answer::Upgrade(upgrade) => Follow::Upgrade(upgrade),
+                Answer::File(part) => Follow::File(part),
+                Answer::Stream(stream) => Follow::Stream(stream),
+                // Its body is here, and nothing of channels runs where it may block.
+                Answer::Collect { .. } | Answer::Work(_) => return Finished::default(),
+            };
+            Finished { bytes, follow: Some(follow), close: false }
+        }))
+    }
+
+    /// Does what a visitor asks, if they may.
+    fn serve(
+        &self,
+        name: Option<&str>,
+        visitor: &Visitor<'_>,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Result<Answer, Denied> {
+        let exchange = request.exchange;
+        if let Some(name) = name {
+            for (action, channel) in durable::wants(name, &request.head).iter().flatten() {
+                visitor.check(*action, channel)?;
+            }
+            let resource = Resource { channels: &self.channels, name, visitor };
+            return Ok(resource.respond(request, clock, out));
+        }
+        Ok(match request.head.method() {
+            Method::Get | Method::Head => self.follow(&[], visitor, request, clock, out)?,
+            Method::Query => match request.body {
+                Body::Coming => {
+                    visitor.check_some(Action::Follow)?;
+                    Answer::Collect { limit: MOST_QUERY, on_disk: false }
+                }
+                Body::Here(content) => self.follow(content, visitor, request, clock, out)?,
+                Body::None | Body::Filed(_) => self.follow(&[], visitor, request, clock, out)?,
             },
-            Method::Post if self.access == Access::Everything => match request.body {
-                Body::Coming => Answer::Collect { limit: MOST_BODY, on_disk: false },
-                Body::Here(bytes) => self.publish(bytes, exchange, clock, out),
-                Body::None | Body::Filed(_) => bad(out, exchange, clock, "there is no body"),
-            },
-            Method::Post => {
-                let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &clock.date());
-                tell(reply, "publishing is not open to everybody here");
+            Method::Options => {
+                let mut reply =
+                    Reply::begin(out.buffer, exchange, Status::NO_CONTENT, &clock.date());
+                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                reply.empty();
                 Answer::Written { close: false }
             }
+            Method::Post => match request.body {
+                Body::Coming => {
+                    visitor.check_some(Action::Publish)?;
+                    Answer::Collect { limit: MOST_BODY, on_disk: false }
+                }
+                Body::Here(bytes) => self.publish(bytes, visitor, exchange, clock, out)?,
+                Body::None | Body::Filed(_) => bad(out, exchange, clock, "there is no body"),
+            },
             _ => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
-                reply.constant("Allow: GET, HEAD, POST\r\n");
-                tell(reply, "channels are followed by GET and published in by POST");
+                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                tell(reply, "channels are followed by GET or QUERY, and published in by POST");
                 Answer::Written { close: false }
             }
         })
     }
 
-    /// One channel.
-    fn resource<'f>(&'f self, name: &'f str) -> Resource<'f> {
-        let may_write = self.access == Access::Everything;
-        Resource { channels: &self.channels, name, may_write }
+    /// Whoever follows rests until there is something, or changes over to a WebSocket.
+    fn follow(
+        &self,
+        content: &[u8],
+        visitor: &Visitor<'_>,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Result<Answer, Denied> {
+        let Following { mut watch, start, session, who } = match follow(&request.head, content) {
+            Ok(asked) => asked,
+            Err(Unclear(status, reason)) => {
+                let mut reply = Reply::begin(out.buffer, request.exchange, status, &clock.date());
+                reply.constant(ACCEPT_QUERY);
+                tell(reply, &reason);
+                return Ok(Answer::Written { close: false });
+            }
+        };
+        for channel in &watch.channels {
+            visitor.check(Action::Follow, channel)?;
+        }
+        if who {
+            self.tell_present(&watch, request.exchange, clock, out);
+            return Ok(Answer::Written { close: false });
+        }
+        let is_websocket = asks_for_websocket(&request.head);
+        if is_websocket {
+            visitor.check_all_known()?;
+        }
+        let pass = visitor.pass()?;
+        let session = visitor.subject().or(session.as_deref());
+        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, session);
+        if is_websocket {
+            // It is counted as one who stays.
+            drop(pass);
+            return self.open(watch, start, visitor, request, clock, out);
+        }
+        Ok(Answer::Hold(hold_for(pass, watch, start, request.exchange)))
+    }
+
+    /// Who is present in channels.
+    fn tell_present(
+        &self,
+        watch: &Watch,
+        exchange: Exchange,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) {
+        let each = watch.channels.iter().map(|channel| {
+            let Present { count, sessions } =
+                self.channels.present(channel, watch.limit).ok_or(channel)?;
+            let sessions: Vec<_> = sessions.iter().map(|session| &**session).collect();
+            let told =
+                serde_json::json!({"channel": channel, "count": count, "sessions": sessions});
+            Ok(told.to_string())
+        });
+        match each.collect::<Result<Vec<_>, &Box<str>>>() {
+            Ok(each) => {
+                let mut reply = Reply::begin(out.buffer, exchange, Status::OK, &clock.date());
+                reply.constant("Content-Type: application/json\r\nCache-Control: no-store\r\n");
+                reply.whole(format!("[{}]\n", each.join(",")).as_bytes());
+            }
+            Err(channel) => {
+                let status = Status::NOT_FOUND;
+                let reply = Reply::begin(out.buffer, exchange, status, &clock.date());
+                let reason = format!(
+                    "nobody counts who is present in `{channel}`; a program says so by App::presence"
+                );
+                tell(reply, &reason);
+            }
+        }
     }
 
     /// Publishes a batch: one message, an array of them, or a line for each.
     fn publish(
         &self,
         bytes: &[u8],
+        visitor: &Visitor<'_>,
         exchange: Exchange,
         clock: &Clock,
         out: &mut Outgoing<'_>,
-    ) -> Answer {
+    ) -> Result<Answer, Denied> {
+        visitor.check_some(Action::Publish)?;
         let messages = match read_batch(bytes) {
             Ok(messages) => messages,
-            Err(reason) => return bad(out, exchange, clock, &reason),
+            Err(reason) => return Ok(bad(out, exchange, clock, &reason)),
         };
+        visitor.check_batch(&messages)?;
         let ordered =
             self.channels.order(Order::Publish(Publish { messages, ..Publish::default() }));
         let channels = self.channels.clone();
         let date = clock.date();
-        Answer::Later(Box::pin(async move {
+        Ok(Answer::Later(Box::pin(async move {
             let mut bytes = Vec::new();
             match ordered.await {
                 Ok(Applied::Published(published)) => {
@@ -119,7 +301,7 @@ impl Face {
                 }
             }
             Finished { bytes, follow: None, close: false }
-        }))
+        })))
     }
 }
 
@@ -150,6 +332,14 @@ pub(super) fn told(channels: &Channels, published: &Published) -> Vec<u8> {
 
 fn bad(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock, reason: &str) -> Answer {
     tell(Reply::begin(out.buffer, exchange, Status::BAD_REQUEST, &clock.date()), reason);
+    Answer::Written { close: false }
+}
+
+/// The program's own function could not be asked.
+fn failed(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock) -> Answer {
+    let status = Status::INTERNAL_SERVER_ERROR;
+    let reply = Reply::begin(out.buffer, exchange, status, &clock.date());
+    tell(reply, "who may do this could not be found out");
     Answer::Written { close: false }
 }
 

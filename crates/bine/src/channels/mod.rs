@@ -5,28 +5,42 @@
 
 mod access;
 mod asked;
+mod audience;
 mod batch;
 mod durable;
 mod engine;
 mod face;
+mod follow;
+mod hold;
+mod instant;
+mod presence;
+mod reader;
 mod room;
 mod watch;
 mod websocket;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
-pub use access::Access;
+pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
+pub(crate) use access::{Gate, rule};
+#[doc(hidden)]
+pub use asked::check_query;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,
 };
-pub use engine::{Error, Ordered};
+pub use engine::{Error, Ordered, Revocation};
 pub(crate) use face::Face;
-pub(crate) use watch::status_of;
+pub use follow::{Follower, Interruption, Received};
+pub(crate) use hold::Answered;
+pub use hold::{Held, View};
+pub use presence::Present;
+pub(crate) use watch::{refuse, status_of};
 
 use engine::{Engine, now};
 use room::Room;
@@ -52,6 +66,47 @@ impl Channels {
         self.order(Order::Publish(Publish { messages: vec![draft], ..Publish::default() }))
     }
 
+    /// Follows channels, merged in one order, each message once, from now on or from where the [`Follower`] is told.
+    ///
+    /// ```
+    /// # use bine::channels::{Channels, Interruption};
+    /// # async fn log(channels: Channels) -> Result<(), bine::Error> {
+    /// let mut follower = channels.follow(["news", "weather"]).earliest();
+    /// while let Some(next) = follower.next().await {
+    ///     match next {
+    ///         Ok(message) => println!("{} {}", message.cursor(), message.text()?),
+    ///         Err(Interruption::Lost { until }) => println!("what came before {until} is gone"),
+    ///         Err(other) => return Err(other.into()),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn follow(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Follower {
+        let names = names.into_iter().map(|name| name.as_ref().into());
+        Follower::new(Arc::clone(&self.0), names.collect())
+    }
+
+    /// Has a page answer as `/channels` does, with these channels: it holds the reply until there are messages. Who may
+    /// not see them gets another answer of the page.
+    ///
+    /// ```
+    /// use bine::prelude::*;
+    ///
+    /// #[page("/rooms/{room}/news")]
+    /// async fn news(channels: Channels, room: Path<Text>, key: Cookie<Option<Text>>) -> Result<Response, Error> {
+    ///     if key.as_deref() != Some("hops") {
+    ///         return Err(Error::forbidden("this room is not open to you"));
+    ///     }
+    ///     Ok(channels.hold([&**room]).into())
+    /// }
+    /// # let _ = App::new().channels(bine::channels::Access::none()).page(news);
+    /// ```
+    pub fn hold(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Held {
+        let names = names.into_iter().map(|name| name.as_ref().into());
+        Held::new(self.clone(), names.collect())
+    }
+
     /// Has any order carried out: several messages at once, in several channels, wholly or not at all.
     pub fn order(&self, order: Order) -> Ordered {
         self.0.order(order)
@@ -66,6 +121,29 @@ impl Channels {
         let described = self.0.hub(|hub| hub.describe(name, now()));
         let described = described.ok_or(Error::NotKept(bine_store::Error::Closed))?;
         described.map_err(Error::Refused)
+    }
+
+    /// Ends what a subject may do over HTTP by grants and tokens of before: whatever waits by them ends at once, and tokens
+    /// that were made until now are not taken any more, also after a restart. Who may not come again at all must get no new
+    /// ones.
+    pub fn revoke(&self, subject: &str) -> Revocation {
+        self.0.revoke(subject)
+    }
+
+    /// Who may reach them over HTTP.
+    pub(crate) fn gate(&self, access: Access) -> Result<Gate, String> {
+        Gate::new(access, Arc::clone(&self.0.parties))
+    }
+
+    /// Who is present in a channel that [`App::presence`](crate::App::presence) names: how many, and at most so many of
+    /// their names. `None`: it names no such channel.
+    pub fn present(&self, name: &str, most: usize) -> Option<Present> {
+        self.0.attendance.present(name, most)
+    }
+
+    /// Counts from now on who follows a channel.
+    pub(crate) fn count(&self, name: &str, linger: Duration) -> Result<(), Error> {
+        self.0.attendance.count(&self.0, name, linger)
     }
 
     /// Whoever looks after a folder that no program uses needs it to know what channels have kept there

@@ -8,10 +8,11 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Wait, WaiterKey,
+    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait, WaiterKey,
     Waiters, What, jittered,
 };
 
+use super::access::{Denied, Pass};
 use super::engine::{Engine, now};
 use super::watch::{Ahead, Manner, Place, Watch, encoded, is_head};
 
@@ -26,6 +27,8 @@ pub(crate) struct Room {
     watches: VecDeque<Arc<Watch>>,
     /// For random waits.
     chance: u32,
+    /// How many revocations were heeded.
+    revocations: u32,
 }
 
 /// One who follows.
@@ -33,8 +36,12 @@ struct Seat {
     /// The connection's name.
     place: u64,
     watch: Arc<Watch>,
-    /// What it has seen and, before its first look, where to begin.
-    start: Start,
+    /// What it has seen and, before its first look, where to begin: as a hold says it, in less room than a [`Start`].
+    position: u64,
+    detail: u32,
+    manner: u8,
+    /// Among whom it counts.
+    party: u32,
     exchange: Exchange,
     /// Its name among the waiters, while it waits there.
     key: Option<WaiterKey>,
@@ -55,13 +62,17 @@ const WATCHES: usize = 8;
 const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 /// A stream shows that it lives so often: proxies give up after 30 seconds and more.
 const PING: Duration = Duration::from_secs(20);
+/// So many milliseconds before its end a range is waited for again.
+const EARLY: u64 = 50;
 
 impl Room {
     pub(crate) fn new(engine: Arc<Engine>, clock: Rc<Clock>) -> Self {
         // Any number does, if it is another for each thread.
         let chance = (now() as u32) ^ (Arc::as_ptr(&engine) as usize as u32).rotate_left(7) | 1;
         let watches = VecDeque::with_capacity(WATCHES);
-        Self { engine, clock, waiters: None, seats: Seats::default(), watches, chance }
+        let revocations = engine.parties.revocations();
+        let seats = Seats::default();
+        Self { engine, clock, waiters: None, seats, watches, chance, revocations }
     }
 
     /// Reads what a seat is owed, and lets it wait if that is nothing.
@@ -71,7 +82,7 @@ impl Room {
         let names = watch.names();
         // Who goes on behind a hole was told of it.
         let holes = if seat.pieces.is_some() { Holes::Tell } else { watch.holes };
-        let subscription = watch.subscription(&names, seat.start, holes);
+        let subscription = watch.subscription(&names, seat.start(), holes);
         let page = self.engine.hub(|hub| {
             let page = hub.read(&subscription, now());
             // Waiters begin where the ring is at the moment of the first look.
@@ -88,16 +99,16 @@ impl Room {
                     Some(pieces) => watch.end(out, pieces),
                     None => watch.refuse(out, seat.exchange, &date, &refused),
                 }
-                let close = !seat.exchange.keep_alive;
-                self.leave(number);
-                return After::Over { close };
+                return self.over(number);
             }
         };
-        seat.start = Start::After(page.next);
         let place = Place::of(&page);
+        if let Some(ahead) = Watch::ahead(seat.start(), &page, now()) {
+            return self.wait_for_start(number, ahead, is_last, &place, out);
+        }
+        seat.is_at(page.next);
         if watch.manner.is_poll() {
             let exchange = seat.exchange;
-            let over = After::Over { close: !exchange.keep_alive };
             if !page.messages.is_empty() || page.lost.is_some() {
                 let bytes = encoded(watch.manner.view(), &page);
                 watch.answer(out, exchange, &date, &bytes, &place);
@@ -110,10 +121,14 @@ impl Room {
             } else {
                 watch.nothing(out, exchange, &date, &place);
             }
-            self.leave(number);
-            return over;
+            return self.over(number);
         }
         let is_first = seat.pieces.is_none();
+        if is_first && watch.ends_with_nothing(&page) {
+            // An `EventSource` comes again and again, unless it is told so.
+            watch.nothing(out, seat.exchange, &date, &place);
+            return self.over(number);
+        }
         let follows = !page.messages.is_empty();
         let pieces =
             seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, follows));
@@ -141,6 +156,50 @@ impl Room {
         })
     }
 
+    /// Lets a seat rest whose range has not begun: what comes until then, `ahead` milliseconds, is not for it.
+    fn wait_for_start(
+        &mut self,
+        number: u32,
+        ahead: u64,
+        is_last: bool,
+        place: &Place,
+        out: &mut Vec<u8>,
+    ) -> After {
+        let date = self.clock.date();
+        let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
+        let watch = Arc::clone(&seat.watch);
+        let granted = self.engine.parties.ends(seat.party);
+        let ahead = granted.map_or(ahead, |ends| ahead.min(ends.saturating_sub(now())));
+        if watch.manner.is_poll() && (is_last || watch.wait == 0) {
+            watch.nothing(out, seat.exchange, &date, place);
+            return self.over(number);
+        }
+        if watch.manner.is_poll() {
+            // What is left of its wait then is for what comes in its range.
+            let rest = ahead.min(watch.wait);
+            seat.watch = Arc::new(Watch { wait: watch.wait - rest, ..Watch::clone(&watch) });
+            return After::Waits(Duration::from_millis(rest));
+        }
+        let pieces =
+            seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, place, true));
+        seat.pieces = Some(pieces);
+        if is_last || is_head(seat.exchange) {
+            watch.end(out, pieces);
+            self.leave(number);
+            return After::Over { close: pieces.close() || is_last };
+        }
+        After::Waits(PING.min(Duration::from_millis(ahead)))
+    }
+
+    /// Ends what waits by a grant that is no more. `None`: it is good.
+    fn end(&mut self, number: u32, out: &mut Vec<u8>) -> Option<After> {
+        let seat = self.seats.get(number)?;
+        let ends = self.engine.parties.ends(seat.party).filter(|ends| *ends <= now())?;
+        let close = seat.end(ends, &self.clock, out);
+        self.leave(number);
+        Some(After::Over { close })
+    }
+
     /// Lets a seat wait that has seen everything up to `parking`. `None`: too many wait already.
     fn park(
         &mut self,
@@ -153,7 +212,9 @@ impl Room {
         let seat = self.seats.get(number)?;
         seat.key = Some(waiters.park(u64::from(number), parking, wait).ok()?);
         self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let ends = parking.ends().map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+        let granted_until = self.engine.parties.ends(seat.party);
+        let ends = [parking.ends(), granted_until].into_iter().flatten().min();
+        let ends = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
         let rest = match wait.kind {
             Kind::Poll => Duration::from_millis(jittered(seat.watch.wait, self.chance)),
             Kind::Stream => PING,
@@ -162,9 +223,16 @@ impl Room {
     }
 
     /// The same as one that others have, if it can be.
-    fn shared(&mut self, watch: Arc<Watch>) -> Arc<Watch> {
-        if let Some(same) = self.watches.iter().find(|same| **same == watch) {
+    fn shared(&mut self, wanted: Arc<Wanted>) -> Arc<Watch> {
+        if let Some(same) = self.watches.iter().find(|same| ***same == wanted.watch) {
             return Arc::clone(same);
+        }
+        // Nobody else has it.
+        let watch = Arc::try_unwrap(wanted).map(|wanted| wanted.watch);
+        let watch = Arc::new(watch.unwrap_or_else(|wanted| wanted.watch.clone()));
+        if watch.attendee.is_some() {
+            // Who is present by it goes with its last owner.
+            return watch;
         }
         if self.watches.len() == WATCHES {
             self.watches.pop_front();
@@ -173,11 +241,32 @@ impl Room {
         watch
     }
 
+    /// The answer to a seat is whole.
+    fn over(&mut self, number: u32) -> After {
+        let close = self.seats.get(number).is_none_or(|seat| !seat.exchange.keep_alive);
+        self.leave(number);
+        After::Over { close }
+    }
+
     fn leave(&mut self, number: u32) {
-        if let Some(seat) = self.seats.remove(number)
-            && let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key)
-        {
+        let Some(seat) = self.seats.remove(number) else { return };
+        self.engine.parties.rise(seat.party);
+        if let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key) {
             waiters.cancel(key);
+        }
+    }
+
+    /// Something was revoked: whoever waits by it waits no longer.
+    fn show_out(&mut self, out: &mut dyn Deliver) {
+        for number in 0..self.seats.all.len() as u32 {
+            let Some(seat) = self.seats.get(number) else { continue };
+            let Some(ends @ 0) = self.engine.parties.ends(seat.party) else { continue };
+            let (mut bytes, place) = (Vec::new(), seat.place);
+            let close = seat.end(ends, &self.clock, &mut bytes);
+            // One who has not read what was sent is told when they have.
+            if out.send(place, &bytes, After::Over { close }) != Sent::Full {
+                self.leave(number);
+            }
         }
     }
 
@@ -192,16 +281,24 @@ impl Room {
 
 impl Waiting for Room {
     fn park(&mut self, place: u64, hold: Hold) -> u32 {
-        let (sequence, exchange) = (Sequence::from_number(hold.position), hold.exchange);
-        let start = match hold.manner {
-            EARLIEST => Start::Earliest,
-            NOW => Start::Now,
-            SINCE => Start::Since(hold.position),
-            _ => Start::After(Cursor { epoch: hold.detail, sequence }),
-        };
-        let watch = hold.subject.downcast::<Watch>().unwrap_or_else(|_| Arc::new(Watch::nobody()));
-        let watch = self.shared(watch);
-        self.seats.add(Seat { place, watch, start, exchange, key: None, pieces: None })
+        let Hold { subject, position, detail, manner, exchange } = hold;
+        let wanted = subject.downcast::<Wanted>().unwrap_or_default();
+        let party = wanted.pass.take();
+        self.engine.parties.sit(party);
+        let watch = self.shared(wanted);
+        let manner = manner as u8;
+        let (key, pieces) = (None, None);
+        self.seats.add(Seat {
+            place,
+            watch,
+            position,
+            detail,
+            manner,
+            party,
+            exchange,
+            key,
+            pieces,
+        })
     }
 
     fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
@@ -211,21 +308,34 @@ impl Waiting for Room {
         {
             seat.exchange.keep_alive = false;
         }
+        if let Some(over) = self.end(key, out) {
+            return over;
+        }
         if why != Why::Time {
             self.wake(key);
             return self.look(key, is_last, out);
         }
         let Some(seat) = self.seats.get(key) else { return After::Over { close: true } };
         let (watch, pieces) = (Arc::clone(&seat.watch), seat.pieces);
+        // It may have rested until its range began, and wait for what comes in it now.
+        let is_begun = matches!(seat.start(), Start::Since(_)) && watch.wait > 0;
+        // Timers count from their turn's beginning and may ring before the range's end has quite come.
+        let is_early = matches!(watch.until, Until::Time(end)
+            if (1..=EARLY).contains(&end.saturating_sub(now())));
         // Its cursor is as far as everything that was told.
         self.wake(key);
         let mut bytes = Vec::new();
-        let after = self.look(key, watch.manner.is_poll(), &mut bytes);
+        let after = self.look(key, watch.manner.is_poll() && !is_begun && !is_early, &mut bytes);
         if let (Some(pieces), After::Waits(_), true) = (pieces, after, bytes.is_empty())
-            && let Some(Seat { start: Start::After(cursor), .. }) = self.seats.get(key)
+            && let Some(start) = self.seats.get(key).map(|seat| seat.start())
         {
             let mut mark = Vec::new();
-            watch.mark(&mut mark, *cursor);
+            match start {
+                Start::After(cursor) => watch.mark(&mut mark, cursor),
+                // Nor is there a place before its range.
+                _ if watch.manner == Manner::Events => mark.extend_from_slice(b":\n\n"),
+                _ => {}
+            }
             pieces.append(&mut bytes, &mark);
         }
         out.append(&mut bytes);
@@ -233,10 +343,15 @@ impl Waiting for Room {
     }
 
     fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+        let revocations = self.engine.parties.revocations();
+        if self.revocations != revocations {
+            self.revocations = revocations;
+            self.show_out(out);
+        }
         let Self { engine, clock, waiters, seats, .. } = self;
         let Some(waiters) = waiters else { return false };
         let _ = engine.hub(|hub| waiters.receive(hub.ring()));
-        let more = waiters.advance(slice, |delivery| tell(seats, clock, &delivery, out));
+        let more = waiters.advance(slice, |delivery| tell(seats, engine, clock, &delivery, out));
         more || engine.hub(|hub| waiters.is_behind(hub.ring())).unwrap_or(false)
     }
 
@@ -246,15 +361,27 @@ impl Waiting for Room {
 }
 
 /// Sends one delivery.
-fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn Deliver) -> Then {
+fn tell(
+    seats: &mut Seats,
+    engine: &Engine,
+    clock: &Clock,
+    delivery: &Delivery<'_>,
+    out: &mut dyn Deliver,
+) -> Then {
     let number = delivery.token as u32;
     let Some(seat) = seats.get(number) else { return Then::Leave };
     let (watch, exchange) = (&seat.watch, seat.exchange);
     let close = !exchange.keep_alive;
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
+    if seat.pieces.is_some() && matches!(watch.until, Until::Time(end) if end <= now()) {
+        // What came before the end, it reads from the hub, at once.
+        seat.key = None;
+        out.send(seat.place, &[], After::Waits(Duration::ZERO));
+        return Then::Leave;
+    }
     let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
     if let (What::Ended { .. }, Start::After(seen), true) =
-        (delivery.what, seat.start, watch.live.is_some())
+        (delivery.what, seat.start(), watch.live.is_some())
     {
         // A resource's end is behind its last message, whenever it was closed.
         place.next = seen;
@@ -275,7 +402,9 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
-            after = After::Waits(PING);
+            let ends = engine.parties.ends(seat.party);
+            let left = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+            after = After::Waits(left.map_or(PING, |left| left.min(PING)));
         }
         (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
             if why == End::Closed {
@@ -286,13 +415,13 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
             after = After::Over { close: pieces.close() };
         }
         (What::Ended { .. }, Some(_)) => {
-            seat.start = Start::After(delivery.cursor);
+            seat.is_at(delivery.cursor);
             return Then::Stay;
         }
     }
     match out.send(seat.place, &bytes, after) {
         Sent::Taken if matches!(after, After::Waits(_)) => {
-            seat.start = Start::After(delivery.cursor);
+            seat.is_at(delivery.cursor);
             Then::Stay
         }
         // It reads from the hub what it was not sent, when it has room.
@@ -302,7 +431,9 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
         }
         Sent::Taken | Sent::Gone => {
             // The waiters let it go by themselves.
-            seats.remove(number);
+            if let Some(seat) = seats.remove(number) {
+                engine.parties.rise(seat.party);
+            }
             Then::Leave
         }
     }
@@ -310,32 +441,78 @@ fn tell(seats: &mut Seats, clock: &Clock, delivery: &Delivery<'_>, out: &mut dyn
 
 /// How [`Hold::manner`] says where to begin; [`Hold::position`] and [`Hold::detail`] are a time, or a cursor's sequence and
 /// epoch.
-const AFTER: u32 = 0;
-const EARLIEST: u32 = 1;
-const NOW: u32 = 2;
-const SINCE: u32 = 3;
+const AFTER: u8 = 0;
+const EARLIEST: u8 = 1;
+const NOW: u8 = 2;
+const SINCE: u8 = 3;
+
+/// What is wanted by one who comes, and by whom.
+pub(crate) struct Wanted {
+    watch: Watch,
+    pass: Pass,
+}
 
 /// The hold of somebody who follows from a place on.
-pub(crate) fn hold(watch: Watch, start: Start, exchange: Exchange) -> Hold {
-    let (manner, position, detail) = match start {
+pub(crate) fn hold_for(pass: Pass, watch: Watch, start: Start, exchange: Exchange) -> Hold {
+    let (manner, position, detail) = written(start);
+    let manner = u32::from(manner);
+    Hold { subject: Arc::new(Wanted { watch, pass }), position, detail, manner, exchange }
+}
+
+const fn written(start: Start) -> (u8, u64, u32) {
+    match start {
         Start::After(cursor) => (AFTER, cursor.sequence.number(), cursor.epoch),
         Start::Since(time) => (SINCE, time, 0),
         Start::Earliest => (EARLIEST, 0, 0),
         Start::Now => (NOW, 0, 0),
-    };
-    Hold { subject: Arc::new(watch), position, detail, manner, exchange }
+    }
 }
 
-impl Watch {
-    fn nobody() -> Self {
-        Self {
-            channels: Box::default(),
-            manner: Manner::Poll,
-            holes: Holes::Refuse,
-            until: bine_push::Until::Open,
-            limit: 1,
-            wait: 0,
-            live: None,
+impl Seat {
+    /// Where it goes on.
+    fn start(&self) -> Start {
+        match self.manner {
+            EARLIEST => Start::Earliest,
+            NOW => Start::Now,
+            SINCE => Start::Since(self.position),
+            _ => {
+                let sequence = Sequence::from_number(self.position);
+                Start::After(Cursor { epoch: self.detail, sequence })
+            }
+        }
+    }
+
+    /// It has seen everything up to here.
+    const fn is_at(&mut self, cursor: Cursor) {
+        (self.manner, self.position, self.detail) = written(Start::After(cursor));
+    }
+
+    /// Tells it that what it was granted has ended, and says whether its connection closes.
+    fn end(&self, ends: u64, clock: &Clock, out: &mut Vec<u8>) -> bool {
+        match self.pieces {
+            Some(pieces) => {
+                self.watch.end(out, pieces);
+                true
+            }
+            None => {
+                Denied::of_end(ends).write(out, self.exchange, &clock.date());
+                !self.exchange.keep_alive
+            }
+        }
+    }
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { watch: Watch::of(Box::default()), pass: Pass::default() }
+    }
+}
+
+/// A thread that ends leaves nobody counted.
+impl Drop for Room {
+    fn drop(&mut self) {
+        for seat in self.seats.all.drain(..).flatten() {
+            self.engine.parties.rise(seat.party);
         }
     }
 }
@@ -368,3 +545,6 @@ impl Seats {
         Some(seat)
     }
 }
+
+// A parked poll is as small as this lets it be (docs/measurements.md).
+const _: () = assert!(size_of::<Option<Seat>>() <= 64);

@@ -1,9 +1,12 @@
 //! Decides what somebody who follows channels has asked for, and how each way of following looks on the wire.
 
+use std::sync::Arc;
+
 use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
 use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
 
 use super::durable::Live;
+use super::presence::Attendee;
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +21,8 @@ pub(crate) struct Watch {
     pub(crate) wait: u64,
     /// Its one channel is followed as a Durable Streams resource.
     pub(crate) live: Option<Box<Live>>,
+    /// Who is present by it, where that is counted.
+    pub(crate) attendee: Option<Arc<Attendee>>,
 }
 
 /// Where a reader is.
@@ -63,10 +68,29 @@ pub(crate) enum Manner {
 
 /// Bytes of messages at once, at most.
 const PAGE: usize = 1 << 20;
+/// Whatever can be asked by GET can be by QUERY, whose content is a form (RFC 10008 section 3).
+pub(crate) const ACCEPT_QUERY: &str = "Accept-Query: application/x-www-form-urlencoded\r\n";
+/// Messages at once and milliseconds that a poll waits, if nothing is said.
+const LIMIT: usize = 100;
+const WAIT: u64 = 25_000;
 /// Neither a cache nor a proxy that gathers may stand between.
 const LIVE: &str = "Cache-Control: no-store, no-transform\r\nX-Accel-Buffering: no\r\n";
 
 impl Watch {
+    /// Of these channels, as it is if nothing is said.
+    pub(crate) fn of(channels: Box<[Box<str>]>) -> Self {
+        Self {
+            channels,
+            manner: Manner::Poll,
+            holes: Holes::Refuse,
+            until: Until::Open,
+            limit: LIMIT,
+            wait: WAIT,
+            live: None,
+            attendee: None,
+        }
+    }
+
     /// What it is in the hub's words, from a place on.
     pub(crate) fn subscription<'w>(
         &self,
@@ -81,6 +105,35 @@ impl Watch {
             holes,
             limit: self.limit,
             bytes: PAGE,
+        }
+    }
+
+    /// In how many milliseconds what is wanted begins, if that is still to come. A page never ends before that.
+    pub(crate) fn ahead(start: Start, page: &Page, now: u64) -> Option<u64> {
+        match (start, &page.rest) {
+            (Start::Since(time), Rest::Wait(_)) => time.checked_sub(now).filter(|ahead| *ahead > 0),
+            _ => None,
+        }
+    }
+
+    /// Whether an `EventSource` would find nothing, now and ever.
+    pub(crate) fn ends_with_nothing(&self, page: &Page) -> bool {
+        self.manner == Manner::Events
+            && matches!(page.rest, Rest::Ended | Rest::Closed)
+            && page.messages.is_empty()
+            && page.lost.is_none()
+    }
+
+    /// The name that one was given who is present without saying who they are.
+    pub(crate) fn new_session(&self) -> Option<&str> {
+        let attendee = self.attendee.as_ref().filter(|attendee| attendee.is_new)?;
+        Some(&attendee.session)
+    }
+
+    fn put_session(&self, reply: &mut Reply<'_>) {
+        if let Some(session) = self.new_session() {
+            // It is of letters and digits.
+            let _ = reply.field("Session", session);
         }
     }
 
@@ -103,11 +156,13 @@ impl Watch {
             return live.answer(out, exchange, date, Some(bytes), place);
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
-        reply.constant("Content-Type: application/json\r\n").constant(LIVE);
+        reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
+        self.put_session(&mut reply);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
+        put_end(&mut reply, place);
         reply.whole(bytes);
     }
 
@@ -123,8 +178,10 @@ impl Watch {
             return live.answer(out, exchange, date, None, place);
         }
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
-        reply.constant(LIVE);
+        reply.constant(LIVE).constant(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
+        self.put_session(&mut reply);
+        put_end(&mut reply, place);
         reply.empty();
     }
 
@@ -150,14 +207,24 @@ impl Watch {
             }
             _ => reply.constant("Content-Type: text/event-stream\r\n"),
         };
-        reply.constant(LIVE);
+        reply.constant(LIVE).constant(ACCEPT_QUERY);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
+        self.put_session(&mut reply);
         let pieces = reply.pieces();
         let mut first = Vec::new();
-        if let (Manner::Events, Some(lost)) = (self.manner, place.lost) {
+        if let Some(session) = self.new_session() {
             // A page's own script sees no head.
+            match self.manner {
+                Manner::Events => {
+                    first.extend(format!("event: session\ndata: {session}\n\n").bytes());
+                }
+                Manner::Lines => first.extend(format!("{{\"session\":\"{session}\"}}\n").bytes()),
+                _ => {}
+            }
+        }
+        if let (Manner::Events, Some(lost)) = (self.manner, place.lost) {
             first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
         }
         if !follows {
@@ -289,6 +356,13 @@ pub(crate) const fn status_of(refused: &Refused) -> Status {
             Status::BAD_REQUEST
         }
         Refused::Record { .. } => Status::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Tells a poll that nothing comes behind it, in the words that one channel has for it.
+fn put_end(reply: &mut Reply<'_>, place: &Place) {
+    if place.ahead == Ahead::Closed {
+        reply.constant("Stream-Closed: true\r\n");
     }
 }
 

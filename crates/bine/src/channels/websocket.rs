@@ -1,34 +1,35 @@
 //! Decides how channels are followed, and published in, by WebSocket: each message one frame of JSON.
 //!
-//! A WebSocket needs a task and is woken by every publication, where a held reply costs its place alone and is told of
-//! its own channels only. It is for those who have something to say as well.
+//! A WebSocket needs a task, where a held reply costs its place alone. It is for those who have something to say as well.
 
 use std::collections::BTreeMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bine_http::websocket::Code;
 use bine_http::{Reply, Status};
 use bine_pipeline::{Answer, Clock, Gone, Incoming, Outgoing, timeout};
-use bine_push::{Applied, Cursor, Holes, Order, Page, Publish, Refused, Rest, Start, View};
+use bine_push::{Applied, Cursor, Order, Page, Publish, Refused, Rest, Start, View};
 use serde_json::value::RawValue;
 
 use super::Channels;
-use super::access::Access;
+use super::access::{Action, Denied, Resident, Visitor};
 use super::batch::read_batch;
-use super::engine::{Engine, Error, now};
+use super::engine::{Error, now};
 use super::face::{Face, tell, told};
+use super::reader::Reader;
 use super::watch::{Watch, refuse, status_of};
-use crate::websocket::{Message, Refused as Unopened, Upgrade, WebSocket};
+use crate::websocket::{Message, Opening, Refused as Unopened, Upgrade, WebSocket};
 
 /// The subprotocol. A peer that names others and not this one does not mean this.
 const PROTOCOLS: &[&str] = &["bine.v1"];
 /// A close code of our own is this and an HTTP status: 4404, 4410.
 const PRIVATE: u16 = 4000;
+/// Who follows through a page of the program does only that.
+const PAGE: &str = "the page alone says which channels, and takes what is published";
 
 impl Face {
     /// Lets a peer follow by WebSocket, if there is what it asks for.
@@ -36,70 +37,88 @@ impl Face {
         &self,
         watch: Watch,
         start: Start,
+        visitor: &Visitor<'_>,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
-    ) -> Answer {
+    ) -> Result<Answer, Denied> {
         let (exchange, date) = (request.exchange, clock.date());
-        let mut follower = Follower {
-            channels: self.channels.clone(),
-            may_publish: self.access == Access::Everything,
-            holes: watch.holes,
-            watch,
-            start,
+        let resident = Some(visitor.stay()?);
+        let opening = match opening(&self.channels, resident, watch, start, request) {
+            Ok(opening) => opening,
+            Err(refused) => {
+                refuse(out.buffer, exchange, &date, &refused);
+                return Ok(Answer::Written { close: false });
+            }
         };
-        if let Some(Err(refused)) = follower.read() {
-            refuse(out.buffer, exchange, &date, &refused);
-            return Answer::Written { close: false };
-        }
-        let opening = Upgrade::of(request).speaking(PROTOCOLS).opening(async |mut socket| {
-            let (code, reason) = follower.talk(&mut socket).await?;
-            socket.close(code, &reason);
-            Ok(())
-        });
         match opening.agree(&[], &date, out.buffer) {
-            Ok(upgrade) => return Answer::Upgrade(upgrade),
+            Ok(upgrade) => return Ok(Answer::Upgrade(upgrade)),
             Err(Unopened::Unfit(refusal)) => refusal.reply(out.buffer, exchange, &date),
             Err(Unopened::Foreign) => {
                 let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
                 tell(reply, "only pages of this host may open this WebSocket");
             }
         }
-        Answer::Written { close: false }
+        Ok(Answer::Written { close: false })
     }
+}
+
+/// A WebSocket that follows, yet to be agreed on.
+///
+/// # Errors
+///
+/// There is nothing of that kind to follow.
+pub(super) fn opening(
+    channels: &Channels,
+    resident: Option<Resident>,
+    watch: Watch,
+    start: Start,
+    request: &Incoming<'_>,
+) -> Result<Opening, Refused> {
+    let mut reader = Reader::new(Arc::clone(&channels.0), watch, start);
+    let first = reader.look().transpose()?;
+    let follower = Follower { channels: channels.clone(), resident, reader };
+    Ok(Upgrade::of(request).speaking(PROTOCOLS).opening(async |mut socket| {
+        let (code, reason) = follower.talk(first.map(Ok), &mut socket).await?;
+        socket.close(code, &reason);
+        Ok(())
+    }))
 }
 
 /// One who follows.
 struct Follower {
     channels: Channels,
-    may_publish: bool,
-    watch: Watch,
-    /// Where it is.
-    start: Start,
-    holes: Holes,
+    /// Who it is; `None`: the page that holds it has decided what it may.
+    resident: Option<Resident>,
+    reader: Reader,
 }
+
+/// What a reader is owed. `None`: the server ends.
+type Owed = Option<Result<Page, Refused>>;
 
 /// What a follower waits for.
 enum Heard {
-    News,
+    News(Owed),
     Said(Option<Message>),
+    /// The end that it has set.
+    Time,
 }
 
 impl Follower {
-    /// What it is owed now. `None`: the server ends.
-    fn read(&mut self) -> Option<Result<Page, Refused>> {
-        let names = self.watch.names();
-        let subscription = self.watch.subscription(&names, self.start, self.holes);
-        self.channels.0.hub(|hub| hub.read(&subscription, now()))
-    }
-
     /// Tells and hears until one of the two ends, and says why it is this one, if it is.
-    async fn talk(mut self, socket: &mut WebSocket) -> Result<(Code, String), Gone> {
-        let place = Place::among(Arc::clone(&self.channels.0));
-        let (mut knows_place, mut frame) = (false, Vec::new());
+    async fn talk(mut self, first: Owed, socket: &mut WebSocket) -> Result<(Code, String), Gone> {
+        let (mut owed, mut knows_place, mut frame) = (first, false, Vec::new());
+        if let Some(session) = self.reader.new_session() {
+            socket.send(format!("{{\"session\":\"{session}\"}}")).await?;
+        }
         loop {
-            let seen = place.version();
-            let page = match self.read() {
+            let granted_until = self.granted_until();
+            if granted_until <= now() {
+                let denied = Denied::of_end(granted_until);
+                let code = Code::new(PRIVATE + denied.status().code());
+                return Ok((code.unwrap_or(Code::POLICY), denied.reason()));
+            }
+            let page = match owed {
                 Some(Ok(page)) => page,
                 Some(Err(refused)) => {
                     let code = Code::new(PRIVATE + status_of(&refused).code());
@@ -117,35 +136,60 @@ impl Follower {
                 let object = str::from_utf8(&frame).unwrap_or_default();
                 socket.send(object.trim_end()).await?;
             }
-            (self.start, self.holes) = (Start::After(page.next), Holes::Tell);
             knows_place |= !page.messages.is_empty();
             let ends = match page.rest {
-                Rest::More => continue,
+                Rest::More => {
+                    owed = self.reader.look();
+                    continue;
+                }
                 Rest::Ended => return Ok((Code::NORMAL, "The end was reached.".to_owned())),
                 Rest::Closed => return Ok((Code::NORMAL, "All channels are closed.".to_owned())),
                 Rest::Wait(parking) => parking.ends(),
             };
-            if !knows_place {
+            if !knows_place && self.reader.has_place() {
                 socket.send(format!("{{\"cursor\":\"{}\"}}", page.next)).await?;
                 knows_place = true;
             }
-            let heard = place.hear(seen, socket);
-            let heard = match ends {
-                None => heard.await?,
-                Some(ends) => {
+            let heard = self.hear(socket);
+            let heard = match ends.unwrap_or(u64::MAX).min(granted_until) {
+                u64::MAX => heard.await?,
+                ends => {
                     let left = Duration::from_millis(ends.saturating_sub(now()));
-                    timeout(left, heard, async || Ok(Heard::News)).await?
+                    timeout(left, heard, async || Ok(Heard::Time)).await?
                 }
             };
-            match heard {
-                Heard::News => {}
+            owed = match heard {
+                Heard::News(owed) => owed,
+                Heard::Time => self.reader.look(),
                 Heard::Said(None) => return Ok((Code::NORMAL, String::new())),
                 Heard::Said(Some(message)) => {
                     let answer = self.answer(&message, page.next).await;
                     socket.send(answer).await?;
+                    self.reader.look()
                 }
-            }
+            };
         }
+    }
+
+    /// In milliseconds since 1970.
+    fn granted_until(&self) -> u64 {
+        self.resident.as_ref().map_or(u64::MAX, Resident::ends)
+    }
+
+    /// Waits until there is something for the peer, or the peer says something.
+    async fn hear(&mut self, socket: &mut WebSocket) -> Result<Heard, Gone> {
+        let mut receiving = pin!(socket.receive());
+        poll_fn(|task| {
+            if self.granted_until() == 0 {
+                // It was revoked.
+                return Poll::Ready(Ok(Heard::Time));
+            }
+            if let Poll::Ready(owed) = self.reader.poll(task) {
+                return Poll::Ready(Ok(Heard::News(owed)));
+            }
+            receiving.as_mut().poll(task).map(|said| said.map(Heard::Said))
+        })
+        .await
     }
 
     /// What it is told of what it said: `{"publish": ..}` takes what a POST takes, `{"follow": [..]}` follows these
@@ -167,9 +211,6 @@ impl Follower {
             return Err(WORDS.to_owned());
         };
         match word.as_str() {
-            "publish" if !self.may_publish => {
-                Err("publishing is not open to everybody here".to_owned())
-            }
             "publish" => self.publish(read_batch(value.get().as_bytes())?).await,
             "follow" => {
                 let names: Vec<Box<str>> = serde_json::from_str(value.get())
@@ -181,6 +222,8 @@ impl Follower {
     }
 
     async fn publish(&self, messages: Vec<bine_push::Draft>) -> Result<String, String> {
+        let visitor = self.resident.as_ref().ok_or(PAGE)?.visitor();
+        visitor.check_batch(&messages).map_err(Denied::reason)?;
         let order = Order::Publish(Publish { messages, ..Publish::default() });
         match self.channels.order(order).await {
             Ok(Applied::Published(published)) => {
@@ -197,91 +240,13 @@ impl Follower {
     }
 
     fn follow(&mut self, names: Box<[Box<str>]>, cursor: Cursor) -> Result<String, String> {
-        let before = std::mem::replace(&mut self.watch.channels, names);
-        match self.read() {
-            Some(Err(refused)) => {
-                self.watch.channels = before;
-                Err(refused.to_string())
-            }
-            _ => Ok(format!("{{\"cursor\":\"{cursor}\"}}")),
+        let visitor = self.resident.as_ref().ok_or(PAGE)?.visitor();
+        for name in &names {
+            visitor.check(Action::Follow, name).map_err(Denied::reason)?;
         }
-    }
-}
-
-/// Wakes tasks when something was published.
-#[derive(Default)]
-pub(super) struct News {
-    version: AtomicU64,
-    wakers: Mutex<Wakers>,
-}
-
-/// By the numbers of their places.
-#[derive(Default)]
-struct Wakers {
-    all: Vec<Option<Waker>>,
-    vacant: Vec<usize>,
-}
-
-impl News {
-    /// Something was.
-    pub(super) fn ring(&self) {
-        self.version.fetch_add(1, Ordering::AcqRel);
-        self.wakers().all.iter_mut().filter_map(Option::take).for_each(Waker::wake);
-    }
-
-    fn wakers(&self) -> MutexGuard<'_, Wakers> {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A task's place among those who are woken.
-struct Place {
-    engine: Arc<Engine>,
-    number: usize,
-}
-
-impl Place {
-    fn among(engine: Arc<Engine>) -> Self {
-        let mut wakers = engine.news.wakers();
-        let number = wakers.vacant.pop().unwrap_or(wakers.all.len());
-        if number == wakers.all.len() {
-            wakers.all.push(None);
-        }
-        drop(wakers);
-        Self { engine, number }
-    }
-
-    fn version(&self) -> u64 {
-        self.engine.news.version.load(Ordering::Acquire)
-    }
-
-    /// Waits until something was published since `seen`, or the peer says something.
-    async fn hear(&self, seen: u64, socket: &mut WebSocket) -> Result<Heard, Gone> {
-        let mut receiving = pin!(socket.receive());
-        poll_fn(|task| {
-            if self.poll(seen, task).is_ready() {
-                return Poll::Ready(Ok(Heard::News));
-            }
-            receiving.as_mut().poll(task).map(|said| said.map(Heard::Said))
-        })
-        .await
-    }
-
-    fn poll(&self, seen: u64, task: &mut Context<'_>) -> Poll<()> {
-        // Before the look, or news in between would wake nobody.
-        self.engine.news.wakers().all[self.number] = Some(task.waker().clone());
-        if self.version() == seen { Poll::Pending } else { Poll::Ready(()) }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut wakers = self.engine.news.wakers();
-        wakers.all[self.number] = None;
-        wakers.vacant.push(self.number);
-        if wakers.vacant.len() == wakers.all.len() {
-            // A crowd that has gone leaves no memory behind.
-            *wakers = Wakers::default();
+        match self.reader.switch(names) {
+            Ok(()) => Ok(format!("{{\"cursor\":\"{cursor}\"}}")),
+            Err(refused) => Err(refused.to_string()),
         }
     }
 }

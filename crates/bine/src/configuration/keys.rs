@@ -8,6 +8,7 @@ use bine_pipeline::{Settings, User};
 
 use super::values::{bytes, listen, number, seconds, session_time, set_time, switch, sync, word};
 use super::{Configuration, Control};
+use crate::channels::rule;
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
 /// One thing that can be chosen.
@@ -311,6 +312,65 @@ pub(super) static KEYS: &[Key] = &[
     .fixed(),
     Key::server("session-absolute", "TIME", &[], "a visitor's session ends so long after its beginning or login, like 90d (which is usual)", |c, v| {
         c.session_absolute = Some(session_time(v)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-follow", "RULE", &[], "everybody may follow these channels, repeatable: a name, `news/*`, `chat/{room}`", |c, v| {
+        c.channels.follow.push(rule(v)?);
+        Ok(())
+    })
+    .kind(Kind::Words)
+    .fixed(),
+    Key::server("channels-publish", "RULE", &[], "everybody may publish in these", |c, v| {
+        c.channels.publish.push(rule(v)?);
+        Ok(())
+    })
+    .kind(Kind::Words)
+    .fixed(),
+    Key::server("channels-manage", "RULE", &[], "everybody may make, renew, close and remove these", |c, v| {
+        c.channels.manage.push(rule(v)?);
+        Ok(())
+    })
+    .kind(Kind::Words)
+    .fixed(),
+    Key::server("channels-key", "FILE", &[], "who shows a token that was signed with this may do what it says: a secret of at least 32 bytes, a public key (PEM) or a set of keys (JWKS)", |c, v| {
+        c.channels.key = Some(v.into());
+        Ok(())
+    })
+    .kind(Kind::Path)
+    .fixed(),
+    Key::server("channels-issuer", "NAME", &[], "only tokens whose `iss` says this", |c, v| {
+        c.channels.issuer = Some(v.to_owned());
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-audience", "NAME", &[], "only tokens whose `aud` says this", |c, v| {
+        c.channels.audience = Some(v.to_owned());
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-holds", "N", &[], "polls, streams and WebSockets that may wait at one time; a million unless said", |c, v| {
+        c.channels.holds = Some(number(v, 1)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-holds-per-address", "N", &[], "from one peer that is not this machine; 256 unless said", |c, v| {
+        c.channels.holds_per_address = Some(number(v, 1)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-holds-per-subject", "N", &[], "of one name, which a token or the program says; 256 unless said", |c, v| {
+        c.channels.holds_per_subject = Some(number(v, 1)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-messages-per-address", "N", &[], "published in a second from one peer that is not this machine; 100 unless said", |c, v| {
+        c.channels.messages_per_address = Some(number(v, 1)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-messages-per-subject", "N", &[], "published in a second by one name; 1000 unless said", |c, v| {
+        c.channels.messages_per_subject = Some(number(v, 1)?);
         Ok(())
     })
     .fixed(),

@@ -1,6 +1,7 @@
 //! Decides what was chosen for a run, and where each choice came from: a flag wins over the
 //! environment, that over the configuration file, that over the default.
 
+mod channels;
 mod file;
 mod keys;
 mod show;
@@ -14,7 +15,9 @@ use bine_pipeline::{Address, Listen, Settings, User, inherited};
 use bine_store::Sync;
 
 use crate::sites::{HostPattern, SiteChoices};
+use crate::tables::USUAL_DATA;
 
+use channels::ChannelChoices;
 use file::{Contents, Fault, SiteTable};
 use keys::{KEYS, Key, Set};
 
@@ -45,6 +48,8 @@ pub(crate) struct Configuration {
     pub(crate) session_idle: Option<u32>,
     /// Seconds for which a session lasts at most; `None`: as the program says.
     pub(crate) session_absolute: Option<u32>,
+    /// Who may reach channels, beside those whom the program lets.
+    pub(crate) channels: ChannelChoices,
     /// Whom to become when the addresses are open.
     pub(crate) user: Option<User>,
     /// Where `bine reload` finds this server.
@@ -214,6 +219,9 @@ impl Sources {
         own.choose(given, sites)?;
         if own.data.is_none() && !own.forgets {
             own.data.clone_from(&self.usual_data);
+            if own.data.is_none() && own.channels.are_some() {
+                own.data = Some(USUAL_DATA.into());
+            }
         }
         Ok(own)
     }
@@ -438,6 +446,7 @@ impl Default for Configuration {
             says_tls: Vec::new(),
             data: None,
             forgets: false,
+            channels: ChannelChoices::default(),
             sync: Sync::Commit,
             session_idle: None,
             session_absolute: None,

@@ -24,7 +24,8 @@ use crate::text::Text;
 ///
 /// One who has none begins one: a cookie, and nothing on the server until something is to be kept. A page that takes
 /// `Option<Session>` looks without beginning one. What a page answers is for this visitor alone, so its reply says
-/// `Cache-Control: private, no-cache` unless the page says otherwise, and `Vary: Cookie`.
+/// `Cache-Control: private, no-cache` unless the page says otherwise, and `Vary: Cookie`. A reply that is held
+/// ([`Channels::hold`](crate::channels::Channels::hold)) sets no cookie.
 ///
 /// ```
 /// use bine::prelude::*;

@@ -11,7 +11,7 @@ use crate::harness::{Folder, Peer, Program, SCHEDULERS};
 fn the_program_with_channels_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
-        .channels(Access::Everything)
+        .channels(Access::everything())
         .page(create)
         .page(say)
         .run_with("Usage: channels", options.lines())

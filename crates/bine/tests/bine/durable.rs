@@ -7,7 +7,7 @@ use crate::harness::{Folder, Peer, Reply, SCHEDULERS};
 const TEXT: &str = "Content-Type: text/plain\r\n";
 const JSON: &str = "Content-Type: application/json\r\n";
 
-fn ask(peer: &mut Peer, method: &str, target: &str, fields: &str, body: &str) -> Reply {
+pub(crate) fn ask(peer: &mut Peer, method: &str, target: &str, fields: &str, body: &str) -> Reply {
     let length = body.len();
     peer.send(format!(
         "{method} /channels/{target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
@@ -15,7 +15,7 @@ fn ask(peer: &mut Peer, method: &str, target: &str, fields: &str, body: &str) ->
     if method == "HEAD" { peer.reply_to_head() } else { peer.reply() }
 }
 
-fn check(peer: &mut Peer, request: (&str, &str, &str, &str), status: u16) -> Reply {
+pub(crate) fn check(peer: &mut Peer, request: (&str, &str, &str, &str), status: u16) -> Reply {
     let (method, target, fields, body) = request;
     let reply = ask(peer, method, target, fields, body);
     assert_eq!(reply.status(), status, "{request:?}: {reply:?}");
@@ -76,7 +76,8 @@ fn every_request_has_its_status() {
         ("PUT", "fork", "Stream-Forked-From: /v1/a\r\n", "", 201),
         ("GET", &behind, "", "", 200),
         ("OPTIONS", "v1/a", "", "", 204),
-        ("PATCH", "v1/a", "", "", 405),
+        ("PATCH", "v1/a", "", "", 200),
+        ("QUERY", "v1/a", "", "", 405),
         ("DELETE", "v1/a", "", "", 204),
         // Its fork keeps its name.
         ("GET", "v1/a", "", "", 410),

@@ -72,6 +72,29 @@ fn a_step_of_the_program_may_ask_another_server() {
 }
 
 #[test]
+fn a_room_is_open_to_whoever_knows_its_word_and_what_is_said_is_counted() {
+    let program = serve("rooms");
+    let mut peer = program.connect();
+    for (target, status) in [
+        ("/rooms/hop?word=cone", 200),
+        ("/rooms/hop?word=tuber", 403),
+        ("/rooms/hop/said?word=tuber", 403),
+        ("/rooms/attic/said?word=cone", 404),
+    ] {
+        assert_eq!(peer.get(target).status(), status, "{target}");
+    }
+    peer.send(
+        "POST /rooms/hop?word=cone HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\n\r\ntext=Up",
+    );
+    assert_eq!(peer.reply().status(), 303);
+    assert!(peer.get("/rooms/hop/said?word=cone").text().contains("\"data\":\"Up\""));
+    // The thread that counts is told by itself.
+    let is_counted = (0..10_000).any(|_| peer.get("/").text().contains("so far: 1"));
+    assert!(is_counted);
+}
+
+#[test]
 fn a_clock_ticks_while_somebody_reads() {
     let reply = serve("stream").connect().get("/clock?times=3&every=1").text().to_owned();
     assert_eq!(reply, "tick 1\ntick 2\ntick 3\n");

@@ -38,7 +38,7 @@ pub(crate) fn app() -> std::io::Result<App> {
         .files(gallery.folder());
     Ok(app
         .table::<board::Message>()
-        .channels(Access::Follow)
+        .channels(Access::everybody_follows())
         .channel("board", board::retained())
         .forgetful()
         .state(gallery)

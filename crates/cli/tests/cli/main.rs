@@ -3,6 +3,7 @@
 mod access;
 mod acme;
 mod addresses;
+mod channel;
 mod crash;
 mod data;
 mod demo;

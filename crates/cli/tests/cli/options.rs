@@ -10,7 +10,7 @@ fn check_usage(arguments: &[&str], told: &str) {
     assert_eq!((ended.code, ended.output.as_str()), (Some(2), ""), "{arguments:?}: {ended:?}");
     let first = ended.errors.lines().next().unwrap_or_default();
     assert_eq!(first, told, "{arguments:?}");
-    assert!(ended.errors.contains("Usage: bine serve DIR [OPTION]..."), "{}", ended.errors);
+    assert!(ended.errors.contains("Usage: bine serve [DIR] [OPTION]..."), "{}", ended.errors);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn help_lists_every_option_and_every_scheduler() {
     let ended = run(&["--help"]);
     assert_eq!((ended.code, ended.errors.as_str()), (Some(0), ""));
     let help = ended.output;
-    assert!(help.starts_with("Usage: bine serve DIR [OPTION]..."), "{help}");
+    assert!(help.starts_with("Usage: bine serve [DIR] [OPTION]..."), "{help}");
     let options = [
         "listen",
         "scheduler",
@@ -125,6 +125,17 @@ fn help_lists_every_option_and_every_scheduler() {
         "sync",
         "session-idle",
         "session-absolute",
+        "channels-follow",
+        "channels-publish",
+        "channels-manage",
+        "channels-key",
+        "channels-issuer",
+        "channels-audience",
+        "channels-holds",
+        "channels-holds-per-address",
+        "channels-holds-per-subject",
+        "channels-messages-per-address",
+        "channels-messages-per-subject",
         "user",
         "connections",
         "connections-per-address",

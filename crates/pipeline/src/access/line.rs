@@ -56,7 +56,12 @@ impl Entry<'_> {
                 Some(head) => {
                     place.own(head.method().as_str().as_bytes());
                     place.own(b" ");
-                    place.text(head.target().as_bytes());
+                    let (path, query) = head.target().split_once('?').unzip();
+                    place.text(path.unwrap_or(head.target()).as_bytes());
+                    if let Some(query) = query {
+                        place.own(b"?");
+                        place.query(query);
+                    }
                     place.own(b" ");
                     place.own(version(head));
                 }
@@ -66,7 +71,7 @@ impl Entry<'_> {
             What::Query => {
                 if let Some(query) = request.and_then(Head::query) {
                     place.own(b"?");
-                    place.text(query.as_bytes());
+                    place.query(query);
                 }
             }
             What::Version => place.maybe(request.map(version)),
@@ -97,6 +102,22 @@ impl Place<'_> {
     /// Words of somebody else's.
     fn text(&mut self, text: &[u8]) {
         self.escaping.push(self.lines, text, self.ends);
+    }
+
+    /// A query without the token that who can send no fields puts there (RFC 6750 section 2.3): whoever reads the log must
+    /// not be able to use it.
+    fn query(&mut self, query: &str) {
+        if !query.contains(TOKEN) {
+            return self.text(query.as_bytes());
+        }
+        for (place, pair) in query.split('&').enumerate() {
+            if place > 0 {
+                self.own(b"&");
+            }
+            let is_secret = pair.starts_with(TOKEN);
+            self.text(if is_secret { TOKEN } else { pair }.as_bytes());
+            self.own(if is_secret { b"..." } else { b"" });
+        }
     }
 
     fn maybe(&mut self, text: Option<&[u8]>) {
@@ -137,6 +158,9 @@ impl Place<'_> {
         }
     }
 }
+
+/// What a token in a query stands behind.
+const TOKEN: &str = "access_token=";
 
 fn version(head: &Head<'_>) -> &'static [u8] {
     match head.version() {
@@ -206,6 +230,17 @@ mod tests {
         let request = b"GET /a%20b?c=d HTTP/1.1\r\nHost: Example.org:8080\r\nReferer: \r\n\
             User-Agent: a \"b\"\r\n\r\n";
         assert_eq!(line(format, request, &Who::Anonymous), format!("{expected}\n"), "{format}");
+    }
+
+    #[test]
+    fn a_token_in_a_query_is_not_told() {
+        let request = b"GET /a?c=d&access_token=secret&access_token=&x=access_token HTTP/1.1\r\nHost: a\r\n\r\n";
+        let told = line("%q", request, &Who::Anonymous);
+        assert_eq!(told, "?c=d&access_token=...&access_token=...&x=access_token\n");
+        for format in ["common", "combined", "json"] {
+            let told = line(format, request, &Who::Anonymous);
+            assert!(told.contains("?c=d&access_token=...&") && !told.contains("secret"), "{told}");
+        }
     }
 
     #[test]

@@ -27,7 +27,11 @@ pub(crate) fn hold<L: Link>(
     connection.hold = waiters.park(place, hold);
     connection.spoke = false;
     match request {
-        Some(request) if context.access.is_on() => connection.busy(context).request = Some(request),
+        Some(mut request) if context.access.is_on() => {
+            // The log is told of its head alone, however long it waits.
+            request.body = Vec::new();
+            connection.busy(context).request = Some(request);
+        }
         Some(request) => context.retained.put(request),
         None => {}
     }

@@ -73,6 +73,7 @@ fn full() -> (Hub, Vec<Vec<u8>>) {
     let publish = Publish { messages, close: vec!["b".into()], producer, mark };
     give(Order::Publish(publish), 1002);
     give(Order::Renew("a".into()), 1003);
+    give(Order::Prolong { channel: "a".into(), expiry: Expiry::Both(6000) }, 1003);
     let (name, first) = (Name::Given("d".into()), Vec::new());
     let tail = Cursor { epoch: 7, sequence: Sequence::from_number(4 << 10) };
     let fork = Some(Fork { channel: "a".into(), until: Some(tail), bytes: 2 });

@@ -20,7 +20,7 @@ enum Step {
     Create { name: usize, settings: usize, first: usize, is_closed: bool },
     Publish { messages: Vec<(u8, Option<u8>)>, close: u8 },
     Fork { name: usize, source: usize, until: usize },
-    Renew(usize),
+    Renew(usize, Option<usize>),
     Remove(usize),
     Tick(u64),
     Expire,
@@ -241,11 +241,18 @@ impl Pair {
             }
             Step::Fork { name, source, until } => self.fork(NAMES[*name], NAMES[*source], *until),
             Step::Publish { messages, close } => self.publish(messages, &chosen(*close)),
-            Step::Renew(name) => {
-                let told = self.give(Order::Renew(NAMES[*name].into()));
+            Step::Renew(name, settings) => {
+                let expiry = settings.map(|settings| all_settings(settings).expiry);
+                let channel = NAMES[*name].into();
+                let told = self.give(match expiry {
+                    None => Order::Renew(channel),
+                    Some(expiry) => Order::Prolong { channel, expiry },
+                });
                 assert_eq!(told.is_ok(), self.model.live(NAMES[*name]).is_some());
                 if told.is_ok() {
-                    self.model.channels.get_mut(NAMES[*name]).unwrap().active = self.model.now;
+                    let listed = self.model.channels.get_mut(NAMES[*name]).unwrap();
+                    listed.active = self.model.now;
+                    listed.settings.expiry = expiry.unwrap_or(listed.settings.expiry);
                 }
             }
             Step::Remove(name) => {
@@ -499,11 +506,34 @@ impl Pair {
                 let all_closed = channels.iter().all(|name| self.model.channels[name].is_closed);
                 let is_closed = matches!(page.rest, Rest::Closed);
                 assert_eq!(is_closed, all_closed && !matches!(page.rest, Rest::Ended));
+                if let (Rest::Ended, Until::Time(end)) = (&page.rest, end) {
+                    self.go_on(channels, start, end, page.next);
+                }
                 break Ok(got);
             }
             from = Start::After(page.next);
         };
         assert_eq!(told, owed);
+    }
+
+    /// Behind the end of a range of time comes what is not before that time, unless it is told that some is gone.
+    fn go_on(&self, channels: &[&str], start: Start, end: u64, next: Cursor) {
+        let is_before = match start {
+            Start::After(cursor) => cursor >= next,
+            Start::Since(time) => time > end,
+            Start::Earliest | Start::Now => false,
+        };
+        if is_before {
+            return;
+        }
+        let (start, holes) = (Start::After(next), Holes::Refuse);
+        let (limit, bytes) = (usize::MAX, usize::MAX);
+        let wanted = Subscription { channels, start, end: Until::Open, holes, limit, bytes };
+        let Ok(page) = self.hub.read(&wanted, self.model.now) else { return };
+        let got: Vec<_> = page.messages.iter().map(|message| message.sequence).collect();
+        let owed = self.model.owed(channels, Start::Since(end), Until::Open);
+        let owed = owed.map(|owed| owed.iter().map(|kept| kept.sequence).collect());
+        assert_eq!(Ok(got), owed);
     }
 }
 
@@ -532,7 +562,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(name, source, until)| Step::Fork { name, source, until }),
         8 => (prop::collection::vec(message, 0..4), prop::sample::select(vec![0, 0, 0, 0, 0, 0, 1, 2, 6]))
             .prop_map(|(messages, close)| Step::Publish { messages, close }),
-        1 => (0_usize..4).prop_map(Step::Renew),
+        1 => (0_usize..4, prop::option::of(0_usize..4))
+            .prop_map(|(name, settings)| Step::Renew(name, settings)),
         1 => (0_usize..4).prop_map(Step::Remove),
         4 => (0_u64..150).prop_map(Step::Tick),
         2 => Just(Step::Expire),

@@ -14,6 +14,8 @@ pub(super) struct Entries<const KEY: usize> {
     count: usize,
     /// So many bytes, at their beginnings, all keys have in common.
     shared: usize,
+    /// The first eight of these, as a number, and zeros behind them.
+    first: u64,
     bytes: Vec<u8>,
     /// Of each key the next four bytes, as a number. Most searches look at nothing else until they are there. Behind
     /// the last one they are [`NO_HEAD`].
@@ -31,7 +33,8 @@ const NO_HEAD: u32 = u32::MAX;
 
 impl<const KEY: usize> Entries<KEY> {
     pub(super) const fn new() -> Self {
-        Self { count: 0, shared: 0, heads: [NO_HEAD; MOST], ends: [0; MOST], bytes: Vec::new() }
+        let (heads, ends) = ([NO_HEAD; MOST], [0; MOST]);
+        Self { count: 0, shared: 0, first: 0, heads, ends, bytes: Vec::new() }
     }
 
     /// The same with room for so many more bytes.
@@ -92,7 +95,7 @@ impl<const KEY: usize> Entries<KEY> {
         right.count = self.count - place;
         right.bytes = self.bytes.split_off(start);
         self.bytes.shrink_to_fit();
-        right.shared = self.shared;
+        (right.shared, right.first) = (self.shared, self.first);
         right.heads[..right.count].copy_from_slice(&self.heads[place..self.count]);
         for (own, other) in right.ends.iter_mut().zip(&self.ends[place..self.count]) {
             *own = other - start as u32;
@@ -116,6 +119,11 @@ impl<const KEY: usize> Entries<KEY> {
         self.count
     }
 
+    /// Whether the same entries are in both.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.ends[..self.count] == other.ends[..other.count] && self.bytes == other.bytes
+    }
+
     /// The key and the value of the entry at `place`.
     pub(super) fn entry(&self, place: usize) -> (&[u8], &[u8]) {
         let entry = &self.bytes[self.start(place)..self.end(place)];
@@ -127,11 +135,18 @@ impl<const KEY: usize> Entries<KEY> {
     }
 
     /// Where an entry of this key is or, as an error, would be.
+    #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        let shared = &self.bytes[..self.shared];
-        match key.strip_prefix(shared) {
-            Some(rest) => self.search(head(rest), key),
-            None => Err(if key < shared { 0 } else { self.count }),
+        // Nearly always eight bytes tell, which lie where the search begins.
+        let is_alike = self.shared <= 8 && {
+            let differing = first(key) ^ self.first;
+            differing.leading_zeros() as usize >= self.shared * 8
+        };
+        match key.get(self.shared..) {
+            Some(rest) if is_alike || key.starts_with(&self.bytes[..self.shared]) => {
+                self.search(head(rest), key)
+            }
+            _ => Err(if key < &self.bytes[..self.shared] { 0 } else { self.count }),
         }
     }
 
@@ -173,8 +188,13 @@ impl<const KEY: usize> Entries<KEY> {
     #[inline]
     fn search(&self, head: u32, key: &[u8]) -> Result<usize, usize> {
         // All are counted: a binary search would wait for one line of memory after the other.
-        let below: u32 = self.heads.iter().map(|own| u32::from(*own < head)).sum();
-        let mut low = below as usize;
+        let mut below = [0; 4];
+        for own in self.heads.as_chunks::<4>().0 {
+            for (below, own) in below.iter_mut().zip(own) {
+                *below += u32::from(*own < head);
+            }
+        }
+        let mut low = below.iter().sum::<u32>() as usize;
         let alike = self.heads[low..self.count].iter().take_while(|own| **own == head);
         let mut high = low + alike.count();
         while low < high {
@@ -206,6 +226,7 @@ impl<const KEY: usize> Entries<KEY> {
             return;
         }
         self.shared = shared;
+        self.first = first(&self.bytes[..shared]);
         for place in 0..self.count {
             self.heads[place] = head(&self.key(place)[shared..]);
         }
@@ -217,8 +238,12 @@ impl<const KEY: usize> Entries<KEY> {
         let old = bytes.len();
         let new = old - range.len() + length;
         if new > bytes.capacity() {
-            // Twice as much as it has would stay empty in most of them.
-            bytes.reserve_exact((new - old).max(old / 8));
+            let more = new - old;
+            // What comes in order goes on to come, until they are parted and give back what is left. Elsewhere twice as
+            // much as it has would stay empty in most of them.
+            let is_in_order = range.start == old && self.count > 1;
+            let likely = if is_in_order { MOST_BYTES.saturating_sub(old) } else { old / 8 };
+            bytes.reserve_exact(likely.min(more * (MOST - self.count)).max(more));
         }
         if new > old {
             bytes.resize(new, 0);
@@ -240,6 +265,17 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
 /// How many bytes both begin with.
 pub(super) fn common(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
+
+/// The first eight bytes as a number that is ordered as they are.
+#[inline]
+fn first(bytes: &[u8]) -> u64 {
+    if let Some(first) = bytes.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut filled = [0; 8];
+    filled[..bytes.len()].copy_from_slice(bytes);
+    u64::from_be_bytes(filled)
 }
 
 /// The first four bytes as a number that is ordered as they are.

@@ -14,6 +14,34 @@ enum Step {
     RemoveAt(usize),
     /// The moment is kept until the end.
     Keep,
+    /// A former moment follows, and takes the place of this one.
+    Turn,
+}
+
+/// A tree, and a former moment of it with the keys by which they may differ.
+#[derive(Default)]
+struct Turning<const KEY: usize> {
+    tree: Tree<KEY>,
+    spare: Tree<KEY>,
+    changed: Vec<Vec<u8>>,
+}
+
+impl<const KEY: usize> Turning<KEY> {
+    fn insert(&mut self, key: &[u8], value: &[u8]) {
+        self.tree.insert(key, value);
+        self.changed.push(key.to_vec());
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.tree.remove(key);
+        self.changed.push(key.to_vec());
+    }
+
+    fn turn(&mut self) {
+        let Self { tree, spare, changed } = self;
+        changed.drain(..).for_each(|key| spare.follow(tree, &key));
+        std::mem::swap(tree, spare);
+    }
 }
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -55,34 +83,38 @@ fn steps(
         4 => key.prop_map(Step::Remove),
         26 => (0_usize..400).prop_map(Step::RemoveAt),
         1 => Just(Step::Keep),
+        9 => Just(Step::Turn),
     ];
     prop::collection::vec(step, 0..600)
 }
 
 /// Takes the same steps with a tree and a map, and compares all moments that were kept.
 fn compare<const KEY: usize>(steps: Vec<Step>, asked: &[Vec<u8>]) -> Result<(), TestCaseError> {
-    let (mut tree, mut model) = (Tree::<KEY>::default(), Model::new());
+    let (mut turning, mut model) = (Turning::<KEY>::default(), Model::new());
     let mut moments = Vec::new();
     for step in steps {
         match step {
             Step::Insert(key, value) => {
-                tree.insert(&key, &value);
+                turning.insert(&key, &value);
                 model.insert(key, value);
             }
             Step::Remove(key) => {
-                tree.remove(&key);
+                turning.remove(&key);
                 model.remove(&key);
             }
             Step::RemoveAt(place) => {
                 if let Some(key) = model.keys().nth(place).cloned() {
-                    tree.remove(&key);
+                    turning.remove(&key);
                     model.remove(&key);
                 }
             }
-            Step::Keep => moments.push((tree.clone(), model.clone())),
+            Step::Keep => moments.push((turning.tree.clone(), model.clone())),
+            Step::Turn => turning.turn(),
         }
     }
-    moments.push((tree, model));
+    moments.push((turning.tree.clone(), model.clone()));
+    turning.turn();
+    moments.push((turning.tree, model));
     for (tree, model) in &moments {
         sound(&tree.root, None, None);
         prop_assert_eq!(tree.len(), model.len());
@@ -185,7 +217,7 @@ fn a_tree_from_which_nearly_all_is_removed_becomes_small_again() {
 /// High enough that inner nodes are parted and joined, which takes more steps than a property can make up.
 #[test]
 fn a_high_tree_is_a_map_at_every_moment() {
-    let (mut tree, mut model) = (Tree::<4>::default(), Model::new());
+    let (mut turning, mut model) = (Turning::<4>::default(), Model::new());
     let mut moments = Vec::new();
     let mut draw = 1_u32;
     for step in 0..60_000_u32 {
@@ -196,14 +228,18 @@ fn a_high_tree_is_a_map_at_every_moment() {
         let key = (draw % 40_000).to_be_bytes();
         // It grows, and then it shrinks.
         if draw >> 16 & 7 < if step < 30_000 { 7 } else { 1 } {
-            tree.insert(&key, &step.to_be_bytes());
+            turning.insert(&key, &step.to_be_bytes());
             model.insert(key.to_vec(), step.to_be_bytes().to_vec());
         } else {
-            tree.remove(&key);
+            turning.remove(&key);
             model.remove(&key[..]);
         }
+        // Now and then after many steps, and within a part of the time after each.
+        if draw.is_multiple_of(if step / 2000 % 2 == 0 { 1 } else { 50 }) {
+            turning.turn();
+        }
         if step % 6000 == 5999 {
-            moments.push((tree.clone(), model.clone()));
+            moments.push((turning.tree.clone(), model.clone()));
         }
     }
     for (tree, model) in &moments {

@@ -4,12 +4,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bine_http::{Head, query};
-use bine_push::{Content, Cursor, Draft, Expiry, Form, Producer};
+use bine_push::{Content, Cursor, Draft, Durability, Expiry, Form, Producer, Retention};
 use serde_json::value::RawValue;
 
 use crate::channels::batch::Batch;
-
-use super::instant;
+use crate::channels::instant;
 
 /// Where a read begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,14 +95,21 @@ pub(super) fn offset_of(text: &str) -> Result<Offset, String> {
     }
 }
 
-/// When the resource is to go by itself, if that is said.
-pub(super) fn expiry(head: &Head<'_>) -> Result<Option<Expiry>, String> {
+/// When the resource is to go by itself, if that is said. `usual` makes of milliseconds what `Stream-TTL` means alone.
+pub(super) fn expiry(head: &Head<'_>, usual: fn(u64) -> Expiry) -> Result<Option<Expiry>, String> {
+    let of = match (head.field("Stream-TTL-Of"), head.field("Stream-TTL")) {
+        (None, _) => usual,
+        (Some(b"publishers"), Some(_)) => Expiry::Publishers,
+        (Some(b"everybody"), Some(_)) => Expiry::Both,
+        (Some(_), None) => return Err("Stream-TTL-Of goes with Stream-TTL".to_owned()),
+        _ => return Err("Stream-TTL-Of is publishers or everybody".to_owned()),
+    };
     match (head.field("Stream-TTL"), head.field("Stream-Expires-At")) {
         (Some(_), Some(_)) => Err("Stream-TTL or Stream-Expires-At, not both".to_owned()),
         (Some(seconds), None) => {
             let milliseconds = decimal(seconds).and_then(|seconds| seconds.checked_mul(1000));
             let wrong = "Stream-TTL is a number of seconds, like 3600";
-            Ok(Some(Expiry::Both(milliseconds.ok_or(wrong)?)))
+            Ok(Some(of(milliseconds.ok_or(wrong)?)))
         }
         (None, Some(time)) => {
             let time = str::from_utf8(time).ok().and_then(instant::read);
@@ -111,6 +117,35 @@ pub(super) fn expiry(head: &Head<'_>) -> Result<Option<Expiry>, String> {
             Ok(Some(Expiry::At(time.ok_or(wrong)?)))
         }
         (None, None) => Ok(None),
+    }
+}
+
+/// Which messages stay, if that is said: `messages=1000, bytes=1048576, age=3600`, the age in seconds.
+pub(super) fn retention(head: &Head<'_>) -> Result<Option<Retention>, String> {
+    const WRONG: &str = "Stream-Retention is like messages=1000, bytes=1048576, age=3600 (seconds), or some of these";
+    let Some(said) = head.field("Stream-Retention") else { return Ok(None) };
+    let mut retention = Retention::default();
+    for limit in str::from_utf8(said).map_err(|_| WRONG)?.split(',') {
+        let (name, number) = limit.trim().split_once('=').ok_or(WRONG)?;
+        let number = decimal(number.as_bytes()).filter(|number| *number > 0).ok_or(WRONG)?;
+        match name {
+            "messages" => retention.messages = number,
+            "bytes" => retention.bytes = number,
+            "age" => retention.age = number.checked_mul(1000).ok_or(WRONG)?,
+            _ => return Err(WRONG.to_owned()),
+        }
+    }
+    Ok(Some(retention))
+}
+
+/// When a publication is acknowledged, if that is said.
+pub(super) fn durability(head: &Head<'_>) -> Result<Option<Durability>, String> {
+    match head.field("Stream-Durability") {
+        None => Ok(None),
+        Some(b"memory") => Ok(Some(Durability::Memory)),
+        Some(b"interval") => Ok(Some(Durability::Interval)),
+        Some(b"commit") => Ok(Some(Durability::Commit)),
+        Some(_) => Err("Stream-Durability is memory, interval or commit".to_owned()),
     }
 }
 
@@ -202,7 +237,7 @@ fn pieces(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A media type without its parameters, in small letters.
-pub(super) fn essence(kind: &str) -> String {
+pub(in crate::channels) fn essence(kind: &str) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 

@@ -1,11 +1,13 @@
 // Decides what the `ws` library must find in a server that sends back what it hears.
 //
-// usage: node echo.mjs LIBRARY URL
+// usage: node frames_ws.mjs LIBRARY URL
 //
-// LIBRARY is the module itself. Prints a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+// LIBRARY is the module itself.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+
+import { judge } from "./judge.mjs";
 
 const [library, url] = process.argv.slice(2);
 const { default: WebSocket } = await import(library);
@@ -30,7 +32,7 @@ async function comesBack(socket, message, send = () => socket.send(message)) {
   assert.ok(data.equals(Buffer.from(message)));
 }
 
-const claims = {
+await judge({
   "messages of every kind come back to ws": async () => {
     const socket = await open();
     for (const message of ["", "Hello", "\u00e4\u20ac\u{1f600}", Buffer.of(0, 255), "x".repeat(70_000), Buffer.alloc(1 << 20, 7)]) {
@@ -75,14 +77,4 @@ const claims = {
     await Promise.all(sockets.map((socket, number) => comesBack(socket, `number ${number}`)));
     sockets.forEach((socket) => socket.close());
   },
-};
-
-for (const [claim, check] of Object.entries(claims)) {
-  try {
-    await check();
-    console.log(`holds: ${claim}`);
-  } catch (error) {
-    process.exitCode = 1;
-    console.log(`fails: ${claim}: ${String(error).replace(/\s+/g, " ")}`);
-  }
-}
+});

@@ -1,13 +1,12 @@
 """Decides what a WebSocket of a real browser must find in a server that sends back what it hears.
 
-usage: frames.py URL
-
-Prints a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+usage: frames_browser.py URL
 """
 
 import sys
 
-from judge import a_browser, judge
+from browser import a_browser
+from judge import judge
 
 # Each answers [] or says what is wrong.
 TALK = """
@@ -54,11 +53,10 @@ def main():
     with a_browser() as browser:
         # What it answers to a request that asks for no WebSocket is a page of the same origin.
         browser.get(sys.argv[1])
-        failed = judge([
+        judge([
             ("text of a browser comes back, and its close is clean", lambda: ask(browser, TALK)),
             ("bytes of a browser come back", lambda: ask(browser, BYTES)),
         ])
-    sys.exit(failed)
 
 
 if __name__ == "__main__":

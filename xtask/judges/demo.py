@@ -2,7 +2,7 @@
 
 usage: demo.py URL SCREENSHOTS
 
-Prints a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`, and leaves a screenshot of each page at the
+Leaves a screenshot of each page at the
 width of a phone and of a desk in the folder SCREENSHOTS.
 """
 
@@ -13,7 +13,8 @@ from selenium.common.exceptions import NoSuchElementException, StaleElementRefer
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from judge import a_browser, judge
+from browser import a_browser
+from judge import judge
 
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
 PAGES = {
@@ -142,7 +143,7 @@ def main():
     _, url, screenshots = sys.argv
     with a_browser() as browser:
         demo = Demo(browser, url, screenshots)
-        failed = judge([
+        judge([
             ("every page of the demo loads and fits a phone and a desk", demo.pages_fit_and_load),
             ("the demo greets by name, whatever the name", demo.greets),
             ("the board takes a message and shows it as written", demo.posts_on_the_board),
@@ -150,7 +151,6 @@ def main():
             ("the one style sheet is read, with a component's own classes", demo.wears_its_style_sheet),
             ("the gallery's files open", demo.shows_its_gallery),
         ])
-    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Decides what the library `httpx-sse` must find in the events of a channel.
 
-usage: events.py URL
+usage: events_httpx.py URL
 
-URL is a server where everybody may publish in the channel `news`. Prints a line for each claim, `holds: CLAIM` or
-`fails: CLAIM: WHY`.
+URL is a server where everybody may publish in the channel `news`.
 """
 
 import json
@@ -12,6 +11,8 @@ import sys
 
 import httpx
 import httpx_sse
+
+from judge import judge
 
 PATIENCE = 10
 
@@ -47,7 +48,7 @@ def told(peer, after):
 
 
 def every_kind_is_read(peer):
-    messages = json.loads(pathlib.Path(__file__).with_name("messages.json").read_text())
+    messages = json.loads(pathlib.Path(__file__).with_name("events.json").read_text())
     after = end(peer)
     publish(peer, messages)
     seen = events(peer, after, len(messages))
@@ -65,19 +66,11 @@ def it_goes_on(peer):
 
 
 def main():
-    failed = False
     with httpx.Client(base_url=sys.argv[1], timeout=PATIENCE) as peer:
-        for claim, check in [
-            ("httpx-sse reads messages of every kind", every_kind_is_read),
-            ("httpx-sse goes on behind the last event it has seen", it_goes_on),
-        ]:
-            try:
-                check(peer)
-                print(f"holds: {claim}")
-            except Exception as error:
-                failed = True
-                print(f"fails: {claim}: {' '.join(repr(error).split())}")
-    sys.exit(failed)
+        judge([
+            ("httpx-sse reads messages of every kind", lambda: every_kind_is_read(peer)),
+            ("httpx-sse goes on behind the last event it has seen", lambda: it_goes_on(peer)),
+        ])
 
 
 if __name__ == "__main__":

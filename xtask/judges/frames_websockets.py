@@ -1,8 +1,6 @@
 """Decides what the `websockets` library must find in a server that sends back what it hears.
 
-usage: echo.py URL
-
-Prints a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+usage: frames_websockets.py URL
 """
 
 import sys
@@ -10,6 +8,8 @@ import sys
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
+
+from judge import judge
 
 PATIENCE = 10
 
@@ -80,23 +80,16 @@ def other_versions_are_refused(url):
 
 
 def main():
-    failed = False
-    for claim, check in [
-        ("messages of every kind come back to websockets", messages_come_back),
-        ("a thousand messages of websockets come back in order", many_are_in_order),
-        ("a ping of websockets is answered", a_ping_is_answered),
-        ("a subprotocol is agreed on with websockets, and no extension", a_subprotocol_is_agreed_on),
-        ("a close of websockets is answered with its code", a_close_is_answered),
-        ("websockets is told what it did wrong", faults_are_named),
-        ("websockets is told the one version there is", other_versions_are_refused),
-    ]:
-        try:
-            check(sys.argv[1])
-            print(f"holds: {claim}")
-        except Exception as error:
-            failed = True
-            print(f"fails: {claim}: {' '.join(repr(error).split())}")
-    sys.exit(failed)
+    url = sys.argv[1]
+    judge([
+        ("messages of every kind come back to websockets", lambda: messages_come_back(url)),
+        ("a thousand messages of websockets come back in order", lambda: many_are_in_order(url)),
+        ("a ping of websockets is answered", lambda: a_ping_is_answered(url)),
+        ("a subprotocol is agreed on with websockets, and no extension", lambda: a_subprotocol_is_agreed_on(url)),
+        ("a close of websockets is answered with its code", lambda: a_close_is_answered(url)),
+        ("websockets is told what it did wrong", lambda: faults_are_named(url)),
+        ("websockets is told the one version there is", lambda: other_versions_are_refused(url)),
+    ])
 
 
 if __name__ == "__main__":

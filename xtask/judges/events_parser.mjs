@@ -1,12 +1,13 @@
 // Decides what the parser `eventsource-parser` must find in the events of a channel.
 //
-// usage: node events.mjs LIBRARY URL
+// usage: node events_parser.mjs LIBRARY URL
 //
-// LIBRARY is the module itself, URL a server where everybody may publish in the channel `news`. Prints a line for each
-// claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+// LIBRARY is the module itself, URL a server where everybody may publish in the channel `news`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+
+import { judge } from "./judge.mjs";
 
 const [library, url] = process.argv.slice(2);
 const { createParser } = await import(library);
@@ -41,9 +42,9 @@ async function events(after, count) {
   throw new Error(`the stream ended after ${seen.length} events`);
 }
 
-const claims = {
+await judge({
   "eventsource-parser reads messages of every kind": async () => {
-    const messages = JSON.parse(await readFile(new URL("messages.json", import.meta.url)));
+    const messages = JSON.parse(await readFile(new URL("events.json", import.meta.url)));
     const after = await end();
     await publish(messages);
     const seen = await events(after, messages.length);
@@ -58,15 +59,4 @@ const claims = {
     const rest = await events(first[70].id, 129);
     assert.deepEqual(rest.map(({ data }) => Number(data)), Array.from({ length: 129 }, (_, at) => 71 + at));
   },
-};
-
-for (const [claim, check] of Object.entries(claims)) {
-  try {
-    await check();
-    console.log(`holds: ${claim}`);
-  } catch (error) {
-    process.exitCode = 1;
-    console.log(`fails: ${claim}: ${String(error).replace(/\s+/g, " ")}`);
-  }
-}
-process.exit();
+});

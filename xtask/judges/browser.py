@@ -1,8 +1,7 @@
-"""Decides how a script tells what a real browser finds: a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`."""
+"""Decides how a script has a real browser."""
 
 import contextlib
 import shutil
-import sys
 
 from selenium import webdriver
 
@@ -22,16 +21,3 @@ def a_browser():
         yield browser
     finally:
         browser.quit()
-
-
-def judge(claims):
-    """Looks at each claim, a pair of what it says and what raises if it is wrong, and says how this script ends."""
-    failed = False
-    for claim, check in claims:
-        try:
-            check()
-            print(f"holds: {claim}")
-        except Exception as error:
-            failed = True
-            print(f"fails: {claim}: {' '.join(str(error).split())}")
-    return failed

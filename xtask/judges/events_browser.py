@@ -1,16 +1,16 @@
 """Decides what the EventSource of a real browser must find in the events of a channel.
 
-usage: events.py URL MESSAGES
+usage: events_browser.py URL
 
-URL is a server where everybody may publish in the channel `news`, MESSAGES a file of messages as JSON. Prints a line
-for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`.
+URL is a server where everybody may publish in the channel `news`.
 """
 
 import json
 import pathlib
 import sys
 
-from judge import a_browser, judge
+from browser import a_browser
+from judge import judge
 
 # Publishes, follows from before that on, and answers with what came, or with what went wrong.
 FOLLOW = """
@@ -59,15 +59,14 @@ def follow(browser, messages):
 
 
 def main():
-    _, url, messages = sys.argv
-    messages = json.loads(pathlib.Path(messages).read_text())
+    url = sys.argv[1]
+    messages = json.loads(pathlib.Path(__file__).with_name("events.json").read_text())
     with a_browser() as browser:
         browser.get(url)
-        failed = judge([
+        judge([
             ("EventSource of a browser reads messages of every kind", lambda: follow(browser, messages)),
             ("the page of the example shows what is published", lambda: browser.execute_async_script(SHOWN)),
         ])
-    sys.exit(failed)
 
 
 if __name__ == "__main__":

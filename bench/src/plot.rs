@@ -1,0 +1,325 @@
+//! Decides how figures look: lines over one axis, as SVG that can be read on light and on dark paper.
+
+use std::fmt::Write;
+
+/// The whole picture, and the rectangle the lines lie in, in pixels.
+const WIDTH: f64 = 800.0;
+const HEIGHT: f64 = 430.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 610.0;
+const TOP: f64 = 52.0;
+const BOTTOM: f64 = 366.0;
+/// From the rectangle's edge to the outermost values of the axis below, so that marks are whole.
+const PAD: f64 = 18.0;
+/// Most labels of an axis that counts by ones, twos and fives.
+const MOST_LABELS: usize = 8;
+
+/// Colors that color-blind readers tell apart (Okabe and Ito), each for light and for dark paper.
+const COLORS: [(&str, &str); 5] = [
+    ("#a24a00", "#ffa94d"),
+    ("#b0307c", "#f08cc8"),
+    ("#0060a8", "#6cbcf5"),
+    ("#00764f", "#45cfa0"),
+    ("#666666", "#a6a6a6"),
+];
+
+/// One figure.
+pub(crate) struct Plot<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) below: Axis,
+    pub(crate) beside: Axis,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// Values that belong together, from left to right.
+pub(crate) struct Line {
+    pub(crate) name: String,
+    /// Which color and mark it has, the same in all figures.
+    pub(crate) kind: usize,
+    pub(crate) values: Vec<(f64, f64)>,
+}
+
+/// What is counted, its unit, and where its labels are.
+pub(crate) struct Axis {
+    caption: String,
+    is_logarithmic: bool,
+    least: f64,
+    most: f64,
+    labels: Vec<f64>,
+}
+
+impl Axis {
+    /// An axis with a label at each of `values`, which rise.
+    pub(crate) fn at(caption: &str, values: &[f64], is_logarithmic: bool) -> Self {
+        let (least, most) = (values.first(), values.last());
+        Self {
+            caption: caption.to_owned(),
+            is_logarithmic,
+            least: least.copied().unwrap_or(0.0),
+            most: most.copied().unwrap_or(1.0),
+            labels: values.to_vec(),
+        }
+    }
+
+    /// From nothing to `most`, in even steps.
+    pub(crate) fn linear(caption: &str, most: f64) -> Self {
+        let most = if most > 0.0 { most } else { 1.0 };
+        let step = rounds(most / MOST_LABELS as f64).1;
+        let mut labels = vec![0.0];
+        while labels[labels.len() - 1] < most {
+            labels.push(labels.len() as f64 * step);
+        }
+        Self::at(caption, &labels, false)
+    }
+
+    /// Around `values`, each step a factor. Values that are not positive have no place on it.
+    pub(crate) fn logarithmic(caption: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let positive = values.into_iter().filter(|value| *value > 0.0);
+        let (least, most) = positive.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
+            (least.min(value), most.max(value))
+        });
+        if most == 0.0 {
+            return Self::at(caption, &[1.0, 10.0], true);
+        }
+        let (least, most) = (rounds(least).0, rounds(most * 1.000_001).1);
+        let mut labels = vec![least];
+        while labels[labels.len() - 1] < most * 0.999 {
+            labels.push(rounds(labels[labels.len() - 1] * 1.5).1);
+        }
+        if labels.len() > MOST_LABELS {
+            labels.retain(|label| rounds(*label * 1.000_001).0.log10().fract().abs() < 1e-6);
+        }
+        Self { least, most, labels, ..Self::at(caption, &[], true) }
+    }
+
+    /// Where `value` lies between the ends, from 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        let of = |value: f64| if self.is_logarithmic { value.ln() } else { value };
+        let length = of(self.most) - of(self.least);
+        if length > 0.0 { (of(value) - of(self.least)) / length } else { 0.5 }
+    }
+
+    /// Whether `value` can be shown.
+    fn has(&self, value: f64) -> bool {
+        value.is_finite() && (!self.is_logarithmic || value > 0.0)
+    }
+}
+
+/// The nearest of 1, 2, 5, 10, 20 and so on that are not above and not below `value`.
+fn rounds(value: f64) -> (f64, f64) {
+    let power = 10_f64.powf(value.log10().floor());
+    let all = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0].map(|digit| digit * power);
+    let near = value * 1e-9;
+    let below = all.iter().rfind(|each| **each <= value + near).copied().unwrap_or(all[0]);
+    let above = all.iter().find(|each| **each >= value - near).copied().unwrap_or(all[5]);
+    (below, above)
+}
+
+impl Plot<'_> {
+    /// The figure as a file of its own.
+    pub(crate) fn svg(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out).expect("a string takes whatever is written");
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let title = escaped(self.title);
+        writeln!(
+            out,
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">"#
+        )?;
+        writeln!(out, "<title>{title}</title>")?;
+        writeln!(out, "<style>\n{}</style>", style())?;
+        writeln!(out, r#"<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>"#)?;
+        writeln!(out, r#"<text class="title" x="{LEFT}" y="30">{title}</text>"#)?;
+        self.write_axes(out)?;
+        for (place, line) in self.lines.iter().enumerate() {
+            self.write_line(out, place, line)?;
+        }
+        writeln!(out, "</svg>")
+    }
+
+    fn write_axes(&self, out: &mut String) -> std::fmt::Result {
+        for &label in &self.beside.labels {
+            let y = self.y(label);
+            writeln!(out, r#"<path class="grid" d="M{LEFT} {y:.1}H{RIGHT}"/>"#)?;
+            let (x, y) = (LEFT - 8.0, y + 4.0);
+            writeln!(out, r#"<text class="end" x="{x}" y="{y:.1}">{}</text>"#, number(label))?;
+        }
+        for &label in &self.below.labels {
+            let x = self.x(label);
+            let (end, y) = (BOTTOM + 5.0, BOTTOM + 20.0);
+            writeln!(out, r#"<path class="axis" d="M{x:.1} {BOTTOM}V{end}"/>"#)?;
+            writeln!(out, r#"<text class="middle" x="{x:.1}" y="{y}">{}</text>"#, number(label))?;
+        }
+        writeln!(out, r#"<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>"#)?;
+        let (x, y) = (f64::midpoint(LEFT, RIGHT), BOTTOM + 46.0);
+        let caption = escaped(&self.below.caption);
+        writeln!(out, r#"<text class="middle" x="{x}" y="{y}">{caption}</text>"#)?;
+        let (y, caption) = (f64::midpoint(TOP, BOTTOM), escaped(&self.beside.caption));
+        writeln!(
+            out,
+            r#"<text class="middle" transform="translate(18 {y}) rotate(-90)">{caption}</text>"#
+        )
+    }
+
+    /// The line, its marks, and its name at `place` of the legend.
+    fn write_line(&self, out: &mut String, place: usize, line: &Line) -> std::fmt::Result {
+        let kind = line.kind % COLORS.len();
+        let points: Vec<(f64, f64)> = line
+            .values
+            .iter()
+            .filter(|(x, y)| self.below.has(*x) && self.beside.has(*y))
+            .map(|(x, y)| (self.x(*x), self.y(*y)))
+            .collect();
+        writeln!(out, r#"<g class="line{kind}">"#)?;
+        let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+        if !path.is_empty() {
+            writeln!(out, r#"<path class="line" d="M{}"/>"#, path.join("L"))?;
+        }
+        for (x, y) in points {
+            writeln!(out, "{}", mark(kind, x, y))?;
+        }
+        let (x, y) = (RIGHT + 20.0, TOP + 14.0 + 24.0 * place as f64);
+        writeln!(out, r#"<path class="line" d="M{x} {y}h26"/>{}"#, mark(kind, x + 13.0, y))?;
+        writeln!(out, "</g>")?;
+        let (x, y) = (x + 34.0, y + 4.5);
+        writeln!(out, r#"<text x="{x}" y="{y}">{}</text>"#, escaped(&line.name))
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        let (left, right) = (LEFT + PAD, RIGHT - PAD);
+        left + (right - left) * self.below.share(value)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        BOTTOM - (BOTTOM - TOP) * self.beside.share(value)
+    }
+}
+
+/// Each line has a shape of its own, for those who see no colors.
+fn mark(kind: usize, x: f64, y: f64) -> String {
+    let shape = match kind {
+        0 => "m-4.5 -4.5h9v9h-9z",
+        1 => "m0 -5.5l5 9h-10z",
+        2 => "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
+        3 => "m0 -6l6 6l-6 6l-6 -6z",
+        _ => "m-5.5 -1.5h11v3h-11z",
+    };
+    format!(r#"<path class="mark" d="M{x:.1} {y:.1}{shape}"/>"#)
+}
+
+fn style() -> String {
+    let mut rules = String::from(
+        "text{font:14px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600;font-size:16px}\n\
+         .middle{text-anchor:middle}.end{text-anchor:end}.paper{fill:#fff}\n\
+         .grid,.axis,.line{fill:none}.grid{stroke:#d8dee4}.axis{stroke:#57606a}.line{stroke-width:2}\n",
+    );
+    let colors = |of: fn(&(&'static str, &'static str)) -> &'static str| -> String {
+        let rule = |(kind, color): (usize, &(&'static str, &'static str))| {
+            let color = of(color);
+            format!(".line{kind} .line{{stroke:{color}}}.line{kind} .mark{{fill:{color}}}\n")
+        };
+        COLORS.iter().enumerate().map(rule).collect()
+    };
+    rules += &colors(|(light, _)| light);
+    rules += "@media(prefers-color-scheme:dark){\n\
+              text{fill:#e6edf3}.paper{fill:#0d1117}.grid{stroke:#30363d}.axis{stroke:#9198a1}\n";
+    rules += &colors(|(_, dark)| dark);
+    rules + "}\n"
+}
+
+/// A number as a label: thousands apart, no zeros at the end.
+fn number(value: f64) -> String {
+    if value < 1000.0 {
+        let text = format!("{value:.4}");
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    thousands(value)
+}
+
+/// A whole number with its thousands apart.
+pub(crate) fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        let left = digits.len() - at;
+        if at > 0 && left % 3 == 0 && digits.as_bytes()[at - 1] != b'-' {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::float_cmp,
+    reason = "what is compared is written out, or calculated without a rest"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_linear_axis_begins_at_nothing_and_ends_at_or_above_the_most() {
+        let axis = Axis::linear("%", 100.0);
+        assert_eq!(axis.labels, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+        let axis = Axis::linear("ms", 7.3);
+        assert_eq!((axis.labels[1], axis.most), (1.0, 8.0));
+        assert_eq!(axis.share(4.0), 0.5);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_holds_all_values_between_round_ends() {
+        let axis = Axis::logarithmic("KB", [131.0, 10_743.5, 0.0]);
+        assert_eq!((axis.least, axis.most), (100.0, 20_000.0));
+        assert!((axis.share(1414.2) - 0.5).abs() < 1e-3);
+        assert_eq!(axis.labels, [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0]);
+        let wide = Axis::logarithmic("B", [0.3, 3.0e6]);
+        assert_eq!(wide.labels.len(), 7, "{:?}", wide.labels);
+        assert!(wide.labels.iter().all(|label| label.log10().fract().abs() < 1e-6));
+    }
+
+    #[test]
+    fn values_of_one_size_lie_in_the_middle() {
+        assert_eq!(Axis::at("peers", &[1000.0], true).share(1000.0), 0.5);
+        let axis = Axis::logarithmic("ms", [2.0, 2.0]);
+        assert!(axis.share(2.0).is_finite());
+        assert_eq!(Axis::logarithmic("ms", []).labels, [1.0, 10.0]);
+    }
+
+    #[test]
+    fn labels_have_their_thousands_apart_and_no_zeros_at_the_end() {
+        assert_eq!(number(0.05), "0.05");
+        assert_eq!(number(100.0), "100");
+        assert_eq!(number(16_000.0), "16 000");
+        assert_eq!(thousands(1_234_567.0), "1 234 567");
+    }
+
+    #[test]
+    fn a_figure_names_its_axes_its_lines_and_both_papers() {
+        let plot = Plot {
+            title: "Pull & push",
+            below: Axis::at("interval, s", &[10.0, 20.0], false),
+            beside: Axis::linear("traffic, KB", 5.0),
+            lines: vec![Line {
+                name: "pull".into(),
+                kind: 0,
+                values: vec![(10.0, 1.0), (20.0, 5.0)],
+            }],
+        };
+        let svg = plot.svg();
+        for expected in
+            ["Pull &amp; push", "interval, s", "traffic, KB", ">pull<", "color-scheme:dark"]
+        {
+            assert!(svg.contains(expected), "{expected} in {svg}");
+        }
+        let marks = svg.matches(r#"class="mark""#).count();
+        assert_eq!(marks, 2 + 1, "two values and the legend");
+    }
+}

@@ -1,0 +1,174 @@
+//! Decides how the tables and figures of document 004 are measured again: pull beside push, and a thread for each poll
+//! beside a loop.
+
+mod plan;
+mod raw;
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+
+use anyhow::{Context, Error, Result, bail, ensure};
+
+use crate::arguments::Arguments;
+use crate::followers::{Way, following, prepared};
+use crate::machine;
+use crate::tools::{Workshop, leave_core_0};
+use plan::{Method, Part, Point, Wanted, phases, seconds};
+use raw::{Measure, Raw, Record};
+
+/// Measures what is not yet in the folder, and writes tables and figures of all that is.
+pub(crate) fn run(arguments: &Arguments, is_quick: bool) -> Result<()> {
+    let wanted = wanted(arguments, is_quick)?;
+    let shop = prepared(&Method::ALL.map(|method| (method.name(), way(method))))?;
+    let followers = shop.compile("followers", &[])?;
+    let folder =
+        arguments.word("--into").map_or_else(|| shop.target.join("bench/push"), PathBuf::from);
+    let mut raw = Raw::open(&folder)?;
+    let machine = machine_of(&folder)?;
+
+    let points: Vec<Point> = wanted.batches().into_iter().flatten().collect();
+    let mut batches = wanted.batches();
+    for batch in &mut batches {
+        batch.retain(|point| !raw.has(point));
+    }
+    batches.retain(|batch| !batch.is_empty());
+    let mut left: f64 = batches.iter().map(|batch| seconds(batch)).sum();
+    let count = batches.iter().map(Vec::len).sum::<usize>();
+    eprintln!(
+        "{} points, {} of them measured before; about {:.0} minutes; kept in {}",
+        points.len(),
+        points.len() - count,
+        (left / 60.0).ceil(),
+        folder.display()
+    );
+
+    leave_core_0()?;
+    let mut failed = 0;
+    for batch in &batches {
+        let first = &batch[0];
+        eprintln!("{:.0} s left: {} side by side, the first {first}", left, batch.len());
+        for (point, record) in batch.iter().zip(measure(&shop, &followers, batch)?) {
+            match record {
+                Ok(record) => raw.add(record)?,
+                Err(error) => {
+                    failed += 1;
+                    eprintln!("{point} was not measured: {error:#}");
+                }
+            }
+        }
+        left -= seconds(batch);
+    }
+
+    let mut records = raw.records;
+    records.retain(|record| points.contains(&record.point));
+    println!("{}", report::write(&records, &machine, &folder)?);
+    ensure!(failed == 0, "{failed} points were not measured; the same command tries them again");
+    let is_faulty = |record: &&Record| {
+        let is_whole = report::received(record) >= 100.0 && record.figure(Measure::Repeated) < 1.0;
+        record.point.method == Method::Event && !is_whole
+    };
+    let faults = records.iter().filter(is_faulty).count();
+    ensure!(faults == 0, "in {faults} event-driven points a message was missed or came twice");
+    Ok(())
+}
+
+fn wanted(arguments: &Arguments, is_quick: bool) -> Result<Wanted> {
+    let parts = list(arguments, "--only")?.unwrap_or_else(|| vec![Part::Tables, Part::Figures]);
+    let intervals: Option<Vec<u64>> = list(arguments, "--intervals")?;
+    let mut wanted = Wanted {
+        parts,
+        peers: list(arguments, "--peers")?,
+        methods: list(arguments, "--methods")?,
+        intervals: intervals.unwrap_or_else(|| vec![10, 20, 30, 40, 50]),
+        seconds: arguments.number("--seconds", if is_quick { 100 } else { 200 })?,
+        rounds: arguments.number("--rounds", if is_quick { 1 } else { 3 })?,
+        is_quick,
+    };
+    for numbers in [wanted.peers.as_mut(), Some(&mut wanted.intervals)].into_iter().flatten() {
+        ensure!(!numbers.contains(&0), "neither peers nor intervals can be 0");
+        numbers.sort_unstable();
+        numbers.dedup();
+    }
+    Ok(wanted)
+}
+
+fn list<T: FromStr>(arguments: &Arguments, option: &str) -> Result<Option<Vec<T>>>
+where
+    Error: From<T::Err>,
+{
+    let Some(words) = arguments.names(option) else { return Ok(None) };
+    let parse =
+        |word: &str| word.parse().map_err(Error::from).with_context(|| format!("{option} {word}"));
+    words.into_iter().map(parse).collect::<Result<_>>().map(Some)
+}
+
+/// The machine as it was when the first point of the folder was measured.
+fn machine_of(folder: &Path) -> Result<String> {
+    let path = folder.join("machine.txt");
+    if !path.exists() {
+        fs::write(&path, machine::facts())?;
+    }
+    Ok(fs::read_to_string(path)?)
+}
+
+const fn way(method: Method) -> Way {
+    match method {
+        Method::Pull | Method::Event => Way::Bine("hybrid"),
+        Method::Thread => Way::Bine("pool"),
+        Method::Nchan => Way::Nchan,
+        Method::Floor => Way::Floor,
+    }
+}
+
+/// Measures points side by side, each on a server of its own.
+fn measure(shop: &Workshop, program: &Path, batch: &[Point]) -> Result<Vec<Result<Record>>> {
+    let kernel = kernel_memory()?;
+    let mut servers = Vec::new();
+    for point in batch {
+        servers.push(way(point.method).start(shop, point.peers)?);
+    }
+    let mut followings = Vec::new();
+    for ((point, running), phase) in batch.iter().zip(&servers).zip(phases(batch)) {
+        let kind = if point.method == Method::Pull { "pull" } else { "poll" };
+        let counts = [point.peers, point.messages, point.interval];
+        let mut command = following(program, way(point.method), kind, running, counts)?;
+        command.args([format!("pull={}", point.pull * 1000), format!("wait={}", point.wait)]);
+        if point.part == Part::Tables {
+            command.args(["probe=0", "whole=1", &format!("phase={phase}")]);
+        }
+        followings.push(begun(&mut command));
+    }
+    let records = followings.into_iter().zip(batch).map(|(following, point)| {
+        let done = following?.wait_with_output()?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        if !done.status.success() {
+            bail!("followers {}: {}", done.status, said.trim());
+        }
+        Record::of(point.clone(), &String::from_utf8_lossy(&done.stdout), kernel)
+    });
+    let records = records.collect();
+    for running in servers {
+        running.stop()?;
+    }
+    Ok(records)
+}
+
+/// Only from the main thread: those who follow end with the thread that began them.
+fn begun(command: &mut Command) -> Result<Child> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().context("cannot run followers")
+}
+
+/// Bytes that the kernel has in slabs, in threads' stacks and in tables of pages.
+fn kernel_memory() -> Result<f64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let kibibytes = |name: &str| -> Result<f64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let word = line.and_then(|line| line.split_whitespace().next());
+        Ok(word.with_context(|| format!("no {name} in /proc/meminfo"))?.parse()?)
+    };
+    Ok(1024.0 * (kibibytes("Slab:")? + kibibytes("KernelStack:")? + kibibytes("PageTables:")?))
+}

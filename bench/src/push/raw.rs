@@ -1,0 +1,187 @@
+//! Decides how what was measured is kept: a line for each point, so that a run that was stopped goes on where it was.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::push::plan::Point;
+
+/// What is kept of each point, in the words of `followers.c`.
+#[derive(Clone, Copy)]
+pub(crate) enum Measure {
+    /// Messages that ought to be received, by all peers together.
+    Due,
+    Received,
+    Repeated,
+    /// Trips, from before the publication to behind the receipt, in microseconds.
+    Mean,
+    P50,
+    P99,
+    P999,
+    /// Bytes both ways without the heads of segments.
+    Traffic,
+    /// TCP segments both ways.
+    Segments,
+    /// Microseconds of the server's CPU.
+    Cpu,
+    /// Bytes of user memory of the server: before the peers, and with all of them waiting.
+    Before,
+    Parked,
+    /// Bytes the kernel of the machine took from before the server's start on.
+    Kernel,
+    /// p99 of another page in microseconds, before the first message and meanwhile.
+    Calm,
+    Busy,
+}
+
+/// The columns behind those of the point, in the order of [`Measure`].
+const COLUMNS: [&str; 15] = [
+    "due", "received", "repeated", "mean", "p50", "p99", "p999", "traffic", "segments", "cpu",
+    "before", "parked", "kernel", "calm", "busy",
+];
+
+/// A point and what was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) point: Point,
+    figures: [f64; COLUMNS.len()],
+}
+
+impl Record {
+    /// Of the words `NAME=VALUE` that `followers` prints. `kernel` is what the kernel had before.
+    pub(crate) fn of(point: Point, words: &str, kernel: f64) -> Result<Self> {
+        let mut figures = [0.0; COLUMNS.len()];
+        for (figure, column) in figures.iter_mut().zip(COLUMNS) {
+            let mut pairs = words.split_whitespace().filter_map(|word| word.split_once('='));
+            let (_, value) = pairs
+                .find(|(name, _)| *name == column)
+                .with_context(|| format!("no {column} in `{words}`"))?;
+            *figure = value.parse().with_context(|| format!("{column}={value}"))?;
+        }
+        figures[Measure::Kernel as usize] -= kernel;
+        Ok(Self { point, figures })
+    }
+
+    pub(crate) fn figure(&self, measure: Measure) -> f64 {
+        self.figures[measure as usize]
+    }
+
+    fn line(&self) -> String {
+        let figures = self.figures.map(|figure| figure.to_string()).join(",");
+        format!("{},{figures}\n", self.point)
+    }
+
+    fn parse(line: &str) -> Result<Self> {
+        let words: Vec<&str> = line.split(',').collect();
+        ensure!(words.len() == Point::WORDS + COLUMNS.len(), "`{line}` is cut");
+        let (point, rest) = words.split_at(Point::WORDS);
+        let mut figures = [0.0; COLUMNS.len()];
+        for (figure, word) in figures.iter_mut().zip(rest) {
+            *figure = word.parse().with_context(|| format!("`{word}` in `{line}`"))?;
+        }
+        Ok(Self { point: point.join(",").parse()?, figures })
+    }
+}
+
+/// The file of a run, and what is in it.
+pub(crate) struct Raw {
+    file: File,
+    pub(crate) records: Vec<Record>,
+}
+
+impl Raw {
+    /// Reads what an earlier run has left in `folder`. Its last line may be cut: that point is
+    /// measured again.
+    pub(crate) fn open(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let path = folder.join("points.csv");
+        let header = format!("{},{}\n", Point::HEADER, COLUMNS.join(","));
+        let text = if path.exists() { fs::read_to_string(&path)? } else { String::new() };
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        ensure!(
+            whole.is_empty() || whole.starts_with(&header),
+            "{} has other columns: give another folder (--into), or remove it",
+            path.display()
+        );
+        let lines = whole.lines().skip(1);
+        let records = lines.map(Record::parse).collect::<Result<_>>()?;
+        let kept = if whole.is_empty() { &header } else { whole };
+        if kept != text {
+            fs::write(&path, kept)?;
+        }
+        Ok(Self { file: OpenOptions::new().append(true).open(&path)?, records })
+    }
+
+    pub(crate) fn has(&self, point: &Point) -> bool {
+        self.records.iter().any(|record| record.point == *point)
+    }
+
+    pub(crate) fn add(&mut self, record: Record) -> Result<()> {
+        self.file.write_all(record.line().as_bytes())?;
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::float_cmp,
+    reason = "what is compared is written out, or calculated without a rest"
+)]
+mod tests {
+    use super::*;
+
+    const TOLD: &str = "due=100 received=99 missed=1 repeated=0 mean=5 p50=4 p99=8 p999=9 traffic=3000 segments=30 \
+                        took=1 cpu=7 before=10 parked=20 kernel=500 waiting=1 full=30 calm=1 busy=2 stormed=0";
+
+    fn point(round: u64) -> Point {
+        format!("figures,event,500,500,10,1000,50,{round}").parse().unwrap()
+    }
+
+    /// A folder of its own for each test.
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("bine-push-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
+    #[test]
+    fn what_followers_told_is_kept_by_name() {
+        let record = Record::of(point(1), TOLD, 400.0).unwrap();
+        assert_eq!(record.figure(Measure::Received), 99.0);
+        assert_eq!(record.figure(Measure::Kernel), 100.0, "less what was there before");
+        assert_eq!(record.figure(Measure::Busy), 2.0);
+        assert!(Record::of(point(1), "due=1", 0.0).is_err());
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_goes_on_behind_its_last_whole_line() {
+        let folder = folder("stopped");
+        let mut raw = Raw::open(&folder).unwrap();
+        raw.add(Record::of(point(1), TOLD, 0.0).unwrap()).unwrap();
+        raw.add(Record::of(point(2), TOLD, 0.0).unwrap()).unwrap();
+        let path = folder.join("points.csv");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &text[..text.len() - 3]).unwrap();
+
+        let mut raw = Raw::open(&folder).unwrap();
+        assert!(raw.has(&point(1)));
+        assert!(!raw.has(&point(2)), "its line was cut");
+        raw.add(Record::of(point(2), TOLD, 0.0).unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(Raw::open(&folder).unwrap().records, raw.records);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_with_other_columns_is_refused() {
+        let folder = folder("columns");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("points.csv"), "part,method\nfigures,event\n").unwrap();
+        let refused = Raw::open(&folder).err().unwrap().to_string();
+        assert!(refused.contains("--into"), "{refused}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,93 @@
+//! Decides how base64 is read (RFC 4648), in both of its alphabets, and written as tokens have it.
+
+/// Without padding and with `-` and `_` (section 5), as tokens have it: only what an encoder writes, so that no two texts
+/// are one token.
+pub(super) fn url(text: &str) -> Option<Vec<u8>> {
+    decode(text.as_bytes(), *b"-_")
+}
+
+/// With padding and line ends (section 4), as PEM has it.
+pub(super) fn plain(text: &str) -> Option<Vec<u8>> {
+    let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let end = letters.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
+    decode(letters.get(..end)?, *b"+/")
+}
+
+/// Bytes as a token has them.
+pub(super) fn written(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let groups = bytes.chunks(3).flat_map(|three| {
+        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        (0..=three.len()).map(move |place| LETTERS[(bits >> (18 - 6 * place)) as usize & 63])
+    });
+    groups.map(char::from).collect()
+}
+
+fn decode(letters: &[u8], last_two: [u8; 2]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(letters.len() / 4 * 3 + 2);
+    for group in letters.chunks(4) {
+        let mut bits = 0;
+        for place in 0..4 {
+            bits =
+                bits << 6 | group.get(place).map_or(Some(0), |letter| value(*letter, last_two))?;
+        }
+        let [_, three @ ..] = u32::to_be_bytes(bits);
+        let count = match group.len() {
+            4 => 3,
+            3 if three[2] == 0 => 2,
+            2 if three[1..] == [0, 0] => 1,
+            _ => return None,
+        };
+        bytes.extend_from_slice(&three[..count]);
+    }
+    Some(bytes)
+}
+
+fn value(letter: u8, last_two: [u8; 2]) -> Option<u32> {
+    let value = match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        _ if letter == last_two[0] => 62,
+        _ if letter == last_two[1] => 63,
+        _ => return None,
+    };
+    Some(u32::from(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{plain, url, written};
+
+    #[test]
+    fn the_vectors_of_rfc_4648_are_read_and_nothing_beside_them() {
+        for (text, bytes) in
+            [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")]
+        {
+            assert_eq!(plain(text).as_deref(), Some(bytes.as_bytes()), "{text}");
+            assert_eq!(
+                url(text.trim_end_matches('=')).as_deref(),
+                Some(bytes.as_bytes()),
+                "{text}"
+            );
+        }
+        // Letters of the other alphabet, padding, one letter too many, and bits that say nothing.
+        for wrong in ["Zm+v", "Zg==", "Zm9vY", "Zh", "Zm9", "Zm 9"] {
+            assert_eq!(url(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_writes_itself_again(bytes: Vec<u8>, text in "[A-Za-z0-9_-]{0,12}") {
+            let text_of_bytes = written(&bytes);
+            prop_assert_eq!(url(&text_of_bytes), Some(bytes));
+            if let Some(bytes) = url(&text) {
+                prop_assert_eq!(written(&bytes), text);
+            }
+        }
+    }
+}

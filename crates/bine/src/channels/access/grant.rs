@@ -1,0 +1,174 @@
+//! Decides what somebody may do with channels: by rules for everybody, or by a grant of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::pattern::Pattern;
+
+/// What can be done with a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    /// Read what is in it, and wait for more.
+    Follow,
+    /// Put messages into it.
+    Publish,
+    /// Make it, renew it, close it, remove it.
+    Manage,
+}
+
+/// What may be done with which channels.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules {
+    of: [Vec<Pattern>; 3],
+    /// What is wrong with the first that could not be understood.
+    fault: Option<String>,
+}
+
+/// What one visitor may do with channels, in the words of the program or of a token.
+///
+/// ```
+/// use bine::channels::Grant;
+///
+/// let grant = Grant::to("ann").follow("news/*").publish("chat/{room}");
+/// # drop(grant);
+/// ```
+///
+/// A name stands for itself, `*` at its end for any rest, and a segment in braces for any one segment.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Grant {
+    pub(super) subject: Option<Arc<str>>,
+    pub(super) rules: Rules,
+    /// In milliseconds since 1970.
+    pub(super) until: Option<u64>,
+}
+
+/// A grant while it is good.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(super) grant: Grant,
+    /// When it was given, in milliseconds since 1970.
+    pub(super) issued: u64,
+    is_over: AtomicBool,
+}
+
+impl Action {
+    /// As it is called in a rule and in a token.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Follow => "follow",
+            Self::Publish => "publish",
+            Self::Manage => "manage",
+        }
+    }
+}
+
+impl Rules {
+    pub(super) fn add(&mut self, action: Action, pattern: &str) {
+        match Pattern::new(pattern) {
+            Ok(pattern) => self.of[action as usize].push(pattern),
+            Err(fault) => {
+                self.fault.get_or_insert(fault);
+            }
+        }
+    }
+
+    pub(super) fn permit(&self, action: Action, channel: &str) -> bool {
+        self.of[action as usize].iter().any(|pattern| pattern.matches(channel))
+    }
+
+    /// Whether there is any channel with which it may be done.
+    pub(super) fn permit_some(&self, action: Action) -> bool {
+        !self.of[action as usize].is_empty()
+    }
+
+    /// As an array of the rules' words.
+    pub(super) fn names(&self, action: Action) -> serde_json::Value {
+        self.of[action as usize].iter().map(Pattern::text).collect()
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        self.of.iter().all(Vec::is_empty)
+    }
+
+    pub(super) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    fn join(&mut self, other: Self) {
+        for (own, others) in self.of.iter_mut().zip(other.of) {
+            own.extend(others);
+        }
+    }
+}
+
+impl Grant {
+    /// Nothing, to nobody: more than rules and tokens say is not given.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// To somebody by a name, which counts what they hold and by which it is [revoked](super::super::Channels::revoke).
+    pub fn to(subject: &str) -> Self {
+        Self { subject: Some(subject.into()), ..Self::default() }
+    }
+
+    /// They may follow these channels.
+    pub fn follow(self, channels: &str) -> Self {
+        self.with(Action::Follow, channels)
+    }
+
+    /// They may publish in these channels.
+    pub fn publish(self, channels: &str) -> Self {
+        self.with(Action::Publish, channels)
+    }
+
+    /// They may make these channels, renew, close and remove them.
+    pub fn manage(self, channels: &str) -> Self {
+        self.with(Action::Manage, channels)
+    }
+
+    /// It ends then, and whatever waits by it.
+    pub fn until(mut self, end: SystemTime) -> Self {
+        let since = end.duration_since(UNIX_EPOCH);
+        self.until = Some(since.map_or(0, |since| since.as_millis() as u64));
+        self
+    }
+
+    pub(super) fn with(mut self, action: Action, channels: &str) -> Self {
+        self.rules.add(action, channels);
+        self
+    }
+
+    /// What both give, for as long as both are good.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.subject = self.subject.or(other.subject);
+        self.rules.join(other.rules);
+        self.until = match (self.until, other.until) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self
+    }
+}
+
+impl Session {
+    pub(super) const fn new(grant: Grant, issued: u64) -> Self {
+        Self { grant, issued, is_over: AtomicBool::new(false) }
+    }
+
+    pub(super) fn subject(&self) -> Option<&Arc<str>> {
+        self.grant.subject.as_ref()
+    }
+
+    /// Whoever waits by it waits no longer.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// When it ends, in milliseconds since 1970; 0: it was revoked.
+    pub(super) fn ends(&self) -> u64 {
+        if self.is_over.load(Ordering::Acquire) { 0 } else { self.grant.until.unwrap_or(u64::MAX) }
+    }
+}

@@ -1,0 +1,542 @@
+//! Decides how many may wait and how fast they may publish: each address, each subject and all together; and whose grants
+//! were revoked.
+//!
+//! Those who come from one address with one grant are a party, and who waits names it by one number. Whoever comes from this
+//! very machine without a grant is not counted but in the total: it is the program's own people, or a proxy, behind which
+//! addresses mean nothing.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bine_pipeline::Peer;
+
+use super::grant::Session;
+
+/// How much is too much. What exceeds one of them is answered 429.
+///
+/// Holds are polls that wait, streams and conversations by WebSocket. An address of IPv6 is its first 64 bits, which are one household's.
+/// This very machine has no address here.
+///
+/// ```
+/// use bine::channels::{Access, Caps};
+///
+/// let caps = Caps { holds_per_address: 16, ..Caps::default() };
+/// let access = Access::everybody_follows().caps(caps);
+/// # drop(access);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caps {
+    /// Holds at once from one address, 256 unless said.
+    pub holds_per_address: u32,
+    /// Holds at once of one subject, 256 unless said.
+    pub holds_per_subject: u32,
+    /// Holds at once, a million unless said: some 5 GB of the system's memory.
+    pub holds: u32,
+    /// Messages from one address each second, 100 unless said; as many may come at once.
+    pub messages_per_address: u32,
+    /// Messages of one subject each second, 1000 unless said; as many may come at once.
+    pub messages_per_subject: u32,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self {
+            holds_per_address: 256,
+            holds_per_subject: 256,
+            holds: 1_000_000,
+            messages_per_address: 100,
+            messages_per_subject: 1000,
+        }
+    }
+}
+
+/// All who wait or publish, by their addresses and their names.
+pub(crate) struct Parties {
+    caps: OnceLock<Caps>,
+    /// How long a revocation is remembered, in milliseconds.
+    memory: OnceLock<u64>,
+    /// Holds.
+    total: AtomicU32,
+    /// How often something was revoked.
+    revocations: AtomicU32,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    /// By their numbers, [`FIRST`] onwards.
+    parties: Vec<Option<Party>>,
+    vacant: Vec<u32>,
+    numbers: HashMap<Key, u32>,
+    addresses: HashMap<Block, Account>,
+    subjects: HashMap<Arc<str>, Account>,
+    revoked: HashMap<Arc<str>, Revoked>,
+    /// Accounts are looked through when there are so many.
+    sweep_at: usize,
+}
+
+/// An address, or the part of it that is one household's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Block(u64);
+
+/// A party's address, and its session by place in memory, where it stays while the party is.
+type Key = (Option<Block>, usize);
+
+struct Party {
+    block: Option<Block>,
+    session: Option<Arc<Session>>,
+    holds: u32,
+}
+
+/// What one address or subject has.
+#[derive(Clone, Copy, Default)]
+struct Account {
+    holds: u32,
+    /// Its messages are paid for up to here, in microseconds since 1970.
+    paid: u64,
+}
+
+/// Whose grants from before are not good any more.
+#[derive(Clone, Copy)]
+struct Revoked {
+    at: u64,
+    /// All of them have ended by then.
+    until: u64,
+}
+
+/// Why somebody may not just now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Crowded {
+    /// The setting that says it.
+    cap: &'static str,
+    most: u32,
+    /// In seconds.
+    pub(crate) retry: u64,
+}
+
+/// Why nobody was let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shut {
+    Crowded(Crowded),
+    /// The session was revoked meanwhile.
+    Revoked,
+}
+
+/// Whose hold is nobody's: the program's own.
+pub(crate) const NOBODY: u32 = 0;
+/// Of those who are counted in the total alone.
+const ANYBODY: u32 = 1;
+/// From here on they are parties.
+pub(super) const FIRST: u32 = 2;
+/// Of those with a grant, which can end.
+const GRANTED: u32 = 1 << 31;
+/// Subjects whose revocation is remembered.
+pub(crate) const MOST_REVOKED: usize = 100_000;
+/// Accounts that are not swept.
+const FEW: usize = 1024;
+/// When to come again who found all places taken, in seconds: a poll is over by then.
+const RETRY: u64 = 30;
+const SECOND: u64 = 1_000_000;
+
+impl Parties {
+    pub(crate) fn new() -> Self {
+        Self {
+            caps: OnceLock::new(),
+            memory: OnceLock::new(),
+            total: AtomicU32::new(0),
+            revocations: AtomicU32::new(0),
+            book: Mutex::default(),
+        }
+    }
+
+    /// There is one program, which says it once.
+    pub(super) fn settle(&self, caps: Caps, memory: Duration) {
+        let _ = (self.caps.set(caps), self.memory.set(memory.as_millis() as u64));
+    }
+
+    fn caps(&self) -> Caps {
+        self.caps.get().copied().unwrap_or_default()
+    }
+
+    /// Counts one more hold, and says whose. It is [left](Self::leave) by whoever has got the number.
+    pub(super) fn enter(
+        &self,
+        block: Option<Block>,
+        session: Option<&Arc<Session>>,
+    ) -> Result<u32, Shut> {
+        let caps = self.caps();
+        if self.total.load(Ordering::Relaxed) >= caps.holds {
+            return Err(Shut::crowded("holds", caps.holds, RETRY));
+        }
+        if block.is_none() && session.is_none() {
+            return Ok(ANYBODY);
+        }
+        let book = &mut *self.book();
+        if session.is_some_and(|session| book.has_revoked(session)) {
+            return Err(Shut::Revoked);
+        }
+        let subject = session.and_then(|session| session.subject());
+        let of_address = block.map_or(0, |block| holds_of(&book.addresses, &block));
+        if of_address >= caps.holds_per_address {
+            return Err(Shut::crowded("holds_per_address", caps.holds_per_address, RETRY));
+        }
+        let of_subject = subject.map_or(0, |subject| holds_of(&book.subjects, subject));
+        if of_subject >= caps.holds_per_subject {
+            return Err(Shut::crowded("holds_per_subject", caps.holds_per_subject, RETRY));
+        }
+        if let Some(block) = block {
+            book.addresses.entry(block).or_default().holds += 1;
+        }
+        if let Some(subject) = subject {
+            book.subjects.entry(Arc::clone(subject)).or_default().holds += 1;
+        }
+        Ok(book.number(block, session))
+    }
+
+    /// What [`enter`](Self::enter) has counted is no more.
+    pub(super) fn leave(&self, number: u32) {
+        let place = number & !GRANTED;
+        if place < FIRST {
+            return;
+        }
+        let book = &mut *self.book();
+        let slot = (place - FIRST) as usize;
+        let Some(Some(party)) = book.parties.get_mut(slot) else { return };
+        party.holds -= 1;
+        let subject = party.session.as_ref().and_then(|session| session.subject());
+        if let Some(block) = party.block {
+            give_back(&mut book.addresses, &block);
+        }
+        if let Some(subject) = subject {
+            give_back(&mut book.subjects, subject);
+        }
+        if party.holds == 0 {
+            let key = key(party.block, party.session.as_ref());
+            book.numbers.remove(&key);
+            book.parties[slot] = None;
+            book.vacant.push(place - FIRST);
+        }
+    }
+
+    /// A hold of this party waits now.
+    pub(crate) fn sit(&self, number: u32) {
+        if number != NOBODY {
+            self.total.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It waits no longer, and is left.
+    pub(crate) fn rise(&self, number: u32) {
+        if number != NOBODY {
+            self.total.fetch_sub(1, Ordering::Relaxed);
+            self.leave(number);
+        }
+    }
+
+    /// When a party's grant ends, in milliseconds since 1970; 0: it was revoked. `None`: it has none that ends.
+    pub(crate) fn ends(&self, number: u32) -> Option<u64> {
+        if number & GRANTED == 0 {
+            return None;
+        }
+        let slot = ((number & !GRANTED) - FIRST) as usize;
+        let book = self.book();
+        let session = book.parties.get(slot)?.as_ref()?.session.as_ref()?;
+        Some(session.ends()).filter(|ends| *ends != u64::MAX)
+    }
+
+    /// Counts messages that are published at `now`, in microseconds since 1970. A batch may overdraw; what comes behind it
+    /// waits until that is paid.
+    pub(super) fn spend(
+        &self,
+        block: Option<Block>,
+        session: Option<&Arc<Session>>,
+        messages: usize,
+        now: u64,
+    ) -> Result<(), Crowded> {
+        let subject = session.and_then(|session| session.subject());
+        if block.is_none() && subject.is_none() {
+            return Ok(());
+        }
+        let caps = self.caps();
+        let book = &mut *self.book();
+        book.sweep(now);
+        let address = block.map(|block| book.addresses.entry(block).or_default());
+        let own = subject.map(|subject| book.subjects.entry(Arc::clone(subject)).or_default());
+        let mut accounts = [
+            ("messages_per_address", caps.messages_per_address, address),
+            ("messages_per_subject", caps.messages_per_subject, own),
+        ];
+        for (cap, most, account) in &accounts {
+            let owed = account.as_ref().map_or(0, |account| account.paid.saturating_sub(now));
+            if owed >= SECOND {
+                return Err(Crowded { cap, most: *most, retry: owed / SECOND });
+            }
+        }
+        for (_, most, account) in &mut accounts {
+            if let Some(account) = account {
+                let each = SECOND / u64::from(*most).clamp(1, SECOND);
+                account.paid = account.paid.max(now) + each * messages as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a session was revoked since it was given.
+    pub(super) fn has_revoked(&self, session: &Session) -> bool {
+        self.revocations.load(Ordering::Acquire) > 0 && self.book().has_revoked(session)
+    }
+
+    /// How often something was revoked: whoever has seen the same number need not look.
+    pub(crate) fn revocations(&self) -> u32 {
+        self.revocations.load(Ordering::Acquire)
+    }
+
+    /// How long a revocation is remembered, in milliseconds.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.get().copied().unwrap_or_default()
+    }
+
+    /// Ends what a subject was granted until `at`. False: too many are remembered already, and nothing was done.
+    pub(crate) fn revoke(&self, subject: &str, at: u64, until: u64) -> bool {
+        let book = &mut *self.book();
+        let subject: Arc<str> = subject.into();
+        if book.revoked.len() >= MOST_REVOKED && !book.revoked.contains_key(&subject) {
+            book.revoked.retain(|_, revoked| revoked.until > at);
+            if book.revoked.len() >= MOST_REVOKED {
+                return false;
+            }
+        }
+        for party in book.parties.iter().flatten() {
+            if let Some(session) = &party.session
+                && session.subject() == Some(&subject)
+            {
+                session.end();
+            }
+        }
+        book.revoked.insert(subject, Revoked { at, until });
+        self.revocations.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// What is remembered at `now`: who, when, and until when.
+    pub(crate) fn revoked(&self, now: u64) -> Vec<(Arc<str>, u64, u64)> {
+        let book = self.book();
+        let good = book.revoked.iter().filter(|(_, revoked)| revoked.until > now);
+        good.map(|(subject, revoked)| (Arc::clone(subject), revoked.at, revoked.until)).collect()
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    /// The number of a party, with one more hold.
+    fn number(&mut self, block: Option<Block>, session: Option<&Arc<Session>>) -> u32 {
+        let granted = if session.is_some() { GRANTED } else { 0 };
+        if let Some(number) = self.numbers.get(&key(block, session)) {
+            if let Some(Some(party)) = self.parties.get_mut((number - FIRST) as usize) {
+                party.holds += 1;
+            }
+            return number | granted;
+        }
+        let party = Some(Party { block, session: session.cloned(), holds: 1 });
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.parties[slot as usize] = party;
+                slot
+            }
+            None => {
+                self.parties.push(party);
+                (self.parties.len() - 1) as u32
+            }
+        };
+        self.numbers.insert(key(block, session), slot + FIRST);
+        (slot + FIRST) | granted
+    }
+
+    fn has_revoked(&self, session: &Session) -> bool {
+        let subject = session.subject();
+        let revoked = subject.and_then(|subject| self.revoked.get(subject));
+        session.ends() == 0 || revoked.is_some_and(|revoked| session.issued <= revoked.at)
+    }
+
+    /// Accounts in which nothing stands are none.
+    fn sweep(&mut self, now: u64) {
+        if self.addresses.len() + self.subjects.len() < self.sweep_at {
+            return;
+        }
+        let counts = |account: &Account| account.holds > 0 || account.paid > now;
+        self.addresses.retain(|_, account| counts(account));
+        self.subjects.retain(|_, account| counts(account));
+        self.sweep_at = FEW.max(2 * (self.addresses.len() + self.subjects.len()));
+    }
+}
+
+fn key(block: Option<Block>, session: Option<&Arc<Session>>) -> Key {
+    (block, session.map_or(0, |session| Arc::as_ptr(session) as usize))
+}
+
+fn holds_of<K: std::hash::Hash + Eq>(accounts: &HashMap<K, Account>, key: &K) -> u32 {
+    accounts.get(key).map_or(0, |account| account.holds)
+}
+
+/// One hold less. An account that has published stays, until it is swept.
+fn give_back<K: std::hash::Hash + Eq>(accounts: &mut HashMap<K, Account>, key: &K) {
+    if let Some(account) = accounts.get_mut(key) {
+        account.holds -= 1;
+        if account.holds == 0 && account.paid == 0 {
+            accounts.remove(key);
+        }
+    }
+}
+
+impl Block {
+    /// `None`: it is this very machine.
+    pub(super) fn of(peer: Peer) -> Option<Self> {
+        match peer.ip().filter(|_| !peer.is_local())? {
+            // No household has what this is as the first half of an address of IPv6 (RFC 4291 section 2.4).
+            IpAddr::V4(ip) => Some(Self(u64::from(u32::from(ip)))),
+            IpAddr::V6(ip) => Some(Self((u128::from(ip) >> 64) as u64)),
+        }
+    }
+}
+
+impl Shut {
+    const fn crowded(cap: &'static str, most: u32, retry: u64) -> Self {
+        Self::Crowded(Crowded { cap, most, retry })
+    }
+}
+
+impl std::fmt::Display for Crowded {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (cap, most) = (self.cap, self.most);
+        let what = match cap {
+            "holds" => "wait here already",
+            "holds_per_address" => "wait here already from this address",
+            "holds_per_subject" => "wait here already by this name",
+            "messages_per_address" => "messages a second are taken from one address",
+            _ => "messages a second are taken of one name",
+        };
+        write!(
+            to,
+            "{most} {what}, which is what Caps::{cap} allows; come again in {} s",
+            self.retry
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grant::Grant;
+    use super::*;
+
+    fn block(address: &str) -> Option<Block> {
+        Block::of(Peer::tcp(format!("{address}:1").parse().unwrap()))
+    }
+
+    fn session(subject: &str, issued: u64) -> Arc<Session> {
+        Arc::new(Session::new(Grant::to(subject), issued))
+    }
+
+    fn parties(caps: Caps) -> Parties {
+        let parties = Parties::new();
+        parties.settle(caps, Duration::from_secs(3600));
+        parties
+    }
+
+    /// The cap that is exceeded.
+    fn cap<T: std::fmt::Debug>(result: Result<T, Shut>) -> &'static str {
+        match result {
+            Err(Shut::Crowded(crowded)) => crowded.cap,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_household_is_one_address_and_this_machine_none() {
+        assert_eq!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:2:ffff::2]"));
+        assert_ne!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:3::1]"));
+        assert_ne!(block("192.0.2.1"), block("192.0.2.2"));
+        assert_eq!(block("[::ffff:192.0.2.1]"), block("192.0.2.1"));
+        for local in ["127.0.0.1", "[::1]", "127.8.8.8"] {
+            assert_eq!(block(local), None);
+        }
+        assert_eq!(Block::of(Peer::UNIX), None);
+    }
+
+    #[test]
+    fn holds_are_counted_by_address_subject_and_in_total_and_given_back() {
+        let caps = Caps { holds_per_address: 2, holds_per_subject: 3, holds: 5, ..Caps::default() };
+        let parties = parties(caps);
+        let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
+        let first = [parties.enter(here, None).unwrap(), parties.enter(here, Some(&ann)).unwrap()];
+        assert_eq!(cap(parties.enter(here, None)), "holds_per_address");
+        let second = [parties.enter(there, Some(&ann)), parties.enter(None, Some(&ann))];
+        // Another session of the same subject counts with it.
+        assert_eq!(cap(parties.enter(None, Some(&session("ann", 2)))), "holds_per_subject");
+        assert_eq!(parties.enter(None, None), Ok(ANYBODY));
+        let all: Vec<u32> = first.into_iter().chain(second.map(Result::unwrap)).collect();
+        all.iter().for_each(|number| parties.sit(*number));
+        parties.sit(ANYBODY);
+        assert_eq!(cap(parties.enter(None, None)), "holds");
+        parties.rise(ANYBODY);
+        all.iter().for_each(|number| parties.rise(*number));
+        let book = parties.book();
+        assert!(book.numbers.is_empty() && book.addresses.is_empty() && book.subjects.is_empty());
+        assert_eq!(parties.total.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_waits_alike_is_one_party() {
+        let parties = parties(Caps::default());
+        let (here, ann) = (block("192.0.2.1"), session("ann", 1));
+        let one = parties.enter(here, Some(&ann));
+        assert_eq!(one, parties.enter(here, Some(&ann)));
+        assert_ne!(one, parties.enter(here, None));
+        assert_ne!(one, parties.enter(None, Some(&ann)));
+    }
+
+    #[test]
+    fn who_publishes_too_fast_waits_until_it_is_paid() {
+        let caps = Caps { messages_per_address: 10, messages_per_subject: 4, ..Caps::default() };
+        let parties = parties(caps);
+        let (here, now) = (block("192.0.2.1"), 1_800_000_000 * SECOND);
+        assert_eq!(parties.spend(here, None, 9, now), Ok(()));
+        // A batch may overdraw.
+        assert_eq!(parties.spend(here, None, 21, now), Ok(()));
+        let crowded = parties.spend(here, None, 1, now).unwrap_err();
+        assert_eq!((crowded.cap, crowded.retry), ("messages_per_address", 3));
+        assert_eq!(parties.spend(here, None, 1, now + 2 * SECOND).unwrap_err().retry, 1);
+        assert_eq!(parties.spend(here, None, 1, now + 3 * SECOND), Ok(()));
+        let ann = session("ann", 1);
+        assert_eq!(parties.spend(None, Some(&ann), 5, now), Ok(()));
+        assert_eq!(
+            parties.spend(None, Some(&ann), 1, now).unwrap_err().cap,
+            "messages_per_subject"
+        );
+        assert_eq!(parties.spend(None, None, 1 << 20, now), Ok(()));
+        // Accounts that are paid are forgotten.
+        parties.book().sweep_at = 0;
+        assert_eq!(parties.spend(None, Some(&ann), 1, now + 100 * SECOND), Ok(()));
+        let book = parties.book();
+        assert_eq!((book.addresses.len(), book.subjects.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_revocation_ends_what_was_given_before_and_nothing_that_came_later() {
+        let parties = parties(Caps::default());
+        let (before, other, later) = (session("ann", 10), session("bob", 10), session("ann", 21));
+        let [one, two] = [&before, &other].map(|own| parties.enter(None, Some(own)).unwrap());
+        assert!(parties.revoke("ann", 20, 100));
+        assert_eq!((parties.ends(one), parties.ends(two)), (Some(0), None));
+        assert_eq!(parties.enter(None, Some(&before)), Err(Shut::Revoked));
+        assert_eq!(parties.enter(None, Some(&session("ann", 20))), Err(Shut::Revoked));
+        assert!(parties.enter(None, Some(&later)).is_ok() && !parties.has_revoked(&later));
+        assert_eq!(parties.revoked(99), [("ann".into(), 20, 100)]);
+        assert_eq!(parties.revoked(100), []);
+    }
+}

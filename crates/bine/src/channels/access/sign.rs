@@ -1,0 +1,94 @@
+//! Decides how a program gives a grant away: as a token that whoever shows it has.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ring::hmac;
+use serde_json::{Map, Value, json};
+
+use super::base64;
+use super::grant::{Action, Grant};
+use super::key::Key;
+
+impl Grant {
+    /// This grant as a token (RFC 7519) that [`Tokens::hs256`](super::Tokens::hs256) takes with the same secret: for a
+    /// page of the program, or another server that lets its visitors follow here.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use bine::channels::Grant;
+    ///
+    /// let end = SystemTime::now() + Duration::from_secs(3600);
+    /// let grant = Grant::to("ann").follow("news/*").until(end);
+    /// let token = grant.token("one of at least thirty-two bytes, kept elsewhere")?;
+    /// # drop(token);
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// It is nobody's, or has no end, or a rule of it means no channels; or the secret is too short.
+    pub fn token(&self, secret: impl AsRef<[u8]>) -> Result<String, String> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.token_at(secret.as_ref(), now)
+    }
+
+    /// The same, made at `now`, in seconds since 1970.
+    fn token_at(&self, secret: &[u8], now: u64) -> Result<String, String> {
+        let subject =
+            self.subject.as_deref().ok_or("a token is somebody's: begin with Grant::to")?;
+        let until = self.until.ok_or("a token has an end: say Grant::until")?;
+        if let Some(fault) = self.rules.fault() {
+            return Err(fault.to_owned());
+        }
+        Key::hs256(secret)?;
+        let actions = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+        let given = actions.map(|action| (action.name().to_owned(), self.rules.names(action)));
+        let given: Map<String, Value> = given.filter(|(_, names)| *names != json!([])).collect();
+        let claims = json!({"sub": subject, "iat": now, "exp": until / 1000, "channels": given});
+        let [head, claims] = [json!({"alg": "HS256", "typ": "JWT"}), claims]
+            .map(|part| base64::written(part.to_string().as_bytes()));
+        let signed = format!("{head}.{claims}");
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let signature = hmac::sign(&key, signed.as_bytes());
+        Ok(format!("{signed}.{}", base64::written(signature.as_ref())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::channels::Tokens;
+
+    const SECRET: &[u8] = b"a secret of more than thirty-two bytes";
+
+    #[test]
+    fn a_token_gives_what_the_grant_says_until_its_end_and_no_longer() {
+        let end = UNIX_EPOCH + Duration::from_secs(2000);
+        let grant = Grant::to("ann").follow("news/*").publish("chat/{room}").until(end);
+        let token = grant.token_at(SECRET, 1000).unwrap();
+        let taken = Tokens::hs256(SECRET).read(&token, 1_500_000).unwrap();
+        assert_eq!((taken.issued, taken.grant.until), (1_000_000, Some(2_000_000)));
+        assert_eq!(taken.grant.subject.as_deref(), Some("ann"));
+        let may = |action, channel| taken.grant.rules.permit(action, channel);
+        assert!(may(Action::Follow, "news/1") && may(Action::Publish, "chat/1"));
+        assert!(!may(Action::Publish, "news/1") && !may(Action::Manage, "chat/1"));
+        assert!(Tokens::hs256(SECRET).read(&token, 2_000_000).is_err());
+        assert!(Tokens::hs256([7; 32]).read(&token, 1_500_000).is_err());
+    }
+
+    #[test]
+    fn what_would_be_no_good_is_not_signed() {
+        let grant = Grant::to("ann").follow("news").until(UNIX_EPOCH + Duration::from_secs(2000));
+        for (grant, secret, reason) in [
+            (Grant::nothing(), SECRET, "a token is somebody's"),
+            (Grant::to("ann"), SECRET, "a token has an end"),
+            (grant.clone().follow("a*b"), SECRET, "`a*b` means no channels"),
+            (grant, b"short", "a secret of 5 bytes"),
+        ] {
+            let told = grant.token_at(secret, 1000).unwrap_err();
+            assert!(told.starts_with(reason), "{told}");
+        }
+    }
+}

@@ -1,0 +1,549 @@
+//! Decides who a request is from, what they may do, and what they are told if they may not (RFC 6750 section 3).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bine_http::{Date, Exchange, Head, Reply, Status};
+use bine_pipeline::{Answer, Incoming, Peer, log};
+use bine_push::Draft;
+use ring::digest;
+
+use super::ask::{Answering, cookie, token_in_query};
+use super::grant::{Action, Grant, Rules, Session};
+use super::party::{Block, FIRST, Parties, Shut};
+use super::{AGE, Access};
+use crate::Error;
+use crate::arguments::{Arguments, Needs, Rejection};
+use crate::channels::engine::now;
+use crate::channels::face::tell;
+
+/// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
+pub(super) const QUERY: &str = "access_token";
+/// Sessions that are known at once; beyond, some are asked again.
+const MOST: usize = 50_000;
+
+/// Access as it is given, and who has come by it.
+pub(crate) struct Gate {
+    access: Access,
+    parties: Arc<Parties>,
+    sessions: Mutex<HashMap<Shown, Known>>,
+}
+
+/// What a visitor shows, so that nobody who does not can be taken for them.
+type Shown = [u8; 32];
+
+/// What is known of who shows the same.
+#[derive(Clone)]
+struct Known {
+    session: Option<Arc<Session>>,
+    /// Why their token was not taken.
+    fault: Option<Arc<str>>,
+    /// The function was asked.
+    was_asked: bool,
+    /// In milliseconds since 1970.
+    until: u64,
+}
+
+/// Who a request is from.
+pub(crate) struct Visitor<'g> {
+    gate: &'g Arc<Gate>,
+    block: Option<Block>,
+    session: Option<Arc<Session>>,
+    fault: Option<Arc<str>>,
+    /// By what the function would know them, if it was not asked.
+    unasked: Option<Shown>,
+}
+
+/// One who stays: a visitor past the request.
+pub(crate) struct Resident {
+    gate: Arc<Gate>,
+    block: Option<Block>,
+    session: Option<Arc<Session>>,
+    pass: Pass,
+}
+
+/// Counts as one hold of a party until it is dropped, or taken to where it waits.
+#[derive(Default)]
+pub(crate) struct Pass {
+    /// Of a party that is counted.
+    parties: Option<Arc<Parties>>,
+    number: AtomicU32,
+}
+
+/// A function that was asked about a visitor.
+pub(crate) struct Question {
+    gate: Arc<Gate>,
+    shown: Shown,
+    session: Option<Arc<Session>>,
+    asked_at: u64,
+}
+
+/// Why somebody may not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Denied {
+    status: Status,
+    field: Option<(&'static str, String)>,
+    reason: String,
+}
+
+impl Gate {
+    /// # Errors
+    ///
+    /// What is wrong with what access says.
+    pub(crate) fn new(access: Access, parties: Arc<Parties>) -> Result<Self, String> {
+        if let Some(fault) = access.fault() {
+            return Err(format!("who may reach channels: {fault}"));
+        }
+        let longest = access.tokens.as_ref().map(|tokens| tokens.longest).unwrap_or_default();
+        parties.settle(access.caps, longest);
+        Ok(Self { access, parties, sessions: Mutex::default() })
+    }
+
+    /// Whether anybody may do anything.
+    pub(crate) fn is_open(&self) -> bool {
+        let Access { rules, tokens, function, .. } = &self.access;
+        !rules.are_none() || tokens.is_some() || function.is_some()
+    }
+
+    /// What the function that is asked must have.
+    pub(crate) fn needs(&self) -> Needs {
+        self.access.function.as_ref().map(super::Function::needs).unwrap_or_default()
+    }
+
+    /// Looks who a request is from.
+    pub(crate) fn recognize(self: &Arc<Self>, request: &Incoming<'_>) -> Visitor<'_> {
+        let block = Block::of(request.peer);
+        let mut visitor = Visitor { gate: self, block, session: None, fault: None, unasked: None };
+        let Access { tokens, function, .. } = &self.access;
+        let token = tokens
+            .as_ref()
+            .and_then(|tokens| Some((tokens, token(&request.head, &tokens.cookie)?)));
+        if token.is_none() && function.is_none() {
+            return visitor;
+        }
+        let shown = match (function, token) {
+            (None, Some((_, token))) => hash(&[token.as_bytes()]),
+            _ => shown(request),
+        };
+        let now = now();
+        let known = match self.known(&shown, now) {
+            Some(known) => known,
+            None => match token.map(|(tokens, token)| tokens.read(token, now)) {
+                None => Known::stranger(None),
+                Some(Err(fault)) => Known::stranger(Some(fault.into())),
+                Some(Ok(taken)) => {
+                    let session = Arc::new(Session::new(taken.grant, taken.issued));
+                    if self.parties.has_revoked(&session) {
+                        Known::stranger(Some("it was revoked".into()))
+                    } else {
+                        let until = session.ends();
+                        let session = Some(session);
+                        let known = Known { session, fault: None, was_asked: false, until };
+                        self.remember(shown, known.clone(), now);
+                        known
+                    }
+                }
+            },
+        };
+        visitor.unasked = (function.is_some() && !known.was_asked).then_some(shown);
+        (visitor.session, visitor.fault) = (known.session, known.fault);
+        visitor
+    }
+
+    fn known(&self, shown: &Shown, now: u64) -> Option<Known> {
+        let known = self.sessions().get(shown).filter(|known| known.until > now).cloned()?;
+        let is_revoked = known.session.as_ref().is_some_and(|own| self.parties.has_revoked(own));
+        Some(known).filter(|_| !is_revoked)
+    }
+
+    fn remember(&self, shown: Shown, known: Known, now: u64) {
+        let mut sessions = self.sessions();
+        if sessions.len() >= MOST && !sessions.contains_key(&shown) {
+            sessions.retain(|_, known| known.until > now);
+            if sessions.len() >= MOST {
+                // Half of them, whichever: looking for the oldest would cost more than to ask again.
+                let mut is_kept = false;
+                sessions.retain(|_, _| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+            }
+        }
+        sessions.insert(shown, known);
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Shown, Known>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    const fn stranger(fault: Option<Arc<str>>) -> Self {
+        Self { session: None, fault, was_asked: false, until: 0 }
+    }
+}
+
+impl Visitor<'_> {
+    /// Whether they may do this with this channel.
+    ///
+    /// # Errors
+    ///
+    /// They may not, and are told so.
+    pub(crate) fn check(&self, action: Action, channel: &str) -> Result<(), Denied> {
+        let permit = |rules: &Rules| rules.permit(action, channel);
+        if self.gate.access.permits(self.session.as_deref(), permit) {
+            return Ok(());
+        }
+        Err(self.denied(action, Some(channel)))
+    }
+
+    /// Who they are, if it is known.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        self.session.as_ref()?.subject().map(|subject| &**subject)
+    }
+
+    /// Whether there is any channel with which they may do it.
+    ///
+    /// # Errors
+    ///
+    /// There is none, and they are told so.
+    pub(crate) fn check_some(&self, action: Action) -> Result<(), Denied> {
+        let permit = |rules: &Rules| rules.permit_some(action);
+        if self.unasked.is_some() || self.gate.access.permits(self.session.as_deref(), permit) {
+            return Ok(());
+        }
+        Err(self.denied(action, None))
+    }
+
+    /// Counts one more that waits.
+    ///
+    /// # Errors
+    ///
+    /// Too many do.
+    pub(crate) fn pass(&self) -> Result<Pass, Denied> {
+        Pass::enter(&self.gate.parties, self.block, self.session.as_ref())
+    }
+
+    /// Counts messages that they publish.
+    ///
+    /// # Errors
+    ///
+    /// They publish too many.
+    pub(crate) fn spend(&self, messages: usize) -> Result<(), Denied> {
+        self.gate.spend(self.block, self.session.as_ref(), messages)
+    }
+
+    /// Whether all is known that may be permitted to them.
+    ///
+    /// # Errors
+    ///
+    /// The function must be asked first.
+    pub(crate) fn check_all_known(&self) -> Result<(), Denied> {
+        if self.is_unasked() { Err(self.denied(Action::Follow, None)) } else { Ok(()) }
+    }
+
+    /// Lets a batch pass, or nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// They may not publish in one of its channels, or publish too many.
+    pub(crate) fn check_batch(&self, messages: &[Draft]) -> Result<(), Denied> {
+        for channel in messages.iter().flat_map(|message| &message.channels) {
+            self.check(Action::Publish, channel)?;
+        }
+        self.spend(messages.len())
+    }
+
+    /// They stay past the request.
+    ///
+    /// # Errors
+    ///
+    /// Too many do.
+    pub(crate) fn stay(&self) -> Result<Resident, Denied> {
+        let pass = self.pass()?;
+        self.gate.parties.sit(pass.number());
+        let (gate, session) = (Arc::clone(self.gate), self.session.clone());
+        Ok(Resident { gate, block: self.block, session, pass })
+    }
+
+    /// Whether the function might permit what nothing else does.
+    pub(crate) const fn is_unasked(&self) -> bool {
+        self.unasked.is_some()
+    }
+
+    /// Asks the function.
+    pub(crate) fn ask(
+        &self,
+        request: &mut Arguments<'_>,
+    ) -> Option<Result<(Question, Answering), Rejection>> {
+        let (function, shown) = (self.gate.access.function.as_ref()?, self.unasked?);
+        let (gate, session) = (Arc::clone(self.gate), self.session.clone());
+        let question = Question { gate, shown, session, asked_at: now() };
+        Some(function.ask(request).map(|answering| (question, answering)))
+    }
+
+    /// The same after the function was asked.
+    pub(crate) fn answered(self, session: Option<Arc<Session>>) -> Self {
+        Self { session, unasked: None, ..self }
+    }
+
+    fn denied(&self, action: Action, channel: Option<&str>) -> Denied {
+        let doing = match action {
+            Action::Follow => "following",
+            Action::Publish => "publishing",
+            Action::Manage => "making, closing and removing channels",
+        };
+        let which = channel.map(|channel| format!(" (`{channel}`)")).unwrap_or_default();
+        let name = action.name();
+        if let Some(fault) = &self.fault {
+            let reason = format!(
+                "{doing}{which} is not open to everybody here, and the token was not taken: {fault}"
+            );
+            return unauthorized(Some(fault), &reason);
+        }
+        if let Some(subject) = self.session.as_ref().and_then(|session| session.subject()) {
+            let reason = format!(
+                "{doing}{which} is not granted to {subject:?}; a grant names the channel under `{name}`"
+            );
+            let challenge = format!(
+                "Bearer realm=\"channels\", error=\"insufficient_scope\", scope=\"{name}\""
+            );
+            let field = Some(("WWW-Authenticate", challenge));
+            return Denied { status: Status::FORBIDDEN, field, reason };
+        }
+        let reason = format!("{doing}{which} is not open to everybody here");
+        let Access { tokens, function, .. } = &self.gate.access;
+        match (tokens, function) {
+            (Some(tokens), _) => unauthorized(
+                None,
+                &format!(
+                    "{reason}; show a token that has the channel under `{name}`: as Authorization: Bearer TOKEN, as the cookie {}, or in the query as {QUERY}=TOKEN",
+                    tokens.cookie
+                ),
+            ),
+            (None, Some(_)) => unauthorized(None, &format!("{reason}; say who you are")),
+            (None, None) => Denied { status: Status::FORBIDDEN, field: None, reason },
+        }
+    }
+}
+
+impl Access {
+    fn permits(&self, session: Option<&Session>, permit: impl Fn(&Rules) -> bool) -> bool {
+        permit(&self.rules) || session.is_some_and(|session| permit(&session.grant.rules))
+    }
+}
+
+impl Gate {
+    fn spend(
+        &self,
+        block: Option<Block>,
+        session: Option<&Arc<Session>>,
+        messages: usize,
+    ) -> Result<(), Denied> {
+        self.parties.spend(block, session, messages, now() * 1000).map_err(Into::into)
+    }
+}
+
+impl Resident {
+    /// As a visitor.
+    pub(crate) fn visitor(&self) -> Visitor<'_> {
+        let Self { gate, block, session, .. } = self;
+        Visitor { gate, block: *block, session: session.clone(), fault: None, unasked: None }
+    }
+
+    /// When they must go, in milliseconds since 1970; 0: they were shown out.
+    pub(crate) fn ends(&self) -> u64 {
+        self.session.as_ref().map_or(u64::MAX, |session| session.ends())
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        self.gate.parties.rise(self.pass.take());
+    }
+}
+
+impl Pass {
+    /// Of somebody whom a page lets follow: they are known by their address alone.
+    ///
+    /// # Errors
+    ///
+    /// Too many wait there.
+    pub(crate) fn of_peer(parties: &Arc<Parties>, peer: Peer) -> Result<Self, Denied> {
+        Self::enter(parties, Block::of(peer), None)
+    }
+
+    fn enter(
+        parties: &Arc<Parties>,
+        block: Option<Block>,
+        session: Option<&Arc<Session>>,
+    ) -> Result<Self, Denied> {
+        let number = match parties.enter(block, session) {
+            Ok(number) => number,
+            Err(Shut::Crowded(crowded)) => return Err(crowded.into()),
+            Err(Shut::Revoked) => {
+                return Err(unauthorized(Some("it was revoked"), "it was revoked"));
+            }
+        };
+        let is_counted = number >= FIRST;
+        Ok(Self { parties: is_counted.then(|| Arc::clone(parties)), number: number.into() })
+    }
+
+    /// The party's number; from here on it is counted by whoever has it.
+    pub(crate) fn take(&self) -> u32 {
+        self.number.swap(0, Ordering::Relaxed)
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if let Some(parties) = &self.parties {
+            parties.leave(self.take());
+        }
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.access.fmt(to)
+    }
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Pass({})", self.number())
+    }
+}
+
+impl Question {
+    /// Learns what the function said.
+    ///
+    /// # Errors
+    ///
+    /// It could not say.
+    pub(crate) fn learn(self, said: Result<Grant, Error>) -> Result<Option<Arc<Session>>, Denied> {
+        let Self { gate, shown, session, asked_at } = self;
+        let grant = said.map_err(|error| {
+            let causes: Vec<_> = error.chain().collect();
+            if !causes.is_empty() {
+                log::error(format_args!("who may reach channels: {}", causes.join(": ")));
+            }
+            let reason = error.message().unwrap_or("who may do this could not be found out");
+            Denied { status: error.code(), field: None, reason: reason.to_owned() }
+        })?;
+        if let Some(fault) = grant.rules.fault() {
+            log::error(format_args!("a grant of channels: {fault}"));
+        }
+        let session = match session {
+            Some(own) => Some((own.grant.clone().and(grant), own.issued)),
+            None if grant.subject.is_none() && grant.rules.are_none() => None,
+            None => Some((grant, asked_at)),
+        };
+        let session = session.map(|(grant, issued)| Arc::new(Session::new(grant, issued)));
+        let age = gate.access.age.unwrap_or(AGE).as_millis() as u64;
+        let ends = session.as_ref().map_or(u64::MAX, |session| session.ends());
+        let until = ends.min(asked_at.saturating_add(age));
+        let known = Known { session: session.clone(), fault: None, was_asked: true, until };
+        gate.remember(shown, known, now());
+        Ok(session)
+    }
+}
+
+impl Denied {
+    /// Writes it as a reply.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
+        let mut reply = Reply::begin(out, exchange, self.status, date);
+        if let Some((name, value)) = &self.field {
+            // Of what is not ours, only letters that a field may have were put into it.
+            let _ = reply.field(name, value);
+        }
+        tell(reply, &self.reason);
+    }
+
+    /// The same as an answer.
+    pub(crate) fn answer(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) -> Answer {
+        self.write(out, exchange, date);
+        Answer::Written { close: false }
+    }
+
+    /// For who is spoken to otherwise.
+    pub(crate) fn reason(self) -> String {
+        self.reason
+    }
+
+    /// Who must show something, or something else, and why.
+    pub(crate) fn of_end(ends: u64) -> Self {
+        if ends == 0 {
+            unauthorized(Some("it was revoked"), "what was granted was revoked")
+        } else {
+            unauthorized(Some("it has ended"), "what was granted has ended")
+        }
+    }
+
+    pub(crate) const fn status(&self) -> Status {
+        self.status
+    }
+}
+
+impl From<super::party::Crowded> for Denied {
+    fn from(crowded: super::party::Crowded) -> Self {
+        Self {
+            status: Status::TOO_MANY_REQUESTS,
+            field: Some(("Retry-After", crowded.retry.to_string())),
+            reason: crowded.to_string(),
+        }
+    }
+}
+
+/// A challenge (RFC 6750 section 3), with the fault of the token that was shown.
+fn unauthorized(fault: Option<&str>, reason: &str) -> Denied {
+    let error = fault.map(|fault| {
+        // Quotes and whatever is no ASCII may not stand in it (section 3).
+        let is_right = |letter: char| matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\');
+        let fault = fault.replace(|letter| !is_right(letter), "'");
+        format!(", error=\"invalid_token\", error_description=\"{fault}\"")
+    });
+    let challenge = format!("Bearer realm=\"channels\"{}", error.unwrap_or_default());
+    let field = Some(("WWW-Authenticate", challenge));
+    Denied { status: Status::UNAUTHORIZED, field, reason: reason.to_owned() }
+}
+
+/// The token that a head brings: in its fields, in a cookie, or in its query.
+fn token<'h>(head: &Head<'h>, cookie_name: &str) -> Option<&'h str> {
+    let bearer = head.field_text("Authorization").and_then(|field| {
+        let (scheme, token) = field.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim())
+    });
+    let in_cookie = || cookie(head.field_text("Cookie")?, cookie_name);
+    bearer.or_else(|| token_in_query(head)).or_else(in_cookie).filter(|token| !token.is_empty())
+}
+
+/// All that a function may know a visitor by.
+fn shown(request: &Incoming<'_>) -> Shown {
+    let head = &request.head;
+    let address = match request.peer.ip() {
+        Some(IpAddr::V4(ip)) => ip.octets().to_vec(),
+        Some(IpAddr::V6(ip)) => ip.octets().to_vec(),
+        None => Vec::new(),
+    };
+    let field = |name| head.field(name).unwrap_or_default();
+    let token = token_in_query(head).unwrap_or_default();
+    hash(&[&address, field("Authorization"), field("Cookie"), token.as_bytes()])
+}
+
+fn hash(parts: &[&[u8]]) -> Shown {
+    let mut digest = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        digest.update(&(part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    // SHA-256 has 32 bytes.
+    digest.finish().as_ref().try_into().unwrap_or_default()
+}

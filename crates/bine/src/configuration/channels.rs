@@ -1,0 +1,56 @@
+//! Decides what whoever runs a program may say of its channels.
+
+use std::path::PathBuf;
+
+use crate::channels::{Access, Caps, Tokens};
+
+/// Who may reach channels, beside those whom the program lets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ChannelChoices {
+    /// Rules for everybody.
+    pub(super) follow: Vec<String>,
+    pub(super) publish: Vec<String>,
+    pub(super) manage: Vec<String>,
+    /// The file with what signs tokens.
+    pub(super) key: Option<PathBuf>,
+    pub(super) issuer: Option<String>,
+    pub(super) audience: Option<String>,
+    pub(super) holds: Option<u32>,
+    pub(super) holds_per_address: Option<u32>,
+    pub(super) holds_per_subject: Option<u32>,
+    pub(super) messages_per_address: Option<u32>,
+    pub(super) messages_per_subject: Option<u32>,
+}
+
+impl ChannelChoices {
+    /// Whether anybody may reach any.
+    pub(crate) fn are_some(&self) -> bool {
+        let rules = [&self.follow, &self.publish, &self.manage];
+        self.key.is_some() || rules.iter().any(|rules| !rules.is_empty())
+    }
+
+    /// What the program gives, and this.
+    pub(crate) fn added_to(&self, mut access: Access) -> Access {
+        access = self.follow.iter().fold(access, |access, rule| access.follow(rule));
+        access = self.publish.iter().fold(access, |access, rule| access.publish(rule));
+        access = self.manage.iter().fold(access, |access, rule| access.manage(rule));
+        if let Some(key) = &self.key {
+            access = access.amend_tokens(|own| {
+                let file = Tokens::key_file(key);
+                let tokens = match own {
+                    Some(own) => own.or(file),
+                    None => file,
+                };
+                let tokens = self.issuer.iter().fold(tokens, |tokens, name| tokens.issuer(name));
+                self.audience.iter().fold(tokens, |tokens, name| tokens.audience(name))
+            });
+        }
+        access.amend_caps(|caps| Caps {
+            holds: self.holds.unwrap_or(caps.holds),
+            holds_per_address: self.holds_per_address.unwrap_or(caps.holds_per_address),
+            holds_per_subject: self.holds_per_subject.unwrap_or(caps.holds_per_subject),
+            messages_per_address: self.messages_per_address.unwrap_or(caps.messages_per_address),
+            messages_per_subject: self.messages_per_subject.unwrap_or(caps.messages_per_subject),
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Claims about who is present in a channel: one coming and one going for each, however they follow and how often.
+
+use std::time::{Duration, Instant};
+
+use bine::channels::{Access, Settings};
+use bine::prelude::*;
+
+use crate::app::{options, program};
+use crate::harness::{PATIENCE, Peer, Program, SCHEDULERS};
+use crate::websocket::Socket;
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_that_counts_who_is_present_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .channels(Access::everything())
+        .channel("board", Settings::default())
+        .channel("other", Settings::default())
+        .presence("board", Duration::from_secs(2))
+        .page(own)
+        .page(who)
+        .run_with("Usage: presence", options.lines())
+}
+
+#[page("/own/{name}")]
+async fn own(channels: Channels, name: Path<Text>) -> Response {
+    channels.hold(["board"]).present_as(&name).into()
+}
+
+#[page("/who")]
+async fn who(channels: Channels) -> Response {
+    let present = channels.present("board", 10).map_or(0, |present| present.count);
+    let nobody_counts = channels.present("other", 10).is_none();
+    Response::text(format!("{present} {nobody_counts}"))
+}
+
+fn start(scheduler: &str) -> Program {
+    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "8"];
+    Program::start(&mut program(
+        "presence::the_program_that_counts_who_is_present_serves",
+        &options,
+    ))
+}
+
+fn follow(peer: &mut Peer, query: &str, accept: &str) {
+    peer.send(format!("GET /channels?{query} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"));
+}
+
+fn present(peer: &mut Peer) -> String {
+    peer.get("/channels?c=board&present").text().trim_end().to_owned()
+}
+
+#[track_caller]
+fn await_present(peer: &mut Peer, due: &str) {
+    let begin = Instant::now();
+    while present(peer) != due {
+        assert!(begin.elapsed() < PATIENCE, "{} and not {due}", present(peer));
+    }
+}
+
+const NOBODY: &str = "[{\"channel\":\"board\",\"count\":0,\"sessions\":[]}]";
+
+/// What was told of comings and goings when the last has gone.
+#[track_caller]
+fn await_last(peer: &mut Peer) -> Vec<String> {
+    let begin = Instant::now();
+    loop {
+        let told = told(peer);
+        if told.last().is_some_and(|last| last.starts_with("leave") && last.ends_with(" 0")) {
+            return told;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{told:?}");
+    }
+}
+
+/// What was told of comings and goings so far, in their order.
+fn told(peer: &mut Peer) -> Vec<String> {
+    let reply = peer.get("/channels?c=board/presence&after=earliest");
+    let each = reply.text().split("{\"cursor\"").skip(1);
+    let told = each.map(|one| {
+        let event = one.split("\"event\":\"").nth(1).unwrap().split('"').next().unwrap();
+        let session =
+            one.split("\"session\":\"").nth(1).map_or("", |rest| rest.split('"').next().unwrap());
+        let count = one.split("\"count\":").nth(1).unwrap().split('}').next().unwrap();
+        format!("{event} {session} {count}")
+    });
+    told.collect()
+}
+
+#[test]
+fn who_polls_again_and_again_comes_once_and_goes_once() {
+    for scheduler in SCHEDULERS {
+        let program = start(scheduler);
+        let (mut peer, mut writer) = (program.connect(), program.connect());
+        for _ in 0..20 {
+            follow(&mut peer, "c=board&as=Ann&wait=0", "*/*");
+            assert_eq!(peer.reply().status(), 204, "{scheduler}");
+        }
+        // One that waits is present as long as it waits.
+        follow(&mut peer, "c=board&c=other&as=Ben&wait=3", "*/*");
+        await_present(&mut writer, "[{\"channel\":\"board\",\"count\":1,\"sessions\":[\"Ben\"]}]");
+        assert_eq!(peer.reply().status(), 204);
+        await_present(&mut writer, NOBODY);
+        let due = ["begin  0", "join Ann 1", "join Ben 2", "leave Ann 1", "leave Ben 0"];
+        assert_eq!(await_last(&mut writer), due, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_stream_is_present_as_long_as_it_lives_and_two_tabs_are_one() {
+    for scheduler in SCHEDULERS {
+        let program = start(scheduler);
+        let mut writer = program.connect();
+        let (mut one, mut two) = (program.connect(), program.connect());
+        follow(&mut one, "c=board&as=Ann", "text/event-stream");
+        follow(&mut two, "c=board&as=Ann", "application/x-ndjson");
+        one.await_text("id: ");
+        two.await_text("cursor");
+        let ann = "[{\"channel\":\"board\",\"count\":1,\"sessions\":[\"Ann\"]}]";
+        await_present(&mut writer, ann);
+        drop(one);
+        let mut socket = Socket::open(&program, "/channels?c=board&as=Cid");
+        socket.hear_text();
+        let mut held = program.connect();
+        held.send("GET /own/Dora HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n");
+        held.await_text("id: ");
+        assert_eq!(writer.get("/who").text(), "3 true", "{scheduler}");
+        drop((socket, held));
+        await_present(&mut writer, ann);
+        drop(two);
+        await_present(&mut writer, NOBODY);
+        let told = await_last(&mut writer);
+        for name in ["Ann", "Cid", "Dora"] {
+            for event in ["join", "leave"] {
+                let is_this = |told: &&String| told.starts_with(&format!("{event} {name} "));
+                assert_eq!(told.iter().filter(is_this).count(), 1, "{scheduler}: {told:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_gives_no_name_gets_one_to_come_back_by() {
+    let program = start("hybrid");
+    let (mut peer, mut writer) = (program.connect(), program.connect());
+    follow(&mut peer, "c=board&wait=0", "*/*");
+    let reply = peer.reply();
+    let session = reply.field("Session").expect("it was given one").to_owned();
+    for _ in 0..5 {
+        follow(&mut peer, &format!("c=board&wait=0&session={session}"), "*/*");
+        assert_eq!(peer.reply().field("Session"), None);
+    }
+    let one = format!("[{{\"channel\":\"board\",\"count\":1,\"sessions\":[\"{session}\"]}}]");
+    assert_eq!(present(&mut writer), one);
+    let (mut events, mut lines) = (program.connect(), program.connect());
+    follow(&mut events, "c=board", "text/event-stream");
+    events.await_text("event: session\ndata: ");
+    follow(&mut lines, "c=board", "application/x-ndjson");
+    lines.await_text("{\"session\":\"");
+    let mut socket = Socket::open(&program, "/channels?c=board");
+    assert!(socket.hear_text().starts_with("{\"session\":\""));
+    // Nobody is asked where nobody is counted.
+    follow(&mut peer, "c=other&wait=0&as=Ann", "*/*");
+    assert_eq!(peer.reply().field("Session"), None);
+    for (target, status, told) in [
+        ("/channels?c=other&present", 404, "App::presence"),
+        ("/channels?c=board&as=", 400, "`as` is a name"),
+        ("/channels?c=board&session=%0A", 400, "`session` is a name"),
+        ("/channels?present", 400, "which channels?"),
+    ] {
+        let reply = peer.get(target);
+        assert_eq!(reply.status(), status, "{target}");
+        assert!(reply.text().contains(told), "{target}: {}", reply.text());
+    }
+}
+
+#[test]
+fn comings_and_goings_are_followed_as_they_happen() {
+    let program = start("hybrid");
+    let (mut events, mut peer) = (program.connect(), program.connect());
+    follow(&mut events, "c=board/presence", "text/event-stream");
+    events.await_text("id: ");
+    follow(&mut peer, "c=board&as=Ann", "text/event-stream");
+    events.await_text("event: join\ndata: {\"session\":\"Ann\",\"count\":1}\n\n");
+    drop(peer);
+    events.await_text("event: leave\ndata: {\"session\":\"Ann\",\"count\":0}\n\n");
+}

@@ -1,0 +1,230 @@
+//! Claims about those who follow channels within a range of time: what is there is told at once, what is to come is waited
+//! for, until the range or the wait has ended.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::channels::start;
+use crate::harness::{Peer, Program, Reply, SCHEDULERS};
+
+/// A message: when it was published, and its word.
+type Told = (u64, String);
+
+const MEMORY: [&str; 2] = ["--data", "memory"];
+
+fn post(peer: &mut Peer, target: &str) {
+    peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
+    assert_eq!(peer.reply().status(), 200);
+}
+
+fn ask(peer: &mut Peer, query: &str, accept: &str) {
+    peer.send(format!("GET /channels?{query} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"));
+}
+
+fn poll(peer: &mut Peer, query: &str) -> Reply {
+    ask(peer, query, "application/json");
+    peer.reply()
+}
+
+/// The messages in a view that shows them as JSON.
+fn messages(text: &str) -> Vec<Told> {
+    let each = text.split("\"time\":").skip(1);
+    let told = each.map(|message| {
+        let time = message.split(',').next().unwrap().parse().unwrap();
+        let word = message.split("\"data\":\"").nth(1).unwrap().split('"').next().unwrap();
+        (time, word.to_owned())
+    });
+    told.collect()
+}
+
+fn cursor(reply: &Reply) -> String {
+    reply.field("Cursor").expect("it says where to go on").to_owned()
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
+}
+
+/// Waits until a time has come, by what is tested here.
+fn await_time(peer: &mut Peer, time: u64) {
+    assert_eq!(poll(peer, &format!("c=idle&after=now&before={time}")).status(), 204);
+    assert!(now() >= time);
+}
+
+/// A program with the channels `a`, `b` and `idle`, and messages at four times in turn in `a` and `b`.
+fn filled(options: &[&str]) -> (Program, Vec<Told>) {
+    let program = start(options);
+    let mut peer = program.connect();
+    for name in ["a", "b", "idle"] {
+        post(&mut peer, &format!("/create/{name}"));
+    }
+    for (word, channel) in
+        ["one", "two", "three", "four"].into_iter().zip(["a", "b"].iter().cycle())
+    {
+        let next = now() + 2;
+        await_time(&mut peer, next);
+        post(&mut peer, &format!("/say/{channel}/{word}"));
+    }
+    let all = messages(poll(&mut peer, "c=a&c=b&after=earliest").text());
+    assert!(all.len() == 4 && all.is_sorted_by(|one, next| one.0 < next.0), "{all:?}");
+    (program, all)
+}
+
+/// Milliseconds since 1970 as RFC 3339 has them.
+fn written(time: u64) -> String {
+    let (days, of_day) = (time / 86_400_000, time % 86_400_000);
+    // Howard Hinnant's civil_from_days, for days behind 1970.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
+    let (second, rest) = (of_day / 1000 % 60, of_day % 1000);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest:03}Z")
+}
+
+#[test]
+fn a_range_of_time_has_the_messages_of_its_first_moment_and_not_those_of_its_last() {
+    let (program, all) = filled(&MEMORY);
+    let mut peer = program.connect();
+    for start in 0..all.len() {
+        for end in start..all.len() {
+            let (from, to) = (all[start].0, all[end].0);
+            for range in [
+                format!("after={from}&before={to}"),
+                format!("after={}&before={}", written(from), written(to)),
+                format!("after={}&before={to}", written(from).replace('Z', "+00:00")),
+            ] {
+                let reply = poll(&mut peer, &format!("c=a&c=b&{range}"));
+                assert_eq!(messages(reply.text()), all[start..end], "{range}");
+                assert_eq!(reply.status(), if start == end { 204 } else { 200 }, "{range}");
+                // From its cursor on comes what was not before its end.
+                let rest = poll(&mut peer, &format!("c=a&c=b&wait=0&after={}", cursor(&reply)));
+                assert_eq!(messages(rest.text()), all[end..], "{range}");
+                let only = poll(&mut peer, &format!("c=b&{range}"));
+                let mut due = all[start..end].to_vec();
+                due.retain(|(_, word)| word == "two" || word == "four");
+                assert_eq!(messages(only.text()), due, "{range}");
+            }
+        }
+    }
+    // Who says no start begins with the first.
+    let reply = poll(&mut peer, &format!("c=a&c=b&before={}", all[2].0));
+    assert_eq!(messages(reply.text()), all[..2]);
+    // One page behind the other, to the end of the range.
+    let (mut after, mut got) = (all[0].0.to_string(), Vec::new());
+    loop {
+        let range = format!("c=a&c=b&limit=1&after={after}&before={}", all[3].0);
+        let reply = poll(&mut peer, &range);
+        if reply.status() == 204 {
+            break;
+        }
+        got.extend(messages(reply.text()));
+        after = cursor(&reply);
+    }
+    assert_eq!(got, all[..3]);
+}
+
+#[test]
+fn a_range_in_the_past_is_answered_at_once_in_every_view() {
+    let (program, all) = filled(&MEMORY);
+    let (from, to) = (all[1].0, all[3].0);
+    let (empty, range) = (from - 1, format!("c=a&c=b&after={from}&before={to}"));
+    for (accept, status) in
+        [("application/x-ndjson", 200), ("text/event-stream", 200), ("multipart/mixed", 200)]
+    {
+        let mut peer = program.connect();
+        ask(&mut peer, &range, accept);
+        let reply = peer.reply();
+        let text = reply.text();
+        assert_eq!(reply.status(), status, "{accept}");
+        assert!(text.contains("two") && text.contains("three"), "{accept}: {text}");
+        assert!(!text.contains("one") && !text.contains("four"), "{accept}: {text}");
+    }
+    let mut peer = program.connect();
+    ask(&mut peer, &format!("c=a&after={empty}&before={from}"), "application/x-ndjson");
+    assert_eq!(messages(peer.reply().text()), []);
+    // An `EventSource` that was answered 200 would ask again for ever.
+    ask(&mut peer, &format!("c=a&after={empty}&before={from}"), "text/event-stream");
+    let reply = peer.reply();
+    assert_eq!((reply.status(), cursor(&reply).len()), (204, 25));
+}
+
+#[test]
+fn a_range_that_ends_in_the_future_is_waited_for_to_its_end_and_no_longer() {
+    for scheduler in SCHEDULERS {
+        let (program, all) =
+            filled(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
+        let end = now() + 400;
+        let range = |from: u64| format!("c=a&c=b&after={from}&before={end}&wait=50");
+        let mut writer = program.connect();
+        // What is there is told at once.
+        let there = poll(&mut writer, &range(all[3].0));
+        assert_eq!(messages(there.text()), all[3..], "{scheduler}");
+        let behind = format!("c=a&c=b&before={end}&wait=50&after={}", cursor(&there));
+        let (mut idle, mut lines, mut events) =
+            (program.connect(), program.connect(), program.connect());
+        ask(&mut idle, &format!("c=idle&after=earliest&before={end}&wait=50"), "*/*");
+        ask(&mut lines, &range(all[3].0), "application/x-ndjson");
+        ask(&mut events, &behind, "text/event-stream");
+        await_time(&mut writer, end);
+        post(&mut writer, "/say/a/late");
+        assert_eq!(idle.reply().status(), 204, "{scheduler}");
+        assert_eq!(messages(lines.reply().text()), all[3..], "{scheduler}");
+        let events = events.reply();
+        assert!(!events.text().contains("late"), "{scheduler}: {}", events.text());
+        let over = poll(&mut writer, &behind);
+        assert_eq!(over.status(), 204, "{scheduler}");
+        let late = poll(&mut writer, &format!("c=a&c=b&after={}", cursor(&over)));
+        assert_eq!(messages(late.text())[0].1, "late", "{scheduler}");
+    }
+}
+
+#[test]
+fn what_comes_before_a_range_begins_is_not_for_it() {
+    for scheduler in SCHEDULERS {
+        let (program, _) =
+            filled(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
+        let (mut peer, mut lines) = (program.connect(), program.connect());
+        let (mut short, mut writer) = (program.connect(), program.connect());
+        let begin = now() + 600;
+        ask(&mut peer, &format!("c=a&c=b&after={begin}&wait=50"), "*/*");
+        ask(&mut lines, &format!("c=a&c=b&after={}", written(begin)), "application/x-ndjson");
+        ask(&mut short, &format!("c=a&after={}&wait=1", begin + 60_000), "*/*");
+        post(&mut writer, "/say/a/early");
+        await_time(&mut writer, begin);
+        post(&mut writer, "/say/b/due");
+        let due = poll(&mut writer, &format!("c=a&c=b&after={begin}"));
+        let due = messages(due.text());
+        assert_eq!(messages(peer.reply().text()), due, "{scheduler}");
+        assert_eq!(messages(&lines.await_text("\"due\"}\n")), due, "{scheduler}");
+        // It has waited as long as it said, though its range is still to come.
+        assert_eq!(short.reply().status(), 204, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_range_that_ends_before_it_begins_is_refused() {
+    let (program, all) = filled(&MEMORY);
+    let mut peer = program.connect();
+    let (first, last) = (all[0].0, all[3].0);
+    let early = cursor(&poll(&mut peer, "c=a&c=b&after=earliest&limit=1"));
+    let late = cursor(&poll(&mut peer, "c=a&c=b&after=earliest"));
+    for (range, told) in [
+        (format!("after={last}&before={first}"), "exchange them"),
+        (format!("after={}&before={first}", written(last)), "exchange them"),
+        (format!("after=now&before={first}"), "exchange them"),
+        (format!("after={late}&before={early}"), "exchange them"),
+        ("before=earliest".to_owned(), "there is nothing before `earliest`"),
+        ("after=2026-02-30T00:00:00Z".to_owned(), "a time like 2026-11-20T21:00:00Z"),
+        ("before=tomorrow".to_owned(), "a time like 2026-11-20T21:00:00Z"),
+        ("after=%2B5".to_owned(), "a time like 2026-11-20T21:00:00Z"),
+    ] {
+        let reply = poll(&mut peer, &format!("c=a&{range}"));
+        assert_eq!(reply.status(), 400, "{range}");
+        assert!(reply.text().contains(told), "{range}: {}", reply.text());
+    }
+}

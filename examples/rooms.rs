@@ -1,0 +1,94 @@
+//! Rooms that are open to whoever knows their word: a page decides who follows, the channel holds the reply, and a thread
+//! of the program's own counts what is said.
+//!
+//! `cargo run --release --example rooms`, then open <http://127.0.0.1:8080/rooms/hop?word=cone> in two windows.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bine::channels::{Interruption, Retention, Settings};
+use bine::prelude::*;
+
+/// Names, and the words that open them.
+const ROOMS: [(&str, &str); 2] = [("hop", "cone"), ("yam", "tuber")];
+
+static SAID: AtomicU64 = AtomicU64::new(0);
+
+fn open(room: &str, word: &str) -> Result<(), Error> {
+    match ROOMS.iter().find(|(name, _)| *name == room) {
+        Some((_, own)) if *own == word => Ok(()),
+        Some(_) => Err(Error::forbidden("another word opens this room")),
+        None => Err(Error::not_found("there is no such room")),
+    }
+}
+
+#[page("/rooms/{room}")]
+async fn room(room: Path<Text>, word: Query<Text>) -> Result<impl Page, Error> {
+    open(&room, &word)?;
+    Ok(html! {
+        <h1>{room}</h1>
+        <form method="post"><input name="text" aria-label="Say something" autofocus /> <button>Say it</button></form>
+        <ol id="said"></ol>
+        <script>r#"
+new EventSource(location.pathname + "/said" + location.search).onmessage = ({ data }) => {
+  const item = document.createElement("li");
+  item.textContent = data;
+  said.append(item);
+};
+"#</script>
+    })
+}
+
+#[page("/rooms/{room}/said")]
+async fn said(channels: Channels, room: Path<Text>, word: Query<Text>) -> Result<Response, Error> {
+    open(&room, &word)?;
+    Ok(channels.hold([&**room]).earliest().into())
+}
+
+#[page(POST "/rooms/{room}")]
+async fn say(
+    channels: Channels,
+    room: Path<Text>,
+    word: Query<Text>,
+    text: Form<Text>,
+) -> Result<Response, Error> {
+    open(&room, &word)?;
+    channels.publish(&room, &**text).await?;
+    Ok(Response::see_other(format!("/rooms/{}?word={}", *room, *word)))
+}
+
+#[page("/")]
+async fn start() -> impl Page {
+    let said = SAID.load(Ordering::Relaxed);
+    html!(<p>Messages so far: {said}</p>)
+}
+
+fn count(channels: &Channels) -> Result<(), Error> {
+    let mut follower = channels.follow(ROOMS.map(|(name, _)| name)).earliest();
+    thread::Builder::new().name("count".to_owned()).spawn(move || {
+        loop {
+            match follower.wait(Duration::from_hours(1)) {
+                Some(Ok(_)) => SAID.fetch_add(1, Ordering::Relaxed),
+                Some(Err(Interruption::Quiet | Interruption::Lost { .. })) => continue,
+                Some(Err(Interruption::Refused(_))) | None => return,
+            };
+        }
+    })?;
+    Ok(())
+}
+
+fn main() -> Exit {
+    let retention = Retention { messages: 1000, ..Retention::default() };
+    let settings = || Settings { retention, ..Settings::default() };
+    App::new()
+        .forgetful()
+        .channel("hop", settings())
+        .channel("yam", settings())
+        .at_channels(count)
+        .page(start)
+        .page(room)
+        .page(said)
+        .page(say)
+        .run()
+}
