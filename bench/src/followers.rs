@@ -82,7 +82,8 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
         for kind in &kinds {
             let mut told: BTreeMap<&str, Vec<Told>> = BTreeMap::new();
             for _ in 0..rounds {
-                for (name, way) in &ways {
+                // The floor and Nchan know no answer but the one that waits.
+                for (name, way) in ways.iter().filter(|(_, way)| way.knows(kind)) {
                     let running = way.start(&shop, count)?;
                     let line =
                         Told::of(&followers, *way, kind, &running, [count, messages, interval])
@@ -92,7 +93,7 @@ pub(crate) fn fanout(arguments: &Arguments) -> Result<()> {
                     running.stop()?;
                 }
             }
-            for (name, _) in &ways {
+            for (name, _) in ways.iter().filter(|(name, _)| told.contains_key(name)) {
                 println!("| {count} | {kind} | {name} | {} |", row(&told[name])?);
             }
         }
@@ -194,6 +195,10 @@ impl Way {
             words.extend(["--workers".to_owned(), workers]);
         }
         Running::start(&words, port, HELLO, &shop.work.join(format!("followed-{port}.log")))
+    }
+
+    fn knows(self, kind: &str) -> bool {
+        matches!(self, Self::Bine(_)) || kind != "pull"
     }
 
     const fn waiting_target(self) -> &'static str {

@@ -161,10 +161,21 @@ impl<'r> Report<'r> {
         let plots = vec![
             (
                 "figure-9.svg",
-                plot("Figure 9: user memory of the server", None, "MiB", parked_mebibytes)?,
+                plot(
+                    "Figure 9: user memory of the server",
+                    None,
+                    "user memory, MiB",
+                    parked_mebibytes,
+                )?,
             ),
-            ("figure-10.svg", plot("Figure 10: mean publish trip time", None, "ms", mean)?),
-            ("figure-10-p99.svg", plot("Figure 10, p99 of the trips", None, "ms", p99)?),
+            (
+                "figure-10.svg",
+                plot("Figure 10: mean publish trip time", None, "mean trip, ms", mean)?,
+            ),
+            (
+                "figure-10-p99.svg",
+                plot("Figure 10, p99 of the trips", None, "p99 of the trips, ms", p99)?,
+            ),
             ("figure-11.svg", plot("Figure 11: received messages", Some(share), "", received)?),
         ];
         Ok((text, plots))

@@ -186,7 +186,7 @@ pub mod __private {
     pub use inventory::submit;
 
     pub use crate::arguments::{Argument, Arguments, check_form};
-    pub use crate::channels::check_query;
+    pub use crate::channels::{check_query, check_token};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
     pub use crate::sessions::check_session;

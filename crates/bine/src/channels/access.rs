@@ -2,6 +2,7 @@
 
 mod ask;
 mod base64;
+mod denied;
 mod grant;
 mod key;
 mod party;
@@ -11,19 +12,25 @@ mod token;
 mod visitor;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use ask::{Ask, Asked, Granting, Known};
+pub(crate) use denied::Denied;
 pub(crate) use grant::Action;
 pub use grant::Grant;
 pub use party::Caps;
 pub(crate) use party::{MOST_REVOKED, Parties};
-pub use token::Tokens;
-pub(crate) use visitor::{Denied, Gate, Pass, Resident, Visitor};
+pub use token::{Tokens, check_token};
+pub(crate) use visitor::{Gate, Pass, Resident, Visitor};
+
+use bine_http::Head;
 
 use ask::Function;
 use grant::Rules;
 use pattern::Pattern;
+
+use super::origin::{among, origin};
 
 /// Who may do what with channels over HTTP: whatever any part of it permits.
 ///
@@ -38,7 +45,7 @@ use pattern::Pattern;
 /// ```
 ///
 /// A rule is the name of a channel; `*` at its end stands for any rest, and a segment in braces for any one segment.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 #[must_use]
 pub struct Access {
     rules: Rules,
@@ -46,6 +53,8 @@ pub struct Access {
     function: Option<Function>,
     age: Option<Duration>,
     caps: Caps,
+    /// Of other sites whose pages may do what their visitors may, or what is wrong with one.
+    origins: Result<Vec<Arc<str>>, String>,
 }
 
 /// How long a function's answer holds, unless it is said.
@@ -54,7 +63,9 @@ const AGE: Duration = Duration::from_mins(1);
 impl Access {
     /// Nothing is open: channels are for the program's own pages, unless more is said.
     pub fn none() -> Self {
-        Self::default()
+        let (rules, tokens, function) = (Rules::default(), None, None);
+        let (age, caps, origins) = (None, Caps::default(), Ok(Vec::new()));
+        Self { rules, tokens, function, age, caps, origins }
     }
 
     /// Everybody may follow every channel; the program alone publishes.
@@ -85,6 +96,16 @@ impl Access {
     /// Whoever shows one of these tokens may do what stands in it.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
+        self
+    }
+
+    /// Pages of another site too may do here what their visitors may, such as `https://example.org`: their browsers are
+    /// told so (CORS). Nothing of other sites may publish, and nothing can be read by them, unless it is said.
+    pub fn origin(mut self, site: &str) -> Self {
+        self.origins = self.origins.and_then(|mut origins| {
+            origins.push(origin(site)?);
+            Ok(origins)
+        });
         self
     }
 
@@ -139,9 +160,16 @@ impl Access {
         self
     }
 
+    /// The other site, of those that may, whose page a request is from.
+    fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
+        among(self.origins.as_deref().unwrap_or_default(), head)
+    }
+
     /// What is wrong with it, and how to mend it.
     fn fault(&self) -> Option<&str> {
-        self.rules.fault().or_else(|| self.tokens.as_ref()?.fault())
+        let of_tokens = || self.tokens.as_ref()?.fault();
+        let of_origins = || self.origins.as_ref().err().map(String::as_str);
+        self.rules.fault().or_else(of_tokens).or_else(of_origins)
     }
 }
 
@@ -152,6 +180,12 @@ impl Access {
 /// What is wrong with it, and what may stand there.
 pub(crate) fn rule(text: &str) -> Result<String, String> {
     Pattern::new(text).map(|_| text.to_owned())
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self::none()
+    }
 }
 
 impl fmt::Debug for Access {

@@ -53,8 +53,8 @@ const WAIT: u64 = 18_000;
 const EVENTS: u64 = 60_000;
 /// What a channel holds whose maker says nothing.
 const USUAL: &str = "application/octet-stream";
-/// What may be asked here, and which fields a page of another site could send. No such page may: whoever wants that says
-/// `Access-Control-Allow-Origin` in front of this server.
+/// What may be asked here, and which fields a page of another site could send. Which site's pages may, this does not
+/// say: [origins](super::origin) are told before it.
 const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n\
     Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r\n\
     Access-Control-Allow-Headers: Content-Type, If-None-Match, Producer-Id, Producer-Epoch, \
@@ -300,6 +300,7 @@ impl Resource<'_> {
         let (looked, watch, page) = looked.ok_or_else(No::closed)??;
         let Some(page) = page else {
             let start = Start::After(looked.start);
+            let watch = Watch { origin: self.visitor.origin_of(head), ..watch };
             return Ok(match self.visitor.pass() {
                 Ok(pass) => Answer::Hold(hold_for(pass, watch, start, exchange)),
                 Err(denied) => denied.answer(out.buffer, exchange, &clock.date()),
@@ -426,6 +427,7 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
         wait: WAIT,
         live: Some(Box::new(Live::new(shared, read.turn, now))),
         attendee: None,
+        origin: None,
     }
 }
 

@@ -15,6 +15,7 @@ use super::asked::{Following, Unclear, asks_for_websocket, follow};
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
+use super::origin;
 use super::presence::{Attendee, Present};
 use super::room::hold_for;
 use super::watch::{ACCEPT_QUERY, Watch, refuse};
@@ -56,16 +57,27 @@ impl Face {
             return None;
         }
         let (exchange, date) = (request.exchange, clock.date());
-        if !request.head.method().is_safe() && is_foreign(&request.head) {
+        let (begin, origin) = (out.buffer.len(), self.gate.origin_of(&request.head));
+        if let Some(origin) = &origin
+            && let Some(answer) =
+                origin::preflight(&request.head, origin, exchange, clock, out.buffer)
+        {
+            return Some(answer);
+        }
+        if !request.head.method().is_safe() && origin.is_none() && is_foreign(&request.head) {
             let reply = Reply::begin(out.buffer, exchange, Status::FORBIDDEN, &date);
             tell(reply, "a page of another site may not write here");
             return Some(Answer::Written { close: false });
         }
         let visitor = self.gate.recognize(request);
-        Some(match self.serve(name, &visitor, request, clock, out) {
+        let answer = match self.serve(name, &visitor, request, clock, out) {
             Ok(answer) => answer,
             Err(_) if visitor.is_unasked() => self.ask(name, visitor, request, house, clock, out),
             Err(denied) => denied.answer(out.buffer, exchange, &date),
+        };
+        Some(match origin {
+            Some(origin) => origin::told(answer, out, begin, origin),
+            None => answer,
         })
     }
 
@@ -178,7 +190,10 @@ impl Face {
                     Answer::Collect { limit: MOST_BODY, on_disk: false }
                 }
                 Body::Here(bytes) => self.publish(bytes, visitor, exchange, clock, out)?,
-                Body::None | Body::Filed(_) => bad(out, exchange, clock, "there is no body"),
+                Body::None | Body::Filed(_) => {
+                    visitor.check_some(Action::Publish)?;
+                    bad(out, exchange, clock, "there is no body")
+                }
             },
             _ => {
                 let mut reply =
@@ -216,11 +231,12 @@ impl Face {
             return Ok(Answer::Written { close: false });
         }
         let is_websocket = asks_for_websocket(&request.head);
-        if is_websocket {
+        if is_websocket || self.channels.0.attendance.counts(&watch.channels) {
             visitor.check_all_known()?;
         }
         let pass = visitor.pass()?;
         let session = visitor.subject().or(session.as_deref());
+        watch.origin = self.gate.origin_of(&request.head);
         watch.attendee = Attendee::of(&self.channels.0, &watch.channels, session);
         if is_websocket {
             // It is counted as one who stays.

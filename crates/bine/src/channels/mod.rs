@@ -13,6 +13,7 @@ mod face;
 mod follow;
 mod hold;
 mod instant;
+mod origin;
 mod presence;
 mod reader;
 mod room;
@@ -26,6 +27,8 @@ use std::time::Duration;
 use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, Store};
 
+#[doc(hidden)]
+pub use access::check_token;
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
 pub(crate) use access::{Gate, rule};
 #[doc(hidden)]
@@ -39,6 +42,7 @@ pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
 pub(crate) use hold::Answered;
 pub use hold::{Held, View};
+pub(crate) use origin::origin;
 pub use presence::Present;
 pub(crate) use watch::{refuse, status_of};
 

@@ -98,6 +98,11 @@ impl Attendance {
         Ok(())
     }
 
+    /// Whether whoever follows these is counted.
+    pub(super) fn counts(&self, channels: &[Box<str>]) -> bool {
+        self.counts.load(Ordering::Acquire) && self.hall().numbers(channels).next().is_some()
+    }
+
     /// Tells who have gone, and when to look again, in milliseconds since 1970.
     pub(super) fn look(&self, engine: &Arc<Engine>) -> Option<u64> {
         if !self.counts.load(Ordering::Acquire) {
@@ -148,11 +153,7 @@ impl Attendee {
             return None;
         }
         let mut hall = attendance.hall();
-        let counted = |number: &u64| {
-            let own = &hall.channels[*number as usize].name;
-            channels.iter().any(|channel| **channel == **own)
-        };
-        let numbers: Vec<_> = (0..hall.channels.len() as u64).filter(counted).collect();
+        let numbers: Vec<_> = hall.numbers(channels).collect();
         if numbers.is_empty() {
             return None;
         }
@@ -195,6 +196,13 @@ impl Drop for Attendee {
 }
 
 impl Hall {
+    /// Of those of these channels that are counted.
+    fn numbers(&self, channels: &[Box<str>]) -> impl Iterator<Item = u64> {
+        (0..).zip(&self.channels).filter_map(|(number, counted)| {
+            channels.iter().any(|channel| **channel == *counted.name).then_some(number)
+        })
+    }
+
     /// What is told of a coming or a going.
     fn message(&self, change: &PresenceChange) -> Draft {
         let event = if change.is_present { "join" } else { "leave" };

@@ -249,8 +249,7 @@ impl Room {
     }
 
     fn leave(&mut self, number: u32) {
-        let Some(seat) = self.seats.remove(number) else { return };
-        self.engine.parties.rise(seat.party);
+        let Some(seat) = self.seats.leave(number, &self.engine) else { return };
         if let (Some(waiters), Some(key)) = (&mut self.waiters, seat.key) {
             waiters.cancel(key);
         }
@@ -373,10 +372,16 @@ fn tell(
     let (watch, exchange) = (&seat.watch, seat.exchange);
     let close = !exchange.keep_alive;
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
-    if seat.pieces.is_some() && matches!(watch.until, Until::Time(end) if end <= now()) {
-        // What came before the end, it reads from the hub, at once.
+    let granted_until = engine.parties.ends(seat.party);
+    let is_past = |end: u64| end <= now();
+    let has_ended =
+        seat.pieces.is_some() && matches!(watch.until, Until::Time(end) if is_past(end));
+    if has_ended || granted_until.is_some_and(is_past) {
+        // What came before the end, it reads from the hub when it is served, which is at once; or is told why it may not.
         seat.key = None;
-        out.send(seat.place, &[], After::Waits(Duration::ZERO));
+        if out.send(seat.place, &[], After::Waits(Duration::ZERO)) == Sent::Gone {
+            seats.leave(number, engine);
+        }
         return Then::Leave;
     }
     let mut place = Place { next: delivery.cursor, lost: None, ahead: Ahead::Nothing };
@@ -402,8 +407,7 @@ fn tell(
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
-            let ends = engine.parties.ends(seat.party);
-            let left = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+            let left = granted_until.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
             after = After::Waits(left.map_or(PING, |left| left.min(PING)));
         }
         (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
@@ -431,9 +435,7 @@ fn tell(
         }
         Sent::Taken | Sent::Gone => {
             // The waiters let it go by themselves.
-            if let Some(seat) = seats.remove(number) {
-                engine.parties.rise(seat.party);
-            }
+            seats.leave(number, engine);
             Then::Leave
         }
     }
@@ -535,8 +537,9 @@ impl Seats {
         self.all.get_mut(number as usize)?.as_mut()
     }
 
-    fn remove(&mut self, number: u32) -> Option<Seat> {
+    fn leave(&mut self, number: u32, engine: &Engine) -> Option<Seat> {
         let seat = self.all.get_mut(number as usize)?.take()?;
+        engine.parties.rise(seat.party);
         self.vacant.push(number);
         if self.vacant.len() == self.all.len() {
             // A crowd that has gone leaves no memory behind.

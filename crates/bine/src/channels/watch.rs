@@ -6,6 +6,7 @@ use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
 use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
 
 use super::durable::Live;
+use super::origin;
 use super::presence::Attendee;
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
@@ -23,6 +24,8 @@ pub(crate) struct Watch {
     pub(crate) live: Option<Box<Live>>,
     /// Who is present by it, where that is counted.
     pub(crate) attendee: Option<Arc<Attendee>>,
+    /// The other site whose page asks.
+    pub(crate) origin: Option<Arc<str>>,
 }
 
 /// Where a reader is.
@@ -88,6 +91,7 @@ impl Watch {
             wait: WAIT,
             live: None,
             attendee: None,
+            origin: None,
         }
     }
 
@@ -152,8 +156,10 @@ impl Watch {
         bytes: &[u8],
         place: &Place,
     ) {
+        let begin = out.len();
         if let Some(live) = &self.live {
-            return live.answer(out, exchange, date, Some(bytes), place);
+            live.answer(out, exchange, date, Some(bytes), place);
+            return self.tell_origin(out, begin);
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
         reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
@@ -164,6 +170,7 @@ impl Watch {
         }
         put_end(&mut reply, place);
         reply.whole(bytes);
+        self.tell_origin(out, begin);
     }
 
     /// A poll that brings nothing (RFC 6202 section 2.1).
@@ -174,8 +181,10 @@ impl Watch {
         date: &Date,
         place: &Place,
     ) {
+        let begin = out.len();
         if let Some(live) = &self.live {
-            return live.answer(out, exchange, date, None, place);
+            live.answer(out, exchange, date, None, place);
+            return self.tell_origin(out, begin);
         }
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
         reply.constant(LIVE).constant(ACCEPT_QUERY);
@@ -183,6 +192,7 @@ impl Watch {
         self.put_session(&mut reply);
         put_end(&mut reply, place);
         reply.empty();
+        self.tell_origin(out, begin);
     }
 
     /// The head of an answer that goes on, and what comes before its first message. Where the reader is stands there only
@@ -195,8 +205,11 @@ impl Watch {
         place: &Place,
         follows: bool,
     ) -> Pieces {
+        let begin = out.len();
         if self.live.is_some() {
-            return Live::begin(self.manner, out, exchange, date);
+            let pieces = Live::begin(self.manner, out, exchange, date);
+            self.tell_origin(out, begin);
+            return pieces;
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
         match self.manner {
@@ -213,6 +226,7 @@ impl Watch {
         }
         self.put_session(&mut reply);
         let pieces = reply.pieces();
+        self.tell_origin(out, begin);
         let mut first = Vec::new();
         if let Some(session) = self.new_session() {
             // A page's own script sees no head.
@@ -275,10 +289,18 @@ impl Watch {
         date: &Date,
         refused: &Refused,
     ) {
+        let begin = out.len();
         if self.live.is_some() {
             super::durable::refuse(out, exchange, date, refused);
         } else {
             refuse(out, exchange, date, refused);
+        }
+        self.tell_origin(out, begin);
+    }
+
+    fn tell_origin(&self, out: &mut Vec<u8>, begin: usize) {
+        if let Some(origin) = &self.origin {
+            origin::tell(out, begin, origin);
         }
     }
 }

@@ -75,10 +75,13 @@ pub(super) fn opening(
     start: Start,
     request: &Incoming<'_>,
 ) -> Result<Opening, Refused> {
+    let is_invited = watch.origin.is_some();
     let mut reader = Reader::new(Arc::clone(&channels.0), watch, start);
     let first = reader.look().transpose()?;
     let follower = Follower { channels: channels.clone(), resident, reader };
-    Ok(Upgrade::of(request).speaking(PROTOCOLS).opening(async |mut socket| {
+    let upgrade = Upgrade::of(request);
+    let upgrade = if is_invited { upgrade.from_anywhere() } else { upgrade };
+    Ok(upgrade.speaking(PROTOCOLS).opening(async |mut socket| {
         let (code, reason) = follower.talk(first.map(Ok), &mut socket).await?;
         socket.close(code, &reason);
         Ok(())

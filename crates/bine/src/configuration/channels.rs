@@ -15,6 +15,8 @@ pub(crate) struct ChannelChoices {
     pub(super) key: Option<PathBuf>,
     pub(super) issuer: Option<String>,
     pub(super) audience: Option<String>,
+    /// Of other sites whose pages may.
+    pub(super) origins: Vec<String>,
     pub(super) holds: Option<u32>,
     pub(super) holds_per_address: Option<u32>,
     pub(super) holds_per_subject: Option<u32>,
@@ -34,6 +36,7 @@ impl ChannelChoices {
         access = self.follow.iter().fold(access, |access, rule| access.follow(rule));
         access = self.publish.iter().fold(access, |access, rule| access.publish(rule));
         access = self.manage.iter().fold(access, |access, rule| access.manage(rule));
+        access = self.origins.iter().fold(access, |access, origin| access.origin(origin));
         if let Some(key) = &self.key {
             access = access.amend_tokens(|own| {
                 let file = Tokens::key_file(key);

@@ -8,7 +8,7 @@ use bine_pipeline::{Settings, User};
 
 use super::values::{bytes, listen, number, seconds, session_time, set_time, switch, sync, word};
 use super::{Configuration, Control};
-use crate::channels::rule;
+use crate::channels::{origin, rule};
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
 /// One thing that can be chosen.
@@ -348,6 +348,12 @@ pub(super) static KEYS: &[Key] = &[
         c.channels.audience = Some(v.to_owned());
         Ok(())
     })
+    .fixed(),
+    Key::server("channels-origin", "ORIGIN", &[], "pages of this other site may reach channels too, repeatable: https://example.org", |c, v| {
+        c.channels.origins.push(origin(v)?.to_string());
+        Ok(())
+    })
+    .kind(Kind::Words)
     .fixed(),
     Key::server("channels-holds", "N", &[], "polls, streams and WebSockets that may wait at one time; a million unless said", |c, v| {
         c.channels.holds = Some(number(v, 1)?);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::harness::{Folder, Program, SCHEDULERS, undated};
+use crate::harness::{Folder, Peer, Program, SCHEDULERS, undated};
 
 /// Cargo builds a package's examples with its tests, in a folder beside theirs.
 fn example(name: &str) -> Command {
@@ -92,6 +92,23 @@ fn a_room_is_open_to_whoever_knows_its_word_and_what_is_said_is_counted() {
     // The thread that counts is told by itself.
     let is_counted = (0..10_000).any(|_| peer.get("/").text().contains("so far: 1"));
     assert!(is_counted);
+}
+
+#[test]
+fn a_token_opens_the_door_until_it_is_taken_back() {
+    let program = serve("tokens");
+    let mut peer = program.connect();
+    let ask = |peer: &mut Peer, line: &str, fields: &str| {
+        peer.send(format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        peer.reply()
+    };
+    let chat = "GET /channels?c=chat/1&wait=0";
+    assert_eq!(ask(&mut peer, chat, "").status(), 401);
+    let token = ask(&mut peer, "POST /tokens/ann", "").text().to_owned();
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    assert_eq!(ask(&mut peer, chat, &bearer).status(), 204);
+    assert_eq!(ask(&mut peer, "DELETE /tokens/ann", "").status(), 200);
+    assert_eq!(ask(&mut peer, chat, &bearer).status(), 401);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Decides that the front door keeps what it promises to programs and to those they serve.
 
+mod access;
 mod app;
 mod arguments;
 mod channels;
@@ -15,6 +16,7 @@ mod held;
 mod kept;
 mod lease;
 mod macros;
+mod origins;
 mod pages;
 mod presence;
 mod query;

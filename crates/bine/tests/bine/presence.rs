@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bine::channels::{Access, Settings};
+use bine::channels::{Access, Asked, Grant, Settings};
 use bine::prelude::*;
 
 use crate::app::{options, program};
@@ -14,13 +14,17 @@ use crate::websocket::Socket;
 fn the_program_that_counts_who_is_present_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
-        .channels(Access::everything())
+        .channels(Access::everything().ask(may))
         .channel("board", Settings::default())
         .channel("other", Settings::default())
         .presence("board", Duration::from_secs(2))
         .page(own)
         .page(who)
         .run_with("Usage: presence", options.lines())
+}
+
+async fn may(asked: Asked) -> Grant {
+    asked.cookie("member").map_or(Grant::nothing(), Grant::to)
 }
 
 #[page("/own/{name}")]
@@ -172,6 +176,25 @@ fn who_gives_no_name_gets_one_to_come_back_by() {
         let reply = peer.get(target);
         assert_eq!(reply.status(), status, "{target}");
         assert!(reply.text().contains(told), "{target}: {}", reply.text());
+    }
+}
+
+#[test]
+fn who_is_known_is_present_by_that_name_whatever_they_say() {
+    for scheduler in SCHEDULERS {
+        let program = start(scheduler);
+        let mut peer = program.connect();
+        for (cookie, name) in [("member=Eva", "Eva"), ("other=Eva", "Ann")] {
+            peer.send(format!(
+                "GET /channels?c=board&as=Ann&wait=0 HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"
+            ));
+            assert_eq!(peer.reply().status(), 204, "{scheduler}");
+            assert!(present(&mut peer).contains(name), "{scheduler} {cookie}");
+        }
+        assert!(
+            present(&mut peer).contains("\"count\":2,\"sessions\":[\"Ann\",\"Eva\"]"),
+            "{scheduler}"
+        );
     }
 }
 

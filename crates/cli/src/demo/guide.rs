@@ -33,6 +33,7 @@ chapters! {
     "tables": "Tables",
     "sessions": "Sessions",
     "channels": "Channels",
+    "push": "Push for an existing site",
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",

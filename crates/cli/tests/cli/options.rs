@@ -131,6 +131,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "channels-key",
         "channels-issuer",
         "channels-audience",
+        "channels-origin",
         "channels-holds",
         "channels-holds-per-address",
         "channels-holds-per-subject",

@@ -48,9 +48,17 @@ pub struct Grant {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) grant: Grant,
-    /// When it was given, in milliseconds since 1970.
-    pub(super) issued: u64,
+    pub(super) issued: Issued,
     is_over: AtomicBool,
+}
+
+/// When a grant was given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Issued {
+    /// By a token, in milliseconds since 1970.
+    At(u64),
+    /// By the program's function, behind so many revocations.
+    Behind(u32),
 }
 
 impl Action {
@@ -154,7 +162,7 @@ impl Grant {
 }
 
 impl Session {
-    pub(super) const fn new(grant: Grant, issued: u64) -> Self {
+    pub(super) const fn new(grant: Grant, issued: Issued) -> Self {
         Self { grant, issued, is_over: AtomicBool::new(false) }
     }
 

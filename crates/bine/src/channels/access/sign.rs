@@ -45,13 +45,16 @@ impl Grant {
         let given = actions.map(|action| (action.name().to_owned(), self.rules.names(action)));
         let given: Map<String, Value> = given.filter(|(_, names)| *names != json!([])).collect();
         let claims = json!({"sub": subject, "iat": now, "exp": until / 1000, "channels": given});
-        let [head, claims] = [json!({"alg": "HS256", "typ": "JWT"}), claims]
-            .map(|part| base64::written(part.to_string().as_bytes()));
-        let signed = format!("{head}.{claims}");
-        let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let signature = hmac::sign(&key, signed.as_bytes());
-        Ok(format!("{signed}.{}", base64::written(signature.as_ref())))
+        Ok(signed(secret, claims.to_string().as_bytes()))
     }
+}
+
+/// Claims as a token.
+pub(super) fn signed(secret: &[u8], claims: &[u8]) -> String {
+    let head = base64::written(br#"{"alg":"HS256","typ":"JWT"}"#);
+    let text = format!("{head}.{}", base64::written(claims));
+    let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), text.as_bytes());
+    format!("{text}.{}", base64::written(signature.as_ref()))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::base64;
 use super::grant::{Action, Grant};
 use super::key::Key;
+use super::sign::signed;
 
 /// Signed tokens, each with a grant of its own: whoever shows one may do what it says.
 ///
@@ -259,6 +260,27 @@ fn granted(claim: &Value, subject: &str) -> Result<Grant, String> {
         Some(fault) => Err(format!("in its `channels`: {fault}")),
         None => Ok(grant),
     }
+}
+
+/// What must hold of any text that is shown as a token, for whoever searches for one of which it does not: it is refused
+/// with a reason, and the same claims rightly signed are taken or refused, each time alike.
+#[doc(hidden)]
+pub fn check_token(bytes: &[u8]) {
+    const SECRET: &[u8] = b"thirty-two bytes or more of secret";
+    const NOW: u64 = 1_800_000_000_000;
+    let tokens = Tokens::hs256(SECRET);
+    assert!(tokens.fault().is_none());
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        assert!(tokens.read(text, NOW).is_err_and(|fault| !fault.is_empty()));
+        let _ = Key::of_set(text);
+        let _ = (Key::es256(text), Key::eddsa(text), Key::rs256(text));
+    }
+    let signed = signed(SECRET, bytes);
+    let told = tokens.read(&signed, NOW).map(|taken| (taken.grant.until, taken.issued));
+    if let Ok((until, issued)) = told {
+        assert!(until.is_some_and(|until| until > NOW) && issued <= NOW + SKEW);
+    }
+    assert_eq!(tokens.read(&signed, NOW).is_ok(), told.is_ok());
 }
 
 /// Its keys are nobody's business.

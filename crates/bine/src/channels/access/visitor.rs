@@ -1,4 +1,4 @@
-//! Decides who a request is from, what they may do, and what they are told if they may not (RFC 6750 section 3).
+//! Decides who a request is from, and what they may do.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_http::{Date, Exchange, Head, Reply, Status};
-use bine_pipeline::{Answer, Incoming, Peer, log};
+use bine_http::{Head, Status};
+use bine_pipeline::{Incoming, Peer, log};
 use bine_push::Draft;
 use ring::digest;
 
 use super::ask::{Answering, cookie, token_in_query};
-use super::grant::{Action, Grant, Rules, Session};
+use super::denied::{Denied, unauthorized};
+use super::grant::{Action, Grant, Issued, Rules, Session};
 use super::party::{Block, FIRST, Parties, Shut};
 use super::{AGE, Access};
 use crate::Error;
 use crate::arguments::{Arguments, Needs, Rejection};
 use crate::channels::engine::now;
-use crate::channels::face::tell;
 
 /// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
 pub(super) const QUERY: &str = "access_token";
@@ -78,15 +78,9 @@ pub(crate) struct Question {
     gate: Arc<Gate>,
     shown: Shown,
     session: Option<Arc<Session>>,
+    fault: Option<Arc<str>>,
     asked_at: u64,
-}
-
-/// Why somebody may not.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Denied {
-    status: Status,
-    field: Option<(&'static str, String)>,
-    reason: String,
+    issued: Issued,
 }
 
 impl Gate {
@@ -113,6 +107,11 @@ impl Gate {
         self.access.function.as_ref().map(super::Function::needs).unwrap_or_default()
     }
 
+    /// The other site, of those that may, whose page a request is from.
+    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
+        self.access.origin_of(head)
+    }
+
     /// Looks who a request is from.
     pub(crate) fn recognize(self: &Arc<Self>, request: &Incoming<'_>) -> Visitor<'_> {
         let block = Block::of(request.peer);
@@ -135,7 +134,7 @@ impl Gate {
                 None => Known::stranger(None),
                 Some(Err(fault)) => Known::stranger(Some(fault.into())),
                 Some(Ok(taken)) => {
-                    let session = Arc::new(Session::new(taken.grant, taken.issued));
+                    let session = Arc::new(Session::new(taken.grant, Issued::At(taken.issued)));
                     if self.parties.has_revoked(&session) {
                         Known::stranger(Some("it was revoked".into()))
                     } else {
@@ -218,6 +217,11 @@ impl Visitor<'_> {
         Err(self.denied(action, None))
     }
 
+    /// The other site, of those that may, whose page asks.
+    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<Arc<str>> {
+        self.gate.origin_of(head)
+    }
+
     /// Counts one more that waits.
     ///
     /// # Errors
@@ -280,8 +284,10 @@ impl Visitor<'_> {
         request: &mut Arguments<'_>,
     ) -> Option<Result<(Question, Answering), Rejection>> {
         let (function, shown) = (self.gate.access.function.as_ref()?, self.unasked?);
-        let (gate, session) = (Arc::clone(self.gate), self.session.clone());
-        let question = Question { gate, shown, session, asked_at: now() };
+        let gate = Arc::clone(self.gate);
+        let issued = Issued::Behind(gate.parties.revocations());
+        let (session, fault) = (self.session.clone(), self.fault.clone());
+        let question = Question { gate, shown, session, fault, asked_at: now(), issued };
         Some(function.ask(request).map(|answering| (question, answering)))
     }
 
@@ -429,7 +435,7 @@ impl Question {
     ///
     /// It could not say.
     pub(crate) fn learn(self, said: Result<Grant, Error>) -> Result<Option<Arc<Session>>, Denied> {
-        let Self { gate, shown, session, asked_at } = self;
+        let Self { gate, shown, session, fault, asked_at, issued } = self;
         let grant = said.map_err(|error| {
             let causes: Vec<_> = error.chain().collect();
             if !causes.is_empty() {
@@ -444,75 +450,16 @@ impl Question {
         let session = match session {
             Some(own) => Some((own.grant.clone().and(grant), own.issued)),
             None if grant.subject.is_none() && grant.rules.are_none() => None,
-            None => Some((grant, asked_at)),
+            None => Some((grant, issued)),
         };
         let session = session.map(|(grant, issued)| Arc::new(Session::new(grant, issued)));
         let age = gate.access.age.unwrap_or(AGE).as_millis() as u64;
         let ends = session.as_ref().map_or(u64::MAX, |session| session.ends());
         let until = ends.min(asked_at.saturating_add(age));
-        let known = Known { session: session.clone(), fault: None, was_asked: true, until };
+        let known = Known { session: session.clone(), fault, was_asked: true, until };
         gate.remember(shown, known, now());
         Ok(session)
     }
-}
-
-impl Denied {
-    /// Writes it as a reply.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
-        let mut reply = Reply::begin(out, exchange, self.status, date);
-        if let Some((name, value)) = &self.field {
-            // Of what is not ours, only letters that a field may have were put into it.
-            let _ = reply.field(name, value);
-        }
-        tell(reply, &self.reason);
-    }
-
-    /// The same as an answer.
-    pub(crate) fn answer(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) -> Answer {
-        self.write(out, exchange, date);
-        Answer::Written { close: false }
-    }
-
-    /// For who is spoken to otherwise.
-    pub(crate) fn reason(self) -> String {
-        self.reason
-    }
-
-    /// Who must show something, or something else, and why.
-    pub(crate) fn of_end(ends: u64) -> Self {
-        if ends == 0 {
-            unauthorized(Some("it was revoked"), "what was granted was revoked")
-        } else {
-            unauthorized(Some("it has ended"), "what was granted has ended")
-        }
-    }
-
-    pub(crate) const fn status(&self) -> Status {
-        self.status
-    }
-}
-
-impl From<super::party::Crowded> for Denied {
-    fn from(crowded: super::party::Crowded) -> Self {
-        Self {
-            status: Status::TOO_MANY_REQUESTS,
-            field: Some(("Retry-After", crowded.retry.to_string())),
-            reason: crowded.to_string(),
-        }
-    }
-}
-
-/// A challenge (RFC 6750 section 3), with the fault of the token that was shown.
-fn unauthorized(fault: Option<&str>, reason: &str) -> Denied {
-    let error = fault.map(|fault| {
-        // Quotes and whatever is no ASCII may not stand in it (section 3).
-        let is_right = |letter: char| matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\');
-        let fault = fault.replace(|letter| !is_right(letter), "'");
-        format!(", error=\"invalid_token\", error_description=\"{fault}\"")
-    });
-    let challenge = format!("Bearer realm=\"channels\"{}", error.unwrap_or_default());
-    let field = Some(("WWW-Authenticate", challenge));
-    Denied { status: Status::UNAUTHORIZED, field, reason: reason.to_owned() }
 }
 
 /// The token that a head brings: in its fields, in a cookie, or in its query.

@@ -6,6 +6,7 @@ use bine_push::{
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Archive, Options};
 
+use super::super::Caps;
 use super::*;
 
 fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
@@ -90,10 +91,13 @@ fn after_the_system_went_down_no_cursor_stands_for_another_message() {
 }
 
 #[test]
-fn channels_come_back_from_an_image_with_their_epoch() {
+fn channels_come_back_from_an_image_with_their_epoch_and_with_what_was_revoked() {
     let disk = SimulatedFolder::new(1, 1 << 30);
     let (engine, store) = open(&disk, 1);
     create(&engine, "a", Durability::Interval);
+    engine.parties.settle(Caps::default(), Duration::from_hours(1));
+    engine.revoke("ann").wait().unwrap();
+    let revoked = engine.parties.revoked(now());
     let body = "x".repeat(10_000);
     let has_image = || {
         let names = bine_store::disk::Folder::list(&disk).unwrap();
@@ -113,6 +117,7 @@ fn channels_come_back_from_an_image_with_their_epoch() {
     assert_eq!(read(&engine, "a", Start::Earliest).unwrap().1, cursor);
     let described = engine.hub(|hub| hub.describe("a", now())).unwrap().unwrap();
     assert_eq!(described.messages, count + 1);
+    assert_eq!((engine.parties.revoked(now()), revoked.len()), (revoked.clone(), 1));
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! Claims about what is counted, given back and revoked.
+
+use super::super::grant::Grant;
+use super::*;
+
+fn block(address: &str) -> Option<Block> {
+    Block::of(Peer::tcp(format!("{address}:1").parse().unwrap()))
+}
+
+fn session(subject: &str, issued: u64) -> Arc<Session> {
+    Arc::new(Session::new(Grant::to(subject), Issued::At(issued)))
+}
+
+fn parties(caps: Caps) -> Parties {
+    let parties = Parties::new();
+    parties.settle(caps, Duration::from_hours(1));
+    parties
+}
+
+/// The cap that is exceeded.
+fn cap<T: std::fmt::Debug>(result: Result<T, Shut>) -> &'static str {
+    match result {
+        Err(Shut::Crowded(crowded)) => crowded.cap,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_household_is_one_address_and_this_machine_none() {
+    assert_eq!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:2:ffff::2]"));
+    assert_ne!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:3::1]"));
+    assert_ne!(block("192.0.2.1"), block("192.0.2.2"));
+    assert_eq!(block("[::ffff:192.0.2.1]"), block("192.0.2.1"));
+    for local in ["127.0.0.1", "[::1]", "127.8.8.8"] {
+        assert_eq!(block(local), None);
+    }
+    assert_eq!(Block::of(Peer::UNIX), None);
+}
+
+#[test]
+fn holds_are_counted_by_address_subject_and_in_total_and_given_back() {
+    let caps = Caps { holds_per_address: 2, holds_per_subject: 3, holds: 5, ..Caps::default() };
+    let parties = parties(caps);
+    let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
+    let first = [parties.enter(here, None).unwrap(), parties.enter(here, Some(&ann)).unwrap()];
+    assert_eq!(cap(parties.enter(here, None)), "holds_per_address");
+    let second = [parties.enter(there, Some(&ann)), parties.enter(None, Some(&ann))];
+    // Another session of the same subject counts with it.
+    assert_eq!(cap(parties.enter(None, Some(&session("ann", 2)))), "holds_per_subject");
+    assert_eq!(parties.enter(None, None), Ok(ANYBODY));
+    let all: Vec<u32> = first.into_iter().chain(second.map(Result::unwrap)).collect();
+    for number in &all {
+        parties.sit(*number);
+    }
+    parties.sit(ANYBODY);
+    assert_eq!(cap(parties.enter(None, None)), "holds");
+    parties.rise(ANYBODY);
+    for number in &all {
+        parties.rise(*number);
+    }
+    let book = parties.book();
+    assert!(book.numbers.is_empty() && book.addresses.is_empty() && book.subjects.is_empty());
+    assert_eq!(parties.total.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn what_waits_alike_is_one_party() {
+    let parties = parties(Caps::default());
+    let (here, ann) = (block("192.0.2.1"), session("ann", 1));
+    let one = parties.enter(here, Some(&ann));
+    assert_eq!(one, parties.enter(here, Some(&ann)));
+    assert_ne!(one, parties.enter(here, None));
+    assert_ne!(one, parties.enter(None, Some(&ann)));
+}
+
+#[test]
+fn who_publishes_too_fast_waits_until_it_is_paid() {
+    let caps = Caps { messages_per_address: 10, messages_per_subject: 4, ..Caps::default() };
+    let parties = parties(caps);
+    let (here, now) = (block("192.0.2.1"), 1_800_000_000 * SECOND);
+    assert_eq!(parties.spend(here, None, 9, now), Ok(()));
+    // A batch may overdraw.
+    assert_eq!(parties.spend(here, None, 21, now), Ok(()));
+    let crowded = parties.spend(here, None, 1, now).unwrap_err();
+    assert_eq!((crowded.cap, crowded.retry), ("messages_per_address", 3));
+    assert_eq!(parties.spend(here, None, 1, now + 2 * SECOND).unwrap_err().retry, 1);
+    assert_eq!(parties.spend(here, None, 1, now + 3 * SECOND), Ok(()));
+    let ann = session("ann", 1);
+    assert_eq!(parties.spend(None, Some(&ann), 5, now), Ok(()));
+    assert_eq!(parties.spend(None, Some(&ann), 1, now).unwrap_err().cap, "messages_per_subject");
+    assert_eq!(parties.spend(None, None, 1 << 20, now), Ok(()));
+    // Accounts that are paid are forgotten.
+    parties.book().sweep_at = 0;
+    assert_eq!(parties.spend(None, Some(&ann), 1, now + 100 * SECOND), Ok(()));
+    let book = parties.book();
+    assert_eq!((book.addresses.len(), book.subjects.len()), (0, 1));
+}
+
+#[test]
+fn a_revocation_ends_what_was_given_before_and_nothing_that_came_later() {
+    let parties = parties(Caps::default());
+    let (before, other, later) = (session("ann", 10), session("bob", 10), session("ann", 21));
+    let [one, two] = [&before, &other].map(|own| parties.enter(None, Some(own)).unwrap());
+    assert!(parties.revoke("ann", 20, 100));
+    assert_eq!((parties.ends(one), parties.ends(two)), (Some(0), None));
+    assert_eq!(parties.enter(None, Some(&before)), Err(Shut::Revoked));
+    assert_eq!(parties.enter(None, Some(&session("ann", 20))), Err(Shut::Revoked));
+    assert!(parties.enter(None, Some(&later)).is_ok() && !parties.has_revoked(&later));
+    // What a function says is said before or behind it, however close.
+    let said = |number| Session::new(Grant::to("ann"), Issued::Behind(number));
+    assert!(parties.has_revoked(&said(0)) && !parties.has_revoked(&said(1)));
+    assert_eq!(parties.revoked(99), [("ann".into(), 20, 100)]);
+    assert_eq!(parties.revoked(100), []);
+}

@@ -1,0 +1,392 @@
+//! Claims about who may do what with channels: by rules, by tokens and by a function of the program, until it ends.
+
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bine::channels::{Access, Asked, Caps, Grant, Tokens};
+use bine::prelude::*;
+use bine_http::websocket::Frame;
+use ring::hmac;
+
+use crate::app::{options, program};
+use crate::harness::{Folder, Peer, Program, Reply, SCHEDULERS};
+use crate::websocket::Socket;
+
+const SECRET: &str = "thirty-two bytes that nobody else knows";
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_access_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    let caps = Caps { holds_per_subject: 3, messages_per_subject: 3, ..Caps::default() };
+    let access = Access::none()
+        .follow("news/*")
+        .publish("wall/{name}")
+        .tokens(Tokens::hs256(SECRET))
+        .ask(may)
+        .caps(caps);
+    App::new()
+        .channels(access)
+        .state(Count::default())
+        .page(create)
+        .page(revoke)
+        .page(asked)
+        .run_with("Usage: access", options.lines())
+}
+
+/// How often the function was asked.
+#[derive(Default)]
+struct Count(AtomicU32);
+
+async fn may(asked: Asked, count: State<Count>) -> Result<Grant, Error> {
+    count.0.fetch_add(1, Ordering::Relaxed);
+    match asked.cookie("member") {
+        Some("broken") => Err(Error::status(Status::SERVICE_UNAVAILABLE, "the members are asleep")),
+        Some("panic") => panic!("on purpose"),
+        Some(name) => {
+            // Asked elsewhere, and so not answered at once.
+            let name = name.to_owned();
+            let name = bine::blocking(move || name).await;
+            Ok(Grant::to(&name).follow("club/*").publish("club/*").manage("club/*"))
+        }
+        None => Ok(Grant::nothing()),
+    }
+}
+
+#[page("/asked")]
+async fn asked(count: State<Count>) -> Response {
+    Response::text(count.0.load(Ordering::Relaxed).to_string())
+}
+
+#[page(POST "/create/{name..}")]
+async fn create(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
+    channels.create(&name, bine::channels::Settings::default()).await?;
+    Ok(Response::text("made"))
+}
+
+#[page(POST "/revoke/{subject}")]
+async fn revoke(channels: Channels, subject: Path<Text>) -> Result<Response, Error> {
+    channels.revoke(&subject).await?;
+    Ok(Response::text("revoked"))
+}
+
+fn start(options: &[&str]) -> Program {
+    let program = Program::start(&mut program("access::the_program_with_access_serves", options));
+    let mut peer = program.connect();
+    for name in ["news/1", "wall/ann", "club/1", "vault"] {
+        assert_eq!(ask(&mut peer, "POST", &format!("/create/{name}"), "").status(), 200);
+    }
+    program
+}
+
+/// In seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let bit = |bit: usize| bytes.get(bit / 8).map_or(0, |byte| byte >> (7 - bit % 8) & 1);
+    let letter = |from: usize| (from..from + 6).fold(0, |value, at| value << 1 | bit(at));
+    (0..bytes.len() * 8).step_by(6).map(|from| char::from(LETTERS[letter(from) as usize])).collect()
+}
+
+/// A token made at `iat` that ends at `exp`.
+fn token_of(subject: &str, iat: u64, exp: u64, channels: &str) -> String {
+    let claims =
+        format!("{{\"sub\":\"{subject}\",\"iat\":{iat},\"exp\":{exp},\"channels\":{channels}}}");
+    let text = format!("{}.{}", base64url(b"{\"alg\":\"HS256\"}"), base64url(claims.as_bytes()));
+    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+    let signature = hmac::sign(&key, text.as_bytes());
+    format!("{text}.{}", base64url(signature.as_ref()))
+}
+
+fn token(subject: &str) -> String {
+    let channels = r#"{"follow":["vault"],"publish":["vault"],"manage":["vault/*"]}"#;
+    token_of(subject, now(), now() + 600, channels)
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\n")
+}
+
+fn ask_with(peer: &mut Peer, method: &str, target: &str, fields: &str, body: &str) -> Reply {
+    let length = body.len();
+    let length =
+        if method == "GET" { String::new() } else { format!("Content-Length: {length}\r\n") };
+    peer.send(format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{length}{fields}\r\n{body}"));
+    peer.reply()
+}
+
+fn ask(peer: &mut Peer, method: &str, target: &str, fields: &str) -> Reply {
+    let body = if method == "POST" { r#"{"channels":"vault","data":"1"}"# } else { "" };
+    ask_with(peer, method, target, fields, body)
+}
+
+#[track_caller]
+fn check(program: &Program, request: (&str, &str, &str, &str), status: u16, challenge: &str) {
+    let (method, target, fields, body) = request;
+    let mut peer = program.connect();
+    let reply = if method == "HEAD" {
+        peer.send(format!("HEAD {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        peer.reply_to_head()
+    } else {
+        ask_with(&mut peer, method, target, fields, body)
+    };
+    let told = reply.field("WWW-Authenticate").unwrap_or_default();
+    assert_eq!(reply.status(), status, "{request:?}: {reply:?}");
+    assert!(
+        told.contains(challenge) && challenge.is_empty() == told.is_empty(),
+        "{request:?}: {told}"
+    );
+}
+
+#[test]
+fn whatever_any_part_permits_may_be_done_and_nothing_else() {
+    for scheduler in SCHEDULERS {
+        let program = start(&["--data", "memory", "--scheduler", scheduler]);
+        let (ann, member) = (&*bearer(&token("ann")), "Cookie: a=b; member=bob\r\n");
+        let (scope, none) = ("error=\"insufficient_scope\"", "Bearer realm=\"channels\"");
+        let batch = |channel| format!("{{\"channels\":\"{channel}\",\"data\":\"1\"}}");
+        let (vault, wall, club) = (&*batch("vault"), &*batch("wall/ann"), &*batch("club/1"));
+        let follow = |channel| format!("/channels?c={channel}&wait=0");
+        let (in_news, in_vault, in_club) =
+            (&*follow("news/1"), &*follow("vault"), &*follow("club/1"));
+        let both = &*format!("{in_news}&c=vault");
+        let table = [
+            // By rules.
+            (("GET", in_news, "", ""), 204, ""),
+            (("POST", "/channels", "", wall), 200, ""),
+            (("GET", in_vault, "", ""), 401, none),
+            (("GET", both, "", ""), 401, none),
+            (("GET", "/channels?c=nowhere", "", ""), 401, none),
+            (("POST", "/channels", "", vault), 401, none),
+            (("GET", "/channels/news/1", "", ""), 200, ""),
+            (("HEAD", "/channels/vault", "", ""), 401, none),
+            (("POST", "/channels/news/1", "", "1"), 401, none),
+            (("PUT", "/channels/news/2", "", ""), 401, none),
+            (("DELETE", "/channels/news/1", "", ""), 401, none),
+            // By a token.
+            (("GET", in_vault, ann, ""), 204, ""),
+            (("GET", both, ann, ""), 204, ""),
+            (("POST", "/channels", ann, vault), 200, ""),
+            (("POST", "/channels", ann, club), 403, scope),
+            (("GET", in_club, ann, ""), 403, scope),
+            (("PUT", "/channels/vault/2", ann, ""), 201, ""),
+            (("PUT", "/channels/vault", ann, ""), 403, scope),
+            (("DELETE", "/channels/vault", ann, ""), 403, scope),
+            (("POST", "/channels/vault/2", "Stream-Closed: true\r\n", ""), 401, none),
+            // A fork shows what its source holds.
+            (
+                (
+                    "PUT",
+                    "/channels/vault/3",
+                    &format!("{ann}Stream-Forked-From: /channels/vault\r\n"),
+                    "",
+                ),
+                201,
+                "",
+            ),
+            (
+                (
+                    "PUT",
+                    "/channels/vault/4",
+                    &format!("{ann}Stream-Forked-From: /channels/club/1\r\n"),
+                    "",
+                ),
+                403,
+                scope,
+            ),
+            // By the function.
+            (("GET", in_club, member, ""), 204, ""),
+            (("POST", "/channels", member, club), 200, ""),
+            (("PUT", "/channels/club/2", member, ""), 201, ""),
+            (("GET", in_vault, member, ""), 403, scope),
+            // By both at once.
+            (("GET", &format!("{in_vault}&c=club/1"), &format!("{ann}{member}"), ""), 204, ""),
+            // Tokens that are none.
+            (("GET", in_vault, "Authorization: Bearer x\r\n", ""), 401, "error=\"invalid_token\""),
+            (("GET", in_vault, "Authorization: Basic eA==\r\n", ""), 401, none),
+            (("GET", in_news, "Authorization: Bearer x\r\n", ""), 204, ""),
+            (("GET", in_vault, "Cookie: member=broken\r\n", ""), 503, ""),
+        ];
+        for (request, status, challenge) in table {
+            check(&program, request, status, challenge);
+        }
+    }
+}
+
+#[test]
+fn a_token_comes_in_a_field_in_a_cookie_or_in_the_query_which_no_log_tells() {
+    let folder = Folder::new();
+    let log = folder.join("access.log");
+    let program = start(&["--data", "memory", "--access-log", log.to_str().unwrap()]);
+    let (token, mut peer) = (token("ann"), program.connect());
+    let target = "/channels?c=vault&wait=0";
+    for (target, fields) in [
+        (target, &*bearer(&token)),
+        (target, &format!("Cookie: a=b; channels_token={token}\r\n")),
+        (&format!("{target}&access_token={token}"), ""),
+    ] {
+        assert_eq!(ask(&mut peer, "GET", target, fields).status(), 204, "{target} {fields}");
+    }
+    let mut socket = Socket::open(&program, &format!("/channels?c=vault&access_token={token}"));
+    socket.hear_text();
+    drop(socket);
+    assert_eq!(program.stop().code, Some(0));
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("&access_token=...") && !log.contains(&token), "{log}");
+}
+
+#[test]
+fn the_function_is_asked_once_for_whoever_shows_the_same() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    let count = |peer: &mut Peer| peer.get("/asked").text().to_owned();
+    for _ in 0..5 {
+        let target = "/channels?c=club/1&wait=0";
+        assert_eq!(ask(&mut peer, "GET", target, "Cookie: member=bob\r\n").status(), 204);
+        assert_eq!(ask(&mut peer, "GET", target, "").status(), 401);
+        // What rules or a token permit, it is not asked for.
+        let rules = "/channels?c=news/1&wait=0";
+        assert_eq!(ask(&mut peer, "GET", rules, "Cookie: member=eve\r\n").status(), 204);
+    }
+    assert_eq!(count(&mut peer), "2");
+    assert_eq!(ask(&mut peer, "POST", "/revoke/bob", "").status(), 200);
+    let target = "/channels?c=club/1&wait=0";
+    assert_eq!(ask(&mut peer, "GET", target, "Cookie: member=bob\r\n").status(), 204);
+    assert_eq!(count(&mut peer), "3", "what it said before a revocation is not good any more");
+    let reply = ask(&mut peer, "GET", target, "Cookie: member=panic\r\n");
+    assert_eq!(reply.status(), 500);
+}
+
+/// Those who wait by a token: a poll, a stream and a WebSocket.
+fn waiting(program: &Program, one: &str, two: &str) -> (Peer, Peer, Socket) {
+    let (mut poll, mut events) = (program.connect(), program.connect());
+    let target = "/channels?c=vault&wait=55";
+    events.send(format!(
+        "GET {target} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n{}\r\n",
+        bearer(one)
+    ));
+    events.await_text("id: ");
+    let mut socket = Socket::open(program, &format!("{target}&access_token={two}"));
+    socket.hear_text();
+    // It is parked before the connection that comes behind it on the same one is read.
+    poll.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{}\r\n", bearer(two)));
+    (poll, events, socket)
+}
+
+#[test]
+fn a_revocation_ends_what_waits_and_is_remembered() {
+    for scheduler in SCHEDULERS {
+        let folder = Folder::new();
+        let data = folder.join("data");
+        let options =
+            ["--data", data.to_str().unwrap(), "--scheduler", scheduler, "--workers", "8"];
+        let program = start(&options);
+        let (one, two) = (token("ann"), token("ann"));
+        let other = token("bob");
+        let (mut poll, mut events, socket) = waiting(&program, &one, &two);
+        let mut admin = program.connect();
+        let vault = "/channels?c=vault&wait=0";
+        assert_eq!(ask(&mut admin, "POST", "/revoke/ann", "").status(), 200);
+        let reply = poll.reply();
+        assert_eq!(reply.status(), 401, "{scheduler}");
+        assert!(reply.field("WWW-Authenticate").unwrap().contains("it was revoked"), "{reply:?}");
+        events.await_text("0\r\n\r\n");
+        events.expect_closed();
+        socket.expect_close(4401);
+        let refused = |program: &Program| {
+            let mut peer = program.connect();
+            let reply = ask(&mut peer, "GET", vault, &bearer(&one));
+            assert_eq!(reply.status(), 401, "{scheduler}");
+            assert!(reply.text().contains("it was revoked"), "{}", reply.text());
+            assert_eq!(ask(&mut peer, "GET", vault, &bearer(&other)).status(), 204);
+            // One that was made later is another.
+            let channels = r#"{"follow":["vault"]}"#;
+            let later = token_of("ann", now() + 2, now() + 600, channels);
+            assert_eq!(ask(&mut peer, "GET", vault, &bearer(&later)).status(), 204);
+        };
+        refused(&program);
+        program.kill();
+        let program = start(&options);
+        refused(&program);
+        program.stop();
+        // A stop has made an image of all that is kept, or not; either way it is known.
+        refused(&start(&options));
+    }
+}
+
+#[test]
+fn what_waits_by_a_token_ends_with_it() {
+    let check = |scheduler: &str| {
+        let program = start(&["--data", "memory", "--scheduler", scheduler, "--workers", "8"]);
+        let brief = token_of("ann", now(), now() + 5, r#"{"follow":["vault"]}"#);
+        let (mut poll, mut events, socket) = waiting(&program, &brief, &brief);
+        let reply = poll.reply();
+        assert_eq!(reply.status(), 401, "{scheduler}: {reply:?}");
+        assert!(reply.field("WWW-Authenticate").unwrap().contains("it has ended"), "{reply:?}");
+        events.await_text("0\r\n\r\n");
+        events.expect_closed();
+        socket.expect_close(4401);
+    };
+    // Tokens that end at once would end before a busy machine has taken them: seconds, for all together.
+    thread::scope(|scope| {
+        for scheduler in SCHEDULERS {
+            scope.spawn(move || check(scheduler));
+        }
+    });
+}
+
+#[test]
+fn what_is_too_much_is_told_with_its_cap_and_when_to_come_again() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    let (one, two) = (token("ann"), token("bob"));
+    let mut waiters: Vec<Peer> = (0..3)
+        .map(|_| {
+            let mut waiter = program.connect();
+            waiter.send(format!(
+                "GET /channels?c=vault HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n{}\r\n",
+                bearer(&one)
+            ));
+            waiter.await_text("cursor");
+            waiter
+        })
+        .collect();
+    let reply = ask(&mut peer, "GET", "/channels?c=vault", &bearer(&one));
+    assert_eq!((reply.status(), reply.field("Retry-After")), (429, Some("30")), "{reply:?}");
+    assert!(reply.text().contains("Caps::holds_per_subject"), "{}", reply.text());
+    assert_eq!(ask(&mut peer, "GET", "/channels?c=vault&wait=0", &bearer(&two)).status(), 204);
+    // Who leaves makes room.
+    let vault = "{\"channels\":\"vault\",\"data\":\"1\"}";
+    waiters.clear();
+    while ask(&mut peer, "GET", "/channels?c=vault&wait=0", &bearer(&one)).status() == 429 {}
+    // Three a second, and a batch may overdraw.
+    let batch = format!("[{}]", [vault; 9].join(","));
+    assert_eq!(ask_with(&mut peer, "POST", "/channels", &bearer(&two), &batch).status(), 200);
+    let reply = ask_with(&mut peer, "POST", "/channels", &bearer(&two), vault);
+    assert_eq!(reply.status(), 429, "{reply:?}");
+    assert!(reply.field("Retry-After").is_some_and(|after| after.parse::<u64>().unwrap() <= 3));
+    assert!(reply.text().contains("Caps::messages_per_subject"), "{}", reply.text());
+}
+
+#[test]
+fn a_websocket_may_follow_and_publish_what_its_grant_says() {
+    let program = start(&["--data", "memory"]);
+    let mut socket =
+        Socket::open(&program, &format!("/channels?c=vault&access_token={}", token("ann")));
+    socket.hear_text();
+    let mut say = |text: &str| {
+        socket.say(Frame::Text(text));
+        socket.hear_text()
+    };
+    let told = say(r#"{"follow":["club/1"]}"#);
+    assert!(told.contains("refused") && told.contains("is not granted to"), "{told}");
+    assert!(say(r#"{"follow":["news/1"]}"#).contains("cursor"));
+    assert!(say(r#"{"publish":{"channels":"club/1","data":"1"}}"#).contains("refused"));
+    assert!(say(r#"{"publish":{"channels":"vault","data":"1"}}"#).contains("published"));
+    assert!(say(r#"{"publish":{"channels":"wall/ann","data":"1"}}"#).contains("published"));
+}

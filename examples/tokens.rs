@@ -1,0 +1,44 @@
+//! A door: who may follow a channel and publish in it is said by a token, which this program hands out and takes back.
+//!
+//! `cargo run --release --example tokens`, and then:
+//!
+//! ```sh
+//! curl -i 'http://127.0.0.1:8080/channels?c=chat/1'                                # 401, and why
+//! TOKEN=$(curl -X POST http://127.0.0.1:8080/tokens/ann)
+//! curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8080/channels?c=chat/1' # waits
+//! curl -X DELETE http://127.0.0.1:8080/tokens/ann                                  # and that ends
+//! ```
+
+use std::time::{Duration, SystemTime};
+
+use bine::channels::{Access, Grant, Settings, Tokens};
+use bine::prelude::*;
+
+/// A program for others than its maker has one of its own, which nobody else knows: `openssl rand -hex 32` makes one.
+const SECRET: &str = "for this example alone, and known to everybody";
+
+/// Lets anybody in for an hour. A program for others than its maker asks first who it is.
+#[page(POST "/tokens/{name}")]
+async fn give(name: Path<Text>) -> Result<Response, Error> {
+    let grant = Grant::to(&name).follow("chat/*").publish("chat/*");
+    let grant = grant.until(SystemTime::now() + Duration::from_hours(1));
+    Ok(Response::text(grant.token(SECRET).map_err(Error::bad_request)?))
+}
+
+/// Takes back all that somebody was given.
+#[page(DELETE "/tokens/{name}")]
+async fn take_back(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
+    channels.revoke(&name).await?;
+    Ok(Response::text(format!("{name} is out\n")))
+}
+
+fn main() -> Exit {
+    App::new()
+        .forgetful()
+        .channels(Access::none().follow("news").tokens(Tokens::hs256(SECRET)))
+        .channel("news", Settings::default())
+        .channel("chat/1", Settings::default())
+        .page(give)
+        .page(take_back)
+        .run()
+}
