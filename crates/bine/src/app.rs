@@ -30,6 +30,7 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
+use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style::Style;
 use crate::tables::{AtChannels, AtOpen, Kept, Tables, USUAL_DATA};
@@ -49,6 +50,7 @@ pub struct App {
     at_open: Vec<AtOpen>,
     channels: Option<Access>,
     wanted_channels: Vec<(&'static str, channels::Settings)>,
+    sessions: Option<Sessions>,
     at_channels: Vec<AtChannels>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
@@ -151,6 +153,13 @@ impl App {
         self
     }
 
+    /// Says how long sessions last. A program with a page that takes a [`Session`](crate::Session) has them anyway; they
+    /// live beside the tables.
+    pub fn sessions(mut self, sessions: Sessions) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
     /// Counts who is present in a channel: whoever follows it at `/channels`, and for `linger` longer, so that a poll
     /// which comes again in that time is no going and coming. [`Channels::present`] tells who is, and messages in the
     /// channel `NAME/presence` tell each coming and going (`join`, `leave`; `begin` after a start, when nobody is).
@@ -169,7 +178,7 @@ impl App {
         self
     }
 
-    /// Keeps tables and channels in memory, unless the key `data` names a folder.
+    /// Keeps tables, channels and sessions in memory, unless the key `data` names a folder.
     pub fn forgetful(mut self) -> Self {
         self.forgets = true;
         self
@@ -324,9 +333,17 @@ impl App {
     }
 
     fn sources(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Sources {
-        let is_wanted = (self.tables.is_some() || self.channels.is_some()) && !self.forgets;
+        let has_some =
+            self.tables.is_some() || self.channels.is_some() || self.sessions_wanted().is_some();
+        let is_wanted = has_some && !self.forgets;
         let usual_data = is_wanted.then(|| USUAL_DATA.into());
         Sources { usual_data, ..Sources::of_process(arguments) }
+    }
+
+    /// How long sessions last, if there are any.
+    fn sessions_wanted(&self) -> Option<Sessions> {
+        let are_looked_at = || self.routes.iter().any(|route| route.needs.sessions);
+        self.sessions.clone().or_else(|| are_looked_at().then(Sessions::new))
     }
 
     /// Lets those reach channels too whom the configuration lets.
@@ -353,21 +370,32 @@ impl App {
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
+        let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         let tables = Tables::new(self.tables.is_some());
         let channels = Channels::new();
         let has_channels = self.channels.is_some();
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
-        let house = House { states: self.states, tables, channels: shared, look: self.look };
+        let house = House {
+            states: self.states,
+            tables,
+            channels: shared,
+            sessions: sessions.clone(),
+            look: self.look,
+        };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
         let Self { scheduler, at_start, tables, at_open, wanted_channels, at_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
+        let tables = match &sessions {
+            Some(_) => Some(Keeper::declare(tables.unwrap_or_default())),
+            None => tables,
+        };
         let (wanted, are_some) = (wanted_channels, has_channels);
         let kept = Kept { channels, are_some, wanted, at_channels };
-        Ok((blueprint, Once { scheduler, at_start, tables, kept, at_open }))
+        Ok((blueprint, Once { scheduler, at_start, tables, kept, sessions, at_open }))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
@@ -375,7 +403,7 @@ impl App {
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
         let (blueprint, once) = self.with_channels_of(&configuration).blueprint()?;
-        let Once { scheduler, at_start, tables, kept, at_open } = once;
+        let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
         let (channels, has_channels) = (kept.channels.clone(), kept.are_some);
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
@@ -390,6 +418,9 @@ impl App {
         let pages = Arc::clone(&blueprint.pages);
         if let Some(tables) = tables {
             pages.tables().open(tables, kept, &configuration, at_open)?;
+            if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
+                sessions.open(store, &configuration)?;
+            }
             if has_channels {
                 server.set_waiters(channels.waiters());
             }
@@ -427,6 +458,7 @@ struct Once {
     at_start: Vec<Box<dyn FnOnce()>>,
     tables: Option<Options>,
     kept: Kept,
+    sessions: Option<Arc<Keeper>>,
     at_open: Vec<AtOpen>,
 }
 

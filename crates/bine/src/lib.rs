@@ -41,6 +41,7 @@ mod respond;
 mod route;
 mod router;
 mod secrecy;
+mod sessions;
 mod sites;
 pub mod step;
 pub mod store;
@@ -70,6 +71,7 @@ pub use filter::{Filter, Seen, Verdict};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
+pub use sessions::{Open, Saving, Session, Sessions};
 pub use stream::Sender;
 pub use text::Text;
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
@@ -187,6 +189,7 @@ pub mod __private {
     pub use crate::channels::{check_query, check_token};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
 }
 
@@ -207,4 +210,6 @@ mod guide {
     struct Channels;
     #[doc = include_str!("../../../docs/guide/tables.md")]
     struct Tables;
+    #[doc = include_str!("../../../docs/guide/sessions.md")]
+    struct Sessions;
 }

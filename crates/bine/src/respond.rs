@@ -19,6 +19,7 @@ use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
 
@@ -89,6 +90,8 @@ pub struct Replying<'r, 'o> {
     /// A page longer than this leaves in chunks.
     chunk_at: usize,
     look: &'r Look,
+    /// The session that the handler has looked at, until the head says so.
+    visit: Option<Arc<Visit>>,
     /// What follows the head, if it is not all.
     pub(crate) follow: Option<Follow>,
 }
@@ -162,7 +165,26 @@ impl<'r, 'o> Replying<'r, 'o> {
         look: &'r Look,
     ) -> Self {
         let (date, second) = (clock.date(), clock.unix());
-        Self { out, asked, date, second, chunk_at, look, follow: None }
+        Self { out, asked, date, second, chunk_at, look, visit: None, follow: None }
+    }
+
+    /// The same for a handler that may have looked at a session.
+    pub(crate) fn for_visit(mut self, visit: Option<Arc<Visit>>) -> Self {
+        self.visit = visit;
+        self
+    }
+
+    /// With what a session adds to the head.
+    fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
+        let Some(visit) = self.visit.take() else { return Cow::Borrowed(top) };
+        let mut top = top.clone();
+        let says_how_long = top.has("cache-control");
+        for (name, value) in visit.fields() {
+            if name != "Cache-Control" || !says_how_long {
+                top.fields.push((name.into(), value));
+            }
+        }
+        Cow::Owned(top)
     }
 
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
@@ -176,6 +198,7 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 
     fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
+        let top = &*self.complete(top);
         let mut bytes = Vec::new();
         let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
         let kind = if reads_pages {
@@ -327,6 +350,7 @@ impl<P: Page> Respond for P {
 }
 
 fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
+    let top = &*to.complete(top);
     // In a layout it is a part of a page that is written anew.
     if let Some(frozen) = page.frozen()
         && (above.is_bare || to.look.is_left_alone(&page))
@@ -387,6 +411,10 @@ impl Top {
     ) -> Self {
         self.fields.push((name.into(), value.into()));
         self
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
 
     /// Whether it says nothing that only the whole file may say.
@@ -599,27 +627,29 @@ impl Replying<'_, '_> {
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         let exchange = to.asked.exchange;
+        let top = &*to.complete(&self.top);
         match self.content {
-            Content::Bytes(bytes) => to.begin(&self.top).whole(&bytes),
+            Content::Bytes(bytes) => to.begin(top).whole(&bytes),
             Content::File(file) => {
                 let is_read = matches!(exchange.method, Method::Get | Method::Head);
-                if is_read && self.top.is_of_a_file() {
-                    return to.send_file(*file, &self.top);
+                if is_read && top.is_of_a_file() {
+                    return to.send_file(*file, top);
                 }
                 let length = file.length();
-                to.begin(&self.top).length(length);
+                to.begin(top).length(length);
                 if exchange.method != Method::Head {
                     let file = Arc::clone(file.file());
                     to.follow = Some(Follow::File(FilePart { file, offset: 0, length }));
                 }
             }
             Content::Stream(stream) => {
-                let pieces = to.begin(&self.top).pieces();
+                let pieces = to.begin(top).pieces();
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
-            Content::Upgrade(opening) => return to.upgrade(*opening, &self.top),
+            Content::Upgrade(opening) => return to.upgrade(*opening, top),
+            // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
             Content::Held(held) => return to.hold(*held, &self.top),
-            Content::Refusal(message) => return to.tell(&self.top, &message, &[]),
+            Content::Refusal(message) => return to.tell(top, &message, &[]),
         }
         Finished { close: !exchange.keep_alive }
     }

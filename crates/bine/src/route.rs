@@ -18,6 +18,7 @@ use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Outcome, Replying, Response, apologize};
+use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
 /// What `#[page]` makes of a function: one that makes its route.
@@ -51,6 +52,8 @@ pub(crate) struct House {
     pub(crate) tables: Tables,
     /// Of a program that has some.
     pub(crate) channels: Option<Channels>,
+    /// Of a program whose pages look at them.
+    pub(crate) sessions: Option<Arc<Keeper>>,
     pub(crate) look: Look,
 }
 
@@ -163,7 +166,8 @@ where
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let (clock, look) = (&*self.bench.clock, &self.place.house.look);
         let asked = Asked::by(incoming);
-        let future = match (self.call)(&mut self.place.arguments(incoming)) {
+        let mut arguments = self.place.arguments(incoming);
+        let future = match (self.call)(&mut arguments) {
             Ok(future) => future,
             Err(Rejection::NeedsBody { limit }) => {
                 let limit = limit.max(self.place.body);
@@ -173,6 +177,7 @@ where
                 return Response::of_rejection(&rejection).answer(asked, clock, look, out);
             }
         };
+        let visit = arguments.visit;
         let mut place = self.place_of_future.take().unwrap_or_else(|| Box::pin(None));
         place.set(Some(future));
         // Polled once in place, with nobody to wake: most handlers are ready at once. One that is
@@ -181,27 +186,36 @@ where
             Poll::Ready(value) => {
                 place.set(None);
                 self.place_of_future = Some(place);
-                Replying::new(out, asked, clock, self.bench.chunk_at, look).answer(value)
+                let to = Replying::new(out, asked, clock, self.bench.chunk_at, look);
+                to.for_visit(visit).answer(value)
             }
             Poll::Pending => {
                 let house = Arc::clone(&self.place.house);
                 let asked =
                     asked.kept(house.channels.is_some()).ok_or_else(|| Retained::of(incoming));
-                let name = self.name;
-                Answer::Later(finish_later(place, asked, self.bench.clone(), house, name))
+                let later =
+                    Later { asked, visit, bench: self.bench.clone(), house, name: self.name };
+                Answer::Later(finish_later(place, later))
             }
         }
     }
 }
 
-fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
-    mut place: Pin<Box<Option<F>>>,
+/// What the reply of a handler that was not ready at once must know.
+struct Later {
     asked: Result<Asked<'static>, Retained>,
+    visit: Option<Arc<Visit>>,
     bench: Bench,
     house: Arc<House>,
     name: &'static str,
+}
+
+fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
+    mut place: Pin<Box<Option<F>>>,
+    later: Later,
 ) -> LaterReply {
     Box::pin(async move {
+        let Later { asked, visit, bench, house, name } = later;
         let polled = poll_fn(|task| {
             let polled = catch_unwind(AssertUnwindSafe(|| poll_in(&mut place, task)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
@@ -225,7 +239,7 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
         let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &house.look);
-        let Done { follow, close } = to.finish(value);
+        let Done { follow, close } = to.for_visit(visit).finish(value);
         pipeline::Finished { bytes, follow, close }
     })
 }
@@ -294,8 +308,9 @@ where
         let incoming = request.incoming();
         let (asked, look) = (Asked::by(&incoming), &self.place.house.look);
         let to = Replying::new(out, asked, clock, self.chunk_at, look);
-        match (self.call)(&mut self.place.arguments(&incoming)) {
-            Ok(value) => to.finish(value),
+        let mut arguments = self.place.arguments(&incoming);
+        match (self.call)(&mut arguments) {
+            Ok(value) => to.for_visit(arguments.visit).finish(value),
             Err(rejection) => to.finish(Response::of_rejection(&rejection)),
         }
     }
@@ -321,7 +336,9 @@ static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("i
 impl House {
     /// The arguments of a function that is at no path of its own.
     pub(crate) fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        let Self { states, tables, channels, .. } = self;
-        Arguments { incoming, pattern: &NO_PATH, states, tables, channels: channels.as_ref() }
+        let Self { states, tables, channels, sessions, .. } = self;
+        let (channels, sessions) = (channels.as_ref(), sessions.as_ref());
+        let pattern = &NO_PATH;
+        Arguments { incoming, pattern, states, tables, channels, sessions, visit: None }
     }
 }

@@ -7,6 +7,8 @@ use std::ops::Deref;
 
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use compact_str::CompactString;
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 /// Text that a handler receives. Up to 24 bytes are kept in place; it reads like a `&str`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -91,5 +93,32 @@ impl Render for Text {
 impl AttributeValue for Text {
     fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
         self.as_str().write_attribute(attribute, writer);
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_str(Reader)
+    }
+}
+
+/// Takes text from wherever it lies, without a copy between.
+struct Reader;
+
+impl Visitor<'_> for Reader {
+    type Value = Text;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        Ok(text.into())
     }
 }

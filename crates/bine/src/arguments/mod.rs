@@ -11,12 +11,14 @@ mod wrapped;
 
 use std::any::TypeId;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bine_pipeline::{self as pipeline, Incoming};
 
 use crate::channels::Channels;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
+use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
 pub use form::Form;
@@ -32,7 +34,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
+            `Session`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.
@@ -53,6 +55,9 @@ pub struct Arguments<'a> {
     pub(crate) states: &'a States,
     pub(crate) tables: &'a Tables,
     pub(crate) channels: Option<&'a Channels>,
+    pub(crate) sessions: Option<&'a Arc<Keeper>>,
+    /// Its look at its session, once an argument has wanted one.
+    pub(crate) visit: Option<Arc<Visit>>,
 }
 
 /// What the arguments of a handler need before there is any request.
@@ -68,9 +73,24 @@ pub struct Needs {
     pub(crate) tables: bool,
     /// They ask for the program's channels.
     pub(crate) channels: bool,
+    /// They look at the visitor's session.
+    pub(crate) sessions: bool,
 }
 
 impl<'a> Arguments<'a> {
+    /// The request's look at its session, for the argument called `name`.
+    pub(crate) fn visit(&mut self, name: &'static str) -> Result<Arc<Visit>, Rejection> {
+        if let Some(visit) = &self.visit {
+            return Ok(Arc::clone(visit));
+        }
+        let Incoming { head, peer, arrival, .. } = self.incoming;
+        let visit = self.sessions.and_then(|own| own.visit(head, peer.is_secure(), *arrival));
+        let visit = visit.ok_or_else(|| {
+            Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
+        })?;
+        Ok(Arc::clone(self.visit.insert(visit)))
+    }
+
     /// The whole body, for the argument called `name`.
     pub(crate) fn body(&self, name: &'static str) -> Result<Cow<'a, [u8]>, Rejection> {
         match self.incoming.body {

@@ -6,7 +6,7 @@ use std::path::Path;
 use bine_pipeline::scheduler;
 use bine_pipeline::{Settings, User};
 
-use super::values::{bytes, listen, number, seconds, set_time, switch, sync, word};
+use super::values::{bytes, listen, number, seconds, session_time, set_time, switch, sync, word};
 use super::{Configuration, Control};
 use crate::channels::{origin, rule};
 use crate::sites::{SiteChoices, exact_host, field_rule};
@@ -304,6 +304,16 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
     )
+    .fixed(),
+    Key::server("session-idle", "TIME", &[], "a visitor's session ends when it was not used for so long, like 14d (which is usual)", |c, v| {
+        c.session_idle = Some(session_time(v)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("session-absolute", "TIME", &[], "a visitor's session ends so long after its beginning or login, like 90d (which is usual)", |c, v| {
+        c.session_absolute = Some(session_time(v)?);
+        Ok(())
+    })
     .fixed(),
     Key::server("channels-follow", "RULE", &[], "everybody may follow these channels, repeatable: a name, `news/*`, `chat/{room}`", |c, v| {
         c.channels.follow.push(rule(v)?);

@@ -44,6 +44,10 @@ pub(crate) struct Configuration {
     pub(crate) forgets: bool,
     /// When a change of tables is acknowledged.
     pub(crate) sync: Sync,
+    /// Seconds for which a session may be unused; `None`: as the program says.
+    pub(crate) session_idle: Option<u32>,
+    /// Seconds for which a session lasts at most; `None`: as the program says.
+    pub(crate) session_absolute: Option<u32>,
     /// Who may reach channels, beside those whom the program lets.
     pub(crate) channels: ChannelChoices,
     /// Whom to become when the addresses are open.
@@ -444,6 +448,8 @@ impl Default for Configuration {
             forgets: false,
             channels: ChannelChoices::default(),
             sync: Sync::Commit,
+            session_idle: None,
+            session_absolute: None,
             user: None,
             control: Control::Usual,
             site: SiteChoices::default(),

@@ -101,6 +101,12 @@ pub(super) fn seconds(text: &str) -> Result<u32, String> {
     number.checked_mul(unit).filter(|seconds| *seconds > 0).ok_or_else(wrong)
 }
 
+/// For how long a session lasts, in seconds.
+pub(super) fn session_time(text: &str) -> Result<u32, String> {
+    let seconds = seconds(text).ok().filter(|time| (10..=400 * 86_400).contains(time));
+    seconds.ok_or_else(|| "must be a time like 30m, 12h or 14d, from 10s to 400d".to_owned())
+}
+
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "on" | "true" | "yes" | "1" => Ok(true),

@@ -164,6 +164,37 @@ fn notes_are_there_after_a_kill() {
 }
 
 #[test]
+fn a_visitor_logs_in_and_out_again() {
+    let folder = Folder::new();
+    let mut command = example("session");
+    command.args(["--listen", "127.0.0.1:0"]).current_dir(folder.path());
+    let program = Program::start(&mut command);
+    let mut peer = program.connect();
+    let mut cookie = String::new();
+    let mut ask = |request: &str, form: &str| {
+        let kind = "Content-Type: application/x-www-form-urlencoded";
+        let length = form.len();
+        peer.send(format!(
+            "{request} HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n{kind}\r\nContent-Length: {length}\r\n\r\n{form}"
+        ));
+        let reply = peer.reply();
+        if let Some((pair, _)) = reply.field("Set-Cookie").and_then(|told| told.split_once(';')) {
+            pair.clone_into(&mut cookie);
+        }
+        reply.text().to_owned()
+    };
+    let first = ask("GET /", "");
+    assert!(first.contains("The theme is light:") && first.contains("Log in"), "{first}");
+    ask("POST /theme", "theme=dark");
+    ask("POST /login", "user=ann");
+    let inside = ask("GET /", "");
+    assert!(inside.contains("The theme is dark:"), "{inside}");
+    assert!(inside.contains("ann is logged in 1 times."), "{inside}");
+    ask("POST /logout", "");
+    assert!(ask("GET /", "").contains("The theme is light:"));
+}
+
+#[test]
 fn what_is_said_to_the_echo_comes_back() {
     let program = serve("socket");
     let mut peer = program.connect();

@@ -31,6 +31,7 @@ chapters! {
     "style": "Style sheets",
     "trees": "Trees",
     "tables": "Tables",
+    "sessions": "Sessions",
     "channels": "Channels",
     "push": "Push for an existing site",
     "files": "Files",

@@ -123,6 +123,8 @@ fn help_lists_every_option_and_every_scheduler() {
         "control",
         "data",
         "sync",
+        "session-idle",
+        "session-absolute",
         "channels-follow",
         "channels-publish",
         "channels-manage",

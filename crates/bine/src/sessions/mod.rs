@@ -1,0 +1,252 @@
+//! Sessions of visitors: who comes again, what is kept of them, and for how long.
+//!
+//! A session begins when a page first looks at it, and is then only a signed cookie; a row of the table `session` is made
+//! when something is to be kept. Nothing depends on memory: the cookie, the key file and the table are all there is.
+
+mod badge;
+mod keys;
+mod name;
+mod row;
+mod saving;
+mod session;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bine_http::Head;
+use bine_pipeline::log;
+
+use badge::Badge;
+use keys::Keys;
+use row::{Row, Sweep};
+
+use crate::configuration::Configuration;
+use crate::store::{Options, Store, Time};
+
+#[doc(hidden)]
+pub use badge::check_session;
+pub use saving::Saving;
+pub(crate) use session::Visit;
+pub use session::{Open, Session};
+
+/// How long sessions last, and how many are kept: given to [`App::sessions`](crate::App::sessions).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bine::{App, Sessions};
+///
+/// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// let app = App::new().sessions(Sessions::new().idle(7 * DAY).absolute(30 * DAY));
+/// # drop(app);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sessions {
+    idle: u64,
+    absolute: u64,
+    most: usize,
+}
+
+const DAY: u64 = 24 * 60 * 60;
+/// Browsers keep no cookie for longer (RFC 6265bis section 5.5).
+const LONGEST: u64 = 400 * DAY;
+/// No session is shorter: whoever wants that wants none.
+const SHORTEST: u64 = 10;
+/// In the data folder.
+const KEYS: &str = "session-keys";
+/// Seconds for which a session that is used looks the same to its browser and in the table.
+const RENEWAL: u64 = 60 * 60;
+/// Seconds by which the clocks of two machines may differ.
+const SKEW: u64 = 5 * 60;
+/// Of one request, cookies of the name that are looked at.
+const MOST_COOKIES: usize = 4;
+
+impl Sessions {
+    /// As usual: a session ends when it was not used for 14 days, and after 90 days in any case; of a million at most
+    /// something is kept.
+    pub const fn new() -> Self {
+        Self { idle: 14 * DAY, absolute: 90 * DAY, most: 1_000_000 }
+    }
+
+    /// For how long one may be unused, from ten seconds to 400 days. The key `session-idle` says it last. What is used is
+    /// noted once an hour, or in a quarter of this time: a session may end so much earlier, never later.
+    #[must_use]
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = time.as_secs().clamp(SHORTEST, LONGEST);
+        self
+    }
+
+    /// For how long one lasts at most, from its beginning or from the last login on, used or not: from ten seconds to 400
+    /// days. The key `session-absolute` says it last.
+    #[must_use]
+    pub fn absolute(mut self, time: Duration) -> Self {
+        self.absolute = time.as_secs().clamp(SHORTEST, LONGEST);
+        self
+    }
+
+    /// Of how many at most something is kept. When there are more, those go that were unused for longest, of visitors
+    /// who have not logged in first.
+    #[must_use]
+    pub fn most(mut self, count: usize) -> Self {
+        self.most = count.max(1);
+        self
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The sessions of a program that runs.
+pub(crate) struct Keeper {
+    wish: Sessions,
+    opened: OnceLock<Opened>,
+}
+
+/// What there is once the tables are open.
+pub(super) struct Opened {
+    times: Sessions,
+    keys: Keys,
+    store: Store,
+    sweep: Sweep,
+}
+
+impl Keeper {
+    /// Not open yet.
+    pub(crate) const fn new(wish: Sessions) -> Self {
+        Self { wish, opened: OnceLock::new() }
+    }
+
+    /// The store with the table of sessions.
+    pub(crate) fn declare(options: Options) -> Options {
+        options.table::<Row>()
+    }
+
+    /// Sessions can be looked at from here on. They last as the configuration says, or the program, and their keys are in
+    /// the data folder, or end with the program.
+    ///
+    /// # Errors
+    ///
+    /// The keys cannot be read or written.
+    pub(crate) fn open(&self, store: &Store, configuration: &Configuration) -> Result<(), String> {
+        let mut times = self.wish.clone();
+        if let Some(seconds) = configuration.session_idle {
+            times = times.idle(Duration::from_secs(seconds.into()));
+        }
+        if let Some(seconds) = configuration.session_absolute {
+            times = times.absolute(Duration::from_secs(seconds.into()));
+        }
+        self.open_at(store, configuration.data.as_deref(), times, Time::now().unix())
+    }
+
+    fn open_at(
+        &self,
+        store: &Store,
+        data: Option<&Path>,
+        times: Sessions,
+        now: u64,
+    ) -> Result<(), String> {
+        let lifetime = times.idle.max(times.absolute);
+        let keys = match data.map(|folder| folder.join(KEYS)) {
+            Some(path) => Keys::kept(&path, now, lifetime).map_err(|error| {
+                format!(
+                    "cannot keep the keys of sessions in {}: {error}; the data folder must belong to whom the server runs as",
+                    path.display()
+                )
+            })?,
+            None => Keys::passing(now, lifetime),
+        };
+        let (store, sweep) = (store.clone(), Sweep::default());
+        // There is one start.
+        let _ = self.opened.set(Opened { times, keys, store, sweep });
+        Ok(())
+    }
+
+    /// The session that a request says it belongs to. `None`: they are not open.
+    pub(crate) fn visit(
+        self: &Arc<Self>,
+        head: &Head<'_>,
+        is_secure: bool,
+        now: u64,
+    ) -> Option<Arc<Visit>> {
+        let opened = self.opened.get()?;
+        let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+        let cookies = fields.filter_map(|(_, value)| str::from_utf8(value).ok());
+        let found = opened.find(cookies, cookie_name(is_secure), now);
+        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+    }
+
+    /// What a visit has once there is one.
+    pub(super) fn opened(&self) -> &Opened {
+        self.opened.get().expect("a visit is made by sessions that are open")
+    }
+}
+
+/// A session that was found.
+pub(super) struct Found {
+    badge: Badge,
+    row: Option<Row>,
+}
+
+impl Opened {
+    fn find<'c>(
+        &self,
+        cookies: impl Iterator<Item = &'c str>,
+        name: &str,
+        now: u64,
+    ) -> Option<Found> {
+        let pairs = cookies.flat_map(|field| field.split(';'));
+        let pairs = pairs.filter_map(|pair| pair.trim().split_once('='));
+        // Of several, some may be of others: of another program on this host, or of one that would like to be ours.
+        let mut own = pairs.filter(|(key, _)| *key == name).take(MOST_COOKIES);
+        own.find_map(|(_, value)| {
+            let badge = Badge::read(value, &self.keys, now);
+            let found = badge.and_then(|badge| self.admit(badge, now));
+            if found.is_none() {
+                let why = "forged, foreign, too old or revoked";
+                log::debug(format_args!("a cookie of a session was refused: {why}"));
+            }
+            found
+        })
+    }
+
+    /// What this badge opens, unless the time of that is over, or it was ended.
+    fn admit(&self, badge: Badge, now: u64) -> Option<Found> {
+        let row = Row::find(&self.store.read().without_notes(), &badge.id);
+        let (made, seen) = match &row {
+            Some(row) => (row.made.unix(), row.seen.unix()),
+            None if badge.is_kept => return None,
+            None => (badge.made, badge.seen),
+        };
+        let is_fresh = age(now, made)? < self.times.absolute && age(now, seen)? < self.times.idle;
+        is_fresh.then_some(Found { badge, row })
+    }
+
+    /// After how many seconds it is noted that a session is used.
+    const fn renewal(&self) -> u64 {
+        let quarter = self.times.idle / 4;
+        if quarter < RENEWAL { quarter } else { RENEWAL }
+    }
+
+    fn sweep(&self, now: u64) {
+        let idle = row::time(now.saturating_sub(self.times.idle));
+        self.sweep.run(&self.store, self.times.most, idle);
+    }
+}
+
+/// How many seconds ago that was. `None`: it has not been yet, so that some clock is wrong.
+fn age(now: u64, then: u64) -> Option<u64> {
+    (then <= now.saturating_add(SKEW)).then(|| now.saturating_sub(then))
+}
+
+/// With TLS a browser takes it from nobody else: not from another host of the domain, nor without TLS (RFC 6265bis
+/// section 4.1.3.2).
+const fn cookie_name(is_secure: bool) -> &'static str {
+    if is_secure { "__Host-session" } else { "session" }
+}
+
+#[cfg(test)]
+mod tests;

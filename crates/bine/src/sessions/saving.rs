@@ -1,0 +1,65 @@
+//! Decides how a change of a session is waited for, and that the request sees it only when it is kept.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use super::row::Row;
+use super::session::Visit;
+use crate::error::Error;
+use crate::store::{Change, Transaction};
+
+/// A change of a [`Session`](crate::Session) to be made, by a task that awaits it or a thread that
+/// [waits](Saving::wait).
+#[must_use = "nothing is changed before this is awaited or, in a function that may block, waited for by `wait()`"]
+pub struct Saving<T> {
+    visit: Arc<Visit>,
+    change: Change<Action<T>, (Next, T), Error>,
+}
+
+/// It may be run several times.
+type Action<T> = Box<dyn FnMut(&mut Transaction) -> Result<(Next, T), Error> + Send>;
+
+/// How a session is after a change.
+pub(super) enum Next {
+    Same,
+    /// This is kept of it.
+    Kept(Row),
+    /// It has ended.
+    Over,
+}
+
+impl<T> Saving<T> {
+    pub(super) fn new(visit: Arc<Visit>, action: Action<T>) -> Self {
+        let change = visit.opened().store.change(action);
+        Self { visit, change }
+    }
+
+    /// Makes it, and returns when it is kept. Not for an async function: the others of its thread would wait too.
+    ///
+    /// # Errors
+    ///
+    /// That of the change, after which nothing has changed.
+    pub fn wait(self) -> Result<T, Error> {
+        let (next, value) = self.change.wait()?;
+        self.visit.settle(next);
+        Ok(value)
+    }
+}
+
+impl<T: Unpin> Future for Saving<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let (next, value) = ready!(Pin::new(&mut self.change).poll(context))?;
+        self.visit.settle(next);
+        Poll::Ready(Ok(value))
+    }
+}
+
+impl<T> fmt::Debug for Saving<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Saving")
+    }
+}

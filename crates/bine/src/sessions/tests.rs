@@ -1,0 +1,522 @@
+//! Claims about sessions under a clock that the tests move.
+
+use bine_http::Status;
+use proptest::prelude::*;
+
+use super::*;
+use crate::error::Error;
+
+const NOW: u64 = 1_800_000_000;
+
+/// A browser with the one cookie that is looked at here.
+#[derive(Clone, Default)]
+struct Browser {
+    cookie: Option<String>,
+}
+
+impl Browser {
+    /// Asks for a page that takes a [`Session`], runs it, and keeps what the reply says of the cookie. The second says
+    /// whether it says anything.
+    fn visit<T>(
+        &mut self,
+        keeper: &Arc<Keeper>,
+        now: u64,
+        page: impl FnOnce(Session) -> T,
+    ) -> (T, bool) {
+        let visit = self.ask(keeper, now);
+        let answer = page(Session::of(Arc::clone(&visit)));
+        let told = visit.fields().find(|(name, _)| *name == "Set-Cookie");
+        let is_told = told.is_some();
+        if let Some((_, field)) = told {
+            let (pair, _) = field.split_once("; Path=/; Max-Age=").unwrap();
+            let value = pair.strip_prefix("session=").unwrap();
+            self.cookie = Some(value.to_owned()).filter(|value| !value.is_empty());
+        }
+        (answer, is_told)
+    }
+
+    fn ask(&self, keeper: &Arc<Keeper>, now: u64) -> Arc<Visit> {
+        let field = self.cookie.as_ref().map(|value| format!("a=b; session={value}; c"));
+        let found = keeper.opened().find(field.as_deref().into_iter(), "session", now);
+        let visit = Arc::new(Visit::new(Arc::clone(keeper), found, false, now));
+        // Nobody waits until it is noted that one is used, and nobody else goes through months in a second.
+        await_staged(keeper);
+        visit
+    }
+
+    fn name(&mut self, keeper: &Arc<Keeper>, now: u64) -> String {
+        self.visit(keeper, now, |session| session.name().as_str().to_owned()).0
+    }
+
+    fn user(&mut self, keeper: &Arc<Keeper>, now: u64) -> Option<String> {
+        self.visit(keeper, now, |session| session.user().map(|user| user.as_str().to_owned())).0
+    }
+
+    fn log_in(&mut self, keeper: &Arc<Keeper>, now: u64, user: &str) {
+        self.visit(keeper, now, |session| session.log_in(user).wait().unwrap());
+    }
+}
+
+fn keeper_with(times: Sessions) -> Arc<Keeper> {
+    let store = Store::in_memory(Keeper::declare(Options::new())).unwrap();
+    let keeper = Keeper::new(Sessions::new());
+    keeper.open_at(&store, None, times, NOW).unwrap();
+    Arc::new(keeper)
+}
+
+fn keeper() -> Arc<Keeper> {
+    keeper_with(Sessions::new())
+}
+
+fn rows(keeper: &Keeper) -> usize {
+    keeper.opened().store.read().count::<Row>()
+}
+
+/// Returns when all that was changed before can be seen.
+fn await_staged(keeper: &Keeper) {
+    let come_and_go = keeper.opened().store.change(|change| {
+        let id = change.insert(Row::new(&Badge::new(NOW)))?;
+        change.remove(id)
+    });
+    assert!(come_and_go.wait().unwrap());
+}
+
+/// Whoever makes a row does not wait until others are gone.
+fn rows_when_swept(keeper: &Keeper, now: u64) -> usize {
+    for _ in 0..100 {
+        keeper.opened().sweep(now);
+        await_staged(keeper);
+    }
+    rows(keeper)
+}
+
+fn code<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Status {
+    outcome.unwrap_err().code()
+}
+
+#[test]
+fn whoever_only_looks_has_a_cookie_and_no_row_and_is_known_again() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    let (name, is_told) = browser.visit(&keeper, NOW, |session| session.name());
+    assert!(is_told);
+    let (again, is_told) = browser.visit(&keeper, NOW + 10, |session| session.name());
+    assert!(!is_told && name == again, "{name} {again}");
+    for _ in 0..100 {
+        Browser::default().name(&keeper, NOW);
+    }
+    assert_eq!(rows(&keeper), 0);
+}
+
+#[test]
+fn nobody_is_made_a_session_who_was_only_asked_for_one() {
+    let keeper = keeper();
+    let visit = Browser::default().ask(&keeper, NOW);
+    assert_eq!(visit.fields().map(|(name, _)| name).collect::<Vec<_>>(), ["Vary", "Cache-Control"]);
+}
+
+#[test]
+fn a_value_stays_until_it_is_removed() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    let name = browser.name(&keeper, NOW);
+    let set = |session: Session| {
+        session.set("theme", "dark").wait().unwrap();
+        session.set("count", u64::MAX).wait().unwrap();
+        // The same request sees it.
+        assert_eq!(session.get::<String>("theme").unwrap(), "dark");
+    };
+    assert!(browser.visit(&keeper, NOW, set).1, "the cookie says from here on that there is a row");
+    browser.visit(&keeper, NOW + 1, |session| {
+        assert_eq!(session.get::<String>("theme").unwrap(), "dark");
+        assert_eq!(session.get::<u64>("count"), Some(u64::MAX));
+        // Of another type, or not there.
+        assert_eq!((session.get::<u8>("theme"), session.get::<u8>("other")), (None, None));
+        session.remove("theme").wait().unwrap();
+    });
+    let theme = |session: Session| session.get::<String>("theme");
+    assert_eq!(browser.visit(&keeper, NOW + 2, theme), (None, false));
+    assert_eq!((browser.name(&keeper, NOW + 2), rows(&keeper)), (name, 1));
+}
+
+#[test]
+fn too_much_is_refused_and_changes_nothing() {
+    let keeper = keeper();
+    Browser::default().visit(&keeper, NOW, |session| {
+        session.set("a", "short").wait().unwrap();
+        let outcome = session.set("b", "x".repeat(4096)).wait();
+        assert_eq!(code(outcome), Status::CONTENT_TOO_LARGE);
+        assert_eq!(code(session.log_in("").wait()), Status::UNPROCESSABLE_CONTENT);
+        assert_eq!(code(session.log_in("x".repeat(201)).wait()), Status::UNPROCESSABLE_CONTENT);
+        assert_eq!(session.get::<String>("a").unwrap(), "short");
+        assert_eq!((session.get::<String>("b"), session.user()), (None, None));
+    });
+}
+
+/// Fixation: whoever puts a cookie of their own into another's browser must not be logged in with it.
+#[test]
+fn a_login_changes_the_cookie_and_the_one_before_is_dead_at_once() {
+    let keeper = keeper();
+    for sets_before in [false, true] {
+        let mut foe = Browser::default();
+        foe.name(&keeper, NOW);
+        if sets_before {
+            foe.visit(&keeper, NOW, |session| session.set("cart", 7).wait().unwrap());
+        }
+        let mut browser = foe.clone();
+        browser.log_in(&keeper, NOW, "ann");
+        assert_ne!(browser.cookie, foe.cookie);
+        assert_eq!(browser.user(&keeper, NOW).as_deref(), Some("ann"));
+        let cart = browser.visit(&keeper, NOW, |session| session.get("cart")).0;
+        assert_eq!(cart, sets_before.then_some(7), "what was in the cart is there still");
+        assert_eq!(foe.user(&keeper, NOW), None);
+    }
+}
+
+#[test]
+fn the_name_outlasts_a_login() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    let name = browser.name(&keeper, NOW);
+    browser.log_in(&keeper, NOW, "ann");
+    assert_eq!(browser.name(&keeper, NOW), name);
+}
+
+#[test]
+fn values_of_one_user_are_not_anothers() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.log_in(&keeper, NOW, "ann");
+    browser.visit(&keeper, NOW, |session| session.set("draft", 1).wait().unwrap());
+    browser.log_in(&keeper, NOW, "ann");
+    let draft = |session: Session| session.get::<u8>("draft");
+    assert_eq!(browser.visit(&keeper, NOW, draft).0, Some(1));
+    browser.log_in(&keeper, NOW, "ben");
+    assert_eq!(browser.visit(&keeper, NOW, draft).0, None);
+    assert_eq!(rows(&keeper), 1);
+}
+
+#[test]
+fn a_logout_ends_the_session_and_clears_the_cookie() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.log_in(&keeper, NOW, "ann");
+    let mut kept = browser.clone();
+    browser.visit(&keeper, NOW, |session| {
+        session.log_out().wait().unwrap();
+        assert_eq!(session.user(), None);
+    });
+    assert_eq!((browser.cookie, rows(&keeper)), (None, 0));
+    assert_eq!(kept.user(&keeper, NOW), None);
+}
+
+#[test]
+fn what_is_set_behind_a_logout_is_a_new_visitors() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.log_in(&keeper, NOW, "ann");
+    let before = browser.cookie.clone();
+    browser.visit(&keeper, NOW, |session| {
+        session.log_out().wait().unwrap();
+        session.set("told", true).wait().unwrap();
+    });
+    assert!(browser.cookie.is_some() && browser.cookie != before);
+    let (told, user) = browser.visit(&keeper, NOW, |own| (own.get("told"), own.user())).0;
+    assert_eq!((told, user), (Some(true), None));
+}
+
+#[test]
+fn a_session_ends_when_it_is_not_used() {
+    let keeper = keeper();
+    let (mut used, mut unused, mut known) = <(Browser, Browser, Browser)>::default();
+    let names = [used.name(&keeper, NOW), unused.name(&keeper, NOW)];
+    known.log_in(&keeper, NOW, "ann");
+    for day in 1..=14 {
+        assert_eq!(used.name(&keeper, NOW + day * DAY), names[0]);
+    }
+    let late = NOW + 14 * DAY;
+    assert_eq!(unused.clone().user(&keeper, late - 1), None);
+    assert_eq!(known.clone().user(&keeper, late - 1).as_deref(), Some("ann"));
+    // That look was noted: it lasts for as long again.
+    assert_eq!(known.user(&keeper, late).as_deref(), Some("ann"));
+    assert_eq!(known.user(&keeper, late - 1 + 14 * DAY), None);
+    assert_eq!(used.name(&keeper, late), names[0]);
+    let before = unused.cookie.clone();
+    unused.name(&keeper, late);
+    assert_ne!(before, unused.cookie, "another visitor");
+}
+
+#[test]
+fn a_session_ends_at_last_however_often_it_is_used() {
+    let keeper = keeper();
+    let (mut stranger, mut known) = <(Browser, Browser)>::default();
+    let name = stranger.name(&keeper, NOW);
+    known.log_in(&keeper, NOW, "ann");
+    for day in 1..90 {
+        assert_eq!(stranger.name(&keeper, NOW + day * DAY), name);
+        assert_eq!(known.user(&keeper, NOW + day * DAY).as_deref(), Some("ann"));
+    }
+    let before = stranger.cookie.clone();
+    stranger.name(&keeper, NOW + 90 * DAY);
+    assert_ne!(stranger.cookie, before);
+    assert_eq!(known.user(&keeper, NOW + 90 * DAY), None);
+}
+
+#[test]
+fn a_session_that_is_used_is_noted_once_an_hour() {
+    let keeper = keeper();
+    let (mut stranger, mut known) = <(Browser, Browser)>::default();
+    stranger.name(&keeper, NOW);
+    known.log_in(&keeper, NOW, "ann");
+    for browser in [&mut stranger, &mut known] {
+        let told = (1..=180).map(|minute| browser.visit(&keeper, NOW + minute * 60, drop).1);
+        assert_eq!(told.filter(|is_told| *is_told).count(), 3);
+    }
+    let short = keeper_with(Sessions::new().idle(Duration::from_mins(10)));
+    let mut browser = Browser::default();
+    let name = browser.name(&short, NOW);
+    for minute in 1..60 {
+        assert_eq!(browser.name(&short, NOW + minute * 60), name);
+    }
+}
+
+#[test]
+fn a_cookie_from_the_future_is_as_none() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    let name = browser.name(&keeper, NOW + 6 * 60);
+    assert_eq!(browser.clone().name(&keeper, NOW + 60), name, "clocks differ by five minutes");
+    let before = browser.cookie.clone();
+    browser.name(&keeper, NOW + 59);
+    assert_ne!(browser.cookie, before);
+}
+
+#[test]
+fn two_tabs_share_what_is_kept() {
+    let keeper = keeper();
+    let mut first = Browser::default();
+    first.name(&keeper, NOW);
+    let mut second = first.clone();
+    // Both have asked before either has set anything.
+    let (one, other) = (first.ask(&keeper, NOW), second.ask(&keeper, NOW));
+    Session::of(one).set("a", 1).wait().unwrap();
+    Session::of(other).set("b", 2).wait().unwrap();
+    for browser in [&mut first, &mut second] {
+        let both = browser.visit(&keeper, NOW, |own| (own.get("a"), own.get("b"))).0;
+        assert_eq!(both, (Some(1), Some(2)));
+    }
+    assert_eq!(rows(&keeper), 1);
+}
+
+#[test]
+fn who_was_logged_out_in_another_tab_keeps_nothing_behind_that() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.log_in(&keeper, NOW, "ann");
+    let late = Session::of(browser.ask(&keeper, NOW));
+    browser.visit(&keeper, NOW, |session| session.log_out().wait().unwrap());
+    assert_eq!(code(late.set("a", 1).wait()), Status::CONFLICT);
+    assert_eq!(code(late.revoke_others().wait()), Status::CONFLICT);
+    assert_eq!(rows(&keeper), 0);
+}
+
+#[test]
+fn many_log_in_at_once_and_each_has_a_session() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.visit(&keeper, NOW, |session| session.set("a", 1).wait().unwrap());
+    let browsers: Vec<Browser> = std::thread::scope(|scope| {
+        let log_in = |mut tab: Browser| {
+            let keeper = &keeper;
+            scope.spawn(move || {
+                tab.log_in(keeper, NOW, "ann");
+                tab
+            })
+        };
+        let threads: Vec<_> = (0..4).map(|_| log_in(browser.clone())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(rows(&keeper), 4);
+    for mut tab in browsers {
+        assert_eq!(tab.user(&keeper, NOW).as_deref(), Some("ann"));
+    }
+    assert_eq!(browser.user(&keeper, NOW), None);
+}
+
+#[test]
+fn a_user_ends_other_sessions_and_nobody_elses() {
+    let keeper = keeper();
+    let mut browsers = vec![Browser::default(); 4];
+    for (browser, user) in browsers.iter_mut().zip(["ann", "ann", "ann", "ben"]) {
+        browser.log_in(&keeper, NOW, user);
+    }
+    let users = |browsers: &[Browser]| -> Vec<bool> {
+        let user = |browser: &Browser| browser.clone().user(&keeper, NOW).is_some();
+        browsers.iter().map(user).collect()
+    };
+    let all = browsers[0].visit(&keeper, NOW, |session| session.all()).0;
+    assert_eq!(all.iter().map(|open| open.is_this).collect::<Vec<_>>(), [true, false, false]);
+    let bens = browsers[3].visit(&keeper, NOW, |session| session.all()).0;
+    browsers[0].visit(&keeper, NOW, |session| {
+        assert!(!session.revoke(bens[0].id).wait().unwrap());
+        assert!(session.revoke(all[1].id).wait().unwrap());
+        assert!(!session.revoke(all[1].id).wait().unwrap());
+    });
+    assert_eq!(users(&browsers), [true, false, true, true]);
+    let count = browsers[2].visit(&keeper, NOW, |session| session.revoke_others().wait().unwrap());
+    assert_eq!((count.0, users(&browsers)), (1, vec![false, false, true, true]));
+    // Of a stranger there are no others.
+    let stranger = Browser::default().visit(&keeper, NOW, |session| {
+        (session.all().len(), session.revoke_all_of("ann").wait().unwrap())
+    });
+    assert_eq!((stranger.0, users(&browsers)), ((0, 1), vec![false, false, false, true]));
+    browsers[3].visit(&keeper, NOW, |session| {
+        assert!(session.revoke(bens[0].id).wait().unwrap());
+        assert_eq!(session.user(), None);
+    });
+    assert_eq!((&browsers[3].cookie, rows(&keeper)), (&None, 0));
+}
+
+#[test]
+fn who_has_a_hundred_sessions_loses_the_oldest() {
+    let keeper = keeper();
+    let mut first = Browser::default();
+    for number in 0..101 {
+        let mut browser = Browser::default();
+        browser.log_in(&keeper, NOW, "ann");
+        if number == 0 {
+            first = browser;
+        }
+    }
+    assert_eq!((rows(&keeper), first.user(&keeper, NOW)), (100, None));
+}
+
+#[test]
+fn a_crowd_of_strangers_drives_out_strangers_and_those_first_who_were_idle() {
+    let keeper = keeper_with(Sessions::new().most(10));
+    let mut known = Browser::default();
+    known.log_in(&keeper, NOW, "ann");
+    let mut strangers = vec![Browser::default(); 60];
+    for (number, stranger) in strangers.iter_mut().enumerate() {
+        let later = NOW + 1 + number as u64;
+        stranger.visit(&keeper, later, |session| session.set("a", 1).wait().unwrap());
+    }
+    assert_eq!(rows_when_swept(&keeper, NOW + 99), 10);
+    assert_eq!(known.user(&keeper, NOW + 99).as_deref(), Some("ann"));
+    let has = |stranger: &Browser| {
+        let value = |session: Session| session.get::<u8>("a");
+        stranger.clone().visit(&keeper, NOW + 99, value).0.is_some()
+    };
+    assert!(!has(&strangers[0]) && has(&strangers[59]));
+}
+
+#[test]
+fn what_was_idle_for_too_long_is_removed_when_others_come() {
+    let keeper = keeper();
+    for _ in 0..3 {
+        Browser::default().log_in(&keeper, NOW, "ann");
+    }
+    let late = NOW + 15 * DAY;
+    for _ in 0..3 {
+        Browser::default().visit(&keeper, late, |own| own.set("a", 1).wait().unwrap());
+    }
+    assert_eq!(rows_when_swept(&keeper, late), 3);
+}
+
+#[test]
+fn sessions_and_their_keys_outlive_a_restart() {
+    let folder = std::env::temp_dir().join(format!("bine-sessions-{}", std::process::id()));
+    let start = |now: u64| {
+        let options = Keeper::declare(Options::new());
+        let store = Store::open(folder.join("journal"), options, &mut |_, _| {}).unwrap();
+        let keeper = Keeper::new(Sessions::new());
+        keeper.open_at(&store, Some(&folder), Sessions::new(), now).unwrap();
+        Arc::new(keeper)
+    };
+    let (mut known, mut stranger) = <(Browser, Browser)>::default();
+    let keeper = start(NOW);
+    known.log_in(&keeper, NOW, "ann");
+    let name = stranger.name(&keeper, NOW);
+    let mut now = NOW;
+    keeper.opened().store.close();
+    drop(keeper);
+    // Keys come and go meanwhile.
+    for _ in 0..8 {
+        now += 10 * DAY;
+        let keeper = start(now);
+        assert_eq!(known.user(&keeper, now).as_deref(), Some("ann"));
+        assert_eq!(stranger.name(&keeper, now), name);
+        keeper.opened().store.close();
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn the_example_of_the_format_is_read_and_written() {
+    let text = include_str!("../../../../docs/formats/session.md");
+    let blocks: Vec<&str> = text.split("```").skip(1).step_by(2).collect();
+    let [file, cookie] = blocks[..] else { panic!("{blocks:?}") };
+    let [file, cookie] = [file, cookie].map(|block| block.strip_prefix("text\n").unwrap());
+    let path = std::env::temp_dir().join(format!("bine-example-{}", std::process::id()));
+    crate::secrecy::keep(&path, file.as_bytes()).unwrap();
+    let (made, seen) = (1_795_208_400, 1_795_212_000);
+    let keys = Keys::kept(&path, seen, 90 * DAY).unwrap();
+    let badge = Badge::read(cookie.trim_end(), &keys, seen).unwrap();
+    let id = std::array::from_fn(|place| 0xa0 + place as u8);
+    assert_eq!(badge, Badge { id, is_kept: true, seed: 1520, made, seen });
+    assert_eq!(name::name_of(badge.seed), "Quiet Heron");
+    assert_eq!(badge.text(&keys, seen), cookie.trim_end());
+    // When its turn is over another key stands before it, and it stays as it is.
+    badge.text(&keys, made + 31 * DAY);
+    let after = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let [title, _, key] = after.lines().collect::<Vec<_>>()[..] else { panic!("{after}") };
+    assert_eq!(format!("{title}\n{key}\n"), file);
+}
+
+#[test]
+fn of_several_cookies_of_the_name_ours_is_found() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.name(&keeper, NOW);
+    let own = browser.cookie.unwrap();
+    let find =
+        |field: &str, name: &str| keeper.opened().find(std::iter::once(field), name, NOW).is_some();
+    assert!(find(&format!("session=x; session=;session={own}"), "session"));
+    assert!(!find(
+        &format!("session=1; session=2; session=3; session=4; session={own}"),
+        "session"
+    ));
+    for field in [format!("xsession={own}"), format!("session=\"{own}\""), format!("session {own}")]
+    {
+        assert!(!find(&field, "session"), "{field}");
+    }
+    assert!(!find(&format!("session={own}"), cookie_name(true)), "TLS has a cookie of its own");
+}
+
+#[test]
+fn two_visitors_cookies_cannot_be_put_together() {
+    let keeper = keeper();
+    let (mut ann, mut ben) = <(Browser, Browser)>::default();
+    ann.log_in(&keeper, NOW, "ann");
+    ben.log_in(&keeper, NOW, "ben");
+    let (ann, ben) = (ann.cookie.unwrap(), ben.cookie.unwrap());
+    for place in 0..ann.len() {
+        let mixed = Browser { cookie: Some(format!("{}{}", &ann[..place], &ben[place..])) };
+        let user = mixed.clone().user(&keeper, NOW);
+        let is_whole = mixed.cookie == Some(ben.clone()) || mixed.cookie == Some(ann.clone());
+        assert_eq!(user.is_some(), is_whole, "{place}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_browser_sends_opens_nothing(field in "\\PC{0,200}", value in "[ -~]{0,120}") {
+        let keeper = keeper();
+        let made_up = format!("session={value}");
+        for field in [&field, &made_up] {
+            let found = keeper.opened().find(std::iter::once(field.as_str()), "session", NOW);
+            prop_assert!(found.is_none());
+        }
+    }
+}

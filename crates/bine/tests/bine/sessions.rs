@@ -1,0 +1,312 @@
+//! Claims about sessions over sockets: what a browser is told of its cookie, and what becomes of it.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::thread;
+
+use bine::prelude::*;
+use bine::{Body, Open, Sessions};
+
+use crate::app::{options, program};
+use crate::harness::{Folder, Peer, Program, Reply, SCHEDULERS};
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_sessions_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .sessions(Sessions::new().most(1000))
+        .page(name)
+        .page(name_from_a_worker)
+        .page(perhaps)
+        .page(nothing)
+        .page(frozen)
+        .page(file)
+        .page(public)
+        .page(failing)
+        .page(log_in)
+        .page(log_in_plainly)
+        .page(log_out)
+        .page(set)
+        .page(value)
+        .page(others)
+        .page(revoke_others)
+        .run_with("Usage: sessions", options.lines())
+}
+
+#[page("/name")]
+async fn name(session: Session) -> impl Page {
+    html!(<p>{session.name()}</p>)
+}
+
+#[page("/name/plain")]
+fn name_from_a_worker(session: Session) -> impl Page {
+    html!(<p>{session.name()}</p>)
+}
+
+#[page("/perhaps")]
+async fn perhaps(session: Option<Session>) -> Response {
+    Response::text(session.map_or("nobody".to_owned(), |session| session.name().to_string()))
+}
+
+#[page("/nothing")]
+async fn nothing() -> impl Page {
+    html!(<p>Nothing</p>)
+}
+
+#[page("/frozen")]
+async fn frozen(session: Session) -> Frozen {
+    drop(session);
+    html!(<p>Frozen</p>).freeze()
+}
+
+#[page("/file")]
+fn file(session: Session) -> Result<Response, Error> {
+    drop(session);
+    Response::file(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+}
+
+#[page("/public")]
+async fn public(session: Session) -> impl Respond {
+    html!(<p>{session.name()}</p>).with_field("Cache-Control", "no-store")
+}
+
+#[page("/failing")]
+async fn failing(session: Session) -> Result<Response, Error> {
+    Err(Error::forbidden(format!("not you, {}", session.name())))
+}
+
+#[page(POST "/login/{user}")]
+async fn log_in(session: Session, user: Path<Text>) -> Result<Response, Error> {
+    session.log_in(user).await?;
+    Ok(Response::see_other("/name"))
+}
+
+#[page(POST "/login/{user}/plain")]
+fn log_in_plainly(session: Session, user: Path<Text>) -> Result<Response, Error> {
+    session.log_in(user).wait()?;
+    Ok(Response::see_other("/name"))
+}
+
+#[page(POST "/logout")]
+async fn log_out(session: Session) -> Result<Response, Error> {
+    session.log_out().await?;
+    Ok(Response::see_other("/name"))
+}
+
+#[page(POST "/value/{name}")]
+async fn set(session: Session, name: Path<Text>, body: Body) -> Result<Response, Error> {
+    session.set(name.as_str(), String::from_utf8_lossy(&body).into_owned()).await?;
+    Ok(Response::text("set"))
+}
+
+/// `user name=value`.
+#[page("/value/{name}")]
+async fn value(session: Session, name: Path<Text>) -> Response {
+    let value: String = session.get(&name).unwrap_or_default();
+    Response::text(format!("{} {}={value}", session.user().unwrap_or_default(), *name))
+}
+
+#[page("/others")]
+async fn others(session: Session) -> Response {
+    let all = session.all();
+    let own = all.iter().filter(|Open { is_this, .. }| *is_this).count();
+    Response::text(format!("{own} of {}", all.len()))
+}
+
+#[page(POST "/revoke-others")]
+async fn revoke_others(session: Session) -> Result<Response, Error> {
+    Ok(Response::text(session.revoke_others().await?.to_string()))
+}
+
+fn start(options: &[&str]) -> Program {
+    Program::start(&mut program("sessions::the_program_with_sessions_serves", options))
+}
+
+/// Keeps one cookie, as a browser does.
+#[derive(Clone)]
+struct Browser {
+    address: SocketAddr,
+    cookie: Option<String>,
+}
+
+impl Browser {
+    fn of(program: &Program) -> Self {
+        Self { address: program.address(), cookie: None }
+    }
+
+    fn ask(&mut self, request: &str, content: &str) -> Reply {
+        let cookie = self.cookie.as_ref().map(|pair| format!("Cookie: {pair}\r\n"));
+        let cookie = cookie.unwrap_or_default();
+        let mut peer = Peer::tcp(self.address);
+        let length = content.len();
+        peer.send(format!(
+            "{request} HTTP/1.1\r\nHost: a\r\n{cookie}Content-Length: {length}\r\n\r\n{content}"
+        ));
+        let reply = peer.reply();
+        if let Some(told) = reply.field("Set-Cookie") {
+            let (pair, _) = told.split_once(';').unwrap();
+            self.cookie = Some(pair.to_owned()).filter(|pair| !pair.ends_with('='));
+        }
+        reply
+    }
+
+    fn get(&mut self, target: &str) -> String {
+        self.ask(&format!("GET {target}"), "").text().to_owned()
+    }
+
+    fn post(&mut self, target: &str, content: &str) -> u16 {
+        self.ask(&format!("POST {target}"), content).status()
+    }
+}
+
+#[test]
+fn a_visitor_has_a_name_and_keeps_it() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        let mut browser = Browser::of(&program);
+        let first = browser.ask("GET /name", "");
+        assert_eq!(first.field("Cache-Control"), Some("private, no-cache"));
+        assert_eq!(first.field("Vary"), Some("Cookie"));
+        let cookie = first.field("Set-Cookie").unwrap();
+        let (pair, attributes) = cookie.split_once("; ").unwrap();
+        assert_eq!(attributes, "Path=/; Max-Age=1209600; HttpOnly; SameSite=Lax");
+        assert!(pair.starts_with("session=") && pair.len() == 8 + 96, "{pair}");
+        let again = browser.ask("GET /name/plain", "");
+        assert_eq!((again.text(), again.field("Set-Cookie")), (first.text(), None));
+        assert_eq!(again.field("Vary"), Some("Cookie"));
+        let whole = format!("<p>{}</p>", browser.get("/perhaps"));
+        assert_eq!(whole, first.text());
+    }
+}
+
+#[test]
+fn who_is_not_looked_at_gets_no_cookie() {
+    let program = start(&["--data", "memory"]);
+    let mut browser = Browser::of(&program);
+    for target in ["/nothing", "/lost", "/login/ann"] {
+        let reply = browser.ask(&format!("GET {target}"), "");
+        let told = ["Set-Cookie", "Cache-Control"].map(|name| reply.field(name));
+        assert_eq!(told, [None; 2], "{target}");
+    }
+    let reply = browser.ask("GET /perhaps", "");
+    assert_eq!((reply.text(), reply.field("Set-Cookie")), ("nobody", None));
+    assert_eq!(reply.field("Vary"), Some("Cookie"), "who has a session would get another answer");
+}
+
+#[test]
+fn every_kind_of_answer_tells_of_the_session() {
+    let program = start(&["--data", "memory"]);
+    for (target, status) in [("/frozen", 200), ("/file", 200), ("/public", 200), ("/failing", 403)]
+    {
+        let reply = Browser::of(&program).ask(&format!("GET {target}"), "");
+        assert_eq!(reply.status(), status, "{target}");
+        assert!(reply.field("Set-Cookie").is_some(), "{target}: {}", reply.head);
+        assert!(reply.head.contains("Vary: Cookie\r\n"), "{target}: {}", reply.head);
+        let control = if target == "/public" { "no-store" } else { "private, no-cache" };
+        assert_eq!(reply.field("Cache-Control"), Some(control), "{target}");
+    }
+}
+
+#[test]
+fn a_login_changes_the_cookie_and_the_one_before_opens_nothing() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        for login in ["/login/ann", "/login/ann/plain"] {
+            let mut foe = Browser::of(&program);
+            foe.post("/value/a", "planted");
+            let mut browser = foe.clone();
+            assert_eq!(browser.post(login, ""), 303);
+            assert_ne!(browser.cookie, foe.cookie);
+            assert_eq!(browser.get("/value/a"), "ann a=planted");
+            assert_eq!(foe.get("/value/a"), " a=");
+            assert_eq!(browser.post("/logout", ""), 303);
+            assert_eq!(browser.cookie, None);
+        }
+    }
+}
+
+#[test]
+fn sessions_outlive_a_kill_and_die_with_their_keys() {
+    let folder = Folder::new();
+    let data = folder.join("data");
+    let options = ["--data", data.to_str().unwrap()];
+    let program = start(&options);
+    let (mut known, mut stranger) = (Browser::of(&program), Browser::of(&program));
+    known.post("/login/ann", "");
+    known.post("/value/theme", "dark");
+    let name = stranger.get("/name");
+    program.kill();
+    let program = start(&options);
+    known.address = program.address();
+    stranger.address = program.address();
+    assert_eq!(known.get("/value/theme"), "ann theme=dark");
+    assert_eq!(stranger.get("/name"), name);
+    program.kill();
+    std::fs::remove_file(data.join("session-keys")).unwrap();
+    let program = start(&options);
+    known.address = program.address();
+    assert_eq!(known.get("/value/theme"), " theme=");
+}
+
+#[test]
+fn many_who_come_at_once_do_not_mix() {
+    let program = start(&["--data", "memory"]);
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let new = Browser::of(&program);
+            scope.spawn(move || {
+                let user = format!("user{}", number % 2);
+                for round in 0..10 {
+                    let mut browser = new.clone();
+                    assert_eq!(browser.post(&format!("/login/{user}"), ""), 303);
+                    let value = format!("{number}-{round}");
+                    assert_eq!(browser.post("/value/a", &value), 200);
+                    assert_eq!(browser.get("/value/a"), format!("{user} a={value}"));
+                }
+            });
+        }
+    });
+    let mut browser = Browser::of(&program);
+    browser.post("/login/user0", "");
+    assert_eq!(browser.get("/others"), "1 of 41");
+    assert_eq!(browser.ask("POST /revoke-others", "").text(), "40");
+    assert_eq!(browser.get("/others"), "1 of 1");
+}
+
+#[test]
+fn with_tls_the_cookie_is_the_hosts_alone() {
+    let folder = Folder::new();
+    let data = folder.join("data");
+    let program = start(&["--data", data.to_str().unwrap(), "--tls", "self-signed"]);
+    let address = format!("https://{}/name", program.address());
+    for version in ["--http1.1", "--http2"] {
+        let ask = |cookie: &str| {
+            let mut curl = Command::new("curl");
+            curl.args(["--silent", "--insecure", "--include", "--max-time", "20", version]);
+            let output = curl.args(["--cookie", cookie, &address]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let reply = ask("");
+        let (_, cookie) = reply.split_once("__Host-session=").expect(&reply);
+        let (value, behind) = cookie.split_once("; ").unwrap();
+        let (attributes, _) = behind.split_once("\r\n").unwrap();
+        assert_eq!(attributes, "Path=/; Max-Age=1209600; HttpOnly; SameSite=Lax; Secure");
+        let name = reply.lines().last();
+        assert_eq!(ask(&format!("__Host-session={value}")).lines().last(), name, "{version}");
+        assert!(ask(&format!("session={value}")).contains("__Host-session="), "not without TLS");
+    }
+}
+
+#[test]
+fn times_of_sessions_are_said_by_the_configuration() {
+    let program = start(&["--data", "memory", "--session-idle", "30m"]);
+    let reply = Browser::of(&program).ask("GET /name", "");
+    assert!(reply.field("Set-Cookie").unwrap().contains("; Max-Age=1800;"), "{}", reply.head);
+    let test = "sessions::the_program_with_sessions_serves";
+    let wrong = Program::run(&mut crate::app::program(test, &["--session-idle", "5s"]));
+    let told = "--session-idle 5s: must be a time like 30m, 12h or 14d, from 10s to 400d";
+    assert!(wrong.errors.contains(told), "{wrong:?}");
+}
