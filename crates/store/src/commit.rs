@@ -391,11 +391,18 @@ impl Commits {
             staged.slot.stand().is_taken = true;
         }
         let bytes: usize = group.iter().map(|staged| staged.record.len()).sum();
-        let mut records = group.iter().filter(|staged| !staged.record.is_empty());
-        let appended = records.try_for_each(|staged| journal.append(&staged.record).map(drop));
         let is_durable = group.iter().any(|staged| staged.sync == Sync::Commit);
         let is_owed = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
-        let written = appended.and_then(|()| journal.write(is_durable));
+        let mut records = group.iter().filter(|staged| !staged.record.is_empty());
+        let write = || {
+            records.try_for_each(|staged| journal.append(&staged.record).map(drop))?;
+            journal.write(is_durable)
+        };
+        // Whatever happens, those whose records these are must hear of it.
+        let written = catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
+            let why = "writing panicked; what it said is in the log".to_owned();
+            Err(journal::Error::Broken { why })
+        });
         if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
             self.bell.ring(Rung::Yes);
         }

@@ -61,8 +61,9 @@ struct Moody {
     draw: Draw,
     /// Of a hundred groups so many find no room.
     full: Arc<AtomicU64>,
-    /// After so many groups the disk fails.
+    /// After so many groups the disk fails, or the journal panics.
     breaks_after: Option<u64>,
+    panics: bool,
 }
 
 /// Marsaglia's xorshift: the same numbers each time.
@@ -88,6 +89,7 @@ impl Journal for Moody {
         let group = std::mem::take(&mut self.group);
         if let Some(left) = &mut self.breaks_after {
             if *left == 0 {
+                assert!(!self.panics, "a fault of the journal");
                 return Err(journal::Error::Broken { why: "it was told to".to_owned() });
             }
             *left -= 1;
@@ -196,6 +198,7 @@ fn moody(seed: u64, full: u64, breaks_after: Option<u64>) -> Played {
         draw: Draw(seed),
         full: Arc::clone(&full),
         breaks_after,
+        panics: false,
     };
     let options = Options::new().table::<Counter>();
     let store = Store::with_journal(options, Box::new(journal)).unwrap();
@@ -363,6 +366,38 @@ fn a_disk_that_was_full_for_long_leaves_what_is_visible_as_good_as_before() {
     counters(&store, 1);
     // One that is older than all that is remembered may be a conflict, and is not taken for a new one.
     assert_eq!(store.commit(looked).map(drop), Err(Error::Conflict));
+}
+
+/// Whoever waited for others to write waited for ever, when the one that wrote had panicked.
+#[test]
+fn a_journal_that_panics_ends_writing_and_leaves_nobody_waiting() {
+    let journal = Moody {
+        kept: Arc::default(),
+        group: Vec::new(),
+        draw: Draw(1),
+        full: Arc::default(),
+        breaks_after: Some(1),
+        panics: true,
+    };
+    let store = Store::with_journal(Options::new().table::<Counter>(), Box::new(journal)).unwrap();
+    let row = || Counter { id: Id::new(), half: 1, number: 2 };
+    let pending: Vec<_> = (0..4)
+        .map(|_| {
+            let mut change = store.begin();
+            change.insert(row()).unwrap();
+            store.commit(change).unwrap()
+        })
+        .collect();
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let waiting = pending.into_iter().map(|pending| scope.spawn(|| pending.wait()));
+        let waiting: Vec<_> = waiting.collect();
+        waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect()
+    });
+    for outcome in outcomes {
+        assert!(matches!(outcome, Err(Error::Broken(_))), "{outcome:?}");
+    }
+    assert!(matches!(store.insert(row()).wait(), Err(Error::Broken(_))));
+    assert_eq!(store.read().count::<Counter>(), 0);
 }
 
 #[test]
