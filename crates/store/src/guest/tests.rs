@@ -231,8 +231,8 @@ impl Guest for Clumsy {
     }
 }
 
-/// The first panic ended the thread that writes for those who do not wait, and after the second nobody began an image any
-/// more.
+/// The first panic ended the thread that writes for those who do not wait, and who waited for the journal meanwhile waited
+/// for ever; after the second nobody began an image any more.
 #[test]
 fn a_guest_that_panics_ends_neither_writing_nor_images() {
     let disk = SimulatedFolder::new(1, 1 << 30);
