@@ -319,6 +319,28 @@ fn a_revocation_ends_what_waits_and_is_remembered() {
     }
 }
 
+/// Symptom: who showed a token beside the cookie that the function knew them by waited on when the function's name was
+/// revoked. Cause: of both names one was kept. Cure: what both gave together ends with either.
+#[test]
+fn what_a_token_and_the_function_gave_together_ends_with_either() {
+    for (name, status) in [("ann", 401), ("bob", 204)] {
+        let program = start(&["--data", "memory"]);
+        let fields = format!("{}Cookie: member=bob\r\n", bearer(&token("ann")));
+        let target = "/channels?c=vault&c=club/1";
+        let (mut stream, mut admin) = (program.connect(), program.connect());
+        stream.send(format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n{fields}\r\n"
+        ));
+        stream.await_text("id: ");
+        assert_eq!(ask(&mut admin, "POST", &format!("/revoke/{name}"), "").status(), 200);
+        stream.await_text("0\r\n\r\n");
+        stream.expect_closed();
+        // The function lets in whom it knows, a token of before nobody.
+        let again = ask(&mut admin, "GET", &format!("{target}&wait=0"), &fields);
+        assert_eq!(again.status(), status, "{name}");
+    }
+}
+
 #[test]
 fn what_waits_by_a_token_ends_with_it() {
     let check = |scheduler: &str| {
