@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bine_files::Sending;
 use bine_html::{Frozen, Page, Writer};
@@ -176,10 +176,21 @@ impl<'r, 'o> Replying<'r, 'o> {
 
     /// With what a session adds to the head.
     fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
+        static TOLD: Once = Once::new();
         let Some(visit) = self.visit.take() else { return Cow::Borrowed(top) };
-        let mut top = top.clone();
+        let (mut top, fields) = (top.clone(), visit.fields().collect::<Vec<_>>());
+        // Whoever were given a cookie that others get too would have their session.
+        let sets_cookie = fields.iter().any(|(name, _)| *name == "Set-Cookie");
+        if sets_cookie && top.is_shared() {
+            top.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("cache-control"));
+            TOLD.call_once(|| {
+                log::warn(format_args!(
+                    "a page that takes a session lets shared caches keep its reply by `Cache-Control`: while it sets the cookie, it is sent as `private`"
+                ));
+            });
+        }
         let says_how_long = top.has("cache-control");
-        for (name, value) in visit.fields() {
+        for (name, value) in fields {
             if name != "Cache-Control" || !says_how_long {
                 top.fields.push((name.into(), value));
             }
@@ -415,6 +426,16 @@ impl Top {
 
     fn has(&self, name: &str) -> bool {
         self.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether it says how long it may be kept, and not that caches which several share may not (RFC 9111 section
+    /// 5.2.2).
+    fn is_shared(&self) -> bool {
+        let own = self.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
+        let mut words = own.flat_map(|(_, value)| value.split(',')).map(str::trim).peekable();
+        let keeps_out =
+            |word: &str| ["private", "no-store"].iter().any(|own| word.eq_ignore_ascii_case(own));
+        words.peek().is_some() && !words.any(keeps_out)
     }
 
     /// Whether it says nothing that only the whole file may say.

@@ -69,6 +69,8 @@ struct Head {
     spare: Option<Arc<State>>,
     /// What the last commits changed, the youngest last.
     recent: VecDeque<Arc<Changes>>,
+    /// Bytes of these.
+    recent_bytes: usize,
     staged: Vec<Staged>,
     /// Bytes of those behind the last that has a state.
     unmarked: usize,
@@ -142,8 +144,12 @@ pub struct Pending {
 const GUESTS_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes that can be compared with: a transaction that began before them is a conflict.
 const MOST_RECENT: usize = 1 << 13;
+/// The same in bytes, of which so many small ones have less.
+const MOST_RECENT_BYTES: usize = 1 << 22;
 /// A spare state follows no more of them at once.
 const MOST_FOLLOWED: u64 = 1 << 8;
+/// It keeps no more bytes of rows that are gone.
+const MOST_GONE: usize = 1 << 20;
 /// Commits that wait to be written.
 const MOST_STAGED: usize = 1 << 14;
 /// One commit, in bytes. A group has room for it, however it is framed.
@@ -169,6 +175,7 @@ impl Commits {
             state: Arc::clone(&state),
             spare: None,
             recent: VecDeque::new(),
+            recent_bytes: 0,
             staged: Vec::new(),
             unmarked: 0,
             fallen: 0,
@@ -361,13 +368,15 @@ impl Commits {
         let mut journal = self.journal();
         // Nothing is written while the journal is held: this is all of it.
         let state = self.visible();
-        let guest = self.kept.guest_image();
-        let writer = journal.snapshot(state.sequence);
+        // A guest that panics ends neither this thread nor all images to come.
+        let guest = caught(|| Ok(self.kept.guest_image()));
+        let writer = guest.and_then(|guest| Ok((guest, journal.snapshot(state.sequence)?)));
         drop(journal);
         self.call_next();
         let own = Arc::clone(self);
         let write = move || {
-            let written = writer.and_then(|mut writer| {
+            let written = caught(|| {
+                let (guest, mut writer) = writer?;
                 own.kept.write(&own.definitions, &state, guest, &mut *writer)?;
                 writer.finish()?;
                 own.journal().compact(state.sequence)
@@ -394,14 +403,10 @@ impl Commits {
         let is_durable = group.iter().any(|staged| staged.sync == Sync::Commit);
         let is_owed = group.iter().any(|staged| matches!(staged.sync, Sync::Interval(_)));
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
-        let write = || {
+        // Whatever happens, those whose records these are must hear of it.
+        let written = caught(|| {
             records.try_for_each(|staged| journal.append(&staged.record).map(drop))?;
             journal.write(is_durable)
-        };
-        // Whatever happens, those whose records these are must hear of it.
-        let written = catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
-            let why = "writing panicked; what it said is in the log".to_owned();
-            Err(journal::Error::Broken { why })
         });
         if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
             self.bell.ring(Rung::Yes);
@@ -459,8 +464,10 @@ impl Commits {
         let mut head = self.head();
         let later = std::mem::take(&mut head.staged);
         (head.unmarked, head.spare) = (0, None);
-        while head.recent.back().is_some_and(|changes| changes.sequence > visible.sequence) {
-            head.recent.pop_back();
+        while let Some(last) =
+            head.recent.pop_back_if(|changes| changes.sequence > visible.sequence)
+        {
+            head.recent_bytes -= last.bytes();
         }
         if head.fallbacks.len() == MOST_FALLBACKS {
             head.fallbacks.pop_front();
@@ -528,6 +535,14 @@ impl Commits {
     }
 }
 
+/// What came of writing, which may panic.
+fn caught<T>(write: impl FnOnce() -> Result<T, journal::Error>) -> Result<T, journal::Error> {
+    catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
+        let why = "writing panicked; what it said is in the log".to_owned();
+        Err(journal::Error::Broken { why })
+    })
+}
+
 /// What a program is told of it.
 fn told(error: &journal::Error) -> Error {
     match error {
@@ -562,9 +577,12 @@ impl Head {
 
     /// Keeps what the record of the head has changed.
     fn note(&mut self, changes: &Arc<Changes>) {
-        if self.recent.len() == MOST_RECENT {
-            self.recent.pop_front();
+        let bytes = changes.bytes();
+        while self.recent.len() == MOST_RECENT || self.recent_bytes + bytes > MOST_RECENT_BYTES {
+            let Some(oldest) = self.recent.pop_front() else { break };
+            self.recent_bytes -= oldest.bytes();
         }
+        self.recent_bytes += bytes;
         self.recent.push_back(Arc::clone(changes));
     }
 
@@ -586,13 +604,16 @@ impl Head {
     }
 
     /// Where the changes since that record begin, if they are few and small. Many would be as dear to follow as the state
-    /// is to copy, and what a large one did away with must not be kept.
+    /// is to copy, and what large ones did away with must not be kept.
     fn few_since(&self, sequence: u64) -> Option<usize> {
         let count = self.state.sequence.checked_sub(sequence)?;
         let first = self.recent.len().checked_sub(usize::try_from(count).ok()?)?;
-        let mut changes = self.recent.range(first..);
-        (count <= MOST_FOLLOWED && changes.all(|changes| changes.is_of_single_rows()))
-            .then_some(first)
+        let mut gone = 0;
+        let is_small = |changes: &Arc<Changes>| {
+            gone += changes.gone();
+            changes.is_of_single_rows() && gone <= MOST_GONE
+        };
+        (count <= MOST_FOLLOWED && self.recent.range(first..).all(is_small)).then_some(first)
     }
 
     /// The oldest of what is staged, as much as is written together, and the state with all of it.

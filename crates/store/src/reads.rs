@@ -36,6 +36,10 @@ pub struct Changes {
     /// Of the commit's record.
     pub sequence: u64,
     tables: SmallVec<[Changed; 1]>,
+    /// Of the rows and keys that are told.
+    bytes: usize,
+    /// Bytes of the rows that were removed or got others in their places.
+    gone: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +115,7 @@ impl Read {
 impl Changes {
     /// What a record changes that is of no table.
     pub(crate) fn none(sequence: u64) -> Self {
-        Self { sequence, tables: SmallVec::new() }
+        Self { sequence, ..Self::default() }
     }
 
     /// What `writes` change in `state`, which is as it was before them.
@@ -120,6 +124,7 @@ impl Changes {
         for write in writes {
             let definition = &definitions[write.table];
             let old = state.tables[write.table].rows.get(write.id);
+            changes.gone += old.map_or(0, <[u8]>::len);
             let rows = old.into_iter().chain(write.row.as_deref());
             changes.note(definition, write, rows.map(|row| definition.keys(row)));
         }
@@ -131,7 +136,8 @@ impl Changes {
     pub(crate) fn made(definitions: &Definitions, state: &mut State, writes: &[Write]) -> Self {
         let mut changes = Self::none(state.sequence);
         for write in writes {
-            let keys = state.apply(definitions, write);
+            let (gone, keys) = state.apply(definitions, write);
+            changes.gone += gone;
             changes.note(&definitions[write.table], write, keys.into_iter().flatten());
         }
         changes.sort();
@@ -159,11 +165,26 @@ impl Changes {
     fn sort(&mut self) {
         for changed in &mut self.tables {
             changed.rows.sort_unstable();
+            changed.rows.shrink_to_fit();
+            self.bytes += size_of_val(&*changed.rows);
             for keys in &mut changed.keys {
                 keys.sort_unstable();
                 keys.dedup();
+                keys.shrink_to_fit();
+                let long = keys.iter().map(|key| key.bytes().len());
+                self.bytes += size_of_val(&**keys) + long.sum::<usize>();
             }
         }
+    }
+
+    /// About how much memory it takes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of the rows that are not there any more.
+    pub(crate) const fn gone(&self) -> usize {
+        self.gone
     }
 
     /// Whether it is one row of each table that it changes.

@@ -143,10 +143,15 @@ impl State {
         }
     }
 
-    /// Puts or removes a row. Returns the keys that it had, if it was there, and those that it has, if it is.
-    pub(crate) fn apply(&mut self, definitions: &Definitions, write: &Write) -> [Option<Keys>; 2] {
+    /// Puts or removes a row. Returns the bytes that it had and the keys, if it was there, and those that it has, if it is.
+    pub(crate) fn apply(
+        &mut self,
+        definitions: &Definitions,
+        write: &Write,
+    ) -> (usize, [Option<Keys>; 2]) {
         let (table, definition) = (&mut self.tables[write.table], &definitions[write.table]);
-        let before = table.rows.get(write.id).map(|row| definition.keys(row));
+        let old = table.rows.get(write.id);
+        let (gone, before) = (old.map_or(0, <[u8]>::len), old.map(|row| definition.keys(row)));
         let after = write.row.as_ref().map(|row| definition.keys(row));
         for (index, entries) in table.indexes.iter_mut().enumerate() {
             let [before, after] =
@@ -165,7 +170,7 @@ impl State {
             Some(row) => table.rows.insert(write.id, row),
             None => table.rows.remove(write.id),
         }
-        [before, after]
+        (gone, [before, after])
     }
 }
 

@@ -243,7 +243,14 @@ impl Engine {
             Durability::Interval => Sync::Interval(Duration::from_millis(100)),
             Durability::Commit => Sync::Commit,
         };
-        match store.keep(&record, sync, then) {
+        // Whoever ends takes the lock in between: what is said then comes behind all that was taken.
+        let stage = self.stage();
+        if self.is_over() {
+            return closed();
+        }
+        let kept = store.keep(&record, sync, then);
+        drop(stage);
+        match kept {
             Ok(pending) => Ordered(Way::Kept(pending, outcome)),
             Err(error) => Ordered::settled(Err(Error::NotKept(error))),
         }

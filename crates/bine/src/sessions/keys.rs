@@ -5,19 +5,25 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use bine_pipeline::log;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use super::age;
 use crate::secrecy::keep;
 
-/// Keys, the newest of which signs.
+/// Keys, one of which signs: the newest, unless a clock went astray.
 pub(super) struct Keys {
     /// The newest first, at least one.
     known: RwLock<Vec<Key>>,
     file: Option<PathBuf>,
+    /// The file lacks a key.
+    is_behind: AtomicBool,
+    /// When it could not be written. Whoever has this writes it.
+    failed: Mutex<Option<u64>>,
     /// Seconds for which what one has signed may still be good.
     lifetime: u64,
 }
@@ -42,11 +48,13 @@ const TITLE: &str = "bine session keys 1";
 const LONGEST: u64 = 16 << 10;
 /// More have never been good at one time, unless a clock went astray.
 const MOST_KEYS: usize = 64;
+/// Seconds after which it is tried again to write the file.
+const PAUSE: u64 = 60;
 
 impl Keys {
     /// Keys that end with this value.
     pub(super) fn passing(now: u64, lifetime: u64) -> Self {
-        Self { known: RwLock::new(vec![Key::new(now)]), file: None, lifetime }
+        Self::of(vec![Key::new(now)], None, lifetime)
     }
 
     /// The keys that an earlier run has left at `path`, and new ones will be left there in turn. Nobody but their user
@@ -56,21 +64,26 @@ impl Keys {
     ///
     /// The file cannot be read or written.
     pub(super) fn kept(path: &Path, now: u64, lifetime: u64) -> io::Result<Self> {
-        let known = RwLock::new(read(path)?);
-        let own = Self { known, file: Some(path.to_owned()), lifetime };
-        own.turn(now)?;
+        let own = Self::of(read(path)?, Some(path.to_owned()), lifetime);
+        own.turn(now);
+        own.save(now)?;
         Ok(own)
+    }
+
+    fn of(known: Vec<Key>, file: Option<PathBuf>, lifetime: u64) -> Self {
+        let (is_behind, failed) = (AtomicBool::new(false), Mutex::default());
+        Self { known: RwLock::new(known), file, is_behind, failed, lifetime }
     }
 
     /// Signs with the key whose turn it is, which `sign` is given.
     pub(super) fn newest<T>(&self, now: u64, sign: impl FnOnce(&Key) -> T) -> T {
-        if !self.read().first().is_some_and(|newest| newest.has_turn(now))
-            && let Err(error) = self.turn(now)
-        {
+        self.turn(now);
+        if let Err(error) = self.save(now) {
             log::warn(format_args!("sessions of today will not outlast a restart: {error}"));
         }
+        let keys = self.read();
         // There is always one.
-        sign(&self.read()[0])
+        sign(keys.iter().find(|key| key.has_turn(now)).unwrap_or(&keys[0]))
     }
 
     /// What `look` finds out with the key of this name, if there is one that is still good.
@@ -84,18 +97,44 @@ impl Keys {
         look(keys.iter().find(|key| key.name == name && key.is_good(now, self.lifetime))?)
     }
 
-    /// Makes a new key if the newest has had its turn, and forgets those that nothing good is signed with.
-    fn turn(&self, now: u64) -> io::Result<()> {
+    /// Makes a new key if none has its turn, and forgets those that nothing good is signed with.
+    fn turn(&self, now: u64) {
+        let has_turn = |key: &Key| key.has_turn(now);
+        if self.read().iter().any(has_turn) {
+            return;
+        }
+        let new = Key::new(now);
         let mut keys = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if keys.first().is_some_and(|newest| newest.has_turn(now)) {
-            return Ok(());
+        // Somebody was faster.
+        if keys.iter().any(has_turn) {
+            return;
         }
         keys.retain(|key| key.is_good(now, self.lifetime));
-        keys.insert(0, Key::new(now));
+        keys.insert(0, new);
         keys.truncate(MOST_KEYS);
-        let Some(file) = &self.file else { return Ok(()) };
-        let lines: String = keys.iter().map(Key::line).collect();
-        keep(file, format!("{TITLE}\n{lines}").as_bytes())
+        self.is_behind.store(true, Ordering::Release);
+    }
+
+    /// Writes the file if it lacks a key. Nobody waits for another who does; and if it cannot be, it is tried again when
+    /// a minute has passed.
+    fn save(&self, now: u64) -> io::Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| self.is_behind.load(Ordering::Acquire))
+        else {
+            return Ok(());
+        };
+        let Ok(mut failed) = self.failed.try_lock() else { return Ok(()) };
+        if failed.is_some_and(|then| now.abs_diff(then) < PAUSE) {
+            return Ok(());
+        }
+        // One that is made from here on is behind again.
+        self.is_behind.store(false, Ordering::Release);
+        let lines: String = self.read().iter().map(Key::line).collect();
+        let written = keep(file, format!("{TITLE}\n{lines}").as_bytes());
+        *failed = written.is_err().then_some(now);
+        if written.is_err() {
+            self.is_behind.store(true, Ordering::Release);
+        }
+        written
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Vec<Key>> {
@@ -119,14 +158,15 @@ impl Key {
         Self { name, secret, born, hmac: hmac::Key::new(hmac::HMAC_SHA256, &secret) }
     }
 
-    /// Whether it signs. A key from the future comes from a clock that was wrong.
+    /// Whether it signs. A key from the far future comes from a clock that was wrong.
     fn has_turn(&self, now: u64) -> bool {
-        now.checked_sub(self.born).is_some_and(|age| age < TURN)
+        age(now, self.born).is_some_and(|age| age < TURN)
     }
 
-    /// Whether what it has signed may be good.
+    /// Whether what it has signed may be good. It may be this clock that is wrong: then one from the future will be
+    /// wanted again.
     fn is_good(&self, now: u64, lifetime: u64) -> bool {
-        now.checked_sub(self.born).is_some_and(|age| age < TURN.saturating_add(lifetime))
+        now.saturating_sub(self.born) < TURN.saturating_add(lifetime)
     }
 
     fn line(&self) -> String {
@@ -218,8 +258,7 @@ mod tests {
 
     #[test]
     fn keys_are_in_a_file_that_nobody_else_may_read() {
-        let folder = std::env::temp_dir().join(format!("bine-keys-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = folder("keys");
         let path = folder.join("session-keys");
         let first = newest(&Keys::kept(&path, 0, DAY).unwrap(), 0);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
@@ -231,6 +270,56 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let anew = Keys::kept(&path, 30 * DAY, DAY).unwrap();
         assert!(!knows(&anew, first, 30 * DAY) && !knows(&anew, second, 30 * DAY));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("bine-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// A slow request, or another thread's clock, threw the newest key away: whoever had a cookie of it was logged out.
+    #[test]
+    fn a_clock_that_is_a_little_behind_goes_on_with_the_newest_key() {
+        let keys = Keys::passing(0, 90 * DAY);
+        let new = newest(&keys, 30 * DAY + 10);
+        assert_eq!(newest(&keys, 30 * DAY - 20), new);
+        assert!(knows(&keys, new, 30 * DAY - 20) && knows(&keys, new, 30 * DAY + 20));
+        // One that is far behind has another sign.
+        assert_ne!(newest(&keys, 29 * DAY), new);
+        assert_eq!(newest(&keys, 30 * DAY + 20), new);
+    }
+
+    /// A machine that boots with its clock in the past logged everybody out.
+    #[test]
+    fn a_start_in_the_past_throws_no_key_away() {
+        let folder = folder("keys-past");
+        let path = folder.join("session-keys");
+        let start = |now| Keys::kept(&path, now, 90 * DAY).unwrap();
+        let first = newest(&start(1000 * DAY), 1000 * DAY);
+        for _ in 0..MOST_KEYS {
+            assert_ne!(newest(&start(0), 0), first);
+        }
+        let keys = start(1000 * DAY);
+        assert!(knows(&keys, first, 1000 * DAY));
+        assert_eq!(newest(&keys, 1000 * DAY), first);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// It was tried again with the next key, a month later; a restart before that logged everybody out.
+    #[test]
+    fn a_key_that_could_not_be_written_is_written_before_long() {
+        let folder = folder("keys-late");
+        let path = folder.join("session-keys");
+        let keys = Keys::kept(&path, 0, DAY).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let now = 30 * DAY;
+        let second = newest(&keys, now);
+        fs::create_dir_all(&folder).unwrap();
+        assert_eq!((newest(&keys, now + 59), path.exists()), (second, false));
+        assert_eq!((newest(&keys, now + 60), path.exists()), (second, true));
+        assert_eq!(newest(&Keys::kept(&path, now + 61, DAY).unwrap(), now + 61), second);
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -1,9 +1,11 @@
 //! Sessions of visitors: who comes again, what is kept of them, and for how long.
 //!
 //! A session begins when a page first looks at it, and is then only a signed cookie; a row of the table `session` is made
-//! when something is to be kept. Nothing depends on memory: the cookie, the key file and the table are all there is.
+//! when something is to be kept. Nothing depends on memory: the cookie, the key file and the table are all there is, but for
+//! a minute behind each login.
 
 mod badge;
+mod ended;
 mod keys;
 mod name;
 mod row;
@@ -18,6 +20,7 @@ use bine_http::Head;
 use bine_pipeline::log;
 
 use badge::Badge;
+use ended::Ended;
 use keys::Keys;
 use row::{Row, Sweep};
 
@@ -111,6 +114,8 @@ pub(super) struct Opened {
     times: Sessions,
     keys: Keys,
     store: Store,
+    /// By logins.
+    ended: Ended,
     sweep: Sweep,
 }
 
@@ -159,9 +164,9 @@ impl Keeper {
             })?,
             None => Keys::passing(now, lifetime),
         };
-        let (store, sweep) = (store.clone(), Sweep::default());
+        let (store, ended, sweep) = (store.clone(), Ended::default(), Sweep::default());
         // There is one start.
-        let _ = self.opened.set(Opened { times, keys, store, sweep });
+        let _ = self.opened.set(Opened { times, keys, store, ended, sweep });
         Ok(())
     }
 
@@ -218,11 +223,17 @@ impl Opened {
         let row = Row::find(&self.store.read().without_notes(), &badge.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
-            None if badge.is_kept => return None,
+            // For whoever comes late another must not begin, whose cookie would take the place of the login's.
+            None if badge.is_kept && !self.ended.has(&badge.id, now) => return None,
             None => (badge.made, badge.seen),
         };
-        let is_fresh = age(now, made)? < self.times.absolute && age(now, seen)? < self.times.idle;
-        is_fresh.then_some(Found { badge, row })
+        self.is_fresh(now, made, seen).then_some(Found { badge, row })
+    }
+
+    /// Whether a session has not ended by itself that began and was used then.
+    fn is_fresh(&self, now: u64, made: u64, seen: u64) -> bool {
+        age(now, made).is_some_and(|age| age < self.times.absolute)
+            && age(now, seen).is_some_and(|age| age < self.times.idle)
     }
 
     /// After how many seconds it is noted that a session is used.

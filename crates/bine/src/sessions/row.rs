@@ -90,9 +90,7 @@ impl Sweep {
     pub(super) fn run(&self, store: &Store, most: usize, idle: Time) {
         // Somebody is at it.
         let Ok(mut under_way) = self.0.try_lock() else { return };
-        if let Some(pending) = &mut *under_way
-            && Pin::new(pending).poll(&mut Context::from_waker(Waker::noop())).is_pending()
-        {
+        if under_way.as_mut().is_some_and(is_pending) {
             return;
         }
         *under_way = None;
@@ -108,7 +106,13 @@ impl Sweep {
         }
         // If somebody has used one of them meanwhile, it is for the next time to find others.
         *under_way = store.commit(change).ok();
+        // It is written when it was asked for once, and otherwise with whatever comes behind it.
+        let _ = under_way.as_mut().is_some_and(is_pending);
     }
+}
+
+fn is_pending(removal: &mut Pending) -> bool {
+    Pin::new(removal).poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
 
 fn going(now: &Snapshot, most: usize, idle: Time) -> Vec<Id<Row>> {

@@ -26,6 +26,8 @@ pub(super) enum Next {
     Same,
     /// This is kept of it.
     Kept(Row),
+    /// Another has taken its place, of which this is kept.
+    New(Row),
     /// It has ended.
     Over,
 }

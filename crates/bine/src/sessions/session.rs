@@ -157,12 +157,12 @@ impl Session {
     ///
     /// The user is no text of 1 to 200 letters (422), or nothing can be kept at the moment.
     pub fn log_in(&self, user: impl fmt::Display) -> Saving<()> {
-        let visit = &self.0;
+        let visit = Arc::clone(&self.0);
         let (old, now) = (visit.badge(), visit.now);
         let user = Text::from(user.to_string());
         let badge = Badge { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
-        let store = visit.opened().store.clone();
         self.change(move |change| {
+            let Opened { store, ended, .. } = visit.opened();
             let mut row = Row::new(&badge);
             if let Some(before) = Row::find(change, &old.id) {
                 change.remove(before.id)?;
@@ -171,14 +171,17 @@ impl Session {
                 }
             }
             // Two who log in at one time need not agree on this.
-            let others = Row::of_user(&store.read().without_notes(), &user);
+            let mut others = Row::of_user(&store.read().without_notes(), &user);
+            others.retain(|other| other.key != old.id);
             let surplus = (others.len() + 1).saturating_sub(MOST_OF_USER);
             for other in &others[..surplus] {
                 change.remove(other.id)?;
             }
             (row.user, row.is_known) = (Some(user.clone()), true);
             row.id = change.insert(row.clone())?;
-            Ok((Next::Kept(row), ()))
+            // Before anybody can see it: whoever misses the row finds it here.
+            ended.note(old.id, now);
+            Ok((Next::New(row), ()))
         })
     }
 
@@ -199,16 +202,20 @@ impl Session {
 
     /// All sessions of the user who has logged in, the one that began first at the front; none for anybody else.
     pub fn all(&self) -> Vec<Open> {
-        let own = self.0.badge().id;
+        let (visit, own) = (&self.0, self.0.badge().id);
         let Some(user) = self.user() else { return Vec::new() };
-        let rows = Row::of_user(&self.0.opened().store.read().without_notes(), &user).into_iter();
-        rows.map(|Row { id, key, made, seen, .. }| Open {
-            id: id.row(),
-            made,
-            seen,
-            is_this: key == own,
-        })
-        .collect()
+        let opened = visit.opened();
+        let mut rows = Row::of_user(&opened.store.read().without_notes(), &user);
+        // What has ended by itself lies there until others come.
+        rows.retain(|row| opened.is_fresh(visit.now, row.made.unix(), row.seen.unix()));
+        rows.into_iter()
+            .map(|Row { id, key, made, seen, .. }| Open {
+                id: id.row(),
+                made,
+                seen,
+                is_this: key == own,
+            })
+            .collect()
     }
 
     /// Ends one of [all](Session::all) sessions of this user; false: there is no such session, or it is not this user's.
@@ -220,7 +227,10 @@ impl Session {
         let own = self.0.badge().id;
         self.change(move |change| {
             let known = known(change, &own)?;
-            let other = change.get(Id::<Row>::of(id)).filter(|row| row.user == known.user);
+            // Of strangers nobody is the same as another.
+            let is_theirs =
+                |row: &Row| row.id == known.id || (known.user.is_some() && row.user == known.user);
+            let other = change.get(Id::<Row>::of(id)).filter(is_theirs);
             let Some(other) = other else { return Ok((Next::Same, false)) };
             change.remove(other.id)?;
             Ok((if other.id == known.id { Next::Over } else { Next::Same }, true))
@@ -270,10 +280,10 @@ impl Session {
         &self,
         mut edit: impl FnMut(&mut Map<String, Value>) -> Result<(), Error> + Send + 'static,
     ) -> Saving<()> {
-        let badge = self.0.badge();
+        let (visit, badge) = (Arc::clone(&self.0), self.0.badge());
         self.change(move |change| {
             let known = Row::find(change, &badge.id);
-            if known.is_none() && badge.is_kept {
+            if known.is_none() && (badge.is_kept || visit.has_ended(&badge)) {
                 return Err(over());
             }
             let mut row = known.unwrap_or_else(|| Row::new(&badge));
@@ -339,7 +349,8 @@ impl Visit {
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
         let stand = self.stand();
         let cookie = match (stand.told, &stand.badge) {
-            (Told::Set, Some(badge)) => Some(self.cookie(badge)),
+            // After a login the browser has that one's, or gets it before long.
+            (Told::Set, Some(badge)) if !self.has_ended(badge) => Some(self.cookie(badge)),
             (Told::Clear, _) => Some(self.set_cookie("", 0)),
             _ => None,
         };
@@ -349,23 +360,25 @@ impl Visit {
 
     /// Goes on as a change has left it.
     pub(super) fn settle(&self, next: Next) {
+        let mut stand = self.stand();
         match next {
             Next::Same => return,
-            Next::Kept(row) => {
-                let mut stand = self.stand();
+            // What was changed beside a login is of the session before.
+            Next::Kept(row) if stand.badge.is_none_or(|badge| row.key != badge.id) => return,
+            Next::Kept(row) | Next::New(row) => {
                 let badge = row.badge(self.now);
                 // A row that was there already is known to the browser.
-                let is_new = stand.badge != badge;
-                (stand.badge, stand.row) = (badge, Some(row));
-                if is_new {
+                if stand.badge != badge {
                     stand.told = Told::Set;
                 }
+                (stand.badge, stand.row) = (badge, Some(row));
             }
             Next::Over => {
                 let badge = Some(Badge::new(self.now));
-                *self.stand() = Stand { badge, row: None, told: Told::Clear };
+                *stand = Stand { badge, row: None, told: Told::Clear };
             }
         }
+        drop(stand);
         self.opened().sweep(self.now);
     }
 
@@ -374,7 +387,13 @@ impl Visit {
     }
 
     fn has_session(&self) -> bool {
-        self.stand().badge.is_some()
+        let stand = self.stand();
+        stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
+    }
+
+    /// Whether a login has taken the place of what this badge opens, so that what is asked with it comes too late.
+    fn has_ended(&self, badge: &Badge) -> bool {
+        self.opened().ended.has(&badge.id, self.now)
     }
 
     /// The badge, which begins with this if there is none.

@@ -22,6 +22,7 @@ fn the_program_with_sessions_serves() -> Exit {
         .page(nothing)
         .page(frozen)
         .page(file)
+        .page(unstored)
         .page(public)
         .page(failing)
         .page(log_in)
@@ -66,9 +67,14 @@ fn file(session: Session) -> Result<Response, Error> {
     Response::file(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
 }
 
+#[page("/unstored")]
+async fn unstored(session: Session) -> impl Respond {
+    html!(<p>{session.name()}</p>).with_field("Cache-Control", "no-store")
+}
+
 #[page("/public")]
 async fn public(session: Session) -> impl Respond {
-    html!(<p>{session.name()}</p>).with_field("Cache-Control", "no-store")
+    html!(<p>{session.name()}</p>).with_field("cache-control", "public, max-age=60")
 }
 
 #[page("/failing")]
@@ -198,14 +204,46 @@ fn who_is_not_looked_at_gets_no_cookie() {
 #[test]
 fn every_kind_of_answer_tells_of_the_session() {
     let program = start(&["--data", "memory"]);
-    for (target, status) in [("/frozen", 200), ("/file", 200), ("/public", 200), ("/failing", 403)]
+    for (target, status) in
+        [("/frozen", 200), ("/file", 200), ("/unstored", 200), ("/public", 200), ("/failing", 403)]
     {
         let reply = Browser::of(&program).ask(&format!("GET {target}"), "");
         assert_eq!(reply.status(), status, "{target}");
         assert!(reply.field("Set-Cookie").is_some(), "{target}: {}", reply.head);
         assert!(reply.head.contains("Vary: Cookie\r\n"), "{target}: {}", reply.head);
-        let control = if target == "/public" { "no-store" } else { "private, no-cache" };
+        let control = if target == "/unstored" { "no-store" } else { "private, no-cache" };
         assert_eq!(reply.field("Cache-Control"), Some(control), "{target}");
+    }
+}
+
+/// A cache that others share gave one visitor's session to the next.
+#[test]
+fn what_a_page_has_shared_caches_keep_is_not_kept_with_a_cookie() {
+    let program = start(&["--data", "memory"]);
+    let mut browser = Browser::of(&program);
+    let first = browser.ask("GET /public", "");
+    assert!(first.field("Set-Cookie").is_some(), "{}", first.head);
+    assert_eq!(first.field("Cache-Control"), Some("private, no-cache"));
+    let again = browser.ask("GET /public", "");
+    assert_eq!(again.field("Set-Cookie"), None);
+    assert_eq!(again.field("Cache-Control"), Some("public, max-age=60"));
+}
+
+/// What a page asks for beside a login made its visitor a stranger again.
+#[test]
+fn what_was_asked_with_the_cookie_from_before_a_login_sets_none() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        let mut browser = Browser::of(&program);
+        browser.post("/value/a", "1");
+        let mut late = browser.clone();
+        assert_eq!(browser.post("/login/ann", ""), 303);
+        let reply = late.ask("GET /name", "");
+        assert_eq!((reply.status(), reply.field("Set-Cookie")), (200, None));
+        assert_eq!(late.get("/perhaps"), "nobody");
+        assert_eq!(late.post("/value/a", "2"), 409);
+        assert_eq!(browser.get("/value/a"), "ann a=1");
     }
 }
 

@@ -54,6 +54,37 @@ impl Table for Counter {
     }
 }
 
+/// A row of any length.
+#[derive(Clone)]
+struct Sack {
+    id: Id<Sack>,
+    bytes: Vec<u8>,
+}
+
+impl Table for Sack {
+    const NAME: &'static str = "sack";
+
+    fn schema() -> Schema {
+        Schema { columns: vec![Column::new("bytes", Vec::<u8>::kind())], ..Schema::new("sack") }
+    }
+
+    fn id(&self) -> RowId {
+        self.id.row()
+    }
+
+    fn set_id(&mut self, id: RowId) {
+        self.id = Id::of(id);
+    }
+
+    fn values<'r>(&'r self, to: &mut Vec<Value<'r>>) {
+        to.push(self.bytes.value());
+    }
+
+    fn from_values(id: RowId, values: &[Value<'_>]) -> Option<Self> {
+        Some(Self { id: Id::of(id), bytes: Field::from_value(*values.first()?)? })
+    }
+}
+
 /// Keeps records in memory, and has no room whenever its seed says so.
 struct Moody {
     kept: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -444,6 +475,70 @@ fn what_a_large_change_removed_is_not_kept() {
     };
     store.change(all).wait().unwrap();
     assert!(before.upgrade().is_none());
+}
+
+/// The same of many that are written together: the spare state kept all of them until the next change.
+#[test]
+fn what_many_changes_removed_is_not_kept_if_it_is_large() {
+    let store = Store::in_memory(Options::new().table::<Counter>().table::<Sack>()).unwrap();
+    let number = counters(&store, 1)[0];
+    for (length, is_kept) in [(100, true), (MOST_GONE / 3, false)] {
+        let sack = || store.insert(Sack { id: Id::new(), bytes: vec![7; length] }).wait().unwrap();
+        let sacks: Vec<Id<Sack>> = (0..4).map(|_| sack()).collect();
+        store.update(number, |row: &mut Counter| row.number += 1).wait().unwrap();
+        let before = Arc::downgrade(&store.read().state);
+        let remove = |id: &Id<Sack>| {
+            let mut change = store.begin();
+            assert!(change.remove(*id).unwrap());
+            store.commit(change).unwrap()
+        };
+        let removals: Vec<Pending> = sacks.iter().map(remove).collect();
+        for removal in removals {
+            removal.wait().unwrap();
+        }
+        assert_eq!(before.upgrade().is_some(), is_kept, "{length}");
+    }
+}
+
+/// Of eight thousand commits of four thousand rows each, what they had changed was kept: gigabytes, until as many came.
+#[test]
+fn of_large_changes_few_are_kept_to_compare_with() {
+    let Played { store, full, .. } = moody(1, 0, None);
+    let all: Vec<Id<Counter>> = store
+        .change(|change| {
+            let row = |number| Counter { id: Id::new(), half: number, number };
+            (0..4000).map(|number| change.insert(row(number))).collect::<Result<_, Error>>()
+        })
+        .wait()
+        .unwrap();
+    let change_all = || {
+        let change = |change: &mut Transaction| -> Result<(), Error> {
+            all.iter().try_for_each(|id| change.update(*id, |row: &mut Counter| row.number += 1))
+        };
+        store.change(change).wait()
+    };
+    let begin = || {
+        let mut change = store.begin();
+        change.insert(Counter { id: Id::new(), half: 1, number: 2 }).unwrap();
+        change
+    };
+    let old = begin();
+    for _ in 0..30 {
+        change_all().unwrap();
+    }
+    let young = begin();
+    change_all().unwrap();
+    full.store(100, Ordering::Relaxed);
+    assert_eq!(change_all(), Err(Error::Full));
+    full.store(0, Ordering::Relaxed);
+    let pending = store.commit(store.begin()).unwrap();
+    let head = pending.commits.head();
+    let bytes: usize = head.recent.iter().map(|changes| changes.bytes()).sum();
+    assert_eq!(bytes, head.recent_bytes);
+    assert!(head.recent.len() < 30 && (1..=MOST_RECENT_BYTES).contains(&bytes), "{bytes}");
+    drop(head);
+    assert_eq!(store.commit(old).map(drop), Err(Error::Conflict));
+    assert!(store.commit(young).unwrap().wait().is_ok());
 }
 
 /// The thread that writes for those who do not wait counted on from now by what it was given, and panicked.

@@ -1,5 +1,7 @@
 //! Claims about what others than tables keep in the same journal.
 
+use std::iter;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -201,6 +203,57 @@ fn a_guests_image_stands_for_its_records() {
     let again = Arc::new(Diary::default());
     open(&disk, &again).unwrap();
     assert!(*again.lines() == *diary.lines(), "{} lines", again.lines().len());
+}
+
+/// Panics when it is first asked for an image, and then while that is written.
+#[derive(Default)]
+struct Clumsy(Diary, AtomicU32);
+
+impl Guest for Clumsy {
+    fn block(&self, block: &[u8]) -> Result<(), String> {
+        self.0.block(block)
+    }
+
+    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.0.record(sequence, record)
+    }
+
+    fn told_all(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn image(&self) -> Blocks {
+        match self.1.fetch_add(1, Ordering::Relaxed) {
+            0 => panic!("a fault of the guest"),
+            1 => Box::new(iter::from_fn(|| -> Option<Vec<u8>> { panic!("another one") })),
+            _ => self.0.image(),
+        }
+    }
+}
+
+/// The first panic ended the thread that writes for those who do not wait, and after the second nobody began an image any
+/// more.
+#[test]
+fn a_guest_that_panics_ends_neither_writing_nor_images() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let guest = Arc::new(Clumsy::default());
+    let options = Options::new().guest(Arc::clone(&guest) as Arc<dyn Guest>).segment(1 << 16);
+    let store = Store::in_folder(Arc::new(disk.clone()), options, &mut |_, _| {}).unwrap();
+    let long = [b'x'; 10_000];
+    let has_image = || {
+        let names = crate::disk::Folder::list(&disk).unwrap();
+        names.iter().any(|name| name.starts_with("snapshot-") && !name.contains("new"))
+    };
+    let began = Instant::now();
+    while !has_image() {
+        assert!(began.elapsed() < Duration::from_mins(1), "there is no image");
+        store.keep(&long, Sync::None, drop).unwrap().wait().unwrap();
+    }
+    assert!(guest.1.load(Ordering::Relaxed) >= 3);
+    // Nobody waits for it.
+    let (tell, told) = std::sync::mpsc::channel();
+    drop(store.keep(b"last", Sync::Commit, move |_| tell.send(()).unwrap()).unwrap());
+    assert_eq!(told.recv_timeout(Duration::from_mins(1)), Ok(()));
 }
 
 #[test]

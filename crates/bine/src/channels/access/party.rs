@@ -339,7 +339,9 @@ impl Parties {
         }
         // Only under the lock does it change.
         let number = self.revocations() + 1;
-        book.revoked.insert(subject, Revoked { at, number, until });
+        let revoked = book.revoked.entry(subject).or_insert(Revoked { at, number, until });
+        // A clock may have been set back since the one before, which must not be undone.
+        *revoked = Revoked { at: at.max(revoked.at), number, until: until.max(revoked.until) };
         self.revocations.store(number, Ordering::Release);
         true
     }

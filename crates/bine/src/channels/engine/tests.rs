@@ -150,3 +150,20 @@ fn a_folder_that_was_compacted_has_all_messages_and_their_cursors() {
     engine.end();
     store.close();
 }
+
+/// A run that had ended in order was taken for one that was cut, and its cursors were foreign to the next.
+#[test]
+fn behind_the_end_nothing_more_is_taken() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let (engine, store) = open(&disk, 1);
+    create(&engine, "a", Durability::Interval);
+    publish(&engine, "a", "one").unwrap();
+    let (_, cursor) = read(&engine, "a", Start::Earliest).unwrap();
+    engine.end();
+    assert_eq!(publish(&engine, "a", "late"), Err(Error::NotKept(bine_store::Error::Closed)));
+    store.close();
+    disk.revive();
+    let (engine, _store) = open(&disk, 2);
+    let (bodies, _) = read(&engine, "a", Start::After(cursor)).unwrap();
+    assert!(bodies.is_empty(), "{bodies:?}");
+}

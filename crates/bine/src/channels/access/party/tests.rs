@@ -157,3 +157,12 @@ fn a_revocation_ends_what_was_given_before_and_nothing_that_came_later() {
     assert_eq!(parties.revoked(99), [("ann".into(), 20, 100)]);
     assert_eq!(parties.revoked(100), []);
 }
+
+#[test]
+fn a_second_revocation_by_a_clock_that_was_set_back_does_not_undo_the_first() {
+    let parties = parties(Caps::default());
+    assert!(parties.revoke("ann", 100, 1000) && parties.revoke("ann", 50, 500));
+    assert!(parties.has_revoked(&session("ann", 80)) && parties.has_revoked(&session("ann", 100)));
+    assert!(!parties.has_revoked(&session("ann", 101)));
+    assert_eq!(parties.revoked(999), [("ann".into(), 100, 1000)]);
+}
