@@ -8,8 +8,8 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait, WaiterKey,
-    Waiters, What, jittered,
+    Crowd, Cursor, Delivery, End, Full, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait,
+    WaiterKey, Waiters, What, jittered,
 };
 
 use super::access::{Denied, Pass};
@@ -120,7 +120,8 @@ impl Room {
                 if let Some(waits) = self.park(number, parking, wait, (ring, epoch)) {
                     return waits;
                 }
-                watch.nothing(out, exchange, &date, &place);
+                // Answered with nothing, it would be back at once.
+                watch.deny(out, exchange, &date, &Full.into());
             } else {
                 watch.nothing(out, exchange, &date, &place);
             }
@@ -288,8 +289,9 @@ impl Waiting for Room {
         let Hold { subject, position, detail, manner, exchange } = hold;
         let wanted = subject.downcast::<Wanted>().unwrap_or_default();
         let party = wanted.pass.take();
-        self.engine.parties.sit(party);
         let watch = self.shared(wanted);
+        self.engine.parties.sit(party);
+        self.engine.parties.load(party, watch.channels.len());
         let manner = manner as u8;
         let (key, pieces) = (None, None);
         self.seats.add(Seat {
@@ -412,7 +414,9 @@ fn tell(
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
-            let left = granted_until.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
+            let end = if let Until::Time(end) = watch.until { Some(end) } else { None };
+            let ends = [end, granted_until].into_iter().flatten().min();
+            let left = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
             after = After::Waits(left.map_or(PING, |left| left.min(PING)));
         }
         (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
@@ -494,6 +498,12 @@ impl Seat {
         (self.manner, self.position, self.detail) = written(Start::After(cursor));
     }
 
+    /// It is counted no longer.
+    fn rise(&self, engine: &Engine) {
+        engine.parties.unload(self.party, self.watch.channels.len());
+        engine.parties.rise(self.party);
+    }
+
     /// Tells it that what it was granted has ended, and says whether its connection closes.
     fn end(&self, ends: u64, clock: &Clock, out: &mut Vec<u8>) -> bool {
         match self.pieces {
@@ -502,7 +512,7 @@ impl Seat {
                 true
             }
             None => {
-                Denied::of_end(ends).write(out, self.exchange, &clock.date());
+                self.watch.deny(out, self.exchange, &clock.date(), &Denied::of_end(ends));
                 !self.exchange.keep_alive
             }
         }
@@ -519,7 +529,7 @@ impl Default for Wanted {
 impl Drop for Room {
     fn drop(&mut self) {
         for seat in self.seats.all.drain(..).flatten() {
-            self.engine.parties.rise(seat.party);
+            seat.rise(&self.engine);
         }
     }
 }
@@ -544,7 +554,7 @@ impl Seats {
 
     fn leave(&mut self, number: u32, engine: &Engine) -> Option<Seat> {
         let seat = self.all.get_mut(number as usize)?.take()?;
-        engine.parties.rise(seat.party);
+        seat.rise(engine);
         self.vacant.push(number);
         if self.vacant.len() == self.all.len() {
             // A crowd that has gone leaves no memory behind.

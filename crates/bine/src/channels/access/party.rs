@@ -17,7 +17,8 @@ use super::grant::{Issued, Session};
 
 /// How much is too much. What exceeds one of them is answered 429.
 ///
-/// Holds are polls that wait, streams and conversations by WebSocket. An address of IPv6 is its first 64 bits, which are one household's.
+/// Holds are polls that wait, streams and conversations by WebSocket; one that follows many channels counts for one more
+/// with each 64 of them. An address of IPv6 is its first 64 bits, which are one household's.
 /// This very machine has no address here.
 ///
 /// ```
@@ -149,7 +150,9 @@ pub(crate) const MOST_REVOKED: usize = 100_000;
 /// Accounts that are not swept.
 const FEW: usize = 1024;
 /// When to come again who found all places taken, in seconds: a poll is over by then.
-const RETRY: u64 = 30;
+pub(super) const RETRY: u64 = 30;
+/// With each so many channels a hold counts for one more: it takes their room.
+const CHANNELS: usize = 64;
 const SECOND: u64 = 1_000_000;
 
 impl Parties {
@@ -244,6 +247,37 @@ impl Parties {
         if number != NOBODY {
             self.total.fetch_sub(1, Ordering::Relaxed);
             self.leave(number);
+        }
+    }
+
+    /// A hold of this party that waits follows so many channels. It may overdraw; who comes behind it waits until it has
+    /// gone.
+    pub(crate) fn load(&self, number: u32, channels: usize) {
+        self.weigh(number, channels, u32::saturating_add);
+    }
+
+    /// It follows them no longer, and waits still.
+    pub(crate) fn unload(&self, number: u32, channels: usize) {
+        self.weigh(number, channels, u32::saturating_sub);
+    }
+
+    fn weigh(&self, number: u32, channels: usize, change: fn(u32, u32) -> u32) {
+        let more = (channels / CHANNELS) as u32;
+        if number == NOBODY || more == 0 {
+            return;
+        }
+        let Book { parties, addresses, subjects, .. } = &mut *self.book();
+        let total = |total| Some(change(total, more));
+        let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, total);
+        let slot = (number & !GRANTED).checked_sub(FIRST);
+        let party = slot.and_then(|slot| parties.get(slot as usize)?.as_ref());
+        let Some(Party { block, session, .. }) = party else { return };
+        let subject = session.as_ref().and_then(|session| session.subject());
+        // The hold itself stands in both, so they are there.
+        let address = block.and_then(|block| addresses.get_mut(&block));
+        let own = subject.and_then(|subject| subjects.get_mut(subject));
+        for account in [address, own].into_iter().flatten() {
+            account.holds = change(account.holds, more);
         }
     }
 

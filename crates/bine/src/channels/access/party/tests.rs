@@ -65,6 +65,33 @@ fn holds_are_counted_by_address_subject_and_in_total_and_given_back() {
 }
 
 #[test]
+fn a_hold_of_many_channels_counts_for_several_until_it_has_gone() {
+    let caps = Caps { holds_per_address: 3, holds_per_subject: 4, holds: 200, ..Caps::default() };
+    let parties = parties(caps);
+    let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
+    let hold = |block, session: Option<&Arc<Session>>, channels| {
+        let number = parties.enter(block, session).unwrap();
+        parties.sit(number);
+        parties.load(number, channels);
+        (number, channels)
+    };
+    let of_here = hold(here, None, 130);
+    assert_eq!(cap(parties.enter(here, None)), "holds_per_address");
+    let of_ann = [hold(there, Some(&ann), 64), hold(None, Some(&ann), 127)];
+    assert_eq!(cap(parties.enter(None, Some(&ann))), "holds_per_subject");
+    // One may overdraw.
+    let of_all = hold(None, None, 12_800);
+    assert_eq!(cap(parties.enter(None, None)), "holds");
+    for (number, channels) in of_ann.into_iter().chain([of_here, of_all]) {
+        parties.unload(number, channels);
+        parties.rise(number);
+    }
+    let book = parties.book();
+    assert!(book.numbers.is_empty() && book.addresses.is_empty() && book.subjects.is_empty());
+    assert_eq!(parties.total.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn what_waits_alike_is_one_party() {
     let parties = parties(Caps::default());
     let (here, ann) = (block("192.0.2.1"), session("ann", 1));
