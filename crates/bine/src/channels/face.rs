@@ -244,18 +244,19 @@ impl Face {
             visitor.check_all_known()?;
         }
         let pass = visitor.pass()?;
-        let session = visitor.subject().or(session.as_deref());
+        let name = visitor.subject().or(session.as_deref());
         watch.origin = self.gate.origin_of(&request.head);
-        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, session);
+        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, name, Some(visitor));
         if is_websocket {
             // It is counted as one who stays.
             drop(pass);
-            return self.open(watch, start, visitor, request, clock, out);
+            let asked = Following { watch, start, session, who };
+            return self.open(asked, visitor, request, clock, out);
         }
         Ok(Answer::Hold(hold_for(pass, watch, start, request.exchange)))
     }
 
-    /// Who is present in channels.
+    /// Who is present in channels; those who are named are no more than the limit, of all channels together.
     fn tell_present(
         &self,
         watch: &Watch,
@@ -263,9 +264,11 @@ impl Face {
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) {
+        let mut left = watch.limit;
         let each = watch.channels.iter().map(|channel| {
             let Present { count, sessions } =
-                self.channels.present(channel, watch.limit).ok_or(channel)?;
+                self.channels.present(channel, left).ok_or(channel)?;
+            left -= sessions.len();
             let sessions: Vec<_> = sessions.iter().map(|session| &**session).collect();
             let told =
                 serde_json::json!({"channel": channel, "count": count, "sessions": sessions});

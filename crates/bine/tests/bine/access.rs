@@ -335,6 +335,28 @@ fn a_revocation_ends_what_waits_and_is_remembered() {
     }
 }
 
+/// Symptom: who showed a token beside the cookie that the function knew them by waited on when the function's name was
+/// revoked. Cause: of both names one was kept. Cure: what both gave together ends with either.
+#[test]
+fn what_a_token_and_the_function_gave_together_ends_with_either() {
+    for (name, status) in [("ann", 401), ("bob", 204)] {
+        let program = start(&["--data", "memory"]);
+        let fields = format!("{}Cookie: member=bob\r\n", bearer(&token("ann")));
+        let target = "/channels?c=vault&c=club/1";
+        let (mut stream, mut admin) = (program.connect(), program.connect());
+        stream.send(format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n{fields}\r\n"
+        ));
+        stream.await_text("id: ");
+        assert_eq!(ask(&mut admin, "POST", &format!("/revoke/{name}"), "").status(), 200);
+        stream.await_text("0\r\n\r\n");
+        stream.expect_closed();
+        // The function lets in whom it knows, a token of before nobody.
+        let again = ask(&mut admin, "GET", &format!("{target}&wait=0"), &fields);
+        assert_eq!(again.status(), status, "{name}");
+    }
+}
+
 #[test]
 fn a_page_of_another_site_may_read_why_its_poll_has_ended() {
     let program = start(&["--data", "memory"]);
@@ -392,7 +414,8 @@ fn a_hold_of_many_channels_counts_for_several() {
     for name in &names {
         assert_eq!(ask(&mut peer, "POST", &format!("/create/{name}"), "").status(), 200);
     }
-    let bearer = bearer(&token_of("ann", now(), now() + 600, r#"{"follow":["many/*"]}"#));
+    let token = token_of("ann", now(), now() + 600, r#"{"follow":["many/*"]}"#);
+    let bearer = bearer(&token);
     let all = names.join("&c=");
     many.send(format!(
         "GET /channels?c={all} HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n{bearer}\r\n"
@@ -403,6 +426,14 @@ fn a_hold_of_many_channels_counts_for_several() {
     assert!(reply.text().contains("Caps::holds_per_subject"), "{}", reply.text());
     drop(many);
     while ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer).status() == 429 {}
+    let mut socket = Socket::open(&program, &format!("/channels?c=many/1&access_token={token}"));
+    socket.hear_text();
+    for (names, status) in [(names.join("\",\""), 429), (names[1].clone(), 204)] {
+        socket.say(Frame::Text(&format!("{{\"follow\":[\"{names}\"]}}")));
+        assert!(socket.hear_text().contains("cursor"));
+        let reply = ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer);
+        assert_eq!(reply.status(), status, "{reply:?}");
+    }
 }
 
 #[test]
