@@ -127,7 +127,7 @@ impl Held {
         if self.view.is_some() || !asked::asks_for_websocket(&request.head) {
             return Answered::Hold(room::hold_for(pass, watch, start, exchange));
         }
-        let leave = Leave::Page { _seat: pass.sit(parties) };
+        let leave = Leave::Page(pass.sit(parties));
         match websocket::opening(&self.channels, leave, watch, start, request) {
             Ok(opening) => Answered::Open(opening),
             Err(refused) => Answered::Refused(refused),

@@ -381,8 +381,8 @@ fn tell(
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
     let granted_until = engine.parties.ends(seat.party);
     let is_past = |end: u64| end <= now();
-    let has_ended =
-        seat.pieces.is_some() && matches!(watch.until, Until::Time(end) if is_past(end));
+    let range_until = if let Until::Time(end) = watch.until { Some(end) } else { None };
+    let has_ended = seat.pieces.is_some() && range_until.is_some_and(is_past);
     if has_ended || granted_until.is_some_and(is_past) {
         // What came before the end, it reads from the hub when it is served, which is at once; or is told why it may not.
         seat.key = None;
@@ -414,10 +414,7 @@ fn tell(
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
-            let end = if let Until::Time(end) = watch.until { Some(end) } else { None };
-            let ends = [end, granted_until].into_iter().flatten().min();
-            let left = ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
-            after = After::Waits(left.map_or(PING, |left| left.min(PING)));
+            after = After::Waits(silence([range_until, granted_until]));
         }
         (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
             if why == End::Closed {
@@ -448,6 +445,12 @@ fn tell(
             Then::Leave
         }
     }
+}
+
+/// How long a stream may be silent, one of whose ends may come sooner.
+fn silence(ends: [Option<u64>; 2]) -> Duration {
+    let left = |end: u64| Duration::from_millis(end.saturating_sub(now()));
+    ends.into_iter().flatten().map(left).fold(PING, Duration::min)
 }
 
 /// How [`Hold::manner`] says where to begin; [`Hold::position`] and [`Hold::detail`] are a time, or a cursor's sequence and

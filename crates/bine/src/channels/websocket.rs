@@ -73,7 +73,17 @@ pub(super) enum Leave {
     /// By what rules and grants say of them.
     Own(Resident),
     /// By that of the page that holds it, which has decided what they may.
-    Page { _seat: Seated },
+    Page(Seated),
+}
+
+impl Leave {
+    /// It is for so many channels from now on.
+    fn count(&mut self, channels: usize) {
+        match self {
+            Self::Own(resident) => resident.seat.follow(channels),
+            Self::Page(seat) => seat.follow(channels),
+        }
+    }
 }
 
 /// A WebSocket that follows, yet to be agreed on.
@@ -83,12 +93,13 @@ pub(super) enum Leave {
 /// There is nothing of that kind to follow.
 pub(super) fn opening(
     channels: &Channels,
-    leave: Leave,
+    mut leave: Leave,
     watch: Watch,
     start: Start,
     request: &Incoming<'_>,
 ) -> Result<Opening, Refused> {
     let is_invited = watch.origin.is_some();
+    leave.count(watch.channels.len());
     let mut reader = Reader::new(Arc::clone(&channels.0), watch, start);
     let first = reader.look().transpose()?;
     let follower = Follower { channels: channels.clone(), leave, reader };
@@ -194,7 +205,7 @@ impl Follower {
     fn resident(&self) -> Result<&Resident, &'static str> {
         match &self.leave {
             Leave::Own(resident) => Ok(resident),
-            Leave::Page { .. } => Err(PAGE),
+            Leave::Page(_) => Err(PAGE),
         }
     }
 
@@ -273,6 +284,7 @@ impl Follower {
         let name = attendee.as_ref().map(|attendee| Arc::clone(&attendee.session));
         let is_new = attendee.as_ref().is_some_and(|attendee| attendee.is_new);
         self.reader.attend(attendee);
+        resident.seat.follow(self.reader.channels().len());
         match name {
             Some(name) if is_new => {
                 let answer = format!("{{\"cursor\":\"{cursor}\",\"session\":\"{name}\"}}");

@@ -414,7 +414,8 @@ fn a_hold_of_many_channels_counts_for_several() {
     for name in &names {
         assert_eq!(ask(&mut peer, "POST", &format!("/create/{name}"), "").status(), 200);
     }
-    let bearer = bearer(&token_of("ann", now(), now() + 600, r#"{"follow":["many/*"]}"#));
+    let token = token_of("ann", now(), now() + 600, r#"{"follow":["many/*"]}"#);
+    let bearer = bearer(&token);
     let all = names.join("&c=");
     many.send(format!(
         "GET /channels?c={all} HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n{bearer}\r\n"
@@ -425,6 +426,14 @@ fn a_hold_of_many_channels_counts_for_several() {
     assert!(reply.text().contains("Caps::holds_per_subject"), "{}", reply.text());
     drop(many);
     while ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer).status() == 429 {}
+    let mut socket = Socket::open(&program, &format!("/channels?c=many/1&access_token={token}"));
+    socket.hear_text();
+    for (names, status) in [(names.join("\",\""), 429), (names[1].clone(), 204)] {
+        socket.say(Frame::Text(&format!("{{\"follow\":[\"{names}\"]}}")));
+        assert!(socket.hear_text().contains("cursor"));
+        let reply = ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer);
+        assert_eq!(reply.status(), status, "{reply:?}");
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(crate) struct Resident {
     session: Option<Arc<Session>>,
     /// By what name they are present.
     pub(crate) name: Option<Arc<str>>,
-    _seat: Seated,
+    pub(crate) seat: Seated,
 }
 
 /// Counts as one hold of a party until it is dropped, or taken to where it waits.
@@ -81,6 +81,8 @@ pub(crate) struct Pass {
 pub(crate) struct Seated {
     parties: Arc<Parties>,
     number: u32,
+    /// That it follows.
+    channels: usize,
 }
 
 /// A function that was asked about a visitor.
@@ -309,7 +311,7 @@ impl Visitor<'_> {
     pub(crate) fn stay(&self, name: Option<Arc<str>>) -> Result<Resident, Denied> {
         let seat = self.pass()?.sit(&self.gate.parties);
         let (gate, session) = (Arc::clone(self.gate), self.session.clone());
-        Ok(Resident { gate, block: self.block, session, name, _seat: seat })
+        Ok(Resident { gate, block: self.block, session, name, seat })
     }
 
     /// Whether the function might permit what nothing else does.
@@ -424,7 +426,7 @@ impl Pass {
     pub(crate) fn sit(self, parties: &Arc<Parties>) -> Seated {
         let number = self.take();
         parties.sit(number);
-        Seated { parties: Arc::clone(parties), number }
+        Seated { parties: Arc::clone(parties), number, channels: 0 }
     }
 
     /// The party's number; from here on it is counted by whoever has it.
@@ -445,8 +447,18 @@ impl Drop for Pass {
     }
 }
 
+impl Seated {
+    /// It follows so many channels from now on.
+    pub(crate) fn follow(&mut self, channels: usize) {
+        self.parties.unload(self.number, self.channels);
+        self.parties.load(self.number, channels);
+        self.channels = channels;
+    }
+}
+
 impl Drop for Seated {
     fn drop(&mut self) {
+        self.follow(0);
         self.parties.rise(self.number);
     }
 }
