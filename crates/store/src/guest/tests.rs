@@ -244,10 +244,11 @@ fn a_guest_that_panics_ends_neither_writing_nor_images() {
         let names = crate::disk::Folder::list(&disk).unwrap();
         names.iter().any(|name| name.starts_with("snapshot-") && !name.contains("new"))
     };
-    let began = Instant::now();
+    let mut count = 0;
     while !has_image() {
-        assert!(began.elapsed() < Duration::from_mins(1), "there is no image");
         store.keep(&long, Sync::None, drop).unwrap().wait().unwrap();
+        count += 1;
+        assert!(count < 10_000, "there is no image");
     }
     assert!(guest.1.load(Ordering::Relaxed) >= 3);
     // Nobody waits for it.
