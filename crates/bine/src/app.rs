@@ -162,7 +162,8 @@ impl App {
 
     /// Counts who is present in a channel: whoever follows it at `/channels`, and for `linger` longer, so that a poll
     /// which comes again in that time is no going and coming. [`Channels::present`] tells who is, and messages in the
-    /// channel `NAME/presence` tell each coming and going (`join`, `leave`; `begin` after a start, when nobody is).
+    /// channel `NAME/presence` tell each coming and going (`join`, `leave`; `begin` after a start, when nobody is), in
+    /// which nobody else can write over HTTP.
     pub fn presence(self, name: &'static str, linger: Duration) -> Self {
         self.at_channels(move |channels| Ok(channels.count(name, linger)?))
     }

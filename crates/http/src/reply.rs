@@ -197,6 +197,13 @@ impl<'o> Reply<'o> {
         self.end(0);
     }
 
+    /// Ends the head of a reply to HEAD whose content nobody has counted: what a GET would bring is not told (RFC 9110
+    /// section 8.6).
+    pub fn uncounted(self) {
+        debug_assert_eq!(self.exchange.method, Method::Head);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
     /// Ends the head and appends the whole content.
     pub fn whole(mut self, content: &[u8]) {
         self.end(content.len() as u64);

@@ -132,6 +132,11 @@ impl Presence {
         self.looks.first().map(|(look, _, _)| *look)
     }
 
+    /// Whether a session is present in a channel.
+    pub fn is_present(&self, channel: u64, session: &Arc<str>) -> bool {
+        self.leases.contains_key(&(channel, session.clone()))
+    }
+
     /// How many are present in a channel.
     pub fn count(&self, channel: u64) -> usize {
         self.counts.get(&channel).copied().unwrap_or(0)
@@ -240,6 +245,8 @@ mod tests {
         assert_eq!(presence.renew(1, &"d".into(), 100), Err(Crowded));
         let names: Vec<&str> = presence.sessions(1, "a").map(|name| &name[..]).collect();
         assert_eq!(names, ["b", "c"]);
+        let is_present = |channel, name: &str| presence.is_present(channel, &name.into());
+        assert!(is_present(1, "a") && !is_present(1, "d") && !is_present(2, "a"));
     }
 
     proptest! {

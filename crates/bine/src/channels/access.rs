@@ -20,9 +20,9 @@ pub(crate) use denied::Denied;
 pub(crate) use grant::Action;
 pub use grant::Grant;
 pub use party::Caps;
-pub(crate) use party::{MOST_REVOKED, Parties};
+pub(crate) use party::{Block, MOST_REVOKED, Parties};
 pub use token::{Tokens, check_token};
-pub(crate) use visitor::{Gate, Pass, Resident, Visitor};
+pub(crate) use visitor::{Gate, Pass, Resident, Seated, Visitor};
 
 use bine_http::Head;
 

@@ -17,6 +17,8 @@ pub(super) const LONGEST_WAIT: u64 = 55;
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 /// Words of a form, at most: as many channels as may be followed at once, and some to spare.
 const MOST_WORDS: u16 = 10_100;
+/// Channels of which it is told at once who is present.
+const MOST_PRESENT: usize = 64;
 /// Bytes of a name that somebody is present by.
 const NAME: usize = 64;
 
@@ -174,6 +176,17 @@ impl Asked {
     fn complete(mut self) -> Result<Following, String> {
         if self.channels.is_empty() {
             return Err("which channels? Name each by `c`, like ?c=news&c=weather".to_owned());
+        }
+        if self.who {
+            // Each is told of once.
+            self.channels.sort_unstable();
+            self.channels.dedup();
+            if self.channels.len() > MOST_PRESENT {
+                return Err(format!(
+                    "who is present is told of {MOST_PRESENT} channels at once, and these are {}",
+                    self.channels.len()
+                ));
+            }
         }
         let usual = if self.until.is_none() { Start::Now } else { Start::Earliest };
         let (session, who) = (self.session.take(), self.who);

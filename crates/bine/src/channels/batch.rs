@@ -11,11 +11,14 @@ use serde_json::value::RawValue;
 /// Messages at once, at most.
 pub(super) const MOST: usize = 1000;
 
+/// Channels of one message, as the hub has it.
+const MOST_NAMES: usize = 64;
+
 /// The messages of a body: one, an array of them, or a line for each.
 pub(super) fn read_batch(bytes: &[u8]) -> Result<Vec<Draft>, String> {
     let wrong = |error: serde_json::Error| format!("no messages: {error}");
     let items: Result<Vec<Item>, _> = if bytes.trim_ascii_start().first() == Some(&b'[') {
-        serde_json::from_slice(bytes).map(|Batch(items)| items)
+        serde_json::from_slice(bytes).map(|Batch::<_, MOST>(items)| items)
     } else {
         // One value behind the other: a single message, or a line for each.
         let values = serde_json::Deserializer::from_slice(bytes).into_iter();
@@ -81,6 +84,7 @@ fn draft(item: Item) -> Result<Draft, String> {
     let names = match text(&names) {
         Ok(name) => vec![name],
         Err(_) => serde_json::from_str(names.get())
+            .map(|Batch::<_, MOST_NAMES>(names)| names)
             .map_err(|_| "`channels` is a name, or an array of them")?,
     };
     let word = |name: &str, value: Option<Box<RawValue>>| {
@@ -112,25 +116,26 @@ fn text(value: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str(value.get())
 }
 
-/// The first elements of an array: one more than may be if there are too many, so that the hub refuses it by its limit.
-pub(super) struct Batch<T>(pub(super) Vec<T>);
+/// The first elements of an array: one more than the `MOST` that may be if there are too many, so that the hub refuses it
+/// by its limit.
+pub(super) struct Batch<T, const MOST: usize>(pub(super) Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Batch<T> {
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Batch<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_seq(Elements(PhantomData))
     }
 }
 
-struct Elements<T>(PhantomData<T>);
+struct Elements<T, const MOST: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
-    type Value = Batch<T>;
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Elements<T, MOST> {
+    type Value = Batch<T, MOST>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("an array of messages")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Batch<T>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Batch<T, MOST>, A::Error> {
         let mut elements = Vec::new();
         while elements.len() <= MOST {
             match from.next_element()? {
@@ -140,5 +145,26 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
         }
         while from.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Batch(elements))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bine_push::Limits;
+
+    use super::*;
+
+    #[test]
+    fn of_too_long_a_list_one_more_is_kept_than_may_be() {
+        assert_eq!(Limits::default().channels_of_message, MOST_NAMES);
+        let kept = |count: usize| {
+            let names = vec!["\"a\""; count].join(",");
+            let batch = read_batch(format!("{{\"channels\":[{names}],\"data\":1}}").as_bytes());
+            batch.unwrap()[0].channels.len()
+        };
+        assert_eq!((kept(MOST_NAMES), kept(100_000)), (MOST_NAMES, MOST_NAMES + 1));
+        let messages = vec!["{\"channels\":\"a\",\"data\":1}"; 3000].join(",");
+        let batch = read_batch(format!("[{messages}]").as_bytes());
+        assert_eq!(batch.unwrap().len(), MOST + 1);
     }
 }

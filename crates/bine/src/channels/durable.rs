@@ -62,6 +62,12 @@ const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n\
     Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Retention, Stream-Seq, Stream-TTL, \
     Stream-TTL-Of\r\n";
 
+/// What may be asked where one is made without a name.
+const ROOT_OPTIONS: &str = "Allow: POST, OPTIONS\r\n\
+    Access-Control-Allow-Methods: POST\r\n\
+    Access-Control-Allow-Headers: Content-Type, Stream-Closed, Stream-Durability, Stream-Expires-At, \
+    Stream-Retention, Stream-TTL, Stream-TTL-Of\r\n";
+
 /// What one must be permitted for a request to a resource: two things at most.
 pub(crate) fn wants<'n>(name: &'n str, head: &Head<'_>) -> [Option<(Action, Cow<'n, str>)>; 2] {
     let of = |action| Some((action, Cow::Borrowed(name)));
@@ -107,15 +113,16 @@ impl Resource<'_> {
             Method::Options => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::NO_CONTENT, &clock.date());
-                reply.constant(OPTIONS).constant(SAFE);
+                reply.constant(if self.name.is_empty() { ROOT_OPTIONS } else { OPTIONS });
+                reply.constant(SAFE);
                 reply.empty();
                 Ok(Answer::Written { close: false })
             }
             Method::Put | Method::Post if matches!(request.body, Body::Coming) => {
                 return Answer::Collect { limit: MOST_BODY, on_disk: false };
             }
-            Method::Put => self.create(request, clock),
-            Method::Post if self.name.is_empty() => self.create_unnamed(request, clock),
+            Method::Put => self.create(request, clock, out),
+            Method::Post if self.name.is_empty() => self.create_unnamed(request, clock, out),
             Method::Patch => self.renew(request, clock),
             Method::Post => self.append(request, clock, out),
             Method::Delete => self.remove(exchange, clock),
@@ -134,7 +141,12 @@ impl Resource<'_> {
     }
 
     /// Section 5.1: makes the channel, or finds it as it would be made.
-    fn create(&self, request: &Incoming<'_>, clock: &Clock) -> Result<Answer, No> {
+    fn create(
+        &self,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Result<Answer, No> {
         let (head, is_closed) = (&request.head, asked::closes(&request.head));
         let fork = asked::forked(head, ROOT)?;
         let source = fork.as_ref().map(|fork| self.source(&fork.from)).transpose()?;
@@ -180,6 +192,9 @@ impl Resource<'_> {
             (Some(fork), Some(source)) => Some(self.fork(&fork, &source)?),
             _ => None,
         };
+        if let Err(denied) = self.visitor.spend(first.len().max(1)) {
+            return Ok(denied.answer(out.buffer, request.exchange, &clock.date()));
+        }
         let location = location(request);
         let order = Order::Create { name: Name::Given(name), settings, fork, first, is_closed };
         Ok(self.carry_out(order, request.exchange, clock, move |out, exchange, date, done| {
@@ -454,7 +469,8 @@ impl Looked {
             (_, Rest::More) => "Cache-Control: private, max-age=60, stale-while-revalidate=300\r\n",
             _ => "Cache-Control: private, no-cache\r\n",
         });
-        reply.constant(SAFE);
+        // A cache must not show one visitor what was for another, nor one site what only another was told it may read.
+        reply.constant("Vary: Origin, Authorization, Cookie\r\n").constant(SAFE);
         if self.offset != Offset::Now {
             // Its letters are digits, colons and underscores.
             let _ = reply.field("ETag", tag);
@@ -475,7 +491,7 @@ fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &Descript
     let mut reply = Reply::begin(out, exchange, Status::OK, date);
     reply.constant(FRESH).constant(SAFE);
     put_description(&mut reply, there);
-    reply.empty();
+    reply.uncounted();
 }
 
 fn put_description(reply: &mut Reply<'_>, there: &Description) {

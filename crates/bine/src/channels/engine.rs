@@ -33,7 +33,7 @@ pub(crate) struct Engine {
     /// The tasks that wait.
     pub(super) audience: Audience,
     /// Who is present where that is counted.
-    pub(super) attendance: Attendance,
+    pub(super) attendance: Arc<Attendance>,
     /// Who waits, and whose grants were revoked.
     pub(super) parties: Arc<Parties>,
     /// Wakes the thread that looks what is due.
@@ -107,7 +107,7 @@ impl Engine {
             store: OnceLock::new(),
             bells: Mutex::default(),
             audience: Audience::default(),
-            attendance: Attendance::default(),
+            attendance: Arc::default(),
             parties: Arc::new(Parties::new()),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bine_http::{Exchange, Head, Method, Reply, Status};
+use bine_http::{Exchange, Framing, Head, Method, Reply, Status};
 use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained, log};
 use bine_push::{Cursor, Order, Publish, Published, Taken};
 
@@ -35,6 +35,8 @@ const PATH: &str = "/channels";
 const MOST_BODY: u64 = 16 << 20;
 /// Of a QUERY: ten thousand names of the longest, some of their letters encoded.
 const MOST_QUERY: u64 = 4 << 20;
+/// Of whom the function has yet to know. Before it takes in more, it is asked, and what it says at once is heeded.
+const MOST_UNKNOWN: u64 = 64 << 10;
 /// What may be asked at [`PATH`].
 const ALLOWED: &str = "Allow: GET, HEAD, QUERY, POST, OPTIONS\r\n";
 
@@ -51,8 +53,9 @@ impl Face {
         if !self.gate.is_open() {
             return None;
         }
-        let makes_name = request.head.method() == Method::Post;
-        let name = path.strip_prefix(durable::ROOT).filter(|name| makes_name || !name.is_empty());
+        let needs_no_name = matches!(request.head.method(), Method::Post | Method::Options);
+        let name =
+            path.strip_prefix(durable::ROOT).filter(|name| needs_no_name || !name.is_empty());
         if path != PATH && name.is_none() {
             return None;
         }
@@ -91,11 +94,11 @@ impl Face {
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
-        if matches!(request.body, Body::Coming) {
+        let is_coming = matches!(request.body, Body::Coming);
+        let framing = request.head.framing();
+        if is_coming && matches!(framing, Framing::Length(length) if length <= MOST_UNKNOWN) {
             // Whoever answers later cannot collect any more.
-            let is_query = request.head.method() == Method::Query;
-            let limit = if is_query { MOST_QUERY } else { MOST_BODY };
-            return Answer::Collect { limit, on_disk: false };
+            return Answer::Collect { limit: MOST_UNKNOWN, on_disk: false };
         }
         let (exchange, date) = (request.exchange, clock.date());
         let asked = visitor.ask(&mut house.arguments(request));
@@ -110,6 +113,12 @@ impl Face {
                 self.serve(name, &visitor.answered(session), request, clock, out)
             });
             return served.unwrap_or_else(|denied| denied.answer(out.buffer, exchange, &date));
+        }
+        if is_coming {
+            // It is asked again when all is here.
+            let is_query = request.head.method() == Method::Query;
+            let limit = if is_query { MOST_QUERY } else { MOST_BODY };
+            return Answer::Collect { limit, on_disk: false };
         }
         let (face, request, clock) = (self.clone(), Retained::of(request), Rc::clone(clock));
         let name = name.map(str::to_owned);
@@ -235,18 +244,19 @@ impl Face {
             visitor.check_all_known()?;
         }
         let pass = visitor.pass()?;
-        let session = visitor.subject().or(session.as_deref());
+        let name = visitor.subject().or(session.as_deref());
         watch.origin = self.gate.origin_of(&request.head);
-        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, session);
+        watch.attendee = Attendee::of(&self.channels.0, &watch.channels, name, Some(visitor));
         if is_websocket {
             // It is counted as one who stays.
             drop(pass);
-            return self.open(watch, start, visitor, request, clock, out);
+            let asked = Following { watch, start, session, who };
+            return self.open(asked, visitor, request, clock, out);
         }
         Ok(Answer::Hold(hold_for(pass, watch, start, request.exchange)))
     }
 
-    /// Who is present in channels.
+    /// Who is present in channels; those who are named are no more than the limit, of all channels together.
     fn tell_present(
         &self,
         watch: &Watch,
@@ -254,9 +264,11 @@ impl Face {
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) {
+        let mut left = watch.limit;
         let each = watch.channels.iter().map(|channel| {
             let Present { count, sessions } =
-                self.channels.present(channel, watch.limit).ok_or(channel)?;
+                self.channels.present(channel, left).ok_or(channel)?;
+            left -= sessions.len();
             let sessions: Vec<_> = sessions.iter().map(|session| &**session).collect();
             let told =
                 serde_json::json!({"channel": channel, "count": count, "sessions": sessions});

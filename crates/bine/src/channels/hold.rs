@@ -12,6 +12,7 @@ use super::asked::{self, LONGEST_WAIT};
 use super::batch::MOST;
 use super::presence::Attendee;
 use super::watch::{Manner, Watch};
+use super::websocket::Leave;
 use super::{room, websocket};
 use crate::respond::Response;
 use crate::store::Time;
@@ -114,19 +115,22 @@ impl Held {
             Ok(amended) => amended,
             Err(reason) => return Answered::Bad(reason),
         };
-        match request {
-            Some(request) if self.view.is_none() && asked::asks_for_websocket(&request.head) => {
-                match websocket::opening(&self.channels, None, watch, start, request) {
-                    Ok(opening) => Answered::Open(opening),
-                    Err(refused) => Answered::Refused(refused),
-                }
-            }
+        let Some(request) = request else {
             // Nobody's, where nobody knows any more who has asked.
-            None => Answered::Hold(room::hold_for(Pass::default(), watch, start, exchange)),
-            Some(request) => match Pass::of_peer(&self.channels.0.parties, request.peer) {
-                Ok(pass) => Answered::Hold(room::hold_for(pass, watch, start, exchange)),
-                Err(denied) => Answered::Denied(denied),
-            },
+            return Answered::Hold(room::hold_for(Pass::default(), watch, start, exchange));
+        };
+        let parties = &self.channels.0.parties;
+        let pass = match Pass::of_peer(parties, request.peer) {
+            Ok(pass) => pass,
+            Err(denied) => return Answered::Denied(denied),
+        };
+        if self.view.is_some() || !asked::asks_for_websocket(&request.head) {
+            return Answered::Hold(room::hold_for(pass, watch, start, exchange));
+        }
+        let leave = Leave::Page(pass.sit(parties));
+        match websocket::opening(&self.channels, leave, watch, start, request) {
+            Ok(opening) => Answered::Open(opening),
+            Err(refused) => Answered::Refused(refused),
         }
     }
 
@@ -140,7 +144,7 @@ impl Held {
             watch.manner = view.manner();
         }
         if let Some(name) = &self.name {
-            watch.attendee = Attendee::of(&self.channels.0, &watch.channels, Some(name));
+            watch.attendee = Attendee::of(&self.channels.0, &watch.channels, Some(name), None);
         }
         Ok((watch, start.unwrap_or(self.start)))
     }

@@ -136,7 +136,7 @@ impl Channels {
 
     /// Who may reach them over HTTP.
     pub(crate) fn gate(&self, access: Access) -> Result<Gate, String> {
-        Gate::new(access, Arc::clone(&self.0.parties))
+        Gate::new(access, Arc::clone(&self.0.parties), Arc::clone(&self.0.attendance))
     }
 
     /// Who is present in a channel that [`App::presence`](crate::App::presence) names: how many, and at most so many of

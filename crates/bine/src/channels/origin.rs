@@ -16,8 +16,9 @@ const SENT: &str = "Access-Control-Allow-Methods: GET, HEAD, QUERY, POST, PUT, P
 const READ: &str = "Access-Control-Allow-Credentials: true\r\n\
     Access-Control-Expose-Headers: Cursor, Cursor-Lost, ETag, Location, Producer-Epoch, Producer-Expected-Seq, \
     Producer-Received-Seq, Producer-Seq, Retry-After, Session, Stream-Closed, Stream-Cursor, Stream-Expires-At, \
-    Stream-Next-Offset, Stream-TTL, Stream-Up-To-Date, WWW-Authenticate\r\n\
-    Vary: Origin\r\n";
+    Stream-Next-Offset, Stream-TTL, Stream-Up-To-Date, WWW-Authenticate\r\n";
+/// A head that varies by more says so itself.
+const VARY: &str = "Vary: Origin\r\n";
 
 /// An origin as browsers write it (RFC 6454 section 6.2): scheme, host, and the port if it is not the usual one.
 ///
@@ -68,7 +69,11 @@ pub(super) fn preflight(
 pub(super) fn tell(out: &mut Vec<u8>, begin: usize, origin: &str) {
     let Some(line) = out[begin..].windows(2).position(|two| two == b"\r\n") else { return };
     let place = begin + line + 2;
-    let fields = format!("Access-Control-Allow-Origin: {origin}\r\n{READ}");
+    let head = &out[begin..];
+    let end = head.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(head.len());
+    let varies = head[..end].windows(8).any(|eight| eight == b"\r\nVary: ");
+    let vary = if varies { "" } else { VARY };
+    let fields = format!("Access-Control-Allow-Origin: {origin}\r\n{READ}{vary}");
     out.splice(place..place, fields.bytes());
 }
 
@@ -125,6 +130,20 @@ mod tests {
         ] {
             let told = origin(wrong).unwrap_err();
             assert!(told.starts_with(&format!("`{wrong}` is no origin")), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_a_reply_varies_by_is_said_once() {
+        for (head, varies) in [
+            ("Vary: Origin, Cookie\r\n\r\n", "Vary: Origin, Cookie\r\n"),
+            ("\r\n\r\nVary: x", "Vary: Origin\r\n"),
+        ] {
+            let mut out = format!("HTTP/1.1 200 OK\r\n{head}").into_bytes();
+            tell(&mut out, 0, "https://a");
+            let out = String::from_utf8(out).unwrap();
+            let (head, _) = out.split_once("\r\n\r\n").unwrap();
+            assert!(head.matches("Vary").count() == 1 && out.contains(varies), "{out}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! A program says in which channels it wants to know. Comings and goings are messages in a channel of their own, in the
 //! order in which they happen. All of it is in memory: whoever is there after a restart comes anew.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +11,12 @@ use std::time::Duration;
 
 use bine_pipeline::log;
 use bine_push::{
-    Content, Draft, Durability, Name, Order, Presence, PresenceChange, Publish, Retention,
+    Content, Draft, Durability, Name, Order, Presence, PresenceChange, Publish, Refused, Retention,
     Settings, name_of,
 };
 
+use super::Error;
+use super::access::{Block, Denied, Visitor};
 use super::engine::{Engine, now};
 
 /// Who is present in a channel, as [`Channels::present`](super::Channels::present) tells it.
@@ -26,7 +29,7 @@ pub struct Present {
 }
 
 /// All who are present.
-pub(super) struct Attendance {
+pub(crate) struct Attendance {
     /// Whether any channel's followers are counted: most programs have none.
     counts: AtomicBool,
     hall: Mutex<Hall>,
@@ -38,8 +41,14 @@ struct Hall {
     /// By the numbers of `channels`.
     presence: Presence,
     channels: Vec<Counted>,
+    /// Who may call themselves anything, as long as they are present, and where they came from.
+    guests: HashMap<(u64, Arc<str>), Block>,
+    /// How many of them there are in a channel from one address.
+    crowds: HashMap<(u64, Block), u32>,
     /// When those are looked for who have gone.
     looks_at: u64,
+    /// When the log was last told that somebody is not listed.
+    told_at: u64,
 }
 
 /// A channel whose followers are counted.
@@ -64,6 +73,8 @@ pub(crate) struct Attendee {
 const MOST: usize = 1 << 20;
 /// Comings and goings that are told at once, and that stay.
 const TOLD: usize = 1000;
+/// The log is told once in so many milliseconds that not all are listed.
+const PAUSE: u64 = 60_000;
 /// The channel of comings and goings is called as the channel itself, and this.
 const SUFFIX: &str = "/presence";
 
@@ -78,7 +89,7 @@ impl Attendance {
         engine: &Arc<Engine>,
         name: &str,
         linger: Duration,
-    ) -> Result<(), super::Error> {
+    ) -> Result<(), Error> {
         let told: Arc<str> = format!("{name}{SUFFIX}").into();
         let settings = Settings {
             content_type: Some("application/json".into()),
@@ -88,10 +99,21 @@ impl Attendance {
         };
         let (fork, first, is_closed) = (None, Vec::new(), false);
         let given = Name::Given(Arc::clone(&told));
-        engine.order(Order::Create { name: given, settings, fork, first, is_closed }).wait()?;
+        let create = Order::Create { name: given, settings, fork, first, is_closed };
         // Whoever was present before a restart is not.
         let begins = message(&told, "begin", "{\"count\":0}".to_owned());
-        engine.order(publication(vec![begins])).wait()?;
+        for order in [create, publication(vec![begins])] {
+            use Refused::{Closed, Conflict, Gone};
+            match engine.order(order).wait() {
+                // What was called so before anybody was counted stays as it is, and ends no start.
+                Err(Error::Refused(refused @ (Closed { .. } | Conflict(_) | Gone(_)))) => {
+                    log::warn(format_args!(
+                        "comings and goings in `{name}` may not be told: {refused}; whatever else is called `{told}` must be removed first"
+                    ));
+                }
+                done => drop(done?),
+            }
+        }
         let linger = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
         self.hall().channels.push(Counted { name: name.into(), told, linger });
         self.counts.store(true, Ordering::Release);
@@ -101,6 +123,12 @@ impl Attendance {
     /// Whether whoever follows these is counted.
     pub(super) fn counts(&self, channels: &[Box<str>]) -> bool {
         self.counts.load(Ordering::Acquire) && self.hall().numbers(channels).next().is_some()
+    }
+
+    /// Whether comings and goings are told in a channel, where nobody else has anything to say.
+    pub(super) fn tells_in(&self, channel: &str) -> bool {
+        self.counts.load(Ordering::Acquire)
+            && self.hall().channels.iter().any(|counted| *counted.told == *channel)
     }
 
     /// Tells who have gone, and when to look again, in milliseconds since 1970.
@@ -113,6 +141,7 @@ impl Attendance {
         while gone.len() < TOLD
             && let Some(change) = hall.presence.expire(now)
         {
+            hall.leave(&change);
             gone.push(hall.message(&change));
         }
         // Under the lock: who comes back is told behind it.
@@ -142,11 +171,14 @@ impl Attendance {
 
 impl Attendee {
     /// Has one be present in those of these channels where it is counted. `None`: in none of them. `name`: as they are
-    /// known, or by a name that nobody guesses.
+    /// known, or by a name that nobody guesses. `visitor`: whose doing it is, if it is not the program's own.
+    ///
+    /// Whoever is too many, or comes and goes too often, follows all the same and is not listed.
     pub(super) fn of(
         engine: &Arc<Engine>,
         channels: &[Box<str>],
         name: Option<&str>,
+        visitor: Option<&Visitor<'_>>,
     ) -> Option<Arc<Self>> {
         let attendance = &engine.attendance;
         if !attendance.counts.load(Ordering::Acquire) {
@@ -159,14 +191,24 @@ impl Attendee {
         }
         let session = name.map_or_else(random_name, Arc::from);
         let (mut held, mut come) = (Vec::with_capacity(numbers.len()), Vec::new());
+        let crowd = visitor.and_then(Visitor::crowd);
+        let comes = |number: &u64| {
+            !hall.presence.is_present(*number, &session) && hall.has_room(*number, crowd)
+        };
+        let comer = visitor.filter(|_| numbers.iter().any(comes));
+        let unpaid = comer.and_then(|visitor| visitor.come().err()).map(Denied::reason);
         for number in numbers {
-            match hall.presence.hold(number, &session) {
+            let is_here = hall.presence.is_present(number, &session);
+            let holds = match &unpaid {
+                Some(reason) if !is_here => Err(reason.clone()),
+                _ => hall.hold(number, &session, crowd.filter(|_| !is_here)),
+            };
+            match holds {
                 Ok(change) => {
                     held.push(number);
                     come.extend(change.map(|change| hall.message(&change)));
                 }
-                // Whoever is too many follows all the same, and is not listed.
-                Err(crowded) => log::warn(format_args!("presence in channels: {crowded}")),
+                Err(reason) => hall.complain(&reason),
             }
         }
         // Under the lock: who goes is told behind it.
@@ -201,6 +243,56 @@ impl Hall {
         (0..).zip(&self.channels).filter_map(|(number, counted)| {
             channels.iter().any(|channel| **channel == *counted.name).then_some(number)
         })
+    }
+
+    /// Has somebody be here; who comes anew from a crowd must find room in it.
+    ///
+    /// # Errors
+    ///
+    /// There is none, for this reason.
+    fn hold(
+        &mut self,
+        number: u64,
+        session: &Arc<str>,
+        crowd: Option<(Block, u32)>,
+    ) -> Result<Option<PresenceChange>, String> {
+        if let Some((_, most)) = crowd.filter(|_| !self.has_room(number, crowd)) {
+            return Err(format!(
+                "{most} are present already from one address, which is what Caps::holds_per_address allows"
+            ));
+        }
+        let change = self.presence.hold(number, session).map_err(|crowded| crowded.to_string())?;
+        if let Some((block, _)) = crowd {
+            self.guests.insert((number, Arc::clone(session)), block);
+            *self.crowds.entry((number, block)).or_default() += 1;
+        }
+        Ok(change)
+    }
+
+    /// Whether one more of a crowd may be here.
+    fn has_room(&self, number: u64, crowd: Option<(Block, u32)>) -> bool {
+        let there = crowd.and_then(|(block, _)| self.crowds.get(&(number, block)));
+        crowd.is_none_or(|(_, most)| there.copied().unwrap_or_default() < most)
+    }
+
+    /// Somebody has gone, and leaves room.
+    fn leave(&mut self, change: &PresenceChange) {
+        let guest = (change.channel, Arc::clone(&change.session));
+        let Some(block) = self.guests.remove(&guest) else { return };
+        let crowd = (change.channel, block);
+        match self.crowds.get_mut(&crowd) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(self.crowds.remove(&crowd)),
+        }
+    }
+
+    /// Tells the log why somebody is not listed, now and then: whoever wants to be many would fill it.
+    fn complain(&mut self, reason: &str) {
+        let now = now();
+        if now.saturating_sub(self.told_at) >= PAUSE {
+            self.told_at = now;
+            log::warn(format_args!("not all who follow are listed as present: {reason}"));
+        }
     }
 
     /// What is told of a coming or a going.
@@ -238,8 +330,14 @@ fn random_name() -> Arc<str> {
 
 impl Default for Attendance {
     fn default() -> Self {
-        let (presence, channels, looks_at) = (Presence::new(MOST), Vec::new(), u64::MAX);
-        let hall = Mutex::new(Hall { presence, channels, looks_at });
+        let hall = Mutex::new(Hall {
+            presence: Presence::new(MOST),
+            channels: Vec::new(),
+            guests: HashMap::new(),
+            crowds: HashMap::new(),
+            looks_at: u64::MAX,
+            told_at: 0,
+        });
         Self { counts: AtomicBool::new(false), hall, is_stirred: AtomicBool::new(false) }
     }
 }
@@ -258,3 +356,6 @@ impl fmt::Debug for Attendee {
         write!(to, "Attendee({:?})", self.session)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,11 +40,17 @@ impl Reader {
             self.watch.channels = before;
             return Err(refused);
         }
-        if let Some(attendee) = self.watch.attendee.take() {
-            let (engine, session) = (&self.seat.engine, &attendee.session);
-            self.watch.attendee = Attendee::of(engine, &self.watch.channels, Some(session));
-        }
         Ok(())
+    }
+
+    /// Who is present by it from now on.
+    pub(super) fn attend(&mut self, attendee: Option<Arc<Attendee>>) {
+        self.watch.attendee = attendee;
+    }
+
+    /// What it follows.
+    pub(super) const fn channels(&self) -> &[Box<str>] {
+        &self.watch.channels
     }
 
     /// The name by which it is present, if it was given one.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bine_http::{Exchange, Pieces};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
-    Crowd, Cursor, Delivery, End, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait, WaiterKey,
-    Waiters, What, jittered,
+    Crowd, Cursor, Delivery, End, Full, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait,
+    WaiterKey, Waiters, What, jittered,
 };
 
 use super::access::{Denied, Pass};
@@ -120,7 +120,8 @@ impl Room {
                 if let Some(waits) = self.park(number, parking, wait, (ring, epoch)) {
                     return waits;
                 }
-                watch.nothing(out, exchange, &date, &place);
+                // Answered with nothing, it would be back at once.
+                watch.deny(out, exchange, &date, &Full.into());
             } else {
                 watch.nothing(out, exchange, &date, &place);
             }
@@ -288,8 +289,9 @@ impl Waiting for Room {
         let Hold { subject, position, detail, manner, exchange } = hold;
         let wanted = subject.downcast::<Wanted>().unwrap_or_default();
         let party = wanted.pass.take();
-        self.engine.parties.sit(party);
         let watch = self.shared(wanted);
+        self.engine.parties.sit(party);
+        self.engine.parties.load(party, watch.channels.len());
         let manner = manner as u8;
         let (key, pieces) = (None, None);
         self.seats.add(Seat {
@@ -379,8 +381,8 @@ fn tell(
     let (mut bytes, mut after) = (Vec::new(), After::Over { close });
     let granted_until = engine.parties.ends(seat.party);
     let is_past = |end: u64| end <= now();
-    let has_ended =
-        seat.pieces.is_some() && matches!(watch.until, Until::Time(end) if is_past(end));
+    let range_until = if let Until::Time(end) = watch.until { Some(end) } else { None };
+    let has_ended = seat.pieces.is_some() && range_until.is_some_and(is_past);
     if has_ended || granted_until.is_some_and(is_past) {
         // What came before the end, it reads from the hub when it is served, which is at once; or is told why it may not.
         seat.key = None;
@@ -412,8 +414,7 @@ fn tell(
         }
         (What::Messages { bytes: content, .. }, Some(pieces)) => {
             watch.go_on(&mut bytes, pieces, content, &place);
-            let left = granted_until.map(|ends| Duration::from_millis(ends.saturating_sub(now())));
-            after = After::Waits(left.map_or(PING, |left| left.min(PING)));
+            after = After::Waits(silence([range_until, granted_until]));
         }
         (What::Ended { leaves: true, why, .. }, Some(pieces)) => {
             if why == End::Closed {
@@ -444,6 +445,12 @@ fn tell(
             Then::Leave
         }
     }
+}
+
+/// How long a stream may be silent, one of whose ends may come sooner.
+fn silence(ends: [Option<u64>; 2]) -> Duration {
+    let left = |end: u64| Duration::from_millis(end.saturating_sub(now()));
+    ends.into_iter().flatten().map(left).fold(PING, Duration::min)
 }
 
 /// How [`Hold::manner`] says where to begin; [`Hold::position`] and [`Hold::detail`] are a time, or a cursor's sequence and
@@ -494,6 +501,12 @@ impl Seat {
         (self.manner, self.position, self.detail) = written(Start::After(cursor));
     }
 
+    /// It is counted no longer.
+    fn rise(&self, engine: &Engine) {
+        engine.parties.unload(self.party, self.watch.channels.len());
+        engine.parties.rise(self.party);
+    }
+
     /// Tells it that what it was granted has ended, and says whether its connection closes.
     fn end(&self, ends: u64, clock: &Clock, out: &mut Vec<u8>) -> bool {
         match self.pieces {
@@ -502,7 +515,7 @@ impl Seat {
                 true
             }
             None => {
-                Denied::of_end(ends).write(out, self.exchange, &clock.date());
+                self.watch.deny(out, self.exchange, &clock.date(), &Denied::of_end(ends));
                 !self.exchange.keep_alive
             }
         }
@@ -519,7 +532,7 @@ impl Default for Wanted {
 impl Drop for Room {
     fn drop(&mut self) {
         for seat in self.seats.all.drain(..).flatten() {
-            self.engine.parties.rise(seat.party);
+            seat.rise(&self.engine);
         }
     }
 }
@@ -544,7 +557,7 @@ impl Seats {
 
     fn leave(&mut self, number: u32, engine: &Engine) -> Option<Seat> {
         let seat = self.all.get_mut(number as usize)?.take()?;
-        engine.parties.rise(seat.party);
+        seat.rise(engine);
         self.vacant.push(number);
         if self.vacant.len() == self.all.len() {
             // A crowd that has gone leaves no memory behind.

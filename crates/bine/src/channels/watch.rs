@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
 use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
 
+use super::access::Denied;
 use super::durable::Live;
 use super::origin;
 use super::presence::Attendee;
@@ -295,6 +296,13 @@ impl Watch {
         } else {
             refuse(out, exchange, date, refused);
         }
+        self.tell_origin(out, begin);
+    }
+
+    /// Why somebody may not follow any longer, or not now.
+    pub(crate) fn deny(&self, out: &mut Vec<u8>, exchange: Exchange, date: &Date, denied: &Denied) {
+        let begin = out.len();
+        denied.write(out, exchange, date);
         self.tell_origin(out, begin);
     }
 

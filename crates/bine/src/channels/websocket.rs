@@ -16,10 +16,12 @@ use bine_push::{Applied, Cursor, Order, Page, Publish, Refused, Rest, Start, Vie
 use serde_json::value::RawValue;
 
 use super::Channels;
-use super::access::{Action, Denied, Resident, Visitor};
+use super::access::{Action, Denied, Resident, Seated, Visitor};
+use super::asked::Following;
 use super::batch::read_batch;
 use super::engine::{Error, now};
 use super::face::{Face, tell, told};
+use super::presence::Attendee;
 use super::reader::Reader;
 use super::watch::{Watch, refuse, status_of};
 use crate::websocket::{Message, Opening, Refused as Unopened, Upgrade, WebSocket};
@@ -35,16 +37,19 @@ impl Face {
     /// Lets a peer follow by WebSocket, if there is what it asks for.
     pub(super) fn open(
         &self,
-        watch: Watch,
-        start: Start,
+        asked: Following,
         visitor: &Visitor<'_>,
         request: &Incoming<'_>,
         clock: &Clock,
         out: &mut Outgoing<'_>,
     ) -> Result<Answer, Denied> {
         let (exchange, date) = (request.exchange, clock.date());
-        let resident = Some(visitor.stay()?);
-        let opening = match opening(&self.channels, resident, watch, start, request) {
+        let Following { watch, start, session, .. } = asked;
+        // By the name that it has or was given it is present wherever it goes.
+        let given = watch.attendee.as_ref().map(|attendee| Arc::clone(&attendee.session));
+        let name = given.or_else(|| visitor.subject().or(session.as_deref()).map(Arc::from));
+        let leave = Leave::Own(visitor.stay(name)?);
+        let opening = match opening(&self.channels, leave, watch, start, request) {
             Ok(opening) => opening,
             Err(refused) => {
                 refuse(out.buffer, exchange, &date, &refused);
@@ -63,6 +68,24 @@ impl Face {
     }
 }
 
+/// By whose leave somebody follows.
+pub(super) enum Leave {
+    /// By what rules and grants say of them.
+    Own(Resident),
+    /// By that of the page that holds it, which has decided what they may.
+    Page(Seated),
+}
+
+impl Leave {
+    /// It is for so many channels from now on.
+    fn count(&mut self, channels: usize) {
+        match self {
+            Self::Own(resident) => resident.seat.follow(channels),
+            Self::Page(seat) => seat.follow(channels),
+        }
+    }
+}
+
 /// A WebSocket that follows, yet to be agreed on.
 ///
 /// # Errors
@@ -70,15 +93,16 @@ impl Face {
 /// There is nothing of that kind to follow.
 pub(super) fn opening(
     channels: &Channels,
-    resident: Option<Resident>,
+    mut leave: Leave,
     watch: Watch,
     start: Start,
     request: &Incoming<'_>,
 ) -> Result<Opening, Refused> {
     let is_invited = watch.origin.is_some();
+    leave.count(watch.channels.len());
     let mut reader = Reader::new(Arc::clone(&channels.0), watch, start);
     let first = reader.look().transpose()?;
-    let follower = Follower { channels: channels.clone(), resident, reader };
+    let follower = Follower { channels: channels.clone(), leave, reader };
     let upgrade = Upgrade::of(request);
     let upgrade = if is_invited { upgrade.from_anywhere() } else { upgrade };
     Ok(upgrade.speaking(PROTOCOLS).opening(async |mut socket| {
@@ -91,8 +115,7 @@ pub(super) fn opening(
 /// One who follows.
 struct Follower {
     channels: Channels,
-    /// Who it is; `None`: the page that holds it has decided what it may.
-    resident: Option<Resident>,
+    leave: Leave,
     reader: Reader,
 }
 
@@ -176,19 +199,26 @@ impl Follower {
 
     /// In milliseconds since 1970.
     fn granted_until(&self) -> u64 {
-        self.resident.as_ref().map_or(u64::MAX, Resident::ends)
+        self.resident().map_or(u64::MAX, Resident::ends)
+    }
+
+    fn resident(&self) -> Result<&Resident, &'static str> {
+        match &self.leave {
+            Leave::Own(resident) => Ok(resident),
+            Leave::Page(_) => Err(PAGE),
+        }
     }
 
     /// Waits until there is something for the peer, or the peer says something.
     async fn hear(&mut self, socket: &mut WebSocket) -> Result<Heard, Gone> {
         let mut receiving = pin!(socket.receive());
         poll_fn(|task| {
-            if self.granted_until() == 0 {
-                // It was revoked.
-                return Poll::Ready(Ok(Heard::Time));
-            }
             if let Poll::Ready(owed) = self.reader.poll(task) {
                 return Poll::Ready(Ok(Heard::News(owed)));
+            }
+            if self.granted_until() == 0 {
+                // It was revoked. Looked for where it waits already: what is revoked from here on wakes it.
+                return Poll::Ready(Ok(Heard::Time));
             }
             receiving.as_mut().poll(task).map(|said| said.map(Heard::Said))
         })
@@ -225,7 +255,7 @@ impl Follower {
     }
 
     async fn publish(&self, messages: Vec<bine_push::Draft>) -> Result<String, String> {
-        let visitor = self.resident.as_ref().ok_or(PAGE)?.visitor();
+        let visitor = self.resident()?.visitor();
         visitor.check_batch(&messages).map_err(Denied::reason)?;
         let order = Order::Publish(Publish { messages, ..Publish::default() });
         match self.channels.order(order).await {
@@ -243,13 +273,25 @@ impl Follower {
     }
 
     fn follow(&mut self, names: Box<[Box<str>]>, cursor: Cursor) -> Result<String, String> {
-        let visitor = self.resident.as_ref().ok_or(PAGE)?.visitor();
+        let Leave::Own(resident) = &mut self.leave else { return Err(PAGE.to_owned()) };
+        let visitor = resident.visitor();
         for name in &names {
             visitor.check(Action::Follow, name).map_err(Denied::reason)?;
         }
-        match self.reader.switch(names) {
-            Ok(()) => Ok(format!("{{\"cursor\":\"{cursor}\"}}")),
-            Err(refused) => Err(refused.to_string()),
+        self.reader.switch(names).map_err(|refused| refused.to_string())?;
+        let (engine, name) = (&self.channels.0, resident.name.as_deref());
+        let attendee = Attendee::of(engine, self.reader.channels(), name, Some(&visitor));
+        let name = attendee.as_ref().map(|attendee| Arc::clone(&attendee.session));
+        let is_new = attendee.as_ref().is_some_and(|attendee| attendee.is_new);
+        self.reader.attend(attendee);
+        resident.seat.follow(self.reader.channels().len());
+        match name {
+            Some(name) if is_new => {
+                let answer = format!("{{\"cursor\":\"{cursor}\",\"session\":\"{name}\"}}");
+                resident.name = Some(name);
+                Ok(answer)
+            }
+            _ => Ok(format!("{{\"cursor\":\"{cursor}\"}}")),
         }
     }
 }

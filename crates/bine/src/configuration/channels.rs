@@ -24,11 +24,20 @@ pub(crate) struct ChannelChoices {
     pub(super) messages_per_subject: Option<u32>,
 }
 
+/// What is wrong with a configuration that is strict with tokens that nobody takes.
+const KEYLESS: &str = "channels-issuer and channels-audience say which tokens are taken, and none are: \
+    say by channels-key with what they are signed";
+
 impl ChannelChoices {
-    /// Whether anybody may reach any.
+    /// Whether anything is said of who may reach any.
     pub(crate) fn are_some(&self) -> bool {
         let rules = [&self.follow, &self.publish, &self.manage];
-        self.key.is_some() || rules.iter().any(|rules| !rules.is_empty())
+        self.key.is_some() || self.are_for_tokens() || rules.iter().any(|rules| !rules.is_empty())
+    }
+
+    /// Whether something is said of which tokens are taken.
+    const fn are_for_tokens(&self) -> bool {
+        self.issuer.is_some() || self.audience.is_some()
     }
 
     /// What the program gives, and this.
@@ -37,12 +46,13 @@ impl ChannelChoices {
         access = self.publish.iter().fold(access, |access, rule| access.publish(rule));
         access = self.manage.iter().fold(access, |access, rule| access.manage(rule));
         access = self.origins.iter().fold(access, |access, origin| access.origin(origin));
-        if let Some(key) = &self.key {
+        if self.key.is_some() || self.are_for_tokens() {
             access = access.amend_tokens(|own| {
-                let file = Tokens::key_file(key);
-                let tokens = match own {
-                    Some(own) => own.or(file),
-                    None => file,
+                let tokens = match (own, self.key.as_ref().map(Tokens::key_file)) {
+                    (Some(own), Some(file)) => own.or(file),
+                    (Some(own), None) => own,
+                    (None, Some(file)) => file,
+                    (None, None) => Tokens::wrong(KEYLESS),
                 };
                 let tokens = self.issuer.iter().fold(tokens, |tokens, name| tokens.issuer(name));
                 self.audience.iter().fold(tokens, |tokens, name| tokens.audience(name))

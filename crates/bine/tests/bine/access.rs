@@ -15,6 +15,8 @@ use crate::harness::{Folder, Peer, Program, Reply, SCHEDULERS};
 use crate::websocket::Socket;
 
 const SECRET: &str = "thirty-two bytes that nobody else knows";
+/// Whose pages may do what their visitors may.
+const GUEST: &str = "https://guest.example";
 
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
@@ -26,6 +28,7 @@ fn the_program_with_access_serves() -> Exit {
         .publish("wall/{name}")
         .tokens(Tokens::hs256(SECRET))
         .ask(may)
+        .origin(GUEST)
         .caps(caps);
     App::new()
         .channels(access)
@@ -262,6 +265,19 @@ fn the_function_is_asked_once_for_whoever_shows_the_same() {
     assert_eq!(reply.status(), 500);
 }
 
+#[test]
+fn what_is_long_is_not_taken_in_from_whom_the_function_refuses_at_once() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    peer.send("POST /channels/vault HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
+    assert_eq!(peer.reply().status(), 401);
+    let (mut peer, long) = (program.connect(), "x".repeat(1_000_000));
+    // Whom it knows only later is not refused for it.
+    let fields = "Cookie: member=bob\r\nContent-Type: text/plain\r\n";
+    let made = ask_with(&mut peer, "PUT", "/channels/club/long", fields, &long);
+    assert_eq!(made.status(), 201, "{made:?}");
+}
+
 /// Those who wait by a token: a poll, a stream and a WebSocket.
 fn waiting(program: &Program, one: &str, two: &str) -> (Peer, Peer, Socket) {
     let (mut poll, mut events) = (program.connect(), program.connect());
@@ -316,6 +332,107 @@ fn a_revocation_ends_what_waits_and_is_remembered() {
         program.stop();
         // A stop has made an image of all that is kept, or not; either way it is known.
         refused(&start(&options));
+    }
+}
+
+/// Symptom: who showed a token beside the cookie that the function knew them by waited on when the function's name was
+/// revoked. Cause: of both names one was kept. Cure: what both gave together ends with either.
+#[test]
+fn what_a_token_and_the_function_gave_together_ends_with_either() {
+    for (name, status) in [("ann", 401), ("bob", 204)] {
+        let program = start(&["--data", "memory"]);
+        let fields = format!("{}Cookie: member=bob\r\n", bearer(&token("ann")));
+        let target = "/channels?c=vault&c=club/1";
+        let (mut stream, mut admin) = (program.connect(), program.connect());
+        stream.send(format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n{fields}\r\n"
+        ));
+        stream.await_text("id: ");
+        assert_eq!(ask(&mut admin, "POST", &format!("/revoke/{name}"), "").status(), 200);
+        stream.await_text("0\r\n\r\n");
+        stream.expect_closed();
+        // The function lets in whom it knows, a token of before nobody.
+        let again = ask(&mut admin, "GET", &format!("{target}&wait=0"), &fields);
+        assert_eq!(again.status(), status, "{name}");
+    }
+}
+
+#[test]
+fn a_page_of_another_site_may_read_why_its_poll_has_ended() {
+    let program = start(&["--data", "memory"]);
+    let (mut poll, mut other, mut admin) =
+        (program.connect(), program.connect(), program.connect());
+    let fields = format!("{}Origin: {GUEST}\r\n", bearer(&token("ann")));
+    poll.send(format!("GET /channels?c=vault&wait=55 HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+    // It waits when one who came later on another connection does.
+    other.send(format!(
+        "GET /channels?c=vault HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n{fields}\r\n"
+    ));
+    other.await_text("id: ");
+    assert_eq!(ask(&mut admin, "POST", "/revoke/ann", "").status(), 200);
+    let reply = poll.reply();
+    assert_eq!(reply.status(), 401);
+    assert_eq!(reply.field("Access-Control-Allow-Origin"), Some(GUEST));
+    assert!(reply.field("Access-Control-Expose-Headers").unwrap().contains("WWW-Authenticate"));
+}
+
+#[test]
+fn a_configuration_is_strict_with_the_tokens_of_the_program_too() {
+    let program = start(&["--data", "memory", "--channels-issuer", "them"]);
+    let mut peer = program.connect();
+    let reply = ask(&mut peer, "GET", "/channels?c=vault&wait=0", &bearer(&token("ann")));
+    assert_eq!(reply.status(), 401);
+    assert!(reply.text().contains("its `iss` is not them"), "{}", reply.text());
+}
+
+#[test]
+fn a_channel_that_is_made_with_messages_is_paid_for_like_messages() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    let fields = |subject| {
+        let given = r#"{"manage":["*"]}"#;
+        let token = token_of(subject, now(), now() + 600, given);
+        format!("{}Content-Type: application/json\r\n", bearer(&token))
+    };
+    let nine = "[1,2,3,4,5,6,7,8,9]";
+    for (subject, method, target) in [("ann", "PUT", "/channels/a"), ("bob", "POST", "/channels/")]
+    {
+        let made = ask_with(&mut peer, method, target, &fields(subject), nine);
+        assert_eq!(made.status(), 201, "{made:?}");
+        // One without messages is a publication too.
+        let reply = ask_with(&mut peer, method, target, &fields(subject), "[]");
+        assert_eq!(reply.status(), 429, "{reply:?}");
+        assert!(reply.text().contains("Caps::messages_per_subject"), "{}", reply.text());
+    }
+}
+
+#[test]
+fn a_hold_of_many_channels_counts_for_several() {
+    let program = start(&["--data", "memory"]);
+    let (mut many, mut peer) = (program.connect(), program.connect());
+    let names: Vec<_> = (0..128).map(|number| format!("many/{number}")).collect();
+    for name in &names {
+        assert_eq!(ask(&mut peer, "POST", &format!("/create/{name}"), "").status(), 200);
+    }
+    let token = token_of("ann", now(), now() + 600, r#"{"follow":["many/*"]}"#);
+    let bearer = bearer(&token);
+    let all = names.join("&c=");
+    many.send(format!(
+        "GET /channels?c={all} HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n{bearer}\r\n"
+    ));
+    many.await_text("cursor");
+    let reply = ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer);
+    assert_eq!(reply.status(), 429, "{reply:?}");
+    assert!(reply.text().contains("Caps::holds_per_subject"), "{}", reply.text());
+    drop(many);
+    while ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer).status() == 429 {}
+    let mut socket = Socket::open(&program, &format!("/channels?c=many/1&access_token={token}"));
+    socket.hear_text();
+    for (names, status) in [(names.join("\",\""), 429), (names[1].clone(), 204)] {
+        socket.say(Frame::Text(&format!("{{\"follow\":[\"{names}\"]}}")));
+        assert!(socket.hear_text().contains("cursor"));
+        let reply = ask(&mut peer, "GET", "/channels?c=many/1&wait=0", &bearer);
+        assert_eq!(reply.status(), status, "{reply:?}");
     }
 }
 

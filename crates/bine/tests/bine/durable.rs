@@ -27,6 +27,17 @@ fn next(reply: &Reply) -> String {
 }
 
 #[test]
+fn a_head_says_no_length_that_a_get_would_not_have() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    check(&mut peer, ("PUT", "log", TEXT, "one"), 201);
+    let head = check(&mut peer, ("HEAD", "log", "", ""), 200);
+    assert_eq!((head.field("Content-Length"), head.field("Transfer-Encoding")), (None, None));
+    // Nor does its connection end by it.
+    assert_eq!(check(&mut peer, ("GET", "log", "", ""), 200).text(), "one");
+}
+
+#[test]
 fn every_request_has_its_status() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();

@@ -10,7 +10,7 @@ use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
 use crate::harness::{Peer, Program, SCHEDULERS};
-use crate::websocket::Socket;
+use crate::websocket::{Socket, asks};
 
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
@@ -183,6 +183,28 @@ fn a_page_holds_no_more_than_may_wait() {
     let refused = program.connect().get("/blocks");
     assert_eq!((refused.status(), refused.field("Retry-After")), (429, Some("30")));
     peers.clear();
+    // Somebody goes when that is noticed.
+    let is_let_in = (0..10_000).any(|_| program.connect().get("/blocks?wait=0").status() == 204);
+    assert!(is_let_in);
+}
+
+#[test]
+fn websockets_that_a_page_holds_are_no_more_than_may_wait() {
+    let program = start("hybrid");
+    let target = "/at-once/news";
+    let sockets: Vec<_> = (0..8)
+        .map(|_| {
+            let mut socket = Socket::open(&program, target);
+            socket.hear_text();
+            socket
+        })
+        .collect();
+    let mut peer = program.connect();
+    peer.send(asks(target, ""));
+    let refused = peer.reply();
+    assert_eq!((refused.status(), refused.field("Retry-After")), (429, Some("30")));
+    assert_eq!(program.connect().get("/blocks?wait=0").status(), 429);
+    drop(sockets);
     // Somebody goes when that is noticed.
     let is_let_in = (0..10_000).any(|_| program.connect().get("/blocks?wait=0").status() == 204);
     assert!(is_let_in);

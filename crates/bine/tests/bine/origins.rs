@@ -38,7 +38,8 @@ fn ask(peer: &mut Peer, line: &str, origin: &str, fields: &str, body: &str) {
 fn is_told(reply: &Reply) {
     assert_eq!(reply.field("Access-Control-Allow-Origin"), Some(GUEST));
     assert_eq!(reply.field("Access-Control-Allow-Credentials"), Some("true"));
-    assert_eq!(reply.field("Vary"), Some("Origin"));
+    let varies = reply.field("Vary").unwrap();
+    assert!(["Origin", "Origin, Authorization, Cookie"].contains(&varies), "{varies}");
     assert!(reply.field("Access-Control-Expose-Headers").unwrap().contains("Cursor"));
 }
 
@@ -88,7 +89,7 @@ fn a_page_of_a_site_that_may_reads_every_kind_of_reply() {
 fn a_browser_that_asks_before_is_told_what_may_be_sent() {
     let program = start();
     let mut peer = program.connect();
-    for target in ["/channels", "/channels/news"] {
+    for target in ["/channels", "/channels/", "/channels/news"] {
         let wish = "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: content-type\r\n";
         ask(&mut peer, &format!("OPTIONS {target}"), GUEST, wish, "");
         let reply = peer.reply();
@@ -99,6 +100,25 @@ fn a_browser_that_asks_before_is_told_what_may_be_sent() {
         ask(&mut peer, &format!("OPTIONS {target}"), "https://other.example", wish, "");
         assert_eq!(peer.reply().field("Access-Control-Allow-Origin"), None);
     }
+}
+
+#[test]
+fn what_a_cache_may_keep_says_by_what_it_differs() {
+    let program = start();
+    let mut peer = program.connect();
+    ask(&mut peer, "PUT /channels/log", GUEST, TEXT, "one");
+    assert_eq!(peer.reply().status(), 201);
+    let whole = peer.get("/channels/log?offset=-1");
+    let tag = format!("If-None-Match: {}\r\n", whole.field("ETag").unwrap());
+    for origin in [GUEST, "https://other.example"] {
+        for (fields, status) in [("", 200), (&*tag, 304)] {
+            ask(&mut peer, "GET /channels/log?offset=-1", origin, fields, "");
+            let reply = peer.reply();
+            assert_eq!(reply.status(), status);
+            assert_eq!(reply.field("Vary"), Some("Origin, Authorization, Cookie"), "{origin}");
+        }
+    }
+    assert_eq!(whole.field("Vary"), Some("Origin, Authorization, Cookie"));
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use bine::channels::{Access, Asked, Grant, Settings};
 use bine::prelude::*;
+use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
-use crate::harness::{PATIENCE, Peer, Program, SCHEDULERS};
+use crate::harness::{Folder, PATIENCE, Peer, Program, SCHEDULERS};
 use crate::websocket::Socket;
 
 /// The program itself. As a test among the others it has nothing to do.
@@ -17,7 +18,9 @@ fn the_program_that_counts_who_is_present_serves() -> Exit {
         .channels(Access::everything().ask(may))
         .channel("board", Settings::default())
         .channel("other", Settings::default())
+        .channel("lobby", Settings::default())
         .presence("board", Duration::from_secs(2))
+        .presence("lobby", Duration::from_secs(2))
         .page(own)
         .page(who)
         .run_with("Usage: presence", options.lines())
@@ -40,11 +43,11 @@ async fn who(channels: Channels) -> Response {
 }
 
 fn start(scheduler: &str) -> Program {
-    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "8"];
-    Program::start(&mut program(
-        "presence::the_program_that_counts_who_is_present_serves",
-        &options,
-    ))
+    start_with(&["--data", "memory", "--scheduler", scheduler, "--workers", "8"])
+}
+
+fn start_with(options: &[&str]) -> Program {
+    Program::start(&mut program("presence::the_program_that_counts_who_is_present_serves", options))
 }
 
 fn follow(peer: &mut Peer, query: &str, accept: &str) {
@@ -208,4 +211,135 @@ fn comings_and_goings_are_followed_as_they_happen() {
     events.await_text("event: join\ndata: {\"session\":\"Ann\",\"count\":1}\n\n");
     drop(peer);
     events.await_text("event: leave\ndata: {\"session\":\"Ann\",\"count\":0}\n\n");
+}
+
+/// Symptom: one request made an answer of hundreds of megabytes. Cause: a channel was told of as often as it was named.
+/// Cure: once, and of all of them together no more than the limit are named.
+#[test]
+fn each_channel_is_told_of_once_and_all_together_within_the_limit() {
+    let program = start("hybrid");
+    let mut peer = program.connect();
+    let streams = ["Ann", "Ben"].map(|name| {
+        let mut stream = program.connect();
+        follow(&mut stream, &format!("c=board&c=lobby&as={name}"), "text/event-stream");
+        stream.await_text("id: ");
+        stream
+    });
+    assert_eq!(
+        peer.get("/channels?c=lobby&c=board&c=lobby&present&limit=3").text().trim_end(),
+        "[{\"channel\":\"board\",\"count\":2,\"sessions\":[\"Ann\",\"Ben\"]},\
+         {\"channel\":\"lobby\",\"count\":2,\"sessions\":[\"Ann\"]}]"
+    );
+    let mut query = |form: &str| {
+        let length = form.len();
+        peer.send(format!(
+            "QUERY /channels HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\n\r\n{form}"
+        ));
+        peer.reply()
+    };
+    let reply = query(&format!("{}present&limit=1000", "c=board&".repeat(10_000)));
+    assert_eq!((reply.status(), reply.text().matches("Ann").count()), (200, 1));
+    let many: Vec<_> = (0..65).map(|number| format!("c=board{number}")).collect();
+    let many = format!("{}&present", many.join("&"));
+    let reply = query(&many);
+    assert_eq!(reply.status(), 422);
+    assert!(reply.text().contains("of 64 channels at once"), "{}", reply.text());
+    assert_eq!(peer.get(&format!("/channels?{many}")).status(), 400);
+    drop(streams);
+}
+
+#[test]
+fn comings_and_goings_are_told_by_the_program_alone() {
+    let program = start("hybrid");
+    let (mut peer, mut events) = (program.connect(), program.connect());
+    follow(&mut events, "c=board/presence", "text/event-stream");
+    events.await_text("id: ");
+    let own = "/channels/board/presence";
+    let forged = r#"{"event":"join","data":{"session":"Eve"},"channels":"board/presence"}"#;
+    let both = format!("[{{\"channels\":\"board\",\"data\":1}},{forged}]");
+    for (line, fields, body) in [
+        (format!("PUT {own}"), "Content-Type: application/json\r\n", ""),
+        (format!("POST {own}"), "Content-Type: application/json\r\n", "[1]"),
+        (format!("POST {own}"), "Stream-Closed: true\r\n", ""),
+        (format!("PATCH {own}"), "Stream-TTL: 1\r\n", ""),
+        (format!("DELETE {own}"), "", ""),
+        ("POST /channels".to_owned(), "", forged),
+        ("POST /channels".to_owned(), "", &*both),
+    ] {
+        let length = body.len();
+        peer.send(format!(
+            "{line} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
+        ));
+        let reply = peer.reply();
+        assert_eq!(reply.status(), 403, "{line} {fields}: {}", reply.text());
+        assert!(reply.text().contains("tells who comes and goes"), "{}", reply.text());
+    }
+    let mut socket = Socket::open(&program, "/channels?c=board/presence");
+    socket.hear_text();
+    socket.say(Frame::Text(&format!("{{\"publish\":{forged}}}")));
+    assert!(socket.hear_text().contains("tells who comes and goes"));
+    // The next that is told is true.
+    follow(&mut peer, "c=board&as=Ann&wait=0", "*/*");
+    assert_eq!(peer.reply().status(), 204);
+    let told = events.await_text("{\"session\":\"Ann\",\"count\":1}");
+    assert!(!told.contains("Eve"), "{told}");
+}
+
+/// Symptom: a program did not start any more. Cause: somebody had made, or closed, a channel by the name in which comings
+/// and goings are told. Cure: that is told to the log, and who is present can be asked for all the same.
+#[test]
+fn whatever_was_called_so_before_ends_no_start() {
+    let folder = Folder::new();
+    let data = folder.join("data");
+    let options = ["--data", data.to_str().unwrap()];
+    let before = Program::start(&mut program("origins::the_program_with_a_guest_serves", &options));
+    let mut peer = before.connect();
+    for (name, fields) in [("board", "Stream-Closed: true\r\n"), ("lobby", "")] {
+        peer.send(format!(
+            "PUT /channels/{name}/presence HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 0\r\n\r\n"
+        ));
+        assert_eq!(peer.reply().status(), 201);
+    }
+    assert_eq!(before.stop().code, Some(0));
+    let program = start_with(&options);
+    let mut peer = program.connect();
+    follow(&mut peer, "c=board&as=Ann&wait=0", "*/*");
+    assert_eq!(peer.reply().status(), 204);
+    assert!(present(&mut peer).contains("\"sessions\":[\"Ann\"]"));
+    let errors = program.stop().errors;
+    for name in ["board/presence", "lobby/presence"] {
+        assert!(errors.contains(&format!("whatever else is called `{name}`")), "{errors}");
+    }
+}
+
+#[test]
+fn a_websocket_that_goes_elsewhere_is_present_there_by_its_own_name() {
+    for scheduler in SCHEDULERS {
+        let program = start(scheduler);
+        let mut peer = program.connect();
+        let go = |socket: &mut Socket, channel: &str| {
+            socket.say(Frame::Text(&format!("{{\"follow\":[\"{channel}\"]}}")));
+            let told = socket.hear_text();
+            let session = told.split("\"session\":\"").nth(1);
+            session.map(|rest| rest.split('"').next().unwrap().to_owned())
+        };
+        let here = |name: &str| {
+            format!("[{{\"channel\":\"board\",\"count\":1,\"sessions\":[\"{name}\"]}}]")
+        };
+        let mut socket = Socket::open(&program, "/channels?c=other&as=Cid");
+        socket.hear_text();
+        assert_eq!(go(&mut socket, "board"), None, "{scheduler}");
+        await_present(&mut peer, &here("Cid"));
+        assert_eq!(go(&mut socket, "other"), None);
+        await_present(&mut peer, NOBODY);
+        // Who says no name is given one where it is needed, once.
+        let mut socket = Socket::open(&program, "/channels?c=other");
+        socket.hear_text();
+        let given = go(&mut socket, "board").expect("it was given one");
+        await_present(&mut peer, &here(&given));
+        go(&mut socket, "other");
+        assert_eq!(go(&mut socket, "board"), None, "{scheduler}");
+        await_present(&mut peer, &here(&given));
+    }
 }

@@ -1,10 +1,10 @@
 //! Claims about those who follow channels within a range of time: what is there is told at once, what is to come is waited
 //! for, until the range or the wait has ended.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::channels::start;
-use crate::harness::{Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{PATIENCE, Peer, Program, Reply, SCHEDULERS};
 
 /// A message: when it was published, and its word.
 type Told = (u64, String);
@@ -182,6 +182,22 @@ fn a_range_that_ends_in_the_future_is_waited_for_to_its_end_and_no_longer() {
         let late = poll(&mut writer, &format!("c=a&c=b&after={}", cursor(&over)));
         assert_eq!(messages(late.text())[0].1, "late", "{scheduler}");
     }
+}
+
+/// A message put the end of a stream's range off to its next sign of life, twenty seconds later.
+#[test]
+fn a_message_does_not_put_off_the_end_of_its_range() {
+    let program = start(&MEMORY);
+    let (mut writer, mut events) = (program.connect(), program.connect());
+    post(&mut writer, "/create/a");
+    let end = now() + 3000;
+    ask(&mut events, &format!("c=a&before={end}&after=earliest"), "text/event-stream");
+    events.await_text("id: ");
+    post(&mut writer, "/say/a/one");
+    events.await_text("data: one");
+    events.await_text("0\r\n\r\n");
+    let late = now().saturating_sub(end);
+    assert!(Duration::from_millis(late) < PATIENCE / 2, "{late} ms late");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Decides how channels are followed on a terminal: by polls, so that each answer is whole and says where it ends; what
 //! breaks in between is taken up again there.
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::arguments::Arguments;
 use super::server::{Failure, Server, Told, encoded, field};
+use super::terminal::harmless;
 
 /// One who follows.
 struct Follower<'a> {
@@ -110,11 +112,16 @@ impl Follower<'_> {
         let cursor = field(&told.head, "Cursor").ok_or("the server's answer has no cursor")?;
         cursor.clone_into(&mut self.after);
         if !told.body.is_empty() {
-            let messages: Vec<&RawValue> = serde_json::from_slice(&told.body)
-                .map_err(|error| format!("the server's answer is not whole: {error}"))?;
+            let unreadable = |error| format!("the server's answer is not whole: {error}");
+            let messages: Vec<&RawValue> =
+                serde_json::from_slice(&told.body).map_err(unreadable)?;
             let mut out = io::stdout().lock();
+            let is_terminal = out.is_terminal();
             for message in &messages {
-                self.print(message, &mut out).map_err(|error| format!("cannot print: {error}"))?;
+                let text = self.text(message).map_err(unreadable)?;
+                // Whoever publishes must not have the keys of whoever reads.
+                let text = if is_terminal { harmless(&text) } else { Cow::Borrowed(&*text) };
+                writeln!(out, "{text}").map_err(|error| format!("cannot print: {error}"))?;
             }
             out.flush().map_err(|error| format!("cannot print: {error}"))?;
             self.left = self.left.map(|left| left.saturating_sub(messages.len() as u64));
@@ -123,16 +130,15 @@ impl Follower<'_> {
         Ok(if is_closed || self.left == Some(0) { Then::Over } else { Then::On })
     }
 
-    fn print(&self, message: &RawValue, out: &mut impl Write) -> io::Result<()> {
+    /// What is printed of a message.
+    fn text(&self, message: &RawValue) -> Result<String, serde_json::Error> {
         if self.is_json {
-            return writeln!(out, "{}", message.get());
+            return Ok(message.get().to_owned());
         }
         let message: Value = serde_json::from_str(message.get())?;
-        match (&message["data"], &message["base64"]) {
-            (Value::String(text), _) | (Value::Null, Value::String(text)) => {
-                writeln!(out, "{text}")
-            }
-            (value, _) => writeln!(out, "{value}"),
-        }
+        Ok(match (&message["data"], &message["base64"]) {
+            (Value::String(text), _) | (Value::Null, Value::String(text)) => text.clone(),
+            (value, _) => value.to_string(),
+        })
     }
 }

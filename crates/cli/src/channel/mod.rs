@@ -5,6 +5,7 @@ mod follow;
 mod life;
 mod publish;
 mod server;
+mod terminal;
 mod token;
 
 use std::ffi::OsString;

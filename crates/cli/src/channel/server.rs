@@ -8,6 +8,7 @@ use ureq::http::{HeaderMap, Response};
 use ureq::{Agent, Body};
 
 use super::arguments::Arguments;
+use super::terminal::harmless;
 
 /// The options that say where and who.
 pub(super) const OPTIONS: [&str; 2] = ["--server=", "--token="];
@@ -139,7 +140,7 @@ impl Server {
         if head.status.is_success() {
             return Ok(Told { status, head: head.headers, body });
         }
-        let mut reason = String::from_utf8_lossy(&body).trim_end().to_owned();
+        let mut reason = harmless(String::from_utf8_lossy(&body).trim_end()).into_owned();
         if let Some(place) = field(&head.headers, "Location") {
             reason = format!("it is at {place}; say so by --server");
         }

@@ -218,6 +218,19 @@ fn a_follower_comes_back_where_it_was_and_says_who_it_is() {
     }
 }
 
+#[test]
+fn a_reason_of_a_server_commands_no_terminal() {
+    let body = "\u{1b}]0;mine\u{7}\u{9b}2J";
+    let length = body.len();
+    let (address, played) = play(vec![format!(
+        "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )]);
+    let ended = Program::run(bine(&["channel", "follow", "a"]).args(["--server", &address]));
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.errors.contains("403: \u{fffd}]0;mine\u{fffd}\u{fffd}2J"), "{}", ended.errors);
+    assert_eq!(played.join().unwrap().len(), 1);
+}
+
 /// No program is needed: whoever has a site publishes by a token, and everybody follows what the file says.
 #[test]
 fn channels_are_served_by_configuration_alone_and_tokens_say_who_publishes() {
@@ -244,6 +257,10 @@ fn channels_are_served_by_configuration_alone_and_tokens_say_who_publishes() {
     assert_eq!(told(&server, &follow), "It climbs.\n");
     let late = ["publish", "staff", "no", "--token", staff.trim_end()];
     refused(&server, &late, 1, "403: publishing is not granted to \"ann\"");
+    // Who is strict with tokens of nobody has forgotten something.
+    let keyless = folder.write("keyless.toml", b"listen = \"127.0.0.1:0\"\ndata = \"memory\"\nchannels-follow = [\"*\"]\nchannels-issuer = \"a\"\n");
+    let keyless = Program::run(bine(&["serve"]).arg("--config").arg(keyless));
+    assert!(keyless.errors.contains("say by channels-key"), "{keyless:?}");
     let short = folder.write("short", b"guess\n");
     let short = ["token", "ann", "--key", short.to_str().unwrap()];
     refused(&server, &short, 1, "a secret of 5 bytes can be guessed");

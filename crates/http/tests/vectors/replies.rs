@@ -28,6 +28,10 @@ fn empty(reply: Reply<'_>) {
     reply.empty();
 }
 
+fn uncounted(reply: Reply<'_>) {
+    reply.uncounted();
+}
+
 /// Writes the pieces with a spill between each two, of all or of half; joins what was sent each time.
 fn stream(exchange: Exchange, status: Status, pieces: &[&[u8]], slowly: bool) -> (Vec<u8>, bool) {
     let (mut out, mut sent) = (Vec::new(), Vec::new());
@@ -71,6 +75,7 @@ fn a_peer_is_told_to_come_in_secret_where_that_is_wished() {
 fn a_whole_reply_has_its_exact_length() {
     check(KEPT, Status::OK, |reply| reply.whole(b"hello"), "Content-Length: 5||hello");
     check(HEAD, Status::OK, |reply| reply.whole(b"hello"), "Content-Length: 5||");
+    check(HEAD, Status::OK, uncounted, "|");
     check(
         OLD,
         Status::NOT_FOUND,

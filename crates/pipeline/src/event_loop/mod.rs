@@ -77,6 +77,8 @@ pub(crate) struct EventLoop {
     overdue: Vec<Token>,
     /// Its waiters have news that not all of them have been sent yet.
     has_news: bool,
+    /// Fan-outs in a row that were cut short.
+    cuts: u8,
     /// Kept between turns for their memory.
     letters: Vec<Letter>,
     buffers: Vec<Vec<u8>>,
@@ -134,6 +136,7 @@ impl EventLoop {
             last_call: None,
             overdue: Vec::new(),
             has_news: false,
+            cuts: 0,
             letters: Vec::new(),
             buffers: Vec::new(),
             view,

@@ -122,6 +122,32 @@ fn many_wait_in_secret_and_plainly_and_all_are_told_while_others_are_served() {
     }
 }
 
+/// A fault while one of many was sent to ended the fan-out: those behind were told nothing until something else happened,
+/// since what was left was forgotten with it. It goes on behind the one at whom it happened.
+#[test]
+fn a_fault_at_one_who_waits_keeps_nothing_from_the_others() {
+    for scheduler in LOOPS {
+        let house = House::open(scheduler);
+        let mut peers: Vec<Peer> = (0..4)
+            .map(|number| {
+                let mut peer = house.connect();
+                peer.send(get("/poll/0"));
+                await_waiting(&house, number + 1);
+                peer
+            })
+            .collect();
+        house.program.news.faults.store(2, Ordering::Release);
+        assert_eq!(house.connect().ask("/tell/one"), "200 told");
+        for peer in &mut peers[2..] {
+            assert_eq!(peer.reply().to_string(), "200 one", "{scheduler}");
+        }
+        assert_eq!(house.connect().ask("/tell/two"), "200 told");
+        for peer in &mut peers[..2] {
+            assert_eq!(peer.reply().to_string(), "200 one,two", "{scheduler}");
+        }
+    }
+}
+
 #[test]
 fn a_reader_that_does_not_read_misses_nothing_when_it_does() {
     for scheduler in LOOPS {

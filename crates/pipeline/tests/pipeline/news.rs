@@ -1,7 +1,7 @@
 //! Decides what the waiters of the server under test wait for: words that are told, by their number.
 
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ pub(crate) struct News {
     waiting: AtomicUsize,
     /// How long somebody waits, in milliseconds.
     pub(crate) wait: AtomicU64,
+    /// So often somebody panics who is about to be told.
+    pub(crate) faults: AtomicU32,
 }
 
 impl Default for News {
@@ -25,6 +27,7 @@ impl Default for News {
             bells: Mutex::default(),
             waiting: AtomicUsize::new(0),
             wait: AtomicU64::new(60_000),
+            faults: AtomicU32::new(0),
         }
     }
 }
@@ -168,6 +171,13 @@ impl Waiters for Room {
             let Some(seat) = seat.as_mut().filter(|seat| seat.position < words.len()) else {
                 continue;
             };
+            let faults = &news.faults;
+            if faults
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1))
+                .is_ok()
+            {
+                panic!("on purpose");
+            }
             let before = (seat.position, seat.pieces);
             let (bytes, after) = seat.write(&words, wait, &self.clock);
             match out.send(seat.place, &bytes, after) {

@@ -2,8 +2,9 @@
 
 use bine_http::{Date, Exchange, Reply, Status};
 use bine_pipeline::Answer;
+use bine_push::Full;
 
-use super::party::Crowded;
+use super::party::{Crowded, RETRY};
 use crate::channels::face::tell;
 
 /// Why somebody may not.
@@ -56,6 +57,16 @@ impl From<Crowded> for Denied {
             status: Status::TOO_MANY_REQUESTS,
             field: Some(("Retry-After", crowded.retry.to_string())),
             reason: crowded.to_string(),
+        }
+    }
+}
+
+impl From<Full> for Denied {
+    fn from(full: Full) -> Self {
+        Self {
+            status: Status::TOO_MANY_REQUESTS,
+            field: Some(("Retry-After", RETRY.to_string())),
+            reason: full.to_string(),
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct Grant {
 pub(crate) struct Session {
     pub(super) grant: Grant,
     pub(super) issued: Issued,
+    /// Where a token's grant is joined by that of the function: to whom this was given, and when.
+    joined: Option<(Arc<str>, Issued)>,
     is_over: AtomicBool,
 }
 
@@ -163,11 +165,24 @@ impl Grant {
 
 impl Session {
     pub(super) const fn new(grant: Grant, issued: Issued) -> Self {
-        Self { grant, issued, is_over: AtomicBool::new(false) }
+        Self { grant, issued, joined: None, is_over: AtomicBool::new(false) }
     }
 
+    /// The same with a grant of the function's. It ends with either.
+    pub(super) fn and(&self, grant: Grant, issued: Issued) -> Self {
+        let joined = grant.subject.clone().map(|subject| (subject, issued));
+        Self { joined, ..Self::new(self.grant.clone().and(grant), self.issued) }
+    }
+
+    /// By whom it counts, and is known.
     pub(super) fn subject(&self) -> Option<&Arc<str>> {
         self.grant.subject.as_ref()
+    }
+
+    /// Whose revocation ends it, and since when it is theirs.
+    pub(super) fn subjects(&self) -> impl Iterator<Item = (&Arc<str>, Issued)> {
+        let joined = self.joined.as_ref().map(|(subject, issued)| (subject, *issued));
+        self.subject().map(|subject| (subject, self.issued)).into_iter().chain(joined)
     }
 
     /// Whoever waits by it waits no longer.

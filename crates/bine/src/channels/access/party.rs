@@ -17,7 +17,8 @@ use super::grant::{Issued, Session};
 
 /// How much is too much. What exceeds one of them is answered 429.
 ///
-/// Holds are polls that wait, streams and conversations by WebSocket. An address of IPv6 is its first 64 bits, which are one household's.
+/// Holds are polls that wait, streams and conversations by WebSocket; one that follows many channels counts for one more
+/// with each 64 of them. An address of IPv6 is its first 64 bits, which are one household's.
 /// This very machine has no address here.
 ///
 /// ```
@@ -29,7 +30,7 @@ use super::grant::{Issued, Session};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caps {
-    /// Holds at once from one address, 256 unless said.
+    /// Holds at once from one address, 256 unless said. As many of those who are not known are listed as present.
     pub holds_per_address: u32,
     /// Holds at once of one subject, 256 unless said.
     pub holds_per_subject: u32,
@@ -80,7 +81,7 @@ struct Book {
 
 /// An address, or the part of it that is one household's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Block(u64);
+pub(crate) struct Block(u64);
 
 /// A party's address, and its session by place in memory, where it stays while the party is.
 type Key = (Option<Block>, usize);
@@ -107,6 +108,15 @@ struct Revoked {
     number: u32,
     /// All of them have ended by then.
     until: u64,
+}
+
+/// What is paid for.
+#[derive(Clone, Copy)]
+pub(super) enum Paid {
+    /// Messages that are published.
+    Messages(usize),
+    /// A coming that is told. As many may come at once as may wait: behind a start all do.
+    Coming,
 }
 
 /// Why somebody may not just now.
@@ -140,7 +150,9 @@ pub(crate) const MOST_REVOKED: usize = 100_000;
 /// Accounts that are not swept.
 const FEW: usize = 1024;
 /// When to come again who found all places taken, in seconds: a poll is over by then.
-const RETRY: u64 = 30;
+pub(super) const RETRY: u64 = 30;
+/// With each so many channels a hold counts for one more: it takes their room.
+const CHANNELS: usize = 64;
 const SECOND: u64 = 1_000_000;
 
 impl Parties {
@@ -159,7 +171,7 @@ impl Parties {
         let _ = (self.caps.set(caps), self.memory.set(memory.as_millis() as u64));
     }
 
-    fn caps(&self) -> Caps {
+    pub(super) fn caps(&self) -> Caps {
         self.caps.get().copied().unwrap_or_default()
     }
 
@@ -238,6 +250,37 @@ impl Parties {
         }
     }
 
+    /// A hold of this party that waits follows so many channels. It may overdraw; who comes behind it waits until it has
+    /// gone.
+    pub(crate) fn load(&self, number: u32, channels: usize) {
+        self.weigh(number, channels, u32::saturating_add);
+    }
+
+    /// It follows them no longer, and waits still.
+    pub(crate) fn unload(&self, number: u32, channels: usize) {
+        self.weigh(number, channels, u32::saturating_sub);
+    }
+
+    fn weigh(&self, number: u32, channels: usize, change: fn(u32, u32) -> u32) {
+        let more = (channels / CHANNELS) as u32;
+        if number == NOBODY || more == 0 {
+            return;
+        }
+        let Book { parties, addresses, subjects, .. } = &mut *self.book();
+        let total = |total| Some(change(total, more));
+        let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, total);
+        let slot = (number & !GRANTED).checked_sub(FIRST);
+        let party = slot.and_then(|slot| parties.get(slot as usize)?.as_ref());
+        let Some(Party { block, session, .. }) = party else { return };
+        let subject = session.as_ref().and_then(|session| session.subject());
+        // The hold itself stands in both, so they are there.
+        let address = block.and_then(|block| addresses.get_mut(&block));
+        let own = subject.and_then(|subject| subjects.get_mut(subject));
+        for account in [address, own].into_iter().flatten() {
+            account.holds = change(account.holds, more);
+        }
+    }
+
     /// When a party's grant ends, in milliseconds since 1970; 0: it was revoked. `None`: it has none that ends.
     pub(crate) fn ends(&self, number: u32) -> Option<u64> {
         if number & GRANTED == 0 {
@@ -249,13 +292,13 @@ impl Parties {
         Some(session.ends()).filter(|ends| *ends != u64::MAX)
     }
 
-    /// Counts messages that are published at `now`, in microseconds since 1970. A batch may overdraw; what comes behind it
-    /// waits until that is paid.
+    /// Counts messages at `now`, in microseconds since 1970. A batch may overdraw; what comes behind it waits until that
+    /// is paid.
     pub(super) fn spend(
         &self,
         block: Option<Block>,
         session: Option<&Arc<Session>>,
-        messages: usize,
+        paid: Paid,
         now: u64,
     ) -> Result<(), Crowded> {
         let subject = session.and_then(|session| session.subject());
@@ -268,19 +311,29 @@ impl Parties {
         let address = block.map(|block| book.addresses.entry(block).or_default());
         let own = subject.map(|subject| book.subjects.entry(Arc::clone(subject)).or_default());
         let mut accounts = [
-            ("messages_per_address", caps.messages_per_address, address),
-            ("messages_per_subject", caps.messages_per_subject, own),
+            ("messages_per_address", caps.messages_per_address, caps.holds_per_address, address),
+            ("messages_per_subject", caps.messages_per_subject, caps.holds_per_subject, own),
         ];
-        for (cap, most, account) in &accounts {
-            let owed = account.as_ref().map_or(0, |account| account.paid.saturating_sub(now));
-            if owed >= SECOND || (*most == 0 && account.is_some()) {
+        let each = |most: u32| SECOND / u64::from(most).clamp(1, SECOND);
+        for (cap, most, holds, account) in &accounts {
+            let Some(account) = account else { continue };
+            let owed = account.paid.saturating_sub(now);
+            let may_owe = match paid {
+                Paid::Messages(_) if *most == 0 => 0,
+                Paid::Messages(_) => SECOND,
+                Paid::Coming => SECOND.max(each(*most) * u64::from(*holds)),
+            };
+            if owed >= may_owe {
                 return Err(Crowded { cap, most: *most, retry: (owed / SECOND).max(1) });
             }
         }
-        for (_, most, account) in &mut accounts {
+        let messages = match paid {
+            Paid::Messages(messages) => messages as u64,
+            Paid::Coming => 1,
+        };
+        for (_, most, _, account) in &mut accounts {
             if let Some(account) = account {
-                let each = SECOND / u64::from(*most).clamp(1, SECOND);
-                account.paid = account.paid.max(now) + each * messages as u64;
+                account.paid = account.paid.max(now) + each(*most) * messages;
             }
         }
         Ok(())
@@ -313,7 +366,7 @@ impl Parties {
         }
         for party in book.parties.iter().flatten() {
             if let Some(session) = &party.session
-                && session.subject() == Some(&subject)
+                && session.subjects().any(|(own, _)| *own == subject)
             {
                 session.end();
             }
@@ -365,13 +418,13 @@ impl Book {
     }
 
     fn has_revoked(&self, session: &Session) -> bool {
-        let subject = session.subject();
-        let revoked = subject.and_then(|subject| self.revoked.get(subject));
-        let is_before = |revoked: &Revoked| match session.issued {
-            Issued::At(time) => time <= revoked.at,
-            Issued::Behind(number) => number < revoked.number,
+        let is_revoked = |(subject, issued): (&Arc<str>, Issued)| {
+            self.revoked.get(subject).is_some_and(|revoked| match issued {
+                Issued::At(time) => time <= revoked.at,
+                Issued::Behind(number) => number < revoked.number,
+            })
         };
-        session.ends() == 0 || revoked.is_some_and(is_before)
+        session.ends() == 0 || session.subjects().any(is_revoked)
     }
 
     /// Accounts in which nothing stands are none.

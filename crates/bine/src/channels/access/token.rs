@@ -21,18 +21,24 @@ use super::sign::signed;
 /// # drop(access);
 /// ```
 ///
-/// A token is a JSON Web Token (RFC 7519). It has `sub`, whose it is, `exp`, when it ends, and `channels`, an object of
-/// arrays `follow`, `publish` and `manage` with names in the words of a rule. `nbf`, `iat`, `aud` and `iss` are checked
-/// where they are there. Which algorithm has signed it, the key says: a token cannot choose.
+/// A token is a JSON Web Token (RFC 7519). It has `sub`, whose it is, `iat`, when it was made, `exp`, when it ends, and
+/// `channels`, an object of arrays `follow`, `publish` and `manage` with names in the words of a rule. `nbf`, `aud` and
+/// `iss` are checked where they are there. Which algorithm has signed it, the key says: a token cannot choose.
 #[derive(Clone)]
 #[must_use]
 pub struct Tokens {
-    keys: Vec<Arc<Key>>,
-    issuer: Option<String>,
-    audience: Option<String>,
+    keys: Vec<Trusted>,
     pub(super) cookie: String,
     pub(super) longest: Duration,
     fault: Option<String>,
+}
+
+/// A key, and of which tokens it is.
+#[derive(Clone)]
+struct Trusted {
+    key: Arc<Key>,
+    issuer: Option<Arc<str>>,
+    audience: Option<Arc<str>>,
 }
 
 /// A token that was taken.
@@ -91,23 +97,34 @@ impl Tokens {
         Self::with(bytes.and_then(|bytes| Key::of_any(&bytes).map_err(told)))
     }
 
-    /// Those of `other`'s keys too, as while one takes the place of another.
+    /// Those of `other`'s keys too, as while one takes the place of another. The issuer and the audience that `other` says
+    /// hold for its keys; where it says none, those that are said here do.
     pub fn or(mut self, other: Self) -> Self {
-        self.keys.extend(other.keys);
+        let first = self.keys.first().cloned();
+        let (issuer, audience) = first.map(|own| (own.issuer, own.audience)).unwrap_or_default();
+        self.keys.extend(other.keys.into_iter().map(|own| Trusted {
+            issuer: own.issuer.or_else(|| issuer.clone()),
+            audience: own.audience.or_else(|| audience.clone()),
+            key: own.key,
+        }));
         self.fault = self.fault.or(other.fault);
         self
     }
 
     /// Only those whose `iss` says this.
     pub fn issuer(mut self, issuer: &str) -> Self {
-        self.issuer = Some(issuer.to_owned());
+        for own in &mut self.keys {
+            own.issuer = Some(issuer.into());
+        }
         self
     }
 
     /// Only those whose `aud` says this, or this among others. Where it is not said, a token that is for somebody
     /// (RFC 7519 section 4.1.3) is for somebody else.
     pub fn audience(mut self, audience: &str) -> Self {
-        self.audience = Some(audience.to_owned());
+        for own in &mut self.keys {
+            own.audience = Some(audience.into());
+        }
         self
     }
 
@@ -124,17 +141,22 @@ impl Tokens {
         self
     }
 
+    /// None, since this is wrong.
+    pub(crate) fn wrong(fault: &str) -> Self {
+        Self::with(Err(fault.to_owned()))
+    }
+
     fn of(key: Result<Key, String>) -> Self {
         Self::with(key.map(|key| vec![key]))
     }
 
     fn with(keys: Result<Vec<Key>, String>) -> Self {
         let (keys, fault) = match keys {
-            Ok(keys) => (keys.into_iter().map(Arc::new).collect(), None),
+            Ok(keys) => (keys.into_iter().map(Trusted::new).collect(), None),
             Err(fault) => (Vec::new(), Some(fault)),
         };
         let cookie = "channels_token".to_owned();
-        Self { keys, issuer: None, audience: None, cookie, longest: YEAR, fault }
+        Self { keys, cookie, longest: YEAR, fault }
     }
 
     pub(super) fn fault(&self) -> Option<&str> {
@@ -155,27 +177,24 @@ impl Tokens {
         if date(&claims, "nbf")?.is_some_and(|begins| begins > now + SKEW) {
             return Err("it has not begun".to_owned());
         }
-        let iat = date(&claims, "iat")?;
-        if iat.is_some_and(|made| made > now + SKEW) {
+        // Whether it was made before its subject was revoked, nothing else says.
+        let issued = date(&claims, "iat")?.ok_or("it has no `iat`, when it was made")?;
+        if issued > now + SKEW {
             return Err("it was made in the future".to_owned());
         }
-        let longest = self.longest.as_millis() as u64;
-        if exp.saturating_sub(iat.unwrap_or(now)) > longest {
+        if exp.saturating_sub(issued) > self.longest.as_millis() as u64 {
             let most = self.longest.as_secs();
             return Err(format!(
                 "it lasts longer than {most} seconds; make it shorter, or say more by Tokens::longest"
             ));
         }
-        self.check_parties(&claims)?;
         let subject = claims["sub"].as_str().filter(|subject| !subject.is_empty());
         let subject = subject.ok_or("it has no `sub`, whose it is")?;
         let grant = Grant { until: Some(exp), ..granted(&claims[CLAIM], subject)? };
-        // One that does not say is as old as it may be.
-        let issued = iat.unwrap_or(exp.saturating_sub(longest));
         Ok(Taken { grant, issued })
     }
 
-    /// What is said in a token that one of the keys has signed (RFC 7515 section 5.2).
+    /// What is said in a token that one of the keys has signed (RFC 7515 section 5.2) and is for.
     fn claims(&self, token: &str) -> Result<Value, String> {
         const FORM: &str = "it is no token: three parts of base64url with dots between";
         if token.len() > MOST {
@@ -193,18 +212,29 @@ impl Tokens {
             return Err("it has `crit`, of which nothing is known here".to_owned());
         }
         let (algorithm, name) = (head["alg"].as_str().unwrap_or_default(), head["kid"].as_str());
-        let mut fitting = self.keys.iter().filter(|key| key.fits(algorithm, name)).peekable();
+        let mut fitting = self.keys.iter().filter(|own| own.key.fits(algorithm, name)).peekable();
         if fitting.peek().is_none() {
-            let mut known: Vec<_> = self.keys.iter().map(|key| key.algorithm()).collect();
+            let mut known: Vec<_> = self.keys.iter().map(|own| own.key.algorithm()).collect();
             known.dedup();
             let known = known.join(", ");
             return Err(format!("no key here is for what its head says; keys are for {known}"));
         }
-        if !fitting.any(|key| key.has_signed(signed.as_bytes(), &signature)) {
-            return Err("its signature is wrong".to_owned());
+        let mut fault = "its signature is wrong".to_owned();
+        for own in fitting.filter(|own| own.key.has_signed(signed.as_bytes(), &signature)) {
+            // Before the signature was right, nothing of this was looked at.
+            let claims = serde_json::from_slice(&claims).map_err(|_| "its claims are no JSON")?;
+            match own.check_parties(&claims) {
+                Ok(()) => return Ok(claims),
+                Err(wrong) => fault = wrong,
+            }
         }
-        // Before the signature was right, nothing of this was looked at.
-        serde_json::from_slice(&claims).map_err(|_| "its claims are no JSON".to_owned())
+        Err(fault)
+    }
+}
+
+impl Trusted {
+    fn new(key: Key) -> Self {
+        Self { key: Arc::new(key), issuer: None, audience: None }
     }
 
     /// From whom, and for whom it is.
@@ -286,7 +316,7 @@ pub fn check_token(bytes: &[u8]) {
 /// Its keys are nobody's business.
 impl fmt::Debug for Tokens {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let algorithms: Vec<_> = self.keys.iter().map(|key| key.algorithm()).collect();
+        let algorithms: Vec<_> = self.keys.iter().map(|own| own.key.algorithm()).collect();
         to.debug_struct("Tokens").field("algorithms", &algorithms).finish_non_exhaustive()
     }
 }

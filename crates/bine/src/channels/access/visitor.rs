@@ -14,11 +14,12 @@ use ring::digest;
 use super::ask::{Answering, cookie, token_in_query};
 use super::denied::{Denied, unauthorized};
 use super::grant::{Action, Grant, Issued, Rules, Session};
-use super::party::{Block, FIRST, Parties, Shut};
+use super::party::{Block, FIRST, Paid, Parties, Shut};
 use super::{AGE, Access};
 use crate::Error;
 use crate::arguments::{Arguments, Needs, Rejection};
 use crate::channels::engine::now;
+use crate::channels::presence::Attendance;
 
 /// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
 pub(super) const QUERY: &str = "access_token";
@@ -29,6 +30,7 @@ const MOST: usize = 50_000;
 pub(crate) struct Gate {
     access: Access,
     parties: Arc<Parties>,
+    attendance: Arc<Attendance>,
     sessions: Mutex<HashMap<Shown, Known>>,
 }
 
@@ -62,7 +64,9 @@ pub(crate) struct Resident {
     gate: Arc<Gate>,
     block: Option<Block>,
     session: Option<Arc<Session>>,
-    pass: Pass,
+    /// By what name they are present.
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) seat: Seated,
 }
 
 /// Counts as one hold of a party until it is dropped, or taken to where it waits.
@@ -71,6 +75,14 @@ pub(crate) struct Pass {
     /// Of a party that is counted.
     parties: Option<Arc<Parties>>,
     number: AtomicU32,
+}
+
+/// Counts as one who waits in a task, until it is dropped.
+pub(crate) struct Seated {
+    parties: Arc<Parties>,
+    number: u32,
+    /// That it follows.
+    channels: usize,
 }
 
 /// A function that was asked about a visitor.
@@ -87,13 +99,17 @@ impl Gate {
     /// # Errors
     ///
     /// What is wrong with what access says.
-    pub(crate) fn new(access: Access, parties: Arc<Parties>) -> Result<Self, String> {
+    pub(crate) fn new(
+        access: Access,
+        parties: Arc<Parties>,
+        attendance: Arc<Attendance>,
+    ) -> Result<Self, String> {
         if let Some(fault) = access.fault() {
             return Err(format!("who may reach channels: {fault}"));
         }
         let longest = access.tokens.as_ref().map(|tokens| tokens.longest).unwrap_or_default();
         parties.settle(access.caps, longest);
-        Ok(Self { access, parties, sessions: Mutex::default() })
+        Ok(Self { access, parties, attendance, sessions: Mutex::default() })
     }
 
     /// Whether anybody may do anything.
@@ -192,6 +208,11 @@ impl Visitor<'_> {
     ///
     /// They may not, and are told so.
     pub(crate) fn check(&self, action: Action, channel: &str) -> Result<(), Denied> {
+        if action != Action::Follow && self.gate.attendance.tells_in(channel) {
+            let reason =
+                format!("`{channel}` tells who comes and goes: it is followed, and nothing else");
+            return Err(Denied { status: Status::FORBIDDEN, field: None, reason });
+        }
         let permit = |rules: &Rules| rules.permit(action, channel);
         if self.gate.access.permits(self.session.as_deref(), permit) {
             return Ok(());
@@ -237,7 +258,28 @@ impl Visitor<'_> {
     ///
     /// They publish too many.
     pub(crate) fn spend(&self, messages: usize) -> Result<(), Denied> {
-        self.gate.spend(self.block, self.session.as_ref(), messages)
+        self.pay(Paid::Messages(messages))
+    }
+
+    /// Counts one coming, which is told.
+    ///
+    /// # Errors
+    ///
+    /// They come and go too often.
+    pub(crate) fn come(&self) -> Result<(), Denied> {
+        self.pay(Paid::Coming)
+    }
+
+    /// With whom they may share a list of those who are present: from the same address, of those who are known by nothing
+    /// else and may call themselves anything, so many.
+    pub(crate) fn crowd(&self) -> Option<(Block, u32)> {
+        let block = self.block.filter(|_| self.subject().is_none())?;
+        Some((block, self.gate.parties.caps().holds_per_address))
+    }
+
+    fn pay(&self, paid: Paid) -> Result<(), Denied> {
+        let (parties, now) = (&self.gate.parties, now() * 1000);
+        parties.spend(self.block, self.session.as_ref(), paid, now).map_err(Into::into)
     }
 
     /// Whether all is known that may be permitted to them.
@@ -261,16 +303,15 @@ impl Visitor<'_> {
         self.spend(messages.len())
     }
 
-    /// They stay past the request.
+    /// They stay past the request, and are present by a name.
     ///
     /// # Errors
     ///
     /// Too many do.
-    pub(crate) fn stay(&self) -> Result<Resident, Denied> {
-        let pass = self.pass()?;
-        self.gate.parties.sit(pass.number());
+    pub(crate) fn stay(&self, name: Option<Arc<str>>) -> Result<Resident, Denied> {
+        let seat = self.pass()?.sit(&self.gate.parties);
         let (gate, session) = (Arc::clone(self.gate), self.session.clone());
-        Ok(Resident { gate, block: self.block, session, pass })
+        Ok(Resident { gate, block: self.block, session, name, seat })
     }
 
     /// Whether the function might permit what nothing else does.
@@ -342,17 +383,6 @@ impl Access {
     }
 }
 
-impl Gate {
-    fn spend(
-        &self,
-        block: Option<Block>,
-        session: Option<&Arc<Session>>,
-        messages: usize,
-    ) -> Result<(), Denied> {
-        self.parties.spend(block, session, messages, now() * 1000).map_err(Into::into)
-    }
-}
-
 impl Resident {
     /// As a visitor.
     pub(crate) fn visitor(&self) -> Visitor<'_> {
@@ -363,12 +393,6 @@ impl Resident {
     /// When they must go, in milliseconds since 1970; 0: they were shown out.
     pub(crate) fn ends(&self) -> u64 {
         self.session.as_ref().map_or(u64::MAX, |session| session.ends())
-    }
-}
-
-impl Drop for Resident {
-    fn drop(&mut self) {
-        self.gate.parties.rise(self.pass.take());
     }
 }
 
@@ -398,6 +422,13 @@ impl Pass {
         Ok(Self { parties: is_counted.then(|| Arc::clone(parties)), number: number.into() })
     }
 
+    /// It waits from now on, in a task.
+    pub(crate) fn sit(self, parties: &Arc<Parties>) -> Seated {
+        let number = self.take();
+        parties.sit(number);
+        Seated { parties: Arc::clone(parties), number, channels: 0 }
+    }
+
     /// The party's number; from here on it is counted by whoever has it.
     pub(crate) fn take(&self) -> u32 {
         self.number.swap(0, Ordering::Relaxed)
@@ -413,6 +444,22 @@ impl Drop for Pass {
         if let Some(parties) = &self.parties {
             parties.leave(self.take());
         }
+    }
+}
+
+impl Seated {
+    /// It follows so many channels from now on.
+    pub(crate) fn follow(&mut self, channels: usize) {
+        self.parties.unload(self.number, self.channels);
+        self.parties.load(self.number, channels);
+        self.channels = channels;
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        self.follow(0);
+        self.parties.rise(self.number);
     }
 }
 
@@ -448,11 +495,10 @@ impl Question {
             log::error(format_args!("a grant of channels: {fault}"));
         }
         let session = match session {
-            Some(own) => Some((own.grant.clone().and(grant), own.issued)),
+            Some(own) => Some(Arc::new(own.and(grant, issued))),
             None if grant.subject.is_none() && grant.rules.are_none() => None,
-            None => Some((grant, issued)),
+            None => Some(Arc::new(Session::new(grant, issued))),
         };
-        let session = session.map(|(grant, issued)| Arc::new(Session::new(grant, issued)));
         let age = gate.access.age.unwrap_or(AGE).as_millis() as u64;
         let ends = session.as_ref().map_or(u64::MAX, |session| session.ends());
         let until = ends.min(asked_at.saturating_add(age));

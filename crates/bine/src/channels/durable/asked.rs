@@ -7,7 +7,7 @@ use bine_http::{Head, query};
 use bine_push::{Content, Cursor, Draft, Durability, Expiry, Form, Producer, Retention};
 use serde_json::value::RawValue;
 
-use crate::channels::batch::Batch;
+use crate::channels::batch::{Batch, MOST};
 use crate::channels::instant;
 
 /// Where a read begins.
@@ -217,7 +217,7 @@ pub(super) fn drafts(name: &Arc<str>, kind: &str, body: &[u8]) -> Result<Vec<Dra
     if body.trim_ascii_start().first() != Some(&b'[') {
         return Ok(vec![draft(body.trim_ascii())]);
     }
-    let Batch(values): Batch<&RawValue> =
+    let Batch(values): Batch<&RawValue, MOST> =
         serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
     Ok(values.into_iter().map(|value| draft(value.get().as_bytes())).collect())
 }

@@ -1,7 +1,7 @@
 //! Decides how a channel is made that has no name yet, and how long one stays that is renewed (document 004 section 3.3).
 
 use bine_http::{Reply, Status};
-use bine_pipeline::{Answer, Clock, Incoming};
+use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 use bine_push::{Applied, Description, Durability, Expiry, Name, Order, Settings};
 
 use super::{FRESH, No, ROOT, Resource, SAFE, USUAL, address, asked, body_of, instant, put_state};
@@ -16,6 +16,7 @@ impl Resource<'_> {
         &self,
         request: &Incoming<'_>,
         clock: &Clock,
+        out: &mut Outgoing<'_>,
     ) -> Result<Answer, No> {
         let head = &request.head;
         if head.field("Stream-Forked-From").is_some() {
@@ -30,6 +31,9 @@ impl Resource<'_> {
             durability: asked::durability(head)?.unwrap_or(Durability::Commit),
         };
         let first = asked::drafts(&"".into(), kind, body_of(request))?;
+        if let Err(denied) = self.visitor.spend(first.len().max(1)) {
+            return Ok(denied.answer(out.buffer, request.exchange, &clock.date()));
+        }
         let mut bits = [0; 16];
         bine_store::disk::random(&mut bits);
         let order = Order::Create {

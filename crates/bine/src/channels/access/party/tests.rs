@@ -1,6 +1,7 @@
 //! Claims about what is counted, given back and revoked.
 
 use super::super::grant::Grant;
+use super::Paid::{Coming, Messages};
 use super::*;
 
 fn block(address: &str) -> Option<Block> {
@@ -64,6 +65,33 @@ fn holds_are_counted_by_address_subject_and_in_total_and_given_back() {
 }
 
 #[test]
+fn a_hold_of_many_channels_counts_for_several_until_it_has_gone() {
+    let caps = Caps { holds_per_address: 3, holds_per_subject: 4, holds: 200, ..Caps::default() };
+    let parties = parties(caps);
+    let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
+    let hold = |block, session: Option<&Arc<Session>>, channels| {
+        let number = parties.enter(block, session).unwrap();
+        parties.sit(number);
+        parties.load(number, channels);
+        (number, channels)
+    };
+    let of_here = hold(here, None, 130);
+    assert_eq!(cap(parties.enter(here, None)), "holds_per_address");
+    let of_ann = [hold(there, Some(&ann), 64), hold(None, Some(&ann), 127)];
+    assert_eq!(cap(parties.enter(None, Some(&ann))), "holds_per_subject");
+    // One may overdraw.
+    let of_all = hold(None, None, 12_800);
+    assert_eq!(cap(parties.enter(None, None)), "holds");
+    for (number, channels) in of_ann.into_iter().chain([of_here, of_all]) {
+        parties.unload(number, channels);
+        parties.rise(number);
+    }
+    let book = parties.book();
+    assert!(book.numbers.is_empty() && book.addresses.is_empty() && book.subjects.is_empty());
+    assert_eq!(parties.total.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn what_waits_alike_is_one_party() {
     let parties = parties(Caps::default());
     let (here, ann) = (block("192.0.2.1"), session("ann", 1));
@@ -78,22 +106,66 @@ fn who_publishes_too_fast_waits_until_it_is_paid() {
     let caps = Caps { messages_per_address: 10, messages_per_subject: 4, ..Caps::default() };
     let parties = parties(caps);
     let (here, now) = (block("192.0.2.1"), 1_800_000_000 * SECOND);
-    assert_eq!(parties.spend(here, None, 9, now), Ok(()));
+    assert_eq!(parties.spend(here, None, Messages(9), now), Ok(()));
     // A batch may overdraw.
-    assert_eq!(parties.spend(here, None, 21, now), Ok(()));
-    let crowded = parties.spend(here, None, 1, now).unwrap_err();
+    assert_eq!(parties.spend(here, None, Messages(21), now), Ok(()));
+    let crowded = parties.spend(here, None, Messages(1), now).unwrap_err();
     assert_eq!((crowded.cap, crowded.retry), ("messages_per_address", 3));
-    assert_eq!(parties.spend(here, None, 1, now + 2 * SECOND).unwrap_err().retry, 1);
-    assert_eq!(parties.spend(here, None, 1, now + 3 * SECOND), Ok(()));
+    assert_eq!(parties.spend(here, None, Messages(1), now + 2 * SECOND).unwrap_err().retry, 1);
+    assert_eq!(parties.spend(here, None, Messages(1), now + 3 * SECOND), Ok(()));
     let ann = session("ann", 1);
-    assert_eq!(parties.spend(None, Some(&ann), 5, now), Ok(()));
-    assert_eq!(parties.spend(None, Some(&ann), 1, now).unwrap_err().cap, "messages_per_subject");
-    assert_eq!(parties.spend(None, None, 1 << 20, now), Ok(()));
+    assert_eq!(parties.spend(None, Some(&ann), Messages(5), now), Ok(()));
+    assert_eq!(
+        parties.spend(None, Some(&ann), Messages(1), now).unwrap_err().cap,
+        "messages_per_subject"
+    );
+    assert_eq!(parties.spend(None, None, Messages(1 << 20), now), Ok(()));
     // Accounts that are paid are forgotten.
     parties.book().sweep_at = 0;
-    assert_eq!(parties.spend(None, Some(&ann), 1, now + 100 * SECOND), Ok(()));
+    assert_eq!(parties.spend(None, Some(&ann), Messages(1), now + 100 * SECOND), Ok(()));
     let book = parties.book();
     assert_eq!((book.addresses.len(), book.subjects.len()), (0, 1));
+}
+
+#[test]
+fn as_many_may_come_at_once_as_may_wait_and_then_as_many_as_may_publish() {
+    let now = 1_800_000_000 * SECOND;
+    for (most, each) in [(2, SECOND / 2), (0, SECOND)] {
+        let caps = Caps { holds_per_address: 3, messages_per_address: most, ..Caps::default() };
+        let (parties, here) = (parties(caps), block("192.0.2.1"));
+        for _ in 0..3 {
+            assert_eq!(parties.spend(here, None, Coming, now), Ok(()));
+        }
+        let crowded = parties.spend(here, None, Coming, now).unwrap_err();
+        assert_eq!(crowded.cap, "messages_per_address");
+        // They are messages, of whose address no others are taken meanwhile.
+        assert!(parties.spend(here, None, Messages(1), now).is_err());
+        assert_eq!(parties.spend(here, None, Coming, now + each), Ok(()));
+        assert!(parties.spend(here, None, Coming, now + each).is_err());
+        assert_eq!(parties.spend(None, None, Coming, now), Ok(()));
+    }
+}
+
+/// Symptom: what a function had granted Bob, who also showed a token of Ann's, outlived his revocation. Cause: one name was
+/// kept of both. Cure: both are.
+#[test]
+fn what_two_gave_ends_with_either() {
+    let joined = |parties: &Parties| {
+        let issued = Issued::Behind(parties.revocations());
+        Arc::new(session("ann", 10).and(Grant::to("bob"), issued))
+    };
+    for name in ["ann", "bob"] {
+        let parties = parties(Caps::default());
+        let both = joined(&parties);
+        let number = parties.enter(None, Some(&both)).unwrap();
+        assert!(parties.revoke("eve", 20, 100) && !parties.has_revoked(&both));
+        let both_later = joined(&parties);
+        assert!(parties.revoke(name, 20, 100) && parties.has_revoked(&both));
+        assert_eq!(parties.ends(number), Some(0));
+        assert!(parties.has_revoked(&both_later));
+        // Bob was asked about again behind it; Ann's token is as old as it was.
+        assert_eq!(parties.has_revoked(&joined(&parties)), name == "ann");
+    }
 }
 
 #[test]

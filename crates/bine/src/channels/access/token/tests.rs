@@ -90,6 +90,7 @@ fn read(tokens: &Tokens, claims: &str) -> Result<Taken, String> {
 #[track_caller]
 fn check(tokens: &Tokens, claims: &str, expected: Result<(), &str>) {
     let claims = claims.replace("EXP", &(NOW + 60).to_string());
+    let claims = claims.replace("IAT", &format!("\"iat\":{}", NOW - 60));
     let read = read(tokens, &claims).map(drop);
     match (&read, expected) {
         (Ok(()), Ok(())) => {}
@@ -170,7 +171,7 @@ fn the_key_says_the_algorithm_and_never_the_token() {
 #[test]
 fn what_is_signed_by_others_is_taken() {
     let random = SystemRandom::new();
-    let claims = format!("{{\"sub\":\"ann\",\"exp\":{}}}", NOW + 60);
+    let claims = format!("{{\"sub\":\"ann\",\"iat\":{NOW},\"exp\":{}}}", NOW + 60);
     let token = |algorithm: &str, sign: &dyn Fn(&[u8]) -> Vec<u8>| {
         let head = format!("{{\"alg\":\"{algorithm}\",\"kid\":\"one\"}}");
         let text = format!("{}.{}", written(head.as_bytes()), written(claims.as_bytes()));
@@ -203,39 +204,41 @@ fn what_is_signed_by_others_is_taken() {
 #[test]
 fn each_claim_is_checked() {
     let tokens = &Tokens::hs256(SECRET);
-    check(tokens, r#"{"sub":"ann","exp":EXP}"#, Ok(()));
-    check(tokens, r#"{"sub":"ann","exp":EXP.5}"#, Ok(()));
-    check(tokens, r#"{"sub":"ann"}"#, Err("it has no `exp`"));
+    check(tokens, r#"{"sub":"ann",IAT,"exp":EXP}"#, Ok(()));
+    check(tokens, r#"{"sub":"ann",IAT,"exp":EXP.5}"#, Ok(()));
+    check(tokens, r#"{"sub":"ann",IAT}"#, Err("it has no `exp`"));
     check(tokens, r#"{"sub":"ann","exp":"EXP"}"#, Err("its `exp` is no time"));
     check(tokens, r#"{"sub":"ann","exp":1e300}"#, Err("its `exp` is no time"));
     check(tokens, r#"{"sub":"ann","exp":-1}"#, Err("its `exp` is no time"));
     check(tokens, r#"{"sub":"ann","exp":1800000000}"#, Err("it has ended"));
-    check(tokens, r#"{"sub":"ann","exp":4000000000}"#, Err("it lasts longer than"));
+    check(tokens, r#"{"sub":"ann",IAT,"exp":4000000000}"#, Err("it lasts longer than"));
     check(
         &tokens.clone().longest(Duration::MAX / 2000),
-        r#"{"sub":"ann","exp":4000000000}"#,
+        r#"{"sub":"ann",IAT,"exp":4000000000}"#,
         Ok(()),
     );
-    check(tokens, r#"{"exp":EXP}"#, Err("it has no `sub`"));
-    check(tokens, r#"{"sub":"","exp":EXP}"#, Err("it has no `sub`"));
-    check(tokens, r#"{"sub":"ann","exp":EXP,"nbf":1800000030}"#, Ok(()));
-    check(tokens, r#"{"sub":"ann","exp":EXP,"nbf":1800000090}"#, Err("it has not begun"));
+    check(tokens, r#"{IAT,"exp":EXP}"#, Err("it has no `sub`"));
+    check(tokens, r#"{"sub":"",IAT,"exp":EXP}"#, Err("it has no `sub`"));
+    check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"nbf":1800000030}"#, Ok(()));
+    check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"nbf":1800000090}"#, Err("it has not begun"));
     check(tokens, r#"{"sub":"ann","exp":EXP,"iat":1800000090}"#, Err("it was made in the future"));
-    check(tokens, r#"{"sub":"ann","exp":EXP,"aud":"else"}"#, Err("Tokens::audience"));
+    // What could have been made at any time would outlive a revocation.
+    check(tokens, r#"{"sub":"ann","exp":EXP}"#, Err("it has no `iat`"));
+    check(tokens, r#"{"sub":"ann",IAT,"exp":EXP,"aud":"else"}"#, Err("Tokens::audience"));
     check(tokens, "[]", Err("it has no `exp`"));
     let own = &tokens.clone().audience("us").issuer("them");
-    check(own, r#"{"sub":"ann","exp":EXP,"aud":"us","iss":"them"}"#, Ok(()));
-    check(own, r#"{"sub":"ann","exp":EXP,"aud":["x","us"],"iss":"them"}"#, Ok(()));
+    check(own, r#"{"sub":"ann",IAT,"exp":EXP,"aud":"us","iss":"them"}"#, Ok(()));
+    check(own, r#"{"sub":"ann",IAT,"exp":EXP,"aud":["x","us"],"iss":"them"}"#, Ok(()));
     check(own, r#"{"sub":"ann","exp":EXP,"aud":["x"],"iss":"them"}"#, Err("its `aud` is not us"));
     check(own, r#"{"sub":"ann","exp":EXP,"iss":"them"}"#, Err("its `aud` is not us"));
     check(own, r#"{"sub":"ann","exp":EXP,"aud":"us"}"#, Err("its `iss` is not them"));
     let shapes =
         [r#""all""#, "[]", r#"{"subscribe":["a"]}"#, r#"{"follow":"a"}"#, r#"{"follow":[1]}"#];
     for shape in shapes {
-        let claims = format!(r#"{{"sub":"ann","exp":EXP,"channels":{shape}}}"#);
+        let claims = format!(r#"{{"sub":"ann",IAT,"exp":EXP,"channels":{shape}}}"#);
         check(tokens, &claims, Err("its `channels` is no object of arrays of names"));
     }
-    let claims = r#"{"sub":"ann","exp":EXP,"channels":{"follow":["a*b"]}}"#;
+    let claims = r#"{"sub":"ann",IAT,"exp":EXP,"channels":{"follow":["a*b"]}}"#;
     check(tokens, claims, Err("in its `channels`: `a*b` means no channels"));
     let critical = signed(r#"{"alg":"HS256","crit":["exp"]}"#, "{}");
     assert!(tokens.claims(&critical).unwrap_err().starts_with("it has `crit`"));
@@ -252,9 +255,40 @@ fn a_token_gives_what_it_says_and_no_more() {
     assert!(!permit(Action::Manage, "news/1"));
     assert_eq!(taken.grant.subject.as_deref(), Some("ann"));
     assert_eq!((taken.grant.until, taken.issued), (Some(1_800_000_060_000), 1_799_999_940_000));
-    // One that does not say when it was made may be as old as any.
-    let taken = read(&Tokens::hs256(SECRET), r#"{"sub":"ann","exp":1800000060}"#).unwrap();
-    assert_eq!(taken.issued, 1_800_000_060_000 - YEAR.as_millis() as u64);
+}
+
+#[test]
+fn each_key_is_for_the_issuer_and_the_audience_that_were_said_with_it() {
+    const OTHER: &[u8] = b"another secret of thirty-two bytes or more";
+    let of_other = |claims: &str| {
+        let text = format!("{}.{}", written(b"{\"alg\":\"HS256\"}"), written(claims.as_bytes()));
+        let key = hmac::Key::new(hmac::HMAC_SHA256, OTHER);
+        format!("{text}.{}", written(hmac::sign(&key, text.as_bytes()).as_ref()))
+    };
+    let taken = |tokens: &Tokens, parties: &str| {
+        let claims = format!("{{\"sub\":\"ann\",\"iat\":{NOW},\"exp\":{}{parties}}}", NOW + 60);
+        let own = tokens.read(&signed("{\"alg\":\"HS256\"}", &claims), NOW * 1000);
+        (own.is_ok(), tokens.read(&of_other(&claims), NOW * 1000).is_ok())
+    };
+    let (a, b) = (r#","iss":"a","aud":"x""#, r#","iss":"b","aud":"y""#);
+    let own = Tokens::hs256(SECRET).issuer("a").audience("x");
+    let other = Tokens::hs256(OTHER);
+    let both = own.clone().or(other.clone().issuer("b").audience("y"));
+    assert_eq!((taken(&both, a), taken(&both, b)), ((true, false), (false, true)));
+    assert_eq!(taken(&both, ""), (false, false));
+    // Who says nothing says no less.
+    let both = own.clone().or(other.clone());
+    assert_eq!((taken(&both, a), taken(&both, b)), ((true, true), (false, false)));
+    let both = other.or(own);
+    assert_eq!((taken(&both, a), taken(&both, "")), ((true, false), (false, true)));
+    let both = both.issuer("a").audience("x");
+    assert_eq!((taken(&both, a), taken(&both, "")), ((true, true), (false, false)));
+    // One key for two.
+    let own = Tokens::hs256(SECRET);
+    let two = own.clone().issuer("a").or(own.issuer("b"));
+    for issuer in ["a", "b"] {
+        assert!(taken(&two, &format!(",\"iss\":\"{issuer}\"")).0);
+    }
 }
 
 #[test]
@@ -294,7 +328,8 @@ proptest! {
     #[test]
     fn no_letter_of_a_token_can_be_changed(place in 0_usize..300, letter in "[A-Za-z0-9_.-]") {
         let tokens = Tokens::hs256(SECRET);
-        let mut token = signed("{\"alg\":\"HS256\"}", r#"{"sub":"ann","exp":1800000060}"#);
+        let claims = r#"{"sub":"ann","iat":1800000000,"exp":1800000060}"#;
+        let mut token = signed("{\"alg\":\"HS256\"}", claims);
         let place = place % token.len();
         let is_same = token[place..].starts_with(&letter);
         token.replace_range(place..=place, &letter);
