@@ -178,9 +178,11 @@ impl Wanted {
     pub(crate) fn batches(&self) -> Vec<Vec<Point>> {
         let mut batches = Vec::new();
         if self.parts.contains(&Part::Tables) {
-            // Pulls keep both cores busy a little; polls that wait do nothing. So they are apart.
-            batches.push(self.tables(&[Method::Pull]));
-            batches.push(self.tables(&[Method::Thread, Method::Event]));
+            // Pulls keep both cores busy a little, and a thousand threads that wake keep everybody else from their turn.
+            // So each is alone.
+            for method in [Method::Pull, Method::Thread, Method::Event] {
+                batches.push(self.tables(method));
+            }
         }
         if self.parts.contains(&Part::Figures) {
             for round in 1..=self.rounds {
@@ -191,23 +193,24 @@ impl Wanted {
         batches
     }
 
-    fn tables(&self, methods: &[Method]) -> Vec<Point> {
+    fn tables(&self, method: Method) -> Vec<Point> {
+        if !self.has(method) {
+            return Vec::new();
+        }
         let pace = if self.is_quick { 10 } else { 1 };
         let mut points = Vec::new();
         for &peers in self.peers.as_deref().unwrap_or(&[10, 100, 1000]) {
-            for &method in methods.iter().filter(|method| self.has(**method)) {
-                for &interval in &self.intervals {
-                    points.push(Point {
-                        part: Part::Tables,
-                        method,
-                        peers,
-                        interval: interval * 1000 / pace,
-                        messages: (self.seconds / interval).max(1),
-                        pull: 1000 / pace,
-                        wait: 50 / pace,
-                        round: 1,
-                    });
-                }
+            for &interval in &self.intervals {
+                points.push(Point {
+                    part: Part::Tables,
+                    method,
+                    peers,
+                    interval: interval * 1000 / pace,
+                    messages: (self.seconds / interval).max(1),
+                    pull: 1000 / pace,
+                    wait: 50 / pace,
+                    round: 1,
+                });
             }
         }
         points
