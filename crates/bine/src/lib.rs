@@ -22,6 +22,7 @@ mod acme;
 mod app;
 mod arguments;
 mod asset;
+mod base64;
 pub mod channels;
 mod configuration;
 mod control;

@@ -1,7 +1,6 @@
 //! Decides who may do what with channels over HTTP: by rules for everybody, by tokens, and by a function of the program.
 
 mod ask;
-mod base64;
 mod denied;
 mod grant;
 mod key;

@@ -3,6 +3,7 @@
 use ring::hmac;
 
 use super::keys::{Key, Keys, random};
+use crate::base64;
 
 /// What a visitor's cookie says. Only this program can have said it, because it is signed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,13 +47,16 @@ impl Badge {
             bytes[32..40].copy_from_slice(&self.seen.to_be_bytes());
             let signature = hmac::sign(&key.hmac, &bytes[..SIGNED]);
             bytes[SIGNED..].copy_from_slice(signature.as_ref());
-            letters(&bytes)
+            base64::written(&bytes)
         })
     }
 
     /// What a cookie's value says, if this program has said it. Whether it is too old is not asked here.
     pub(super) fn read(text: &str, keys: &Keys, now: u64) -> Option<Self> {
-        let bytes = bytes(text.as_bytes().try_into().ok()?)?;
+        if text.len() != LETTERS {
+            return None;
+        }
+        let bytes: [u8; WHOLE] = base64::url(text)?.try_into().ok()?;
         let (signed, signature) = bytes.split_first_chunk::<SIGNED>()?;
         let name = *signed[4..].first_chunk()?;
         // Compares in constant time.
@@ -71,40 +75,6 @@ impl Badge {
             seen: u64::from_be_bytes(*signed[32..].first_chunk()?),
         })
     }
-}
-
-/// base64url (RFC 4648 section 5): letters that a cookie's value may have.
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-fn letters(bytes: &[u8; WHOLE]) -> String {
-    let mut text = String::with_capacity(LETTERS);
-    for three in bytes.as_chunks::<3>().0 {
-        let [a, b, c] = three.map(u32::from);
-        let all = a << 16 | b << 8 | c;
-        let letter = |shift: u32| char::from(ALPHABET[(all >> shift & 63) as usize]);
-        text.extend([18, 12, 6, 0].map(letter));
-    }
-    text
-}
-
-fn bytes(letters: &[u8; LETTERS]) -> Option<[u8; WHOLE]> {
-    let mut bytes = [0; WHOLE];
-    for (four, three) in letters.as_chunks::<4>().0.iter().zip(bytes.as_chunks_mut::<3>().0) {
-        let mut all = 0;
-        for &letter in four {
-            let value = match letter {
-                b'A'..=b'Z' => letter - b'A',
-                b'a'..=b'z' => letter - b'a' + 26,
-                b'0'..=b'9' => letter - b'0' + 52,
-                b'-' => 62,
-                b'_' => 63,
-                _ => return None,
-            };
-            all = all << 6 | u32::from(value);
-        }
-        *three = [(all >> 16) as u8, (all >> 8) as u8, all as u8];
-    }
-    Some(bytes)
 }
 
 /// What must hold of any text as a cookie's value: it is never believed, unless it is the one that was given out.
@@ -153,11 +123,11 @@ mod tests {
     #[test]
     fn no_single_bit_may_change() {
         let keys = Keys::passing(0, 9);
-        let own = bytes(Badge::new(0).text(&keys, 0).as_bytes().try_into().unwrap()).unwrap();
+        let own = base64::url(&Badge::new(0).text(&keys, 0)).unwrap();
         for bit in 0..WHOLE * 8 {
-            let mut changed = own;
+            let mut changed = own.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Badge::read(&letters(&changed), &keys, 0), None, "bit {bit}");
+            assert_eq!(Badge::read(&base64::written(&changed), &keys, 0), None, "bit {bit}");
         }
     }
 

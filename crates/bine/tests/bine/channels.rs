@@ -53,7 +53,8 @@ fn followed(peer: &mut Peer, query: &str) -> (u16, Vec<String>, String) {
     answered(peer)
 }
 
-fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
+/// Status, words and cursor of a reply.
+pub(crate) fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
     let reply = peer.reply();
     let cursor = reply.field("Cursor").unwrap_or_default().to_owned();
     let words = reply.text().split("\"data\":\"").skip(1);

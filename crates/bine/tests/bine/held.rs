@@ -9,6 +9,7 @@ use bine::prelude::*;
 use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
+use crate::channels::answered;
 use crate::harness::{Peer, Program, SCHEDULERS};
 use crate::websocket::{Socket, asks};
 
@@ -107,15 +108,6 @@ fn start(scheduler: &str) -> Program {
 fn post(peer: &mut Peer, target: &str) {
     peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"));
     assert_eq!(peer.reply().status(), 200);
-}
-
-/// Status, words and cursor of a reply.
-fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
-    let reply = peer.reply();
-    let cursor = reply.field("Cursor").unwrap_or_default().to_owned();
-    let words = reply.text().split("\"data\":\"").skip(1);
-    let words = words.map(|rest| rest.split('"').next().unwrap().to_owned());
-    (reply.status(), words.collect(), cursor)
 }
 
 #[test]

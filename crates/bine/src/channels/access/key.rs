@@ -1,13 +1,12 @@
 //! Decides which signatures a key takes: the key says the algorithm, never the token (RFC 8725 section 3.1).
 
+use crate::base64;
 use ring::hmac;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
     UnparsedPublicKey, VerificationAlgorithm,
 };
 use serde_json::Value;
-
-use super::base64;
 
 /// What checks the signatures of tokens.
 pub(super) struct Key {

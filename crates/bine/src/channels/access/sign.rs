@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ring::hmac;
 use serde_json::{Map, Value, json};
 
-use super::base64;
 use super::grant::{Action, Grant};
 use super::key::Key;
+use crate::base64;
 
 impl Grant {
     /// This grant as a token (RFC 7519) that [`Tokens::hs256`](super::Tokens::hs256) takes with the same secret: for a

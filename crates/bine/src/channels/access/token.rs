@@ -6,10 +6,10 @@ use std::{fmt, fs};
 
 use serde_json::Value;
 
-use super::base64;
 use super::grant::{Action, Grant};
 use super::key::Key;
 use super::sign::signed;
+use crate::base64;
 
 /// Signed tokens, each with a grant of its own: whoever shows one may do what it says.
 ///

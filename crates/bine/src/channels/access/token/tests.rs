@@ -9,9 +9,9 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
 };
 
-use super::super::base64::written;
 use super::super::grant::Action;
 use super::*;
+use crate::base64::written;
 
 /// The payload of RFC 7515, appendices A.1 to A.3.
 const JOE: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";

@@ -2,19 +2,19 @@
 
 /// Without padding and with `-` and `_` (section 5), as tokens have it: only what an encoder writes, so that no two texts
 /// are one token.
-pub(super) fn url(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn url(text: &str) -> Option<Vec<u8>> {
     decode(text.as_bytes(), *b"-_")
 }
 
 /// With padding and line ends (section 4), as PEM has it.
-pub(super) fn plain(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn plain(text: &str) -> Option<Vec<u8>> {
     let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let end = letters.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
     decode(letters.get(..end)?, *b"+/")
 }
 
 /// Bytes as a token has them.
-pub(super) fn written(bytes: &[u8]) -> String {
+pub(crate) fn written(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let groups = bytes.chunks(3).flat_map(|three| {
         let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
