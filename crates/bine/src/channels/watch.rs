@@ -27,6 +27,19 @@ pub(crate) struct Watch {
     pub(crate) attendee: Option<Arc<Attendee>>,
     /// The other site whose page asks.
     pub(crate) origin: Option<Arc<str>>,
+    /// It is a page that is followed.
+    pub(crate) regions: Regions,
+}
+
+/// What a watch has to do with the regions of a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Regions {
+    /// Nothing.
+    None,
+    /// Its channel has what becomes of them. One that has missed some of it comes again and says what it shows.
+    All,
+    /// These bytes come first, then all that the other watch has.
+    Behind(Box<[u8]>, Arc<Watch>),
 }
 
 /// Where a reader is.
@@ -93,6 +106,7 @@ impl Watch {
             live: None,
             attendee: None,
             origin: None,
+            regions: Regions::None,
         }
     }
 
