@@ -6,7 +6,7 @@ use std::ops::Deref;
 use bine_http::Method;
 use bine_pipeline::{Peer, Retained, Who};
 
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection};
 
 /// The most body bytes that [`Body`] takes, and forms and JSON with it.
 pub(crate) const MOST_BODY: u64 = 1 << 20;
@@ -66,6 +66,7 @@ impl Request {
 
 impl Argument for Request {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+        Looked::Whole.note();
         Ok(Self(Retained::of(request.incoming)))
     }
 }

@@ -609,6 +609,11 @@ impl Response {
             }
             // A body that was collected and is still asked for is a handler's mistake.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
+            // A challenge belongs to it (RFC 9110 section 15.5.2), and browsers show the page of one that they do not know.
+            Rejection::NeedsUser => {
+                Self::refusal(Status::UNAUTHORIZED, "This is for users. Log in first.")
+                    .with_field("WWW-Authenticate", "Cookie realm=\"session\"")
+            }
         }
     }
 

@@ -174,7 +174,8 @@ where
                 return Answer::Collect { limit, on_disk: false };
             }
             Err(rejection) => {
-                return Response::of_rejection(&rejection).answer(asked, clock, look, out);
+                let to = Replying::new(out, asked, clock, usize::MAX, look);
+                return to.for_visit(arguments.visit).answer(Response::of_rejection(&rejection));
             }
         };
         let visit = arguments.visit;
@@ -311,7 +312,9 @@ where
         let mut arguments = self.place.arguments(&incoming);
         match (self.call)(&mut arguments) {
             Ok(value) => to.for_visit(arguments.visit).finish(value),
-            Err(rejection) => to.finish(Response::of_rejection(&rejection)),
+            Err(rejection) => {
+                to.for_visit(arguments.visit).finish(Response::of_rejection(&rejection))
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 mod form;
 mod from_text;
 mod json;
+pub(crate) mod looked;
 mod multipart;
 mod state;
 mod tables;
@@ -24,6 +25,7 @@ use crate::tables::Tables;
 pub use form::Form;
 pub use from_text::FromText;
 pub use json::Json;
+pub(crate) use looked::Looked;
 pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
@@ -34,7 +36,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Session`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
+            `Session`, `User`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.
@@ -136,6 +138,8 @@ pub enum Rejection {
         /// The most bytes this handler takes.
         limit: u64,
     },
+    /// It is for users, and nobody has logged in: the peer is told so by a 401.
+    NeedsUser,
 }
 
 impl Rejection {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_http::query;
 
-use super::{Argument, Arguments, FromText, Rejection};
+use super::{Argument, Arguments, FromText, Looked, Rejection};
 
 /// An argument from the query: `name: Query<Text>` takes `TLUG` from `/hello?name=TLUG`.
 ///
@@ -63,6 +63,7 @@ impl<T: FromText> Argument for Path<T> {
 
 impl<T: FromText> Argument for Header<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        Looked::Header(name).note();
         let head = &request.incoming.head;
         let field =
             if name.contains('_') { head.field(&name.replace('_', "-")) } else { head.field(name) };
@@ -74,6 +75,7 @@ impl<T: FromText> Argument for Header<T> {
 
 impl<T: FromText> Argument for Cookie<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        Looked::Cookie(name).note();
         let cookies = request.incoming.head.field_text("cookie").unwrap_or_default();
         let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
         let found = pairs.find(|(key, _)| *key == name).map(|(_, value)| value);

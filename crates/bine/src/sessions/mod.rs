@@ -11,6 +11,8 @@ mod name;
 mod row;
 mod saving;
 mod session;
+mod user;
+mod visit;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -30,8 +32,9 @@ use crate::store::{Options, Store, Time};
 #[doc(hidden)]
 pub use badge::check_session;
 pub use saving::Saving;
-pub(crate) use session::Visit;
 pub use session::{Open, Session};
+pub use user::User;
+pub(crate) use visit::Visit;
 
 /// How long sessions last, and how many are kept: given to [`App::sessions`](crate::App::sessions).
 ///
