@@ -24,6 +24,7 @@ use crate::control;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
+use crate::live::Live;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
@@ -378,12 +379,14 @@ impl App {
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
+        let live = Arc::new(Live::new());
         let house = House {
             states: self.states,
             tables,
             channels: shared,
             sessions: sessions.clone(),
             look: self.look,
+            live,
         };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
@@ -405,10 +408,11 @@ impl App {
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
         let (blueprint, once) = self.with_channels_of(&configuration).blueprint()?;
         let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
-        let (channels, has_channels) = (kept.channels.clone(), kept.are_some);
+        let channels = kept.channels.clone();
         let parts = Parts::of(&configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
+        let handler = Arc::clone(&parts.handler);
         let server = Server::open(settings, parts.handler, parts.access)
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
@@ -417,15 +421,18 @@ impl App {
         }
         end_with_parent();
         let pages = Arc::clone(&blueprint.pages);
+        let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
             pages.tables().open(tables, kept, &configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
                 sessions.open(store, &configuration)?;
             }
-            if has_channels {
-                server.set_waiters(channels.waiters());
+            if let Some(store) = pages.tables().opened() {
+                live.follow(store);
             }
         }
+        live.serve_with(&handler);
+        server.set_waiters(channels.waiters(live.engine()));
         for run in at_start {
             run();
         }
@@ -447,6 +454,7 @@ impl App {
             Some(scheduler) => server.run_with(scheduler),
             None => server.run(),
         };
+        live.end();
         channels.end();
         pages.tables().close();
         outcome.map_err(|error| error.to_string())

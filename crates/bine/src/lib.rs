@@ -30,6 +30,7 @@ mod error;
 mod exit;
 mod filter;
 mod findings;
+pub mod live;
 mod look;
 mod methods;
 mod panics;
@@ -69,6 +70,7 @@ pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
+pub use live::Signal;
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
@@ -188,6 +190,7 @@ pub mod __private {
 
     pub use crate::arguments::{Argument, Arguments, check_form};
     pub use crate::channels::{check_query, check_token};
+    pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
     pub use crate::sessions::check_session;

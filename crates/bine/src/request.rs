@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
-use bine_pipeline::{Peer, Retained, Who};
+use bine_pipeline::{Incoming, Peer, Retained, Who};
 
 use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection};
 
@@ -66,7 +66,8 @@ impl Request {
 
 impl Argument for Request {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
-        Looked::Whole.note();
+        let Incoming { head, peer, .. } = request.incoming;
+        Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         Ok(Self(Retained::of(request.incoming)))
     }
 }

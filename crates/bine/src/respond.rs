@@ -380,7 +380,8 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let mut writer = writer.marking_regions();
     if look.shows_causes() {
         writer.inspect_by(tell_once);
     }

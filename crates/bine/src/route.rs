@@ -14,6 +14,7 @@ use bine_pipeline::{
 
 use crate::arguments::{Arguments, Needs, Rejection, States};
 use crate::channels::Channels;
+use crate::live::Live;
 use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
@@ -55,6 +56,8 @@ pub(crate) struct House {
     /// Of a program whose pages look at them.
     pub(crate) sessions: Option<Arc<Keeper>>,
     pub(crate) look: Look,
+    /// The pages that somebody looks at.
+    pub(crate) live: Arc<Live>,
 }
 
 /// Where a route is in its program.

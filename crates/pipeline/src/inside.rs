@@ -15,9 +15,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
-use crate::handler::{
-    Answer, Bench, Handler, LaterReply, Outgoing, Responder, Retained, Work,
-};
+use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Retained, Work};
 use crate::log;
 
 /// Asks a program what it would answer, from any thread. The program is asked as it is by a peer, from its filters on; no
@@ -94,7 +92,7 @@ async fn serve(
             Letter::Replace(handler) => responder = local(handler),
             Letter::Errand(errand) => {
                 clock.turn();
-                answer(&mut *responder, patience, errand);
+                answer(&mut *responder, &clock, patience, errand);
             }
         }
         // What it has begun has its turn.
@@ -102,13 +100,15 @@ async fn serve(
     }
 }
 
-fn answer(responder: &mut dyn Responder, patience: Duration, errand: Errand) {
+fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, errand: Errand) {
     let Errand { mut request, around, then } = errand;
     let mut bytes = Vec::new();
-    request.who = responder.admit(&request.incoming().head);
+    // It may have waited since it was made.
+    request.arrival = clock.unix();
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let mut answer = None;
         around.around(&mut || {
+            request.who = responder.admit(&request.incoming().head);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
             answer = Some(responder.respond(&request.incoming(), out));
         });
@@ -120,7 +120,9 @@ fn answer(responder: &mut dyn Responder, patience: Duration, errand: Errand) {
             spawn_local(async move {
                 let reply = finished(reply, &*around);
                 then(tokio::time::timeout(patience, reply).await.unwrap_or_else(|_| {
-                    log::warn(format_args!("a page took longer than {patience:?} to be made again"));
+                    log::warn(format_args!(
+                        "a page took longer than {patience:?} to be made again"
+                    ));
                     None
                 }));
             });

@@ -1,7 +1,9 @@
 //! Decides how it is known what a run of a page has looked at of whoever asks: each look passes through here.
 
+use crate::live::Run;
+
 /// What a page has looked at. What it answers may differ for whoever differs in this.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Looked {
     /// Who has logged in, and nothing else of the session.
     User,
@@ -11,14 +13,18 @@ pub(crate) enum Looked {
     Cookie(&'static str),
     /// A field of this name, as an argument has it: `user_agent`.
     Header(&'static str),
+    /// A field that a filter has asked for, or another of its sort.
+    Filtered,
     /// The whole request.
     Whole,
 }
 
 impl Looked {
-    /// Notes it with the run that goes on in this thread.
-    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "no run asks for it yet"))]
-    pub(crate) fn note(self) {
+    /// Notes it with the run that goes on in this thread, if there is one: what it has looked at, and what it has seen.
+    pub(crate) fn note(self, seen: impl FnOnce() -> Vec<u8>) {
+        if let Some(run) = Run::current() {
+            run.look(self, seen().into());
+        }
         #[cfg(test)]
         testing::NOTED.with_borrow_mut(|noted| noted.push(self));
     }
@@ -44,12 +50,15 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bine_http::{Event, Limits, Machine};
     use bine_pipeline::{Body, Incoming, Peer, Who};
 
     use super::Looked;
     use super::testing::looks_of;
     use crate::arguments::{Argument, Arguments, Cookie, Header, Query, States};
+    use crate::live::Live;
     use crate::look::Look;
     use crate::request::Request;
     use crate::route::House;
@@ -65,7 +74,8 @@ mod tests {
             (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);
         let incoming = Incoming { head, body, peer, who, arrival: 0, exchange: head.exchange() };
         let (states, tables) = (States::default(), Tables::default());
-        let house = House { states, tables, channels: None, sessions: None, look: Look::default() };
+        let (look, live) = (Look::default(), Arc::new(Live::new()));
+        let house = House { states, tables, channels: None, sessions: None, look, live };
         let mut arguments: Arguments<'_> = house.arguments(&incoming);
         looks_of(|| assert!(A::take(&mut arguments, name).is_ok()))
     }

@@ -63,10 +63,10 @@ impl<T: FromText> Argument for Path<T> {
 
 impl<T: FromText> Argument for Header<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        Looked::Header(name).note();
         let head = &request.incoming.head;
         let field =
             if name.contains('_') { head.field(&name.replace('_', "-")) } else { head.field(name) };
+        Looked::Header(name).note(|| seen(field));
         let text = field.map(str::from_utf8).transpose();
         let text = text.map_err(|_| Rejection::bad(name, "is not UTF-8 text"))?;
         value(name, text, "fields").map(Self)
@@ -75,15 +75,20 @@ impl<T: FromText> Argument for Header<T> {
 
 impl<T: FromText> Argument for Cookie<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        Looked::Cookie(name).note();
         let cookies = request.incoming.head.field_text("cookie").unwrap_or_default();
         let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
         let found = pairs.find(|(key, _)| *key == name).map(|(_, value)| value);
+        Looked::Cookie(name).note(|| seen(found.map(str::as_bytes)));
         let unquoted = found.map(|text| {
             text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
         });
         value(name, unquoted, "cookies").map(Self)
     }
+}
+
+/// What was found, told from nothing.
+fn seen(found: Option<&[u8]>) -> Vec<u8> {
+    found.map(|value| [b"=", value].concat()).unwrap_or_default()
 }
 
 /// A wrapper reads like what it wraps.

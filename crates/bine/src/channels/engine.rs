@@ -35,7 +35,7 @@ pub(crate) struct Engine {
     /// Who is present where that is counted.
     pub(super) attendance: Arc<Attendance>,
     /// Who waits, and whose grants were revoked.
-    pub(super) parties: Arc<Parties>,
+    pub(crate) parties: Arc<Parties>,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
@@ -244,8 +244,7 @@ impl Engine {
         let closed = || Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed)));
         if let Some(next) = &self.passing {
             // Numbered under the lock, so that they are true in their order.
-            let applied =
-                self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
+            let applied = self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
             self.audience.tell(self);
             self.ring();
             return applied

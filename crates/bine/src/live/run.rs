@@ -11,7 +11,7 @@ use bine_pipeline::Around;
 
 use super::mailbox::Mailbox;
 use super::signal::Watched;
-use crate::look::Look;
+use crate::arguments::Looked;
 use crate::store::{ReadSet, Recorder};
 
 thread_local! {
@@ -31,13 +31,16 @@ pub(crate) struct Run {
 #[derive(Default)]
 pub(super) struct Notes {
     /// What it looked at of its visitor, each once, in the order of the looks: its scope.
-    pub(super) looks: Vec<Look>,
+    pub(super) looks: Looks,
     pub(super) regions: Vec<Written>,
     /// The signals that it read, and which of their values.
     pub(super) signals: Vec<Watched>,
     /// When the session ends by itself that it looked at, in seconds since 1970.
     pub(super) ends: Option<u64>,
 }
+
+/// What was looked at, each with what was seen.
+pub(super) type Looks = Vec<(Looked, Box<[u8]>)>;
 
 /// A region as one run has written it.
 pub(super) struct Written {
@@ -59,11 +62,9 @@ impl Run {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// Has the run of this thread know that its page looks at this, if there is one.
-    pub(crate) fn note(look: impl FnOnce() -> Look) {
-        let Some(run) = Self::current() else { return };
-        let look = look();
-        let mut notes = run.notes();
+    /// Its page has looked at this, and seen that.
+    pub(crate) fn look(&self, looked: Looked, seen: Box<[u8]>) {
+        let (mut notes, look) = (self.notes(), (looked, seen));
         if !notes.looks.contains(&look) {
             notes.looks.push(look);
         }
@@ -88,7 +89,12 @@ impl Run {
         let reads = self.recorder.reads();
         let mut notes = self.notes();
         let signals = notes.signals.len();
-        notes.regions.push(Written { hash: region.hash, markup: region.markup.into(), reads, signals });
+        notes.regions.push(Written {
+            hash: region.hash,
+            markup: region.markup.into(),
+            reads,
+            signals,
+        });
     }
 
     /// What was noted; a run that is over notes nothing more.

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::badge::Badge;
 use super::row::{Row, time};
 use super::saving::Next;
-use super::{Found, Keeper, Opened, age, cookie_name};
+use super::{Found, Keeper, Opened, Sessions, age, cookie_name};
 use crate::arguments::Looked;
+use crate::live::Run;
 use crate::store::Id;
 use crate::text::Text;
 
@@ -70,15 +71,19 @@ impl Visit {
 
     /// Who has logged in: the one gate for whoever wants to know no more.
     pub(super) fn look_at_user(&self) -> Option<Text> {
-        Looked::User.note();
-        self.stand().row.as_ref()?.user.clone()
+        let stand = self.stand();
+        let user = stand.row.as_ref().and_then(|row| row.user.clone());
+        Looked::User.note(|| user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec()));
+        self.note_end(&stand);
+        user
     }
 
     /// The session, which begins with this if there is none: the one gate to all of it.
     pub(super) fn look_at_session<T>(&self, look: impl FnOnce(&Badge, Option<&Row>) -> T) -> T {
-        Looked::Session.note();
         let mut stand = self.stand();
         let badge = stand.begin(self.now);
+        Looked::Session.note(|| badge.id.to_vec());
+        self.note_end(&stand);
         look(&badge, stand.row.as_ref())
     }
 
@@ -125,9 +130,23 @@ impl Visit {
 
     /// Whether there is a session. None is begun.
     pub(super) fn look_for_session(&self) -> bool {
-        Looked::Session.note();
         let stand = self.stand();
+        Looked::Session.note(|| stand.badge.map_or_else(Vec::new, |badge| badge.id.to_vec()));
+        self.note_end(&stand);
         stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
+    }
+
+    /// Has whoever follows what was seen know when it ends by itself.
+    fn note_end(&self, stand: &Stand) {
+        let Sessions { idle, absolute, .. } = self.opened().times;
+        let times = match (&stand.row, &stand.badge) {
+            (Some(row), _) => Some((row.made.unix(), row.seen.unix())),
+            (None, Some(badge)) => Some((badge.made, badge.seen)),
+            (None, None) => None,
+        };
+        if let Some((made, seen)) = times {
+            Run::note_end((made.saturating_add(absolute)).min(seen.saturating_add(idle)));
+        }
     }
 
     /// Whether a login has taken the place of what this badge opens, so that what is asked with it comes too late.
