@@ -53,6 +53,7 @@ pub struct App {
     wanted_channels: Vec<(&'static str, channels::Settings)>,
     sessions: Option<Sessions>,
     at_channels: Vec<AtChannels>,
+    events: Vec<&'static str>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -158,6 +159,13 @@ impl App {
     /// live beside the tables.
     pub fn sessions(mut self, sessions: Sessions) -> Self {
         self.sessions = Some(sessions);
+        self
+    }
+
+    /// Has an event of this name, which every page and every other program may listen to; those that take
+    /// [`Events`](crate::Events) call them.
+    pub fn event(mut self, name: &'static str) -> Self {
+        self.events.push(name);
         self
     }
 
@@ -379,7 +387,7 @@ impl App {
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
-        let live = Arc::new(Live::new());
+        let live = Arc::new(Live::new(&self.events));
         let house = House {
             states: self.states,
             tables,

@@ -70,7 +70,7 @@ pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
-pub use live::Signal;
+pub use live::{Events, Signal};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};

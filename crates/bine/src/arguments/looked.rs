@@ -74,7 +74,7 @@ mod tests {
             (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);
         let incoming = Incoming { head, body, peer, who, arrival: 0, exchange: head.exchange() };
         let (states, tables) = (States::default(), Tables::default());
-        let (look, live) = (Look::default(), Arc::new(Live::new()));
+        let (look, live) = (Look::default(), Arc::new(Live::new(&[])));
         let house = House { states, tables, channels: None, sessions: None, look, live };
         let mut arguments: Arguments<'_> = house.arguments(&incoming);
         looks_of(|| assert!(A::take(&mut arguments, name).is_ok()))

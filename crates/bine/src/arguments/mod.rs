@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bine_pipeline::{self as pipeline, Incoming};
 
 use crate::channels::Channels;
+use crate::live::Live;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
 use crate::sessions::{Keeper, Visit};
@@ -58,6 +59,7 @@ pub struct Arguments<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) channels: Option<&'a Channels>,
     pub(crate) sessions: Option<&'a Arc<Keeper>>,
+    pub(crate) live: &'a Live,
     /// Its look at its session, once an argument has wanted one.
     pub(crate) visit: Option<Arc<Visit>>,
 }

@@ -5,6 +5,7 @@
 //! it were asked for; what stands between its marks is sent to all who look at it, if it is another. The server knows of
 //! them what they wait for, nothing else: whoever comes again says what they show, and gets what differs.
 
+mod events;
 mod mailbox;
 mod mark;
 mod run;
@@ -28,6 +29,8 @@ use mailbox::{Mailbox, News};
 use run::{Notes, Part, Run as OneRun, Written};
 use showing::{AGAIN, Name, Showings};
 
+pub(crate) use events::Listener;
+pub use events::{Events, Listening, Monitor};
 pub use mark::Has;
 pub(crate) use run::Run;
 pub use run::seen;
@@ -38,6 +41,7 @@ pub(crate) use waiting::Waiting;
 pub(crate) struct Live {
     /// In whose channels their patches are published. Nothing of it is kept.
     engine: Arc<Engine>,
+    events: Events,
     mailbox: Arc<Mailbox>,
     showings: Mutex<Showings>,
     /// Somebody has looked at a page: commits matter.
@@ -62,9 +66,12 @@ enum Unmade {
 }
 
 impl Live {
-    pub(crate) fn new() -> Self {
+    /// With events of these names.
+    pub(crate) fn new(events: &[&'static str]) -> Self {
+        let engine = Arc::new(Engine::passing());
         Self {
-            engine: Arc::new(Engine::passing()),
+            events: Events::new(&engine, events),
+            engine,
             mailbox: Arc::default(),
             showings: Mutex::default(),
             is_watched: AtomicBool::new(false),
@@ -77,6 +84,11 @@ impl Live {
     /// Who is told of the patches.
     pub(crate) const fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// What those who listen can be told.
+    pub(crate) const fn events(&self) -> &Events {
+        &self.events
     }
 
     /// Follows the program's tables.

@@ -32,6 +32,8 @@ const PATH: &str = "/_bine/live";
 const LONGEST: usize = 4096;
 /// Regions of a page that are heeded.
 const MOST_REGIONS: usize = 1000;
+/// Events that one listens to.
+const MOST_EVENTS: usize = 64;
 /// A showing keeps so many patches for those who read slowly; who misses more comes again.
 const KEPT: u64 = 32;
 /// Milliseconds for which a poll waits.
@@ -41,8 +43,10 @@ const TRIES: u32 = 4;
 
 /// What a browser asks for.
 struct Wish {
-    /// Host and target of the page.
+    /// Host and target of the page; nothing, of one who only listens.
     address: Arc<str>,
+    /// Names of events.
+    on: Vec<String>,
     request: Retained,
     /// The hash that it has of each region.
     have: Vec<Option<u64>>,
@@ -86,9 +90,10 @@ impl Live {
             Err(response) => return Some(answer(response, out)),
         };
         // Most look at what others look at too, and show what it is.
-        let wish = match self.join_settled(wish) {
-            Ok(hold) => return Some(Answer::Hold(hold)),
-            Err(wish) => wish,
+        let wish = match self.join_at_once(wish) {
+            Granted::Hold(hold) => return Some(Answer::Hold(hold)),
+            Granted::Response(response) => return Some(answer(response, out)),
+            Granted::Again(wish) => wish,
         };
         let asked = Retained::of(request);
         let (own, house, clock) = (Arc::clone(self), Arc::clone(house), Rc::clone(clock));
@@ -103,8 +108,16 @@ impl Live {
         let refused = |message: &'static str| Response::refusal(Status::BAD_REQUEST, message);
         let asked =
             |name: &str| value(query::pairs(request.head.query().unwrap_or_default()), name);
-        let target = asked("page")
-            .ok_or_else(|| refused("`page` is missing: the path and query of a page, encoded"))?;
+        let on: Vec<String> = asked("on").map(|names| words(&names)).unwrap_or_default();
+        if on.len() > MOST_EVENTS {
+            return Err(refused("`on` names more than 64 events"));
+        }
+        let page = asked("page");
+        let is_page = page.is_some();
+        let listens = || (!on.is_empty()).then(|| "/".to_owned());
+        let target = page.or_else(listens).ok_or_else(|| {
+            refused("`page` is missing: a page's path and query, encoded; or `on`: names of events")
+        })?;
         let is_path = target.starts_with('/') && !target.starts_with("//");
         if !is_path || target.len() > LONGEST {
             return Err(refused("`page` is no path of this site, or longer than 4096 bytes"));
@@ -123,7 +136,8 @@ impl Live {
         let host = request.head.authority().unwrap_or_default();
         let scheme = if request.peer.is_secure() { "https" } else { "http" };
         Ok(Wish {
-            address: format!("{scheme}://{host}{target}").into(),
+            address: if is_page { format!("{scheme}://{host}{target}").into() } else { "".into() },
+            on,
             request: Retained::of(&Incoming { head, body: Body::None, ..*request }),
             have: have(&asked("have").unwrap_or_default()),
             manner: if is_poll { Manner::Poll } else { Manner::Events },
@@ -132,17 +146,21 @@ impl Live {
         })
     }
 
-    /// Follows a page that is the same for all and is as it should be, for who shows all of it.
-    fn join_settled(&self, wish: Wish) -> Result<Hold, Wish> {
+    /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
+    fn join_at_once(&self, wish: Wish) -> Granted {
+        if wish.address.is_empty() {
+            let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
+            return self.hold(wish, &Arc::new(watch), None);
+        }
         let mut showings = self.showings();
-        let Some(name) = showings.settled(&wish.address) else { return Err(wish) };
-        let Some(showing) = showings.get(name) else { return Err(wish) };
+        let Some(name) = showings.settled(&wish.address) else { return Granted::Again(wish) };
+        let Some(showing) = showings.get(name) else { return Granted::Again(wish) };
         let shown = showing.regions.iter().map(|region| Some(region.hash));
         if !shown.eq(wish.have.iter().copied()) {
-            return Err(wish);
+            return Granted::Again(wish);
         }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        self.hold(wish, watch).map_err(|wish| *wish)
+        self.hold(wish, &watch, None)
     }
 
     async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
@@ -189,6 +207,10 @@ impl Live {
                 return Granted::Response(Response::refusal(status, message));
             }
         };
+        if notes.regions.is_empty() && !wish.on.is_empty() {
+            let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
+            return self.hold(wish, &Arc::new(watch), None);
+        }
         if notes.regions.is_empty() {
             let nothing = Response::status(Status::NO_CONTENT);
             return Granted::Response(nothing.with_field("Cache-Control", "no-store"));
@@ -238,33 +260,40 @@ impl Live {
             if is_other { vec![draft(&channel, "reload", "")] } else { patches.collect() }
         };
         let is_news = is_other || !patches.is_empty();
-        let watch = match wish.manner {
-            Manner::Poll if is_news => {
-                let bytes = encoded(View::Json, drafts());
-                let response = Response::bytes("application/json", bytes);
-                return Granted::Response(response.with_field("Cache-Control", "no-store"));
-            }
-            _ if is_news => {
-                let bytes = encoded(View::Sse, drafts()).into();
-                let regions = Regions::Behind(bytes, Arc::clone(watch));
-                Arc::new(Watch { regions, ..Watch::clone(watch) })
-            }
-            _ => Arc::clone(watch),
-        };
-        match self.hold(wish, watch) {
-            Ok(hold) => Granted::Hold(hold),
-            Err(_) => Granted::Response(busy()),
+        if wish.manner == Manner::Poll && is_news {
+            let bytes = encoded(View::Json, drafts());
+            let response = Response::bytes("application/json", bytes);
+            return Granted::Response(response.with_field("Cache-Control", "no-store"));
         }
+        let first = is_news.then(|| encoded(View::Sse, drafts()).into());
+        self.hold(wish, watch, first)
     }
 
-    /// From now on.
-    fn hold(&self, wish: Wish, watch: Arc<Watch>) -> Result<Hold, Box<Wish>> {
+    /// Has what `watch` says followed from now on, and the events that are wished, behind what comes `first`.
+    fn hold(&self, wish: Wish, watch: &Arc<Watch>, first: Option<Box<[u8]>>) -> Granted {
+        let mut watch = Arc::clone(watch);
+        if !wish.on.is_empty() {
+            let names: Vec<&str> = wish.on.iter().map(String::as_str).collect();
+            let listener = match self.events().listen(&names, Some(Arc::clone(&watch))) {
+                Ok(listener) => listener,
+                Err(reason) => {
+                    return Granted::Response(Response::refusal(Status::NOT_FOUND, reason));
+                }
+            };
+            let own = watch.channels.iter().cloned();
+            let channels = own.chain(listener.channels().map(|name| (**name).into())).collect();
+            watch = Arc::new(Watch { channels, listener: Some(listener), ..Watch::clone(&watch) });
+        }
+        if let Some(first) = first {
+            let regions = Regions::Behind(first, Arc::clone(&watch));
+            watch = Arc::new(Watch { regions, ..Watch::clone(&watch) });
+        }
         match self.engine.hub(|hub| hub.watermark()) {
             Some(now) => {
                 let hold = hold_for(wish.pass, watch, Start::After(now), wish.exchange);
-                Ok(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
+                Granted::Hold(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
             }
-            None => Err(Box::new(wish)),
+            None => Granted::Response(busy()),
         }
     }
 
@@ -278,14 +307,21 @@ impl Live {
         let made =
             Order::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
         self.engine.order(made).wait().ok()?;
-        let watches = [Manner::Events, Manner::Poll].map(|manner| {
-            let channels = Box::new([Box::from(&*channel)]);
-            let (holes, regions) = (Holes::Tell, Regions::All);
-            Arc::new(Watch { manner, holes, regions, wait: WAIT, ..Watch::of(channels) })
-        });
+        let watches = [Manner::Events, Manner::Poll]
+            .map(|manner| Arc::new(Watch { manner, ..followed(Box::new([Box::from(&*channel)])) }));
         let (address, request) = (Arc::clone(&wish.address), wish.request.clone());
         Some(Showing::new(address, request, channel, watches, since, Instant::now()))
     }
+}
+
+/// What is followed in these channels, of which one who misses something comes again.
+fn followed(channels: Box<[Box<str>]>) -> Watch {
+    Watch { holes: Holes::Tell, regions: Regions::All, wait: WAIT, ..Watch::of(channels) }
+}
+
+/// Names between commas.
+fn words(text: &str) -> Vec<String> {
+    text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// The reply to a wish that was not granted at once.
