@@ -24,6 +24,7 @@ use crate::control;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
+use crate::links::{Linked, Links};
 use crate::live::Live;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
@@ -33,7 +34,7 @@ use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
-use crate::style::Style;
+use crate::style;
 use crate::tables::{AtChannels, AtOpen, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
@@ -371,11 +372,10 @@ impl App {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
         // Who serves only files has no page that could ask for it.
-        if !self.routes.is_empty()
-            && let Some(style) = Style::of_program(&self.styles).map(Arc::new)
-        {
-            self.routes.push(style.route());
-            self.look.style = Some(style);
+        if !self.routes.is_empty() {
+            let linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            self.look.links = Links::of(&linked).map(Arc::new);
+            self.routes.extend(linked.into_iter().map(Linked::route));
         }
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());

@@ -30,6 +30,7 @@ mod error;
 mod exit;
 mod filter;
 mod findings;
+mod links;
 pub mod live;
 mod look;
 mod methods;

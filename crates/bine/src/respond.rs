@@ -257,10 +257,10 @@ impl<'r, 'o> Replying<'r, 'o> {
     fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
         let Exchange { method, keep_alive, .. } = self.asked.exchange;
         let (before, behind) = frozen.around_head_end().unwrap_or((frozen.bytes(), &[]));
-        let style = self.look.style.as_ref().filter(|_| !behind.is_empty());
-        let parts = [before, style.map_or("", |style| style.link()).as_bytes(), behind];
+        let links = self.look.links.as_ref().filter(|_| !behind.is_empty());
+        let parts = [before, links.map_or("", |links| links.markup()).as_bytes(), behind];
         let mut place = [0; 64];
-        let tag = style.map_or(frozen.tag(), |style| style.tag_of(frozen.tag(), &mut place));
+        let tag = links.map_or(frozen.tag(), |links| links.tag_of(frozen.tag(), &mut place));
         let judged = match self.asked.conditions() {
             Some(head)
                 if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
