@@ -52,6 +52,7 @@ mod tables;
 mod taste;
 mod text;
 mod websocket;
+mod wire;
 
 pub use app::App;
 pub use arguments::{
@@ -76,6 +77,7 @@ pub use sessions::{Open, Saving, Session, Sessions};
 pub use stream::Sender;
 pub use text::Text;
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
+pub use wire::Bytes;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
 pub use bine_pipeline::{Peer, Who, scheduler};
@@ -192,6 +194,7 @@ pub mod __private {
     pub use crate::route::Route;
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
+    pub use crate::wire::check_wire;
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.
