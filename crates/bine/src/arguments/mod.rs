@@ -24,6 +24,7 @@ use crate::tables::Tables;
 pub use form::Form;
 pub use from_text::FromText;
 pub use json::Json;
+pub(crate) use json::is_json;
 pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
