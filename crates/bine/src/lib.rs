@@ -39,6 +39,7 @@ mod pattern;
 pub mod prelude;
 mod program;
 mod reload;
+pub mod remote;
 mod request;
 mod respond;
 mod route;
@@ -54,6 +55,7 @@ mod tables;
 mod taste;
 mod text;
 mod websocket;
+mod wire;
 
 pub use app::App;
 pub use arguments::{
@@ -73,12 +75,14 @@ pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
 pub use live::{Events, Signal};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
+pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
 pub use sessions::{Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
+pub use wire::Bytes;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
 pub use bine_pipeline::{Peer, Who, scheduler};
@@ -196,6 +200,7 @@ pub mod __private {
     pub use crate::route::Route;
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
+    pub use crate::wire::check_wire;
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.

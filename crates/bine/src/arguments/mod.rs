@@ -26,6 +26,7 @@ use crate::tables::Tables;
 pub use form::Form;
 pub use from_text::FromText;
 pub use json::Json;
+pub(crate) use json::is_json;
 pub(crate) use looked::Looked;
 pub use multipart::check_form;
 pub use state::State;
