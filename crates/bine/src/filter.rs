@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Head, Method};
-use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Who, Work};
+use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
 
 use crate::respond::Response;
 
@@ -82,9 +82,9 @@ impl<'a> Seen<'a> {
         self.incoming.peer
     }
 
-    /// Who asks.
-    pub const fn user(&self) -> &'a Who {
-        self.incoming.who
+    /// Who has [logged in](crate::Session::log_in), if the cookie says so.
+    pub fn user(&self) -> Option<&'a str> {
+        self.incoming.who.user()
     }
 }
 
