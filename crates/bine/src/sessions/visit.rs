@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bine_pipeline::Visitor;
 
 use super::badge::Badge;
+use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::Next;
 use super::{Found, Keeper, Opened, Sessions, age, cookie_name};
@@ -83,6 +84,13 @@ impl Visit {
     /// A session begins, if there is none. Nothing is seen of it.
     pub(super) fn begin(&self) {
         self.stand().begin(self.now);
+    }
+
+    /// What others see that this visitor is called: the user, or the made-up name of the session. No page has looked.
+    pub(crate) fn name(&self) -> Text {
+        let stand = self.stand();
+        let seed = || name_of(stand.badge.map_or(0, |badge| badge.seed));
+        self.user.clone().unwrap_or_else(seed)
     }
 
     /// Who has logged in: the one gate for whoever wants to know no more.
