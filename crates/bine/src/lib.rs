@@ -32,6 +32,8 @@ mod filter;
 mod findings;
 mod look;
 mod methods;
+mod nearest;
+mod origin;
 mod panics;
 mod pattern;
 pub mod prelude;
@@ -42,6 +44,7 @@ mod respond;
 mod route;
 mod router;
 mod secrecy;
+mod service;
 mod sessions;
 mod sites;
 pub mod step;
@@ -63,7 +66,7 @@ pub use bine_html::{
     Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
-pub use bine_macros::page;
+pub use bine_macros::{page, service};
 pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
 pub use control::{ask_running, tell};
 pub use error::Error;
@@ -72,6 +75,7 @@ pub use filter::{Filter, Seen, Verdict};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
+pub use service::{Answer, Call, Callable, Caller, Service, Shown, Taken, Valued};
 pub use sessions::{Open, Saving, Session, Sessions};
 pub use stream::Sender;
 pub use text::Text;
@@ -190,8 +194,10 @@ pub mod __private {
     pub use crate::channels::{check_query, check_token};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::{Given, Manner, Service, Signature, Wrong};
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
+    pub use crate::{Error, Response};
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.

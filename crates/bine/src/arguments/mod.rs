@@ -18,12 +18,15 @@ use bine_pipeline::{self as pipeline, Incoming};
 use crate::channels::Channels;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
+use crate::route::House;
 use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
 pub use form::Form;
+pub(crate) use form::fields as form_fields;
 pub use from_text::FromText;
 pub use json::Json;
+pub(crate) use json::is_json;
 pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
@@ -52,6 +55,7 @@ pub trait Argument: Sized {
 pub struct Arguments<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) pattern: &'a Pattern,
+    pub(crate) house: &'a Arc<House>,
     pub(crate) states: &'a States,
     pub(crate) tables: &'a Tables,
     pub(crate) channels: Option<&'a Channels>,

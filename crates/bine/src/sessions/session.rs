@@ -90,7 +90,7 @@ const MOST_OF_USER: usize = 100;
 
 impl Session {
     /// The one of this request, which begins if there is none.
-    pub(super) fn of(visit: Arc<Visit>) -> Self {
+    pub(crate) fn of(visit: Arc<Visit>) -> Self {
         visit.badge();
         Self(visit)
     }
@@ -103,7 +103,7 @@ impl Session {
 
     /// Who has [logged in](Session::log_in), as was said then.
     pub fn user(&self) -> Option<Text> {
-        self.0.stand().row.as_ref()?.user.clone()
+        self.0.user()
     }
 
     /// When it began, or was logged in.
@@ -380,6 +380,11 @@ impl Visit {
         }
         drop(stand);
         self.opened().sweep(self.now);
+    }
+
+    /// Who has logged in. No session begins by asking.
+    pub(crate) fn user(&self) -> Option<Text> {
+        self.stand().row.as_ref()?.user.clone()
     }
 
     pub(super) fn opened(&self) -> &Opened {
