@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::respond::{Replying, Respond, Response};
 use crate::sessions::Visit;
+use crate::wire;
 
 /// What a service may return, by itself or in a `Result`: a value that `serde` can write, a page or a
 /// [`Response`]. `Kind` keeps the ways apart for the compiler, which finds it by itself.
@@ -52,9 +53,9 @@ impl<T: Serialize + 'static> Answer<Valued> for T {
         if TypeId::of::<T>() == TypeId::of::<()>() {
             return Response::status(Status::NO_CONTENT).respond(to);
         }
-        match serde_json::to_vec(&self) {
+        match wire::to_json(&self) {
             Ok(bytes) => Response::bytes("application/json", bytes).respond(to),
-            Err(error) => to.fail(&Error::from(error), manner.reads_pages),
+            Err(fault) => to.fail(&Error::from(fault), manner.reads_pages),
         }
     }
 }

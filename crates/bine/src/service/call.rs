@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 use bine_http::Status;
 use bine_pipeline::{Body, Incoming, Peer, Retained};
 
-use crate::Text;
 use crate::arguments::State;
 use crate::channels::Channels;
 use crate::error::Error;
+use crate::live::Events;
 use crate::route::House;
-use crate::sessions::{Session, Visit};
+use crate::sessions::{Session, User, Visit};
 use crate::store::{Store, Transaction};
 
 /// A call of a service that changes tables: the first argument of one that is no `async fn`, as `call: &mut Call`.
@@ -87,7 +87,7 @@ impl Call {
     }
 
     /// Who has logged in.
-    pub fn user(&self) -> Option<Text> {
+    pub fn user(&self) -> Option<User> {
         self.caller.user()
     }
 
@@ -119,6 +119,11 @@ impl Call {
     pub fn channels(&self) -> Result<Channels, Error> {
         self.caller.channels()
     }
+
+    /// The program's events. As with channels, `call.after_commit(move || ..)` is the place to call them.
+    pub fn events(&self) -> Events {
+        self.caller.events()
+    }
 }
 
 impl Deref for Call {
@@ -146,7 +151,7 @@ impl Caller {
     }
 
     /// Who has logged in.
-    pub fn user(&self) -> Option<Text> {
+    pub fn user(&self) -> Option<User> {
         self.0.user()
     }
 
@@ -183,6 +188,11 @@ impl Caller {
     pub fn channels(&self) -> Result<Channels, Error> {
         self.0.house.channels.clone().ok_or_else(|| lacking("channels", "channels"))
     }
+
+    /// The program's events, which [`App::event`](crate::App::event) names.
+    pub fn events(&self) -> Events {
+        self.0.house.live.events().clone()
+    }
 }
 
 /// A mistake in the program, which its log tells.
@@ -207,8 +217,8 @@ impl Asked {
             .expect("who knows its caller has sessions, and they are in tables")
     }
 
-    pub(super) fn user(&self) -> Option<Text> {
-        self.visit().user()
+    pub(super) fn user(&self) -> Option<User> {
+        self.visit().look_at_user().map(User)
     }
 
     /// Its look at its session, if it took one.
@@ -218,9 +228,8 @@ impl Asked {
 
     fn visit(&self) -> &Arc<Visit> {
         self.visit.get_or_init(|| {
-            let Incoming { head, peer, arrival, .. } = self.request.incoming();
             let keeper = self.house.sessions.as_ref();
-            let visit = keeper.and_then(|own| own.visit(&head, peer.is_secure(), arrival));
+            let visit = keeper.and_then(|own| own.visit_of(&self.request.incoming()));
             visit.expect(
                 "who knows its caller has sessions, which are open before the first request",
             )

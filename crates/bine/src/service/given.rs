@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use bine_http::query;
 use bine_pipeline::Incoming;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::field::{Field, Missing, Reason};
 use super::problem::Wrong;
 use crate::arguments::{form_fields, is_json};
 use crate::nearest::nearest;
+use crate::wire::{self, Limits, Value};
 
 /// The arguments of a call as they were sent.
 #[derive(Debug)]
@@ -63,12 +64,12 @@ impl Given {
         if !is_json(kind) {
             return Err(Unread::Unsupported);
         }
-        match serde_json::from_slice(bytes) {
+        match wire::read(bytes, &Limits::default()) {
             Ok(Value::Object(named)) => Ok(Self(Sent::Json(named))),
             Ok(_) => Err(Unread::Bad(
                 "the arguments of a call are an object, with each under its name".to_owned(),
             )),
-            Err(error) => Err(Unread::Bad(format!("the content is no JSON: {error}"))),
+            Err(fault) => Err(Unread::Bad(format!("the arguments: {fault}"))),
         }
     }
 
@@ -76,7 +77,8 @@ impl Given {
     fn one<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
         match &self.0 {
             Sent::Json(named) => match named.get(name) {
-                Some(value) => T::deserialize(value).map_err(serde::de::Error::custom),
+                // It may be wanted again, when the service is run again.
+                Some(value) => wire::from_value(value.clone()).map_err(serde::de::Error::custom),
                 None => T::deserialize(Missing),
             },
             Sent::Texts(texts) => {

@@ -261,7 +261,7 @@ impl Signature {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
         }
         if self.is_for_users && asked.user().is_none() {
-            let message = "This is for users: log in, and try again.";
+            let message = "This is for users. Log in first.";
             return Ok(Err(Error::status(Status::UNAUTHORIZED, message)));
         }
         let given = if is_in_query {

@@ -11,13 +11,15 @@ mod name;
 mod row;
 mod saving;
 mod session;
+mod user;
+mod visit;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bine_http::Head;
-use bine_pipeline::log;
+use bine_pipeline::{Body, Incoming, Who, log};
 
 use badge::Badge;
 use ended::Ended;
@@ -25,13 +27,15 @@ use keys::Keys;
 use row::{Row, Sweep};
 
 use crate::configuration::Configuration;
+use crate::live::Run;
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
 pub use saving::Saving;
-pub(crate) use session::Visit;
 pub use session::{Open, Session};
+pub use user::User;
+pub(crate) use visit::Visit;
 
 /// How long sessions last, and how many are kept: given to [`App::sessions`](crate::App::sessions).
 ///
@@ -170,18 +174,50 @@ impl Keeper {
         Ok(())
     }
 
-    /// The session that a request says it belongs to. `None`: they are not open.
+    /// Who asks, by the cookie of a session.
+    pub(crate) fn recognize(self: &Arc<Self>, head: &Head<'_>, is_secure: bool, now: u64) -> Who {
+        match self.find(head, is_secure, now) {
+            Some(found) => {
+                Who::Known(Arc::new(Visit::new(Arc::clone(self), Some(found), is_secure, now)))
+            }
+            None => Who::Anonymous,
+        }
+    }
+
+    /// The visit that a request is, for a function that is run for it. `None`: sessions are not open.
+    pub(crate) fn visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
+        let Incoming { head, peer, arrival, who, body, .. } = incoming;
+        let visit = match who.known::<Visit>() {
+            Some(visit) => {
+                // A body takes its time, and the session may have been ended since its head came.
+                if matches!(body, Body::Here(_) | Body::Filed(_)) {
+                    visit.look_again();
+                }
+                visit
+            }
+            None => self.visit(head, peer.is_secure(), *arrival)?,
+        };
+        visit.attend();
+        Some(visit)
+    }
+
+    /// The visit of somebody who was not recognized. `None`: sessions are not open.
     pub(crate) fn visit(
         self: &Arc<Self>,
         head: &Head<'_>,
         is_secure: bool,
         now: u64,
     ) -> Option<Arc<Visit>> {
-        let opened = self.opened.get()?;
+        self.opened.get()?;
+        // Somebody may have put another step before ours, which asks nobody who it is.
+        let found = self.find(head, is_secure, now);
+        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+    }
+
+    fn find(&self, head: &Head<'_>, is_secure: bool, now: u64) -> Option<Found> {
         let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
         let cookies = fields.filter_map(|(_, value)| str::from_utf8(value).ok());
-        let found = opened.find(cookies, cookie_name(is_secure), now);
-        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+        self.opened.get()?.find(cookies, cookie_name(is_secure), now)
     }
 
     /// What a visit has once there is one.
@@ -220,7 +256,10 @@ impl Opened {
 
     /// What this badge opens, unless the time of that is over, or it was ended.
     fn admit(&self, badge: Badge, now: u64) -> Option<Found> {
-        let row = Row::find(&self.store.read().without_notes(), &badge.id);
+        // Whoever follows a page that has looked at it is told of its end.
+        let rows = self.store.read();
+        let rows = if Run::current().is_some() { rows } else { rows.without_notes() };
+        let row = Row::find(&rows, &badge.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
             // For whoever comes late another must not begin, whose cookie would take the place of the login's.
