@@ -22,6 +22,7 @@ mod presence;
 mod query;
 mod ranges;
 mod scheduling;
+mod services;
 mod sessions;
 mod stop;
 mod style;
