@@ -7,6 +7,7 @@
 mod badge;
 mod ended;
 mod keys;
+pub(crate) mod login;
 mod name;
 mod row;
 mod saving;
@@ -24,6 +25,7 @@ use bine_pipeline::{Who, log};
 use badge::Badge;
 use ended::Ended;
 use keys::Keys;
+use login::Hearer;
 use row::{Row, Sweep};
 
 use crate::configuration::Configuration;
@@ -31,6 +33,7 @@ use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
+pub(crate) use login::Login;
 pub use saving::Saving;
 pub use session::{Open, Session};
 pub use user::User;
@@ -110,6 +113,7 @@ impl Default for Sessions {
 pub(crate) struct Keeper {
     wish: Sessions,
     opened: OnceLock<Opened>,
+    hearer: Hearer,
 }
 
 /// What there is once the tables are open.
@@ -124,8 +128,8 @@ pub(super) struct Opened {
 
 impl Keeper {
     /// Not open yet.
-    pub(crate) const fn new(wish: Sessions) -> Self {
-        Self { wish, opened: OnceLock::new() }
+    pub(crate) fn new(wish: Sessions) -> Self {
+        Self { wish, opened: OnceLock::new(), hearer: Hearer::default() }
     }
 
     /// The store with the table of sessions.
@@ -139,7 +143,11 @@ impl Keeper {
     /// # Errors
     ///
     /// The keys cannot be read or written.
-    pub(crate) fn open(&self, store: &Store, configuration: &Configuration) -> Result<(), String> {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        store: &Store,
+        configuration: &Configuration,
+    ) -> Result<(), String> {
         let mut times = self.wish.clone();
         if let Some(seconds) = configuration.session_idle {
             times = times.idle(Duration::from_secs(seconds.into()));
@@ -151,7 +159,7 @@ impl Keeper {
     }
 
     fn open_at(
-        &self,
+        self: &Arc<Self>,
         store: &Store,
         data: Option<&Path>,
         times: Sessions,
@@ -170,6 +178,7 @@ impl Keeper {
         let (store, ended, sweep) = (store.clone(), Ended::default(), Sweep::default());
         // There is one start.
         let _ = self.opened.set(Opened { times, keys, store, ended, sweep });
+        self.listen(&self.opened().store);
         Ok(())
     }
 
@@ -191,7 +200,6 @@ impl Keeper {
         now: u64,
     ) -> Option<Arc<Visit>> {
         self.opened.get()?;
-        // Somebody may have put another step before ours, which asks nobody who it is.
         let found = self.find(head, is_secure, now);
         Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
     }

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_pipeline::Visitor;
+use bine_pipeline::{Body, Incoming, Visitor};
 
 use super::badge::Badge;
 use super::row::{Row, time};
 use super::saving::Next;
-use super::{Found, Keeper, Opened, age, cookie_name};
+use super::{Found, Keeper, Login, Opened, age, cookie_name};
 use crate::arguments::Looked;
 use crate::store::Id;
 use crate::text::Text;
@@ -47,6 +47,16 @@ enum Told {
 }
 
 impl Visit {
+    /// That of whoever was recognized when the request came. A body takes its time, and the session may have been ended
+    /// since then.
+    pub(crate) fn of(request: &Incoming<'_>) -> Option<Arc<Self>> {
+        let visit = request.who.known::<Self>()?;
+        if matches!(request.body, Body::Here(_) | Body::Filed(_)) {
+            visit.look_again();
+        }
+        Some(visit)
+    }
+
     pub(super) fn new(
         keeper: Arc<Keeper>,
         found: Option<Found>,
@@ -73,7 +83,7 @@ impl Visit {
 
     /// Looks again whether there is still the session that the cookie named, for whoever has waited since then. The cookie
     /// need not be read again.
-    pub(crate) fn look_again(&self) {
+    fn look_again(&self) {
         let Some(badge) = self.shown else { return };
         let opened = self.opened();
         *self.stand() = Stand::of(opened.admit(badge, self.now), opened, self.now);
@@ -96,6 +106,14 @@ impl Visit {
         let mut stand = self.stand();
         let badge = stand.begin(self.now);
         look(&badge, stand.row.as_ref())
+    }
+
+    /// The login of the session, for whoever waits by it past the request.
+    pub(crate) fn login(&self) -> Option<Login> {
+        let stand = self.stand();
+        let row = stand.row.as_ref()?;
+        let until = row.made.unix().saturating_add(self.opened().times.absolute);
+        Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
     }
 
     /// Fields of the reply: no cache that others share may keep it.
