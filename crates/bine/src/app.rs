@@ -55,7 +55,8 @@ pub struct App {
     wanted_channels: Vec<(&'static str, channels::Settings)>,
     sessions: Option<Sessions>,
     at_channels: Vec<AtChannels>,
-    events: Vec<&'static str>,
+    /// Those for users alone are marked.
+    events: Vec<(&'static str, bool)>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -173,7 +174,13 @@ impl App {
     /// Has an event of this name, which every page and every other program may listen to; those that take
     /// [`Events`](crate::Events) call them.
     pub fn event(mut self, name: &'static str) -> Self {
-        self.events.push(name);
+        self.events.push((name, false));
+        self
+    }
+
+    /// The same with an event that only those hear who have logged in.
+    pub fn event_for_users(mut self, name: &'static str) -> Self {
+        self.events.push((name, true));
         self
     }
 
@@ -394,7 +401,7 @@ impl App {
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
-        let live = Arc::new(Live::new(&self.events));
+        let live = Arc::new(Live::new(&self.events, self.step.is_some()));
         let house = House {
             states: self.states,
             tables,
@@ -441,7 +448,11 @@ impl App {
             pages.tables().open(tables, kept, &configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
                 let own = channels.clone();
-                sessions.tell(move |rows| own.end_logins(rows));
+                let pages = Arc::clone(live.engine());
+                sessions.tell(move |rows| {
+                    own.end_logins(rows);
+                    pages.end_logins(rows);
+                });
                 sessions.open(store, &configuration)?;
             }
             if let Some(store) = pages.tables().opened() {

@@ -23,6 +23,7 @@ mod app;
 mod arguments;
 mod asset;
 mod base64;
+mod blocking;
 pub mod channels;
 mod configuration;
 mod control;
@@ -71,7 +72,8 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
-pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
+pub use bine_pipeline::{Gone, overdue_calls, timeout};
+pub use blocking::blocking;
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
