@@ -27,7 +27,7 @@ use crate::store::Store;
 
 use mailbox::{Mailbox, News};
 use run::{Notes, Part, Run as OneRun, Written};
-use showing::{AGAIN, Name, Showings};
+use showing::{AGAIN, Name, Showing, Showings};
 
 pub(crate) use events::Listener;
 pub use events::{Events, Listening, Monitor};
@@ -160,6 +160,9 @@ impl Live {
                 for name in showings.deserted() {
                     self.drop_showing(&mut showings, name);
                 }
+                for departed in showings.take_departed(now - SWEEP) {
+                    self.forget(departed);
+                }
             }
             while let Some(name) = showings.take_due(now, sequence) {
                 self.make(&mut showings, name);
@@ -203,35 +206,44 @@ impl Live {
             }
             Err(Unmade::Refused(_)) => return self.send_away(&mut showings, name),
         };
-        let channel = Arc::clone(&showing.channel);
-        let Some(changed) = showing.follow(&notes) else {
-            return self.send_away(&mut showings, name);
-        };
-        let patches = changed
-            .into_iter()
-            .map(|(number, region)| draft(&channel, "patch", &patch(number, region)));
-        let patches: Vec<Draft> = patches.collect();
-        if !patches.is_empty() && !self.publish(patches) {
-            return self.send_away(&mut showings, name);
+        if self.show(&mut showings, name, &notes) {
+            showings.check(name, &notes, now);
         }
-        showings.check(name, &notes, now);
         drop(showings);
         self.mailbox.put(News::Look);
     }
 
+    /// Tells all who look at a showing what is other in this run of it; false: they are sent away.
+    fn show(&self, showings: &mut Showings, name: Name, notes: &Notes) -> bool {
+        let Some(showing) = showings.get(name) else { return false };
+        let channel = Arc::clone(&showing.channel);
+        let patches = showing.follow(notes).map(|changed| -> Vec<Draft> {
+            let patches = changed.into_iter().map(|(number, region)| patch(number, region));
+            patches.map(|patch| draft(&channel, "patch", &patch)).collect()
+        });
+        let is_told = patches.is_some_and(|patches| patches.is_empty() || self.publish(patches));
+        if !is_told {
+            self.send_away(showings, name);
+        }
+        is_told
+    }
+
     /// Whoever looks at this page is to ask for it again.
     fn send_away(&self, showings: &mut Showings, name: Name) {
-        if let Some(showing) = showings.get(name) {
-            let reload = draft(&Arc::clone(&showing.channel), "reload", "");
-            self.publish(vec![reload]);
-        }
-        self.drop_showing(showings, name);
+        let Some(showing) = showings.remove(name) else { return };
+        self.publish(vec![draft(&showing.channel, "reload", "")]);
+        // Its channel stays for those who have not read that yet.
+        showings.depart(showing, Instant::now());
     }
 
     fn drop_showing(&self, showings: &mut Showings, name: Name) {
         if let Some(showing) = showings.remove(name) {
-            let _ = self.engine.order(Order::Remove(showing.channel)).wait();
+            self.forget(showing);
         }
+    }
+
+    fn forget(&self, showing: Showing) {
+        let _ = self.engine.order(Order::Remove(showing.channel)).wait();
     }
 
     /// Whether it was taken: what is too large is not.

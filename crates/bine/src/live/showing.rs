@@ -71,6 +71,8 @@ pub(super) struct Showings {
     names: HashMap<u64, Vec<Name>>,
     hasher: RandomState,
     due: BTreeSet<(Instant, Name)>,
+    /// Those of whom all were sent away, and when, the first at the front.
+    departed: VecDeque<(Instant, Showing)>,
     /// Showings that are being made.
     under_way: usize,
     next_number: u64,
@@ -151,6 +153,17 @@ impl Showings {
             }
         }
         Some(*showing)
+    }
+
+    /// All who look at this one were sent away.
+    pub(super) fn depart(&mut self, showing: Showing, now: Instant) {
+        self.departed.push_back((now, showing));
+    }
+
+    /// Of those who were sent away up to `then`, all have read it that will.
+    pub(super) fn take_departed(&mut self, then: Instant) -> Vec<Showing> {
+        let count = self.departed.partition_point(|(when, _)| *when <= then);
+        self.departed.drain(..count).map(|(_, showing)| showing).collect()
     }
 
     /// Those at which nobody looks any more.
@@ -295,6 +308,13 @@ impl Showing {
             }
         }
         Some(changed)
+    }
+
+    /// What it is was seen by a run that began at this sequence, unless one is under way that began before.
+    pub(super) fn is_seen_at(&mut self, since: u64) {
+        if self.state != State::Made {
+            self.since = since;
+        }
     }
 
     pub(super) fn touch_all(&mut self) {

@@ -139,7 +139,9 @@ impl Live {
             address: if is_page { format!("{scheme}://{host}{target}").into() } else { "".into() },
             on,
             request: Retained::of(&Incoming { head, body: Body::None, ..*request }),
-            have: have(&asked("have").unwrap_or_default()),
+            have: have(&asked("have").unwrap_or_default()).ok_or_else(|| {
+                refused("`have` is not the regions' numbers and hashes, `0.0123456789abcdef,1.`..")
+            })?,
             manner: if is_poll { Manner::Poll } else { Manner::Events },
             pass,
             exchange: request.exchange,
@@ -222,7 +224,15 @@ impl Live {
         let is_other = wish.have.len() != notes.regions.len();
         let patches: Vec<_> = wish.have.iter().enumerate().filter_map(differs).collect();
         let mut showings = self.showings();
+        // What others got meanwhile, this one would never get.
+        let is_late = |showing: &mut Showing| showing.since > since;
+        if !notes.signals.iter().all(super::signal::Watched::is_current) {
+            return Granted::Again(wish);
+        }
         let name = match showings.find(&wish.address, &notes.looks) {
+            Some(name) if showings.get(name).is_none_or(is_late) => return Granted::Again(wish),
+            // Nor what they have not got: it would be compared with what they have.
+            Some(name) if !self.show(&mut showings, name, &notes) => return Granted::Again(wish),
             Some(name) => name,
             None if showings.len() >= MOST => return Granted::Response(busy()),
             None => match self.begin(&mut showings, &wish, since) {
@@ -235,10 +245,7 @@ impl Live {
             },
         };
         let Some(showing) = showings.get(name) else { return Granted::Response(busy()) };
-        // What others got meanwhile, this one would never get.
-        if showing.since > since || !notes.signals.iter().all(super::signal::Watched::is_current) {
-            return Granted::Again(wish);
-        }
+        showing.is_seen_at(since);
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
         let granted = self.granted(wish, &watch, &patches, is_other);
         showings.check(name, &notes, Instant::now());
@@ -378,19 +385,18 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers.
-fn have(text: &str) -> Vec<Option<u64>> {
+/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers. `None`: it is something else.
+fn have(text: &str) -> Option<Vec<Option<u64>>> {
     let mut have = Vec::new();
-    for (number, hash) in text.split(',').filter_map(|one| one.split_once('.')) {
-        let Some(number) = number.parse().ok().filter(|number| *number < MOST_REGIONS) else {
-            continue;
-        };
+    for one in text.split(',').filter(|one| !one.is_empty()) {
+        let (number, hash) = one.split_once('.')?;
+        let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
         if have.len() <= number {
             have.resize(number + 1, None);
         }
-        have[number] = u64::from_str_radix(hash, 16).ok();
+        have[number] = Some(u64::from_str_radix(hash, 16).ok()?);
     }
-    have
+    Some(have)
 }
 
 /// What another thread will tell a task.
