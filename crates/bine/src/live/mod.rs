@@ -30,7 +30,7 @@ use crate::store::Store;
 use here::Places;
 use mailbox::{Mailbox, News};
 use run::{Notes, Part, Run as OneRun, Written};
-use showing::{AGAIN, Name, Showings};
+use showing::{AGAIN, Name, Showing, Showings};
 
 pub use events::{Events, Listening, Monitor};
 pub(crate) use guest::Guest;
@@ -188,6 +188,9 @@ impl Live {
                 for name in showings.deserted() {
                     self.drop_showing(&mut showings, name);
                 }
+                for departed in showings.take_departed(now - SWEEP) {
+                    self.forget(departed);
+                }
             }
             while let Some(name) = showings.take_due(now, sequence) {
                 self.make(&mut showings, name);
@@ -252,17 +255,20 @@ impl Live {
 
     /// Whoever looks at this page is to ask for it again.
     fn send_away(&self, showings: &mut Showings, name: Name) {
-        if let Some(showing) = showings.get(name) {
-            let reload = draft(&Arc::clone(&showing.channel), "reload", "");
-            self.publish(vec![reload]);
-        }
-        self.drop_showing(showings, name);
+        let Some(showing) = showings.remove(name) else { return };
+        self.publish(vec![draft(&showing.channel, "reload", "")]);
+        // Its channel stays for those who have not read that yet.
+        showings.depart(showing, Instant::now());
     }
 
     fn drop_showing(&self, showings: &mut Showings, name: Name) {
         if let Some(showing) = showings.remove(name) {
-            let _ = self.engine.order(Order::Remove(showing.channel)).wait();
+            self.forget(showing);
         }
+    }
+
+    fn forget(&self, showing: Showing) {
+        let _ = self.engine.order(Order::Remove(showing.channel)).wait();
     }
 
     /// Whether it was taken: what is too large is not.

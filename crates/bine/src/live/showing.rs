@@ -82,6 +82,8 @@ pub(super) struct Showings {
     ends: BTreeSet<(u64, Name)>,
     /// Showings that came since it was looked which of them are deserted.
     added: usize,
+    /// Those of whom all were sent away, and when, the first at the front.
+    departed: VecDeque<(Instant, Showing)>,
     /// Showings that are being made.
     under_way: usize,
     next_number: u64,
@@ -188,6 +190,17 @@ impl Showings {
         if let Some(ends) = ends {
             self.ends.insert((ends, name));
         }
+    }
+
+    /// All who look at this one were sent away.
+    pub(super) fn depart(&mut self, showing: Showing, now: Instant) {
+        self.departed.push_back((now, showing));
+    }
+
+    /// Of those who were sent away up to `then`, all have read it that will.
+    pub(super) fn take_departed(&mut self, then: Instant) -> Vec<Showing> {
+        let count = self.departed.partition_point(|(when, _)| *when <= then);
+        self.departed.drain(..count).map(|(_, showing)| showing).collect()
     }
 
     /// Those at which nobody looks any more.

@@ -119,7 +119,9 @@ impl Wish {
             name: visit.as_ref().map(|visit| (visit.name(), who.user().is_some())),
             login: visit.and_then(|visit| visit.login()),
             request,
-            have: have(&asked("have").unwrap_or_default()),
+            have: have(&asked("have").unwrap_or_default()).ok_or_else(|| {
+                bad("`have` is not the regions' numbers and hashes, `0.0123456789abcdef,1.`..")
+            })?,
             manner: if is_poll { Manner::Poll } else { Manner::Events },
             peer,
             exchange,
@@ -446,19 +448,18 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers.
-fn have(text: &str) -> Vec<Option<u64>> {
+/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers. `None`: it is something else.
+fn have(text: &str) -> Option<Vec<Option<u64>>> {
     let mut have = Vec::new();
-    for (number, hash) in text.split(',').filter_map(|one| one.split_once('.')) {
-        let Some(number) = number.parse().ok().filter(|number| *number < MOST_REGIONS) else {
-            continue;
-        };
+    for one in text.split(',').filter(|one| !one.is_empty()) {
+        let (number, hash) = one.split_once('.')?;
+        let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
         if have.len() <= number {
             have.resize(number + 1, None);
         }
-        have[number] = u64::from_str_radix(hash, 16).ok();
+        have[number] = Some(u64::from_str_radix(hash, 16).ok()?);
     }
-    have
+    Some(have)
 }
 
 /// What another thread will tell a task, in any case.
