@@ -31,6 +31,7 @@ mod exit;
 mod filter;
 mod findings;
 mod links;
+mod listing;
 pub mod live;
 mod look;
 mod methods;
@@ -228,4 +229,6 @@ mod guide {
     struct Tables;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[doc = include_str!("../../../docs/guide/services.md")]
+    struct Services;
 }

@@ -28,7 +28,7 @@ use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
 use crate::request::MOST_BODY;
-use crate::route::Route;
+use crate::route::{Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
@@ -73,9 +73,7 @@ impl<F: FnOnce() -> Service<A, T>, A, T> Callable for F {
 /// How a service is called, as its declaration says it.
 #[derive(Debug)]
 pub struct Signature {
-    /// Where the function is, from its crate on.
-    pub module: &'static str,
-    /// The function.
+    /// The function, with the path to it from its crate on.
     pub name: &'static str,
     /// Where it is called, if not at its usual place.
     pub path: Option<&'static str>,
@@ -134,8 +132,9 @@ impl fmt::Display for Signature {
         match self.path {
             Some(path) => to.write_str(path),
             None => {
-                let own = self.module.split("::").next().unwrap_or_default();
-                write!(to, "/{own}/{}", self.name)
+                let mut names = self.name.split("::");
+                let app = names.next().unwrap_or_default();
+                write!(to, "/{app}/{}", names.last().unwrap_or_default())
             }
         }
     }
@@ -239,6 +238,9 @@ impl Signature {
             })
         });
         let knows_sessions = self.knows_caller || self.is_for_users;
+        let arguments = self.arguments;
+        let told = Told { kind: Kind::Service, arguments, is_for_users: self.is_for_users };
+        let route = Route { told, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
             if knows_sessions {
@@ -298,8 +300,7 @@ impl Signature {
             Some(Ok(value)) => Outcome::Done(value),
             Some(Err(error)) => Outcome::Failed(error),
             None => {
-                let Self { module, name, .. } = self;
-                log::error(format_args!("{module}::{name} panicked; its caller got a 500"));
+                log::error(format_args!("{} panicked; its caller got a 500", self.name));
                 Outcome::Broken(panics::last_words())
             }
         }
