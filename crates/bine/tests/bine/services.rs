@@ -247,12 +247,14 @@ fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
     assert_eq!(check(&mut peer, "/bine/add", JSON, &deep, "128"), 400);
     assert_eq!(check(&mut peer, "/bine/add", "Content-Type: text/plain\r\n", "x", "Send"), 415);
     assert_eq!(check(&mut peer, "/bine/broken", FORM, "place=2", "Something went wrong here"), 500);
-    let reply = send(&mut peer, "/bine/post", BROWSER, "forum=a");
+    let browser = format!("{BROWSER}Referer: http://a/board?\"x\r\n");
+    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
     assert_eq!(
         (reply.status(), reply.field("Content-Type")),
         (400, Some("text/html; charset=utf-8"))
     );
-    assert!(reply.text().contains("`body` is missing"), "{}", reply.text());
+    let told = "<p>`body` is missing</p><p><a href=\"http://a/board?&quot;x\">Back</a></p>";
+    assert!(reply.text().contains(told), "{}", reply.text());
 }
 
 #[test]
