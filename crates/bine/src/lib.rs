@@ -77,7 +77,7 @@ pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
-pub use live::{Events, Signal};
+pub use live::{Events, Here, Signal};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
