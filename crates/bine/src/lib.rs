@@ -203,6 +203,7 @@ pub mod __private {
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::check_call;
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;

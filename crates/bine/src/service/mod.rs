@@ -2,9 +2,13 @@
 
 mod answer;
 mod call;
+mod check;
 mod field;
 mod given;
 pub(crate) mod problem;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -34,6 +38,7 @@ use crate::taste::prefers_pages;
 
 pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
+pub use check::check_call;
 pub use given::{Given, Taken};
 pub use problem::Wrong;
 
@@ -266,10 +271,11 @@ impl Signature {
             let message = "This is for users. Log in first.";
             return Ok(Err(Error::status(Status::UNAUTHORIZED, message)));
         }
+        let kind = head.field_text("content-type").unwrap_or_default();
         let given = if is_in_query {
             Given::in_query(head.query().unwrap_or_default())
-        } else if Given::is_readable(arguments.incoming) {
-            Given::in_content(arguments.incoming, &arguments.body(self.name)?)
+        } else if Given::is_readable(kind) {
+            Given::in_content(kind, &arguments.body(self.name)?)
         } else {
             Err(Unread::Unsupported)
         };
