@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
+use crate::listing::{self, Listed};
 use crate::live::Live;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
@@ -302,9 +303,10 @@ impl App {
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
         let mut sources = self.sources(arguments);
-        let count = sources.arguments.len();
-        sources.arguments.retain(|argument| argument != SUPERVISE);
-        let supervises = sources.arguments.len() < count;
+        if take_flag(&mut sources, ROUTES) {
+            return self.show_routes(usage, sources.arguments);
+        }
+        let supervises = take_flag(&mut sources, SUPERVISE);
         let configuration = match read(usage, &sources) {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
@@ -334,6 +336,40 @@ impl App {
             Ok(configuration) => Exit::told(configuration.shown()),
             Err(exit) => exit,
         }
+    }
+
+    /// Prints what is served: each path with what answers there, what it takes, and for whom; for programs, if `--json` is
+    /// among the arguments.
+    pub fn show_routes(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let mut sources = self.sources(arguments);
+        let is_for_programs = take_flag(&mut sources, JSON);
+        let configuration = match read(usage, &sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let listed = self.with_channels_of(&configuration).listed(&configuration);
+        let list = if is_for_programs { listing::json } else { listing::table };
+        Exit::told(list(listed))
+    }
+
+    fn listed(&self, configuration: &Configuration) -> Vec<Listed> {
+        let mut listed: Vec<_> = self.routes.iter().map(Listed::route).collect();
+        let folder = configuration.site.root.as_ref().or(self.files.as_ref());
+        listed.extend(folder.map(|folder| Listed::files("", folder)));
+        for (hosts, site) in &configuration.sites {
+            let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            listed.extend(site.root.as_ref().map(|folder| Listed::files(&hosts, folder)));
+        }
+        if let Some(access) = &self.channels {
+            listed.push(Listed::channels(access));
+            let wanted = self.wanted_channels.iter();
+            listed.extend(wanted.map(|(name, _)| Listed::channel(name, access)));
+        }
+        listed
     }
 
     /// Says whether this program could be served so: reads everything, opens the folders and logs,
@@ -501,6 +537,16 @@ struct Once {
 
 /// The argument that asks for a parent.
 const SUPERVISE: &str = "--supervise";
+/// The one that asks what is served, and the one that has programs told.
+const ROUTES: &str = "--routes";
+const JSON: &str = "--json";
+
+/// Whether it was among the arguments, where it is not any more.
+fn take_flag(sources: &mut Sources, flag: &str) -> bool {
+    let count = sources.arguments.len();
+    sources.arguments.retain(|argument| argument != flag);
+    sources.arguments.len() < count
+}
 
 fn read(usage: &str, sources: &Sources) -> Result<Configuration, Exit> {
     match sources.read() {

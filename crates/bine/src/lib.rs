@@ -32,6 +32,7 @@ mod exit;
 mod filter;
 mod findings;
 mod links;
+mod listing;
 pub mod live;
 mod look;
 mod methods;
@@ -204,6 +205,7 @@ pub mod __private {
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::check_call;
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
@@ -230,4 +232,6 @@ mod guide {
     struct Tables;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[doc = include_str!("../../../docs/guide/services.md")]
+    struct Services;
 }
