@@ -21,7 +21,9 @@ mod answer;
 mod aside;
 mod call;
 mod error;
+mod events;
 mod line;
+mod listener;
 mod pool;
 mod trust;
 
@@ -44,6 +46,7 @@ use address::Address;
 use call::Request;
 
 pub use error::Error;
+pub use listener::Listener;
 
 /// Another server, by its address: `https://name`, with a port or a path where they are not the usual ones. Nothing
 /// is sent before a call; what is wrong with the address is told by the first.
@@ -130,34 +133,64 @@ impl Remote {
         Service { remote: self.clone(), path: path.into() }
     }
 
-    /// A request of it, with JSON or nothing for a body.
-    fn request(&self, path: &str, body: Vec<u8>) -> Result<Request, Error> {
-        let address = self.address.clone().map_err(Error::Misused)?;
-        let roots = self.roots.clone().transpose().map_err(Error::Misused)?;
+    /// Listens to its event of that name.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use bine::remote;
+    /// let mut readings = remote("https://cellar.home:8443").on::<f64>("temperature");
+    /// while let Some(degrees) = readings.wait(Duration::from_mins(1)) {
+    ///     match degrees {
+    ///         Ok(degrees) => println!("{degrees} degrees"),
+    ///         Err(error) => println!("nothing is heard: {error}"),
+    ///     }
+    /// }
+    /// ```
+    pub fn on<T: DeserializeOwned>(&self, event: impl Into<String>) -> Listener<T> {
+        Listener::new(self.clone(), event.into())
+    }
+
+    fn calling(&self, path: &str, body: Vec<u8>) -> Result<Request, Error> {
         if !path.starts_with('/') || !address::is_path(path) {
             let what =
                 format!("`{path}` is no path of a service: it begins with `/`, and has no spaces");
             return Err(Error::Misused(what));
         }
+        let fields = format!(
+            "Accept: application/json, application/problem+json\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        self.request("POST", path, &fields, body)
+    }
+
+    fn listening(&self, event: &str) -> Result<Request, Error> {
+        let path = format!("/_bine/live?on={}", address::encoded(event));
+        self.request("GET", &path, "Accept: text/event-stream\r\n", Vec::new())
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &str,
+        body: Vec<u8>,
+    ) -> Result<Request, Error> {
+        let address = self.address.clone().map_err(Error::Misused)?;
+        let roots = self.roots.clone().transpose().map_err(Error::Misused)?;
+        let is_sign = |byte: u8| byte.is_ascii_graphic();
         let token = match &self.token {
-            Some(token)
-                if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) =>
-            {
+            Some(token) if !token.is_empty() && token.bytes().all(is_sign) => {
                 format!("Authorization: Bearer {token}\r\n")
             }
             Some(_) => {
-                return Err(Error::Misused(
-                    "a token has letters, digits and signs, no spaces".into(),
-                ));
+                let what = "a token has letters, digits and signs, no spaces";
+                return Err(Error::Misused(what.to_owned()));
             }
             None => String::new(),
         };
+        let (base, host, version) = (&address.base, address.authority(), env!("CARGO_PKG_VERSION"));
         let head = format!(
-            "POST {}{path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: bine/{}\r\nAccept: application/json, application/problem+json\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{token}\r\n",
-            address.base,
-            address.authority(),
-            env!("CARGO_PKG_VERSION"),
-            body.len(),
+            "{method} {base}{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bine/{version}\r\n{fields}{token}\r\n"
         );
         let (connect, whole, most) = (self.connect, self.whole, self.most);
         Ok(Request { address, roots, head, body, is_safe: false, connect, whole, most })
@@ -172,7 +205,7 @@ impl Service {
             .map_err(|fault| Error::Misused(format!("{}: the arguments: {fault}", self.path)))
             .and_then(|body| {
                 let body = if body == b"null" { b"{}".to_vec() } else { body };
-                self.remote.request(&self.path, body)
+                self.remote.calling(&self.path, body)
             });
         let answer = Box::pin(async { request?.answered().await });
         Calling { answer, most: self.remote.most, kind: PhantomData }

@@ -21,6 +21,7 @@ mod pages;
 mod presence;
 mod query;
 mod ranges;
+mod remote;
 mod scheduling;
 mod sessions;
 mod stop;
