@@ -73,7 +73,7 @@ pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
-pub use live::{Events, Signal};
+pub use live::{Events, Here, Signal};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
@@ -85,7 +85,7 @@ pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
 pub use wire::Bytes;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
-pub use bine_pipeline::{Peer, Who, scheduler};
+pub use bine_pipeline::{Peer, scheduler};
 
 /// Makes a page of markup that looks like the HTML it becomes.
 ///

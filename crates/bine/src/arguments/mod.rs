@@ -88,11 +88,21 @@ impl<'a> Arguments<'a> {
         if let Some(visit) = &self.visit {
             return Ok(Arc::clone(visit));
         }
-        let Incoming { head, peer, arrival, .. } = self.incoming;
-        let visit = self.sessions.and_then(|own| own.visit(head, peer.is_secure(), *arrival));
+        let Incoming { head, peer, arrival, who, body, .. } = self.incoming;
+        let visit = match who.known::<Visit>() {
+            Some(visit) => {
+                // A body takes its time, and the session may have been ended since its head came.
+                if matches!(body, pipeline::Body::Here(_) | pipeline::Body::Filed(_)) {
+                    visit.look_again();
+                }
+                Some(visit)
+            }
+            None => self.sessions.and_then(|own| own.visit(head, peer.is_secure(), *arrival)),
+        };
         let visit = visit.ok_or_else(|| {
             Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
         })?;
+        visit.attend();
         Ok(Arc::clone(self.visit.insert(visit)))
     }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bine_http::Head;
-use bine_pipeline::log;
+use bine_pipeline::{Who, log};
 
 use badge::Badge;
 use ended::Ended;
@@ -174,18 +174,33 @@ impl Keeper {
         Ok(())
     }
 
-    /// The session that a request says it belongs to. `None`: they are not open.
+    /// Who asks, by the cookie of a session.
+    pub(crate) fn recognize(self: &Arc<Self>, head: &Head<'_>, is_secure: bool, now: u64) -> Who {
+        match self.find(head, is_secure, now) {
+            Some(found) => {
+                Who::Known(Arc::new(Visit::new(Arc::clone(self), Some(found), is_secure, now)))
+            }
+            None => Who::Anonymous,
+        }
+    }
+
+    /// The visit of somebody who was not recognized. `None`: sessions are not open.
     pub(crate) fn visit(
         self: &Arc<Self>,
         head: &Head<'_>,
         is_secure: bool,
         now: u64,
     ) -> Option<Arc<Visit>> {
-        let opened = self.opened.get()?;
+        self.opened.get()?;
+        // Somebody may have put another step before ours, which asks nobody who it is.
+        let found = self.find(head, is_secure, now);
+        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+    }
+
+    fn find(&self, head: &Head<'_>, is_secure: bool, now: u64) -> Option<Found> {
         let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
         let cookies = fields.filter_map(|(_, value)| str::from_utf8(value).ok());
-        let found = opened.find(cookies, cookie_name(is_secure), now);
-        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+        self.opened.get()?.find(cookies, cookie_name(is_secure), now)
     }
 
     /// What a visit has once there is one.

@@ -45,6 +45,7 @@ impl Browser {
         let field = self.cookie.as_ref().map(|value| format!("a=b; session={value}; c"));
         let found = keeper.opened().find(field.as_deref().into_iter(), "session", now);
         let visit = Arc::new(Visit::new(Arc::clone(keeper), found, false, now));
+        visit.attend();
         // Nobody waits until it is noted that one is used, and nobody else goes through months in a second.
         await_staged(keeper);
         visit
