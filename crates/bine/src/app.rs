@@ -32,6 +32,7 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
+use crate::service::Callable;
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style;
@@ -72,6 +73,12 @@ impl App {
     /// Serves a page: a function with `#[page("/path")]` above it.
     pub fn page(mut self, endpoint: impl Endpoint) -> Self {
         self.routes.push(endpoint.route());
+        self
+    }
+
+    /// Serves a service: a function with `#[service]` above it, which is called at `/<crate>/<function>`.
+    pub fn service(mut self, service: impl Callable) -> Self {
+        self.routes.push(service.service().route());
         self
     }
 

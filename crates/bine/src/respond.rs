@@ -19,6 +19,7 @@ use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::service::problem::{PROBLEM, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
@@ -174,6 +175,11 @@ impl<'r, 'o> Replying<'r, 'o> {
         self
     }
 
+    /// The same for what has looked at a session by itself.
+    pub(crate) fn visit(&mut self, visit: Option<Arc<Visit>>) {
+        self.visit = visit;
+    }
+
     /// With what a session adds to the head.
     fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
         static TOLD: Once = Once::new();
@@ -200,12 +206,33 @@ impl<'r, 'o> Replying<'r, 'o> {
 
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
-        if status.code() >= 500 {
-            let chain: Vec<String> = error.chain().collect();
-            let said = error.message().unwrap_or_default();
-            log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
-        }
+        note(status, error);
         self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
+    }
+
+    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, else as a problem.
+    pub(crate) fn fail(&mut self, error: &Error, reads_pages: bool) -> Finished {
+        if reads_pages {
+            return self.refuse(error.code(), error);
+        }
+        note(error.code(), error);
+        let causes = self.look.causes(error);
+        let (status, detail) = (error.code(), Look::message(error));
+        Response::bytes(PROBLEM, problem(status, detail, error.arguments(), &causes))
+            .with_status(status)
+            .respond(self)
+    }
+
+    /// The same of a call that panicked, which the log has been told.
+    pub(crate) fn break_down(&mut self, words: &[String], reads_pages: bool) -> Finished {
+        let causes = if self.look.shows_causes() { words } else { &[] };
+        let status = Status::INTERNAL_SERVER_ERROR;
+        if reads_pages {
+            return self.tell(&Top::of(status), Look::APOLOGY, causes);
+        }
+        Response::bytes(PROBLEM, problem(status, Look::APOLOGY, &[], causes))
+            .with_status(status)
+            .respond(self)
     }
 
     fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
@@ -341,6 +368,15 @@ impl<'r, 'o> Replying<'r, 'o> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
         reply
+    }
+}
+
+/// Tells the log of an error that is not the peer's.
+fn note(status: Status, error: &Error) {
+    if status.code() >= 500 {
+        let chain: Vec<String> = error.chain().collect();
+        let said = error.message().unwrap_or_default();
+        log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bine_http::Head;
-use bine_pipeline::{Who, log};
+use bine_pipeline::{Body, Incoming, Who, log};
 
 use badge::Badge;
 use ended::Ended;
@@ -182,6 +182,23 @@ impl Keeper {
             }
             None => Who::Anonymous,
         }
+    }
+
+    /// The visit that a request is, for a function that is run for it. `None`: sessions are not open.
+    pub(crate) fn visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
+        let Incoming { head, peer, arrival, who, body, .. } = incoming;
+        let visit = match who.known::<Visit>() {
+            Some(visit) => {
+                // A body takes its time, and the session may have been ended since its head came.
+                if matches!(body, Body::Here(_) | Body::Filed(_)) {
+                    visit.look_again();
+                }
+                visit
+            }
+            None => self.visit(head, peer.is_secure(), *arrival)?,
+        };
+        visit.attend();
+        Some(visit)
     }
 
     /// The visit of somebody who was not recognized. `None`: sessions are not open.

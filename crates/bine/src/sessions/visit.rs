@@ -94,7 +94,7 @@ impl Visit {
     }
 
     /// Who has logged in: the one gate for whoever wants to know no more.
-    pub(super) fn look_at_user(&self) -> Option<Text> {
+    pub(crate) fn look_at_user(&self) -> Option<Text> {
         let stand = self.stand();
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
         Looked::User.note(|| user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec()));

@@ -23,6 +23,7 @@ mod query;
 mod ranges;
 mod remote;
 mod scheduling;
+mod services;
 mod sessions;
 mod stop;
 mod style;
