@@ -202,7 +202,7 @@ impl Stream {
         }
         let Head { status, kind, .. } = head;
         Err(match Status::new(status).filter(|_| status >= 400) {
-            Some(status) => Error::refused(status, &kind, &bytes),
+            Some(status) => Error::refused(&request.address, status, &kind, &bytes),
             None => {
                 Error::Misunderstood(said(&format!("it answered {status}, and tells no events")))
             }

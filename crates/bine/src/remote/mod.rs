@@ -40,7 +40,9 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
+use crate::service::Callable;
 use crate::wire;
 use address::Address;
 use call::Request;
@@ -73,9 +75,9 @@ pub struct Remote {
     most: usize,
 }
 
-/// A service of another server, by its path.
+/// A service of another server, by its path: of one whose functions this program does not know.
 #[derive(Clone, Debug)]
-pub struct Service {
+pub struct RemoteService {
     remote: Remote,
     path: String,
 }
@@ -128,9 +130,44 @@ impl Remote {
         self
     }
 
+    /// Calls a service of it: the function that `#[service]` is above there, with its arguments as a tuple. Both
+    /// programs know it from a crate that they share; only the one that serves it runs it.
+    ///
+    /// ```no_run
+    /// use bine::prelude::*;
+    /// use bine::remote;
+    ///
+    /// /// Of a crate that both know.
+    /// #[service]
+    /// fn heat(degrees: f64, until: Time) -> f64 {
+    ///     degrees
+    /// }
+    ///
+    /// #[page(POST "/warmer")]
+    /// async fn warmer() -> Result<Response, Error> {
+    ///     let cellar = remote("https://cellar.home:8443");
+    ///     cellar.call(heat, (21.5, Time::now())).await?;
+    ///     Ok(Response::see_other("/"))
+    /// }
+    /// ```
+    pub fn call<C>(&self, service: C, arguments: C::Arguments) -> Calling<C::Answer>
+    where
+        C: Callable,
+        C::Arguments: Serialize,
+        C::Answer: DeserializeOwned,
+    {
+        let service = service.service();
+        let path = service.path();
+        let request = by_names(service.arguments(), &arguments)
+            .map_err(|fault| Error::Misused(format!("{path}: the arguments: {fault}")))
+            .and_then(|body| self.calling(&path, body));
+        let request = request.map(|request| Request { is_safe: service.is_safe(), ..request });
+        Calling::of(request, self.most)
+    }
+
     /// Its service at that path, as `/board/post`.
-    pub fn service(&self, path: impl Into<String>) -> Service {
-        Service { remote: self.clone(), path: path.into() }
+    pub fn service(&self, path: impl Into<String>) -> RemoteService {
+        RemoteService { remote: self.clone(), path: path.into() }
     }
 
     /// Listens to its event of that name.
@@ -197,7 +234,7 @@ impl Remote {
     }
 }
 
-impl Service {
+impl RemoteService {
     /// Calls it. `arguments` become an object of JSON, so they are a struct or a map: each by its name; `&()` for
     /// none.
     pub fn call<A: Serialize + ?Sized, T: DeserializeOwned>(&self, arguments: &A) -> Calling<T> {
@@ -207,12 +244,16 @@ impl Service {
                 let body = if body == b"null" { b"{}".to_vec() } else { body };
                 self.remote.calling(&self.path, body)
             });
-        let answer = Box::pin(async { request?.answered().await });
-        Calling { answer, most: self.remote.most, kind: PhantomData }
+        Calling::of(request, self.remote.most)
     }
 }
 
 impl<T: DeserializeOwned> Calling<T> {
+    fn of(request: Result<Request, Error>, most: usize) -> Self {
+        let answer = Box::pin(async { request?.answered().await });
+        Self { answer, most, kind: PhantomData }
+    }
+
     /// Makes it, and returns with the answer. Not for an async function: the others of its thread would wait too.
     ///
     /// # Errors
@@ -237,6 +278,26 @@ impl<T: DeserializeOwned> Future for Calling<T> {
         let answer = ready!(self.answer.as_mut().poll(context))?;
         Poll::Ready(understood(&answer, self.most))
     }
+}
+
+/// A tuple as an object of JSON, with these names.
+fn by_names<'n>(
+    names: impl Iterator<Item = &'n str>,
+    tuple: &impl Serialize,
+) -> Result<Vec<u8>, wire::Fault> {
+    let text = wire::to_json(tuple)?;
+    // Of no arguments it is `null`.
+    let values: Option<Vec<&RawValue>> = serde_json::from_slice(&text)?;
+    let values = values.unwrap_or_default();
+    let mut object = Vec::with_capacity(text.len() + 16 * values.len());
+    for (name, value) in names.zip(values) {
+        object.push(if object.is_empty() { b'{' } else { b',' });
+        object.extend(wire::to_json(name)?);
+        object.push(b':');
+        object.extend(value.get().as_bytes());
+    }
+    object.extend(if object.is_empty() { &b"{}"[..] } else { b"}" });
+    Ok(object)
 }
 
 /// The answer as the value that is wanted. Whoever is called is trusted with its keys: the answer's bytes bound them.

@@ -8,7 +8,7 @@ use bine::{Bytes, Events};
 use serde::{Deserialize, Serialize};
 
 use crate::app::{options, program};
-use crate::harness::{Peer, Program, SCHEDULERS};
+use crate::harness::{Peer, Program, Reply, SCHEDULERS};
 
 /// The program itself, which calls and is called. As a test among the others it has nothing to do.
 #[test]
@@ -16,11 +16,15 @@ fn the_program_that_calls_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .event("bell")
-        .page(turned)
-        .page(refused)
+        .service(turn)
+        .service(nothing)
+        .service(refuse)
         .page(ring)
         .page(ask)
         .page(ask_plainly)
+        .page(ask_for_refusal)
+        .page(ask_wrongly)
+        .page(ask_nobody)
         .run_with("Usage: remote", options.lines())
 }
 
@@ -52,16 +56,23 @@ fn reading() -> Reading {
     }
 }
 
-/// As a service would: what it gets it gives back, as it stands.
-#[page(POST "/turned")]
-async fn turned(body: bine::Body) -> Response {
-    Response::bytes("application/json", body.to_vec())
+/// How it comes back.
+fn noted() -> Reading {
+    Reading { note: Some("here".to_owned()), ..reading() }
 }
 
-#[page(POST "/refused")]
-async fn refused() -> Response {
-    let problem = br#"{"status":409,"detail":"somebody was first"}"#;
-    Response::bytes("application/problem+json", problem.to_vec()).with_status(Status::CONFLICT)
+/// What it gets it gives back, changed a little, so that it is seen that it was here.
+#[service]
+fn turn(reading: Reading, note: Option<Text>) -> Reading {
+    Reading { note: note.as_deref().map(str::to_owned), ..reading }
+}
+
+#[service(safe)]
+async fn nothing() {}
+
+#[service]
+fn refuse() -> Result<Reading, Error> {
+    Err(Error::status(Status::CONFLICT, "somebody was first"))
 }
 
 #[page(POST "/ring")]
@@ -71,15 +82,39 @@ async fn ring(events: Events) -> Result<Response, Error> {
 }
 
 #[page("/ask")]
-async fn ask(of: Query<Text>, path: Query<Text>) -> Result<Response, Error> {
-    let told: Reading = remote(&of).service(path.as_str()).call(&reading()).await?;
-    Ok(Response::text(format!("{}", told == reading())))
+async fn ask(of: Query<Text>) -> Result<Response, Error> {
+    let other = remote(&of);
+    other.call(nothing, ()).await?;
+    let told = other.call(turn, (reading(), Some("here".into()))).await?;
+    Ok(Response::text(format!("{:?}", told == noted())))
 }
 
 #[page("/ask/plain")]
-fn ask_plainly(of: Query<Text>, path: Query<Text>) -> Result<Response, Error> {
-    let told: Reading = remote(&of).service(path.as_str()).call(&reading()).wait()?;
-    Ok(Response::text(format!("{}", told == reading())))
+fn ask_plainly(of: Query<Text>) -> Result<Response, Error> {
+    let other = remote(&of);
+    other.call(nothing, ()).wait()?;
+    let told = other.call(turn, (reading(), Some("here".into()))).wait()?;
+    Ok(Response::text(format!("{:?}", told == noted())))
+}
+
+#[page("/ask/refused")]
+async fn ask_for_refusal(of: Query<Text>) -> Result<Response, Error> {
+    let told = remote(&of).call(refuse, ()).await?;
+    Ok(Response::text(format!("{told:?}")))
+}
+
+/// By its path, with arguments that it does not have.
+#[page("/ask/wrongly")]
+async fn ask_wrongly(of: Query<Text>) -> Result<Response, Error> {
+    let arguments = std::collections::BTreeMap::from([("readin", 7)]);
+    let told: Reading = remote(&of).service("/bine/turn").call(&arguments).await?;
+    Ok(Response::text(format!("{told:?}")))
+}
+
+#[page("/ask/lost")]
+async fn ask_nobody(of: Query<Text>) -> Result<Response, Error> {
+    remote(&of).service("/bine/lost").call::<_, ()>(&()).await?;
+    Ok(Response::text("found"))
 }
 
 fn start(options: &[&str]) -> Program {
@@ -93,19 +128,23 @@ fn a_page_of_either_kind_calls_another_server_and_values_come_back_as_they_were(
         println!("on {scheduler}:");
         let caller = start(&["--scheduler", scheduler]);
         let mut peer = caller.connect();
+        let of = format!("of=http://{}", called.address());
         for page in ["/ask", "/ask/plain"] {
-            let of = format!("of=http://{}", called.address());
             for _ in 0..3 {
-                assert_eq!(peer.get(&format!("{page}?{of}&path=/turned")).text(), "true", "{page}");
+                assert_eq!(peer.get(&format!("{page}?{of}")).text(), "true", "{page}");
             }
-            let refused = peer.get(&format!("{page}?{of}&path=/refused"));
-            assert_eq!(refused.status(), 409, "{page}");
-            assert!(refused.text().contains("somebody was first"), "{page}");
-            let lost = peer.get(&format!("{page}?{of}&path=/lost"));
-            assert_eq!(lost.status(), 502, "{page}");
         }
+        let told = |reply: Reply| (reply.status(), reply.text().to_owned());
+        let (status, text) = told(peer.get(&format!("/ask/refused?{of}")));
+        assert_eq!(status, 409);
+        assert!(text.contains("somebody was first"), "{text}");
+        let (status, text) = told(peer.get(&format!("/ask/wrongly?{of}")));
+        assert_eq!(status, 400);
+        assert!(text.contains("did you mean `reading`?"), "{text}");
+        // That there is no such service is nothing that a visitor can help.
+        assert_eq!(told(peer.get(&format!("/ask/lost?{of}"))).0, 502);
         // A server may call itself, too.
-        let own = format!("/ask?of=http://{}&path=/turned", caller.address());
+        let own = format!("/ask?of=http://{}", caller.address());
         assert_eq!(peer.get(&own).text(), "true");
     }
 }
