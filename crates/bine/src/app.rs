@@ -440,6 +440,8 @@ impl App {
         if let Some(tables) = tables {
             pages.tables().open(tables, kept, &configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
+                let own = channels.clone();
+                sessions.tell(move |rows| own.end_logins(rows));
                 sessions.open(store, &configuration)?;
             }
             if let Some(store) = pages.tables().opened() {

@@ -343,10 +343,11 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Has the reply wait for messages.
-    fn hold(&mut self, held: Held, top: &Top) -> Finished {
+    /// Has the reply wait for messages, as long as the session lasts that the page has looked at.
+    fn hold(&mut self, held: Held, visit: Option<Arc<Visit>>, top: &Top) -> Finished {
         let Asked { exchange, .. } = self.asked;
-        match held.answer(self.asked.request(), exchange) {
+        let login = visit.and_then(|visit| visit.login());
+        match held.answer(self.asked.request(), login, exchange) {
             Answered::Hold(hold) => {
                 for (name, _) in &top.fields {
                     log::error(format_args!("the field `{name}` was left out: the reply is held"));
@@ -690,6 +691,7 @@ impl Replying<'_, '_> {
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         let exchange = to.asked.exchange;
+        let visit = to.visit.clone();
         let top = &*to.complete(&self.top);
         match self.content {
             Content::Bytes(bytes) => to.begin(top).whole(&bytes),
@@ -711,7 +713,7 @@ impl Respond for Response {
             }
             Content::Upgrade(opening) => return to.upgrade(*opening, top),
             // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
-            Content::Held(held) => return to.hold(*held, &self.top),
+            Content::Held(held) => return to.hold(*held, visit, &self.top),
             Content::Refusal(message) => return to.tell(top, &message, &[]),
         }
         Finished { close: !exchange.keep_alive }
@@ -720,7 +722,8 @@ impl Respond for Response {
 
 impl Respond for Held {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        to.hold(self, &Top::of(Status::OK))
+        let visit = to.visit.take();
+        to.hold(self, visit, &Top::of(Status::OK))
     }
 }
 

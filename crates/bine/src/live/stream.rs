@@ -134,7 +134,7 @@ impl Live {
         };
         let is_poll =
             !request.head.field_text("accept").unwrap_or_default().contains("event-stream");
-        let pass = Pass::of_peer(&self.engine.parties, request.peer)
+        let pass = Pass::of_peer(&self.engine.parties, request.peer, None)
             .map_err(|denied| Response::refusal(denied.status(), denied.reason()))?;
         let page = Incoming { head, body: Body::None, ..*request };
         Ok(Wish {

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_pipeline::Visitor;
+use bine_pipeline::{Body, Incoming, Visitor};
 
 use super::badge::Badge;
 use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::Next;
-use super::{Found, Keeper, Opened, Sessions, age, cookie_name};
+use super::{Found, Keeper, Login, Opened, Sessions, age, cookie_name};
 use crate::arguments::Looked;
 use crate::live::Run;
 use crate::store::Id;
@@ -49,6 +49,16 @@ enum Told {
 }
 
 impl Visit {
+    /// That of whoever was recognized when the request came. A body takes its time, and the session may have been ended
+    /// since then.
+    pub(crate) fn of(request: &Incoming<'_>) -> Option<Arc<Self>> {
+        let visit = request.who.known::<Self>()?;
+        if matches!(request.body, Body::Here(_) | Body::Filed(_)) {
+            visit.look_again();
+        }
+        Some(visit)
+    }
+
     pub(super) fn new(
         keeper: Arc<Keeper>,
         found: Option<Found>,
@@ -75,7 +85,7 @@ impl Visit {
 
     /// Looks again whether there is still the session that the cookie named, for whoever has waited since then. The cookie
     /// need not be read again.
-    pub(crate) fn look_again(&self) {
+    fn look_again(&self) {
         let Some(badge) = self.shown else { return };
         let opened = self.opened();
         *self.stand() = Stand::of(opened.admit(badge, self.now), opened, self.now);
@@ -109,6 +119,14 @@ impl Visit {
         Looked::Session.note(|| badge.id.to_vec());
         self.note_end(&stand);
         look(&badge, stand.row.as_ref())
+    }
+
+    /// The login of the session, for whoever waits by it past the request.
+    pub(crate) fn login(&self) -> Option<Login> {
+        let stand = self.stand();
+        let row = stand.row.as_ref()?;
+        let until = row.made.unix().saturating_add(self.opened().times.absolute);
+        Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
     }
 
     /// Fields of the reply: no cache that others share may keep it.

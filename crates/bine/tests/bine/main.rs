@@ -15,6 +15,7 @@ mod harness;
 mod held;
 mod kept;
 mod lease;
+mod logins;
 mod macros;
 mod origins;
 mod pages;

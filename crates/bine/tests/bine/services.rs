@@ -233,7 +233,16 @@ fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
         "\"detail\":\"`one` is missing; `other` must be a whole number from 0 to 255, not `256`\"";
     assert_eq!(check(&mut peer, "/bine/add", FORM, "other=256", told), 400);
     assert_eq!(check(&mut peer, "/bine/add", JSON, "[1]", "object, with each under its name"), 400);
-    assert_eq!(check(&mut peer, "/bine/add", JSON, "{", "the arguments: EOF while parsing an object (at line 1 column 1)"), 400);
+    assert_eq!(
+        check(
+            &mut peer,
+            "/bine/add",
+            JSON,
+            "{",
+            "the arguments: EOF while parsing an object (at line 1 column 1)"
+        ),
+        400
+    );
     let deep = format!("{{\"one\": {}1{}}}", "[".repeat(500), "]".repeat(500));
     assert_eq!(check(&mut peer, "/bine/add", JSON, &deep, "128"), 400);
     assert_eq!(check(&mut peer, "/bine/add", "Content-Type: text/plain\r\n", "x", "Send"), 415);
