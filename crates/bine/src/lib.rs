@@ -228,4 +228,6 @@ mod guide {
     struct Tables;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[doc = include_str!("../../../docs/guide/remote.md")]
+    struct Remote;
 }

@@ -176,10 +176,11 @@ impl Remote {
     /// # use std::time::Duration;
     /// # use bine::remote;
     /// let mut readings = remote("https://cellar.home:8443").on::<f64>("temperature");
-    /// while let Some(degrees) = readings.wait(Duration::from_mins(1)) {
-    ///     match degrees {
-    ///         Ok(degrees) => println!("{degrees} degrees"),
-    ///         Err(error) => println!("nothing is heard: {error}"),
+    /// loop {
+    ///     match readings.wait(Duration::from_mins(1)) {
+    ///         Some(Ok(degrees)) => println!("{degrees} degrees"),
+    ///         Some(Err(error)) => println!("nothing is heard: {error}"),
+    ///         None => println!("nothing was told"),
     ///     }
     /// }
     /// ```
