@@ -234,4 +234,6 @@ mod guide {
     struct Sessions;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
+    #[doc = include_str!("../../../docs/guide/remote.md")]
+    struct Remote;
 }

@@ -12,13 +12,13 @@ use bine_http::Status;
 use bine_pipeline::log;
 use bine_push::{Order, Publish};
 use serde::Serialize;
-use serde_json::json;
 
 use super::{Signal, draft};
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::channels::{Durability, Engine, Follower, Interruption, Name, Retention, Settings};
 use crate::error::Error;
 use crate::respond::Response;
+use crate::wire;
 
 /// The events of a program, as an argument of its pages and services.
 ///
@@ -321,8 +321,9 @@ fn begin(engine: &Arc<Engine>, channel: &Arc<str>) {
 }
 
 fn told(name: &str, data: impl Serialize) -> Result<String, Error> {
-    let data = serde_json::to_value(data)?;
-    Ok(json!({ "name": name, "data": data }).to_string())
+    let told = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
+    let (name, data) = (told(wire::to_json(name)?), told(wire::to_json(&data)?));
+    Ok(format!("{{\"name\":{name},\"data\":{data}}}"))
 }
 
 impl Argument for Events {
