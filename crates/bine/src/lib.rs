@@ -32,6 +32,7 @@ mod filter;
 mod findings;
 mod look;
 mod methods;
+mod nearest;
 mod panics;
 mod pattern;
 pub mod prelude;
@@ -50,6 +51,8 @@ mod stream;
 mod style;
 mod tables;
 mod taste;
+#[cfg(feature = "test")]
+pub mod test;
 mod text;
 mod websocket;
 
@@ -213,4 +216,7 @@ mod guide {
     struct Tables;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
 }

@@ -26,6 +26,7 @@ mod sessions;
 mod stop;
 mod style;
 mod tables;
+mod testing;
 mod trees;
 mod websocket;
 mod xhtml;
