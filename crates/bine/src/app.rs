@@ -25,6 +25,8 @@ use crate::control;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
+use crate::links::{Linked, Links};
+use crate::live::Live;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
@@ -33,7 +35,7 @@ use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
-use crate::style::Style;
+use crate::style;
 use crate::tables::{AtChannels, AtOpen, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
@@ -53,6 +55,7 @@ pub struct App {
     wanted_channels: Vec<(&'static str, channels::Settings)>,
     sessions: Option<Sessions>,
     at_channels: Vec<AtChannels>,
+    events: Vec<&'static str>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -158,6 +161,13 @@ impl App {
     /// live beside the tables.
     pub fn sessions(mut self, sessions: Sessions) -> Self {
         self.sessions = Some(sessions);
+        self
+    }
+
+    /// Has an event of this name, which every page and every other program may listen to; those that take
+    /// [`Events`](crate::Events) call them.
+    pub fn event(mut self, name: &'static str) -> Self {
+        self.events.push(name);
         self
     }
 
@@ -363,11 +373,10 @@ impl App {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
         // Who serves only files has no page that could ask for it.
-        if !self.routes.is_empty()
-            && let Some(style) = Style::of_program(&self.styles).map(Arc::new)
-        {
-            self.routes.push(style.route());
-            self.look.style = Some(style);
+        if !self.routes.is_empty() {
+            let linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            self.look.links = Links::of(&linked).map(Arc::new);
+            self.routes.extend(linked.into_iter().map(Linked::route));
         }
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
@@ -379,12 +388,14 @@ impl App {
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
+        let live = Arc::new(Live::new(&self.events));
         let house = House {
             states: self.states,
             tables,
             channels: shared,
             sessions: sessions.clone(),
             look: self.look,
+            live,
         };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
@@ -427,10 +438,11 @@ impl App {
     fn open(self, configuration: &Configuration) -> Result<Opened, String> {
         let (blueprint, once) = self.with_channels_of(configuration).blueprint()?;
         let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
-        let (channels, has_channels) = (kept.channels.clone(), kept.are_some);
+        let channels = kept.channels.clone();
         let parts = Parts::of(configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
+        let handler = Arc::clone(&parts.handler);
         let server = Server::open(settings, parts.handler, parts.access)
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
@@ -439,15 +451,18 @@ impl App {
         }
         end_with_parent();
         let pages = Arc::clone(&blueprint.pages);
+        let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
             pages.tables().open(tables, kept, configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
                 sessions.open(store, configuration)?;
             }
-            if has_channels {
-                server.set_waiters(channels.waiters());
+            if let Some(store) = pages.tables().opened() {
+                live.follow(store);
             }
         }
+        live.serve_with(&handler);
+        server.set_waiters(channels.waiters(live.engine()));
         for run in at_start {
             run();
         }
@@ -481,6 +496,7 @@ impl Running {
             Some(scheduler) => self.server.run_with(scheduler),
             None => self.server.run(),
         };
+        self.pages.live().end();
         self.channels.end();
         self.pages.tables().close();
         outcome.map_err(|error| error.to_string())

@@ -6,7 +6,7 @@ use std::fmt;
 
 use bine_http::Status;
 
-use crate::{channels, store};
+use crate::{channels, remote, store};
 
 /// Why a page could not be made. Every error of Rust becomes one by `?`.
 ///
@@ -87,6 +87,9 @@ impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
 fn known(error: &dyn Any) -> (Status, Option<String>) {
     if let Some(channels::Interruption::Refused(refused)) = error.downcast_ref() {
         return (channels::status_of(refused), Some(refused.to_string()));
+    }
+    if let Some(error) = error.downcast_ref::<remote::Error>() {
+        return error.told();
     }
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(unchanged), _) | (None, Some(channels::Error::NotKept(unchanged))) => told(unchanged),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bine_http::{Head, Method};
 use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Who, Work};
 
+use crate::arguments::Looked;
 use crate::respond::Response;
 
 /// A look at every request before its route is chosen.
@@ -74,16 +75,20 @@ impl<'a> Seen<'a> {
 
     /// The first field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&'a str> {
-        self.incoming.head.field_text(name)
+        let field = self.incoming.head.field_text(name);
+        Looked::Filtered.note(|| [name, ":", field.unwrap_or_default()].concat().into_bytes());
+        field
     }
 
     /// Where it came from.
-    pub const fn peer(&self) -> Peer {
+    pub fn peer(&self) -> Peer {
+        Looked::Filtered.note(|| format!("{:?}", self.incoming.peer).into_bytes());
         self.incoming.peer
     }
 
     /// Who asks.
-    pub const fn user(&self) -> &'a Who {
+    pub fn user(&self) -> &'a Who {
+        Looked::Filtered.note(|| format!("{:?}", self.incoming.who).into_bytes());
         self.incoming.who
     }
 }

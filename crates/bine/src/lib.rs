@@ -30,6 +30,8 @@ mod error;
 mod exit;
 mod filter;
 mod findings;
+mod links;
+pub mod live;
 mod look;
 mod methods;
 mod nearest;
@@ -38,6 +40,7 @@ mod pattern;
 pub mod prelude;
 mod program;
 mod reload;
+pub mod remote;
 mod request;
 mod respond;
 mod route;
@@ -55,6 +58,7 @@ mod taste;
 pub mod test;
 mod text;
 mod websocket;
+mod wire;
 
 pub use app::App;
 pub use arguments::{
@@ -72,13 +76,16 @@ pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
+pub use live::{Events, Signal};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
+pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
-pub use sessions::{Open, Saving, Session, Sessions};
+pub use sessions::{Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
+pub use wire::Bytes;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
 pub use bine_pipeline::{Peer, Who, scheduler};
@@ -191,10 +198,12 @@ pub mod __private {
 
     pub use crate::arguments::{Argument, Arguments, check_form};
     pub use crate::channels::{check_query, check_token};
+    pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
+    pub use crate::wire::check_wire;
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.

@@ -11,6 +11,7 @@ use crate::acme::Acme;
 use crate::arguments::Needs;
 use crate::channels::Face;
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
+use crate::live::Live;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
@@ -101,6 +102,11 @@ impl Pages {
     /// The program's tables.
     pub(crate) fn tables(&self) -> &Tables {
         &self.house.tables
+    }
+
+    /// Its pages that somebody looks at.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.house.live
     }
 
     /// Shows errors with their causes, or does not, as the configuration says.
@@ -296,6 +302,13 @@ impl LocalProgram {
                 self.face.respond(&path, request, &self.house, &self.bench.clock, out)
         {
             self.last = "channels";
+            return answer;
+        }
+        if site.pages
+            && let Some(answer) =
+                self.house.live.respond(&path, request, &self.house, &self.bench.clock, out)
+        {
+            self.last = "live";
             return answer;
         }
         let found = if site.pages { self.router.find(&path) } else { None };

@@ -186,6 +186,7 @@ impl Reloader {
         if next.logs.error != current.logs.error || next.logs.level != current.logs.level {
             tell_where_wanted(&next.logs)?;
         }
+        self.blueprint.pages.live().serve_with(&parts.handler);
         server
             .replace(settings, parts.handler, parts.access.clone())
             .map_err(|error| error.to_string())?;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
-use bine_pipeline::{Peer, Retained, Who};
+use bine_pipeline::{Incoming, Peer, Retained, Who};
 
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection};
 
 /// The most body bytes that [`Body`] takes, and forms and JSON with it.
 pub(crate) const MOST_BODY: u64 = 1 << 20;
@@ -66,6 +66,8 @@ impl Request {
 
 impl Argument for Request {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+        let Incoming { head, peer, .. } = request.incoming;
+        Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         Ok(Self(Retained::of(request.incoming)))
     }
 }

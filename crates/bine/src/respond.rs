@@ -257,10 +257,10 @@ impl<'r, 'o> Replying<'r, 'o> {
     fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
         let Exchange { method, keep_alive, .. } = self.asked.exchange;
         let (before, behind) = frozen.around_head_end().unwrap_or((frozen.bytes(), &[]));
-        let style = self.look.style.as_ref().filter(|_| !behind.is_empty());
-        let parts = [before, style.map_or("", |style| style.link()).as_bytes(), behind];
+        let links = self.look.links.as_ref().filter(|_| !behind.is_empty());
+        let parts = [before, links.map_or("", |links| links.markup()).as_bytes(), behind];
         let mut place = [0; 64];
-        let tag = style.map_or(frozen.tag(), |style| style.tag_of(frozen.tag(), &mut place));
+        let tag = links.map_or(frozen.tag(), |links| links.tag_of(frozen.tag(), &mut place));
         let judged = match self.asked.conditions() {
             Some(head)
                 if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
@@ -380,7 +380,8 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let mut writer = writer.marking_regions();
     if look.shows_causes() {
         writer.inspect_by(tell_once);
     }
@@ -609,6 +610,11 @@ impl Response {
             }
             // A body that was collected and is still asked for is a handler's mistake.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
+            // A challenge belongs to it (RFC 9110 section 15.5.2), and browsers show the page of one that they do not know.
+            Rejection::NeedsUser => {
+                Self::refusal(Status::UNAUTHORIZED, "This is for users. Log in first.")
+                    .with_field("WWW-Authenticate", "Cookie realm=\"session\"")
+            }
         }
     }
 

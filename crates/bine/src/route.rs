@@ -14,6 +14,7 @@ use bine_pipeline::{
 
 use crate::arguments::{Arguments, Needs, Rejection, States};
 use crate::channels::Channels;
+use crate::live::Live;
 use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
@@ -55,6 +56,8 @@ pub(crate) struct House {
     /// Of a program whose pages look at them.
     pub(crate) sessions: Option<Arc<Keeper>>,
     pub(crate) look: Look,
+    /// The pages that somebody looks at.
+    pub(crate) live: Arc<Live>,
 }
 
 /// Where a route is in its program.
@@ -174,7 +177,8 @@ where
                 return Answer::Collect { limit, on_disk: false };
             }
             Err(rejection) => {
-                return Response::of_rejection(&rejection).answer(asked, clock, look, out);
+                let to = Replying::new(out, asked, clock, usize::MAX, look);
+                return to.for_visit(arguments.visit).answer(Response::of_rejection(&rejection));
             }
         };
         let visit = arguments.visit;
@@ -311,7 +315,9 @@ where
         let mut arguments = self.place.arguments(&incoming);
         match (self.call)(&mut arguments) {
             Ok(value) => to.for_visit(arguments.visit).finish(value),
-            Err(rejection) => to.finish(Response::of_rejection(&rejection)),
+            Err(rejection) => {
+                to.for_visit(arguments.visit).finish(Response::of_rejection(&rejection))
+            }
         }
     }
 
@@ -336,9 +342,9 @@ static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("i
 impl House {
     /// The arguments of a function that is at no path of its own.
     pub(crate) fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        let Self { states, tables, channels, sessions, .. } = self;
+        let Self { states, tables, channels, sessions, live, .. } = self;
         let (channels, sessions) = (channels.as_ref(), sessions.as_ref());
         let pattern = &NO_PATH;
-        Arguments { incoming, pattern, states, tables, channels, sessions, visit: None }
+        Arguments { incoming, pattern, states, tables, channels, sessions, live, visit: None }
     }
 }

@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Kept};
 use crate::hole::RawText;
+use crate::region::Regions;
 use crate::tree::Finding;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
@@ -18,6 +19,7 @@ pub struct Writer<'a> {
     buffer: Buffer<'a>,
     head: Head<'a>,
     inspector: Option<Inspector>,
+    pub(crate) regions: Regions,
 }
 
 /// What happens where the page's `<head>` ends.
@@ -35,7 +37,7 @@ type Inspector = fn(&Finding);
 impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows; all is there when the writer is dropped.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { buffer: Buffer::new(out), head: Head::Markup(""), inspector: None }
+        Self::of(Buffer::new(out))
     }
 
     /// Writes to the end of `out`, and calls `spill` when it has grown by `chunk_at` bytes or more and more is to come,
@@ -49,8 +51,12 @@ impl<'a> Writer<'a> {
         chunk_at: usize,
         spill: &'a mut dyn FnMut(&mut Vec<u8>),
     ) -> Self {
-        let buffer = Buffer::with_spill(out, chunk_at, spill);
-        Self { buffer, head: Head::Markup(""), inspector: None }
+        Self::of(Buffer::with_spill(out, chunk_at, spill))
+    }
+
+    fn of(buffer: Buffer<'a>) -> Self {
+        let (head, inspector, regions) = (Head::Markup(""), None, Regions::default());
+        Self { buffer, head, inspector, regions }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.
@@ -174,6 +180,16 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.buffer.bytes(bytes);
+    }
+
+    /// Spills nothing until what is written from here on was [looked at](Self::kept).
+    pub(crate) fn keep(&mut self) -> Kept {
+        self.buffer.keep()
+    }
+
+    /// What was written since.
+    pub(crate) fn kept(&mut self, kept: &Kept) -> &[u8] {
+        self.buffer.kept(kept)
     }
 
     /// Writes an integer in decimal.

@@ -15,6 +15,7 @@ mod event_loop;
 mod generation;
 mod handler;
 mod hold;
+mod inside;
 mod link;
 mod listener;
 pub mod log;
@@ -48,6 +49,7 @@ pub use handler::{
     Responder, Retained, Who, Work,
 };
 pub use hold::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
+pub use inside::{Around, Errand, Inside};
 pub use link::{Link, Transfer, Way};
 pub use listener::inherited;
 pub use notify::{notify, notify_reloading};

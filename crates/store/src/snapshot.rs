@@ -11,6 +11,7 @@ use crate::id::{Id, RowId};
 use crate::key::Key;
 use crate::query::{self, By, KeyParts};
 use crate::reads::{Read, ReadSet};
+use crate::recorder::Recorder;
 use crate::schema::Table;
 use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, Values, id_of};
 
@@ -21,6 +22,8 @@ pub struct Snapshot {
     pub(crate) state: Arc<State>,
     pub(crate) reads: RefCell<ReadSet>,
     is_noting: bool,
+    /// Of the run that it was begun in.
+    recorder: Option<Recorder>,
 }
 
 /// Rows of one table, in the order of their ids or of an index; from behind by `rev()`.
@@ -44,6 +47,7 @@ impl Snapshot {
             state,
             reads: RefCell::default(),
             is_noting: true,
+            recorder: Recorder::current(),
         }
     }
 
@@ -142,6 +146,9 @@ impl Snapshot {
     #[inline]
     pub(crate) fn note(&self, read: Read) {
         if self.is_noting {
+            if let Some(recorder) = &self.recorder {
+                recorder.note(read.clone());
+            }
             self.reads.borrow_mut().note(read);
         }
     }

@@ -3,6 +3,7 @@
 mod form;
 mod from_text;
 mod json;
+pub(crate) mod looked;
 mod multipart;
 mod state;
 mod tables;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use bine_pipeline::{self as pipeline, Incoming};
 
 use crate::channels::Channels;
+use crate::live::Live;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
 use crate::sessions::{Keeper, Visit};
@@ -24,6 +26,8 @@ use crate::tables::Tables;
 pub use form::Form;
 pub use from_text::FromText;
 pub use json::Json;
+pub(crate) use json::is_json;
+pub(crate) use looked::Looked;
 pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
@@ -34,7 +38,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Session`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
+            `Session`, `User`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.
@@ -56,6 +60,7 @@ pub struct Arguments<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) channels: Option<&'a Channels>,
     pub(crate) sessions: Option<&'a Arc<Keeper>>,
+    pub(crate) live: &'a Live,
     /// Its look at its session, once an argument has wanted one.
     pub(crate) visit: Option<Arc<Visit>>,
 }
@@ -136,6 +141,8 @@ pub enum Rejection {
         /// The most bytes this handler takes.
         limit: u64,
     },
+    /// It is for users, and nobody has logged in: the peer is told so by a 401.
+    NeedsUser,
 }
 
 impl Rejection {

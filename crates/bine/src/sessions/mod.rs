@@ -11,6 +11,8 @@ mod name;
 mod row;
 mod saving;
 mod session;
+mod user;
+mod visit;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -25,13 +27,15 @@ use keys::Keys;
 use row::{Row, Sweep};
 
 use crate::configuration::Configuration;
+use crate::live::Run;
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
 pub use saving::Saving;
-pub(crate) use session::Visit;
 pub use session::{Open, Session};
+pub use user::User;
+pub(crate) use visit::Visit;
 
 /// How long sessions last, and how many are kept: given to [`App::sessions`](crate::App::sessions).
 ///
@@ -220,7 +224,10 @@ impl Opened {
 
     /// What this badge opens, unless the time of that is over, or it was ended.
     fn admit(&self, badge: Badge, now: u64) -> Option<Found> {
-        let row = Row::find(&self.store.read().without_notes(), &badge.id);
+        // Whoever follows a page that has looked at it is told of its end.
+        let rows = self.store.read();
+        let rows = if Run::current().is_some() { rows } else { rows.without_notes() };
+        let row = Row::find(&rows, &badge.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
             // For whoever comes late another must not begin, whose cookie would take the place of the login's.

@@ -7,6 +7,8 @@ use bine_http::Status;
 use proptest::prelude::*;
 
 use super::*;
+use crate::arguments::Looked;
+use crate::arguments::looked::testing::looks_of;
 use crate::error::Error;
 use crate::store::RowId;
 
@@ -117,6 +119,31 @@ fn nobody_is_made_a_session_who_was_only_asked_for_one() {
     let keeper = keeper();
     let visit = Browser::default().ask(&keeper, NOW);
     assert_eq!(visit.fields().map(|(name, _)| name).collect::<Vec<_>>(), ["Vary", "Cache-Control"]);
+}
+
+#[test]
+fn a_look_at_the_user_is_not_one_at_the_session() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.log_in(&keeper, NOW, "ann");
+    let visit = browser.ask(&keeper, NOW);
+    let session = Session::of(Arc::clone(&visit));
+    assert_eq!(looks_of(|| drop(Session::of(Arc::clone(&visit)))), [], "nothing is seen by that");
+    assert_eq!(looks_of(|| assert!(visit.look_at_user().is_some())), [Looked::User]);
+    assert_eq!(looks_of(|| drop(session.user())), [Looked::User]);
+    let looks: [&dyn Fn(); 8] = [
+        &|| assert!(visit.look_for_session()),
+        &|| drop(session.name()),
+        &|| assert_eq!(session.made().unix(), NOW),
+        &|| assert_eq!(session.get::<u8>("a"), None),
+        &|| drop(session.all()),
+        &|| drop(session.set("a", 1)),
+        &|| drop(session.log_out()),
+        &|| drop(format!("{session:?}")),
+    ];
+    for (number, look) in looks.into_iter().enumerate() {
+        assert!(looks_of(look).contains(&Looked::Session), "{number}");
+    }
 }
 
 #[test]

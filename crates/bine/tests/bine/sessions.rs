@@ -30,6 +30,9 @@ fn the_program_with_sessions_serves() -> Exit {
         .page(log_out)
         .page(set)
         .page(value)
+        .page(user)
+        .page(user_from_a_worker)
+        .page(user_or_nobody)
         .page(others)
         .page(revoke_others)
         .run_with("Usage: sessions", options.lines())
@@ -111,6 +114,21 @@ async fn set(session: Session, name: Path<Text>, body: Body) -> Result<Response,
 async fn value(session: Session, name: Path<Text>) -> Response {
     let value: String = session.get(&name).unwrap_or_default();
     Response::text(format!("{} {}={value}", session.user().unwrap_or_default(), *name))
+}
+
+#[page("/user")]
+async fn user(user: User) -> impl Page {
+    html!(<p title={&user}>{user}</p>)
+}
+
+#[page("/user/plain")]
+fn user_from_a_worker(user: User) -> impl Page {
+    html!(<p title={&user}>{user}</p>)
+}
+
+#[page("/user/perhaps")]
+async fn user_or_nobody(user: Option<User>) -> Response {
+    Response::text(user.map_or("nobody".to_owned(), |user| format!("{user}, {}", user.len())))
 }
 
 #[page("/others")]
@@ -214,6 +232,45 @@ fn every_kind_of_answer_tells_of_the_session() {
         let control = if target == "/unstored" { "no-store" } else { "private, no-cache" };
         assert_eq!(reply.field("Cache-Control"), Some(control), "{target}");
     }
+}
+
+#[test]
+fn a_page_for_users_is_not_run_for_anybody_else() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        let mut browser = Browser::of(&program);
+        // Neither of a stranger, nor of one who has a session.
+        for _ in 0..2 {
+            for target in ["/user", "/user/plain"] {
+                let reply = browser.ask(&format!("GET {target}"), "");
+                assert_eq!((reply.status(), reply.field("Set-Cookie")), (401, None), "{target}");
+                assert_eq!(reply.text(), "This is for users. Log in first.\n");
+                assert_eq!(reply.field("WWW-Authenticate"), Some("Cookie realm=\"session\""));
+                assert_eq!(reply.field("Cache-Control"), Some("private, no-cache"));
+                assert!(reply.head.contains("Vary: Cookie\r\n"), "{}", reply.head);
+            }
+            assert_eq!(browser.get("/user/perhaps"), "nobody");
+            assert_eq!(browser.post("/value/a", "1"), 200);
+        }
+        assert_eq!(browser.post("/login/ann", ""), 303);
+        for target in ["/user", "/user/plain"] {
+            let reply = browser.ask(&format!("GET {target}"), "");
+            assert_eq!((reply.status(), reply.text()), (200, "<p title=\"ann\">ann</p>"));
+            assert!(reply.head.contains("Vary: Cookie\r\n"), "{}", reply.head);
+        }
+        assert_eq!(browser.get("/user/perhaps"), "ann, 3");
+    }
+}
+
+#[test]
+fn who_reads_pages_is_told_by_a_page_to_log_in() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    peer.send("GET /user HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n");
+    let reply = peer.reply();
+    assert_eq!(reply.status(), 401);
+    assert!(reply.text().contains("<p>This is for users. Log in first.</p>"), "{}", reply.text());
 }
 
 /// A cache that others share gave one visitor's session to the next.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::disk::SimulatedFolder;
 use crate::state::Write;
-use crate::{By, Column, Field, Id, RowId, Value};
+use crate::{By, Column, Field, Id, Recorder, RowId, Value};
 
 #[derive(Clone, PartialEq, Debug)]
 struct User {
@@ -578,4 +578,44 @@ fn an_image_has_room_for_every_row_and_a_start_reads_it() {
     disk.revive();
     let store = open(&disk, options()).unwrap();
     assert_eq!(store.read().count::<Long>(), 19);
+}
+
+#[test]
+fn a_run_is_told_of_every_look_of_what_it_has_begun_and_of_no_other() {
+    let store = store();
+    let (tell, told) = std::sync::mpsc::channel();
+    store.observe(move |changes| tell.send(changes.clone()).unwrap());
+    let (recorder, other) = (Recorder::default(), Recorder::default());
+    let before = store.read();
+    let (within, change) = recorder.around(|| (store.read(), store.begin()));
+    let of_another = recorder.around(|| other.around(|| store.read()));
+    let unnoted = recorder.around(|| store.read().without_notes());
+    let behind = store.read();
+    let all: [(&str, &Snapshot); 6] = [
+        ("before", &before),
+        ("within", &within),
+        ("change", &change),
+        ("another", &of_another),
+        ("unnoted", &unnoted),
+        ("behind", &behind),
+    ];
+    for (name, snapshot) in all {
+        assert!(snapshot.one(User::NAME, name).is_none());
+    }
+    let told_to = |recorder: &Recorder| {
+        let names = all.iter().filter(|(name, _)| {
+            add(&store, name, None);
+            let changes = told.recv().unwrap();
+            store.change(|change| change.remove(id_of(change, name))).wait().unwrap();
+            told.recv().unwrap();
+            recorder.reads().is_touched_by(&changes)
+        });
+        names.map(|(name, _)| *name).collect::<Vec<_>>()
+    };
+    assert_eq!(told_to(&recorder), ["within", "change"]);
+    assert_eq!(told_to(&other), ["another"]);
+}
+
+fn id_of(snapshot: &Snapshot, name: &str) -> Id<User> {
+    snapshot.one(User::NAME, name).expect("it was added").id
 }

@@ -1,0 +1,282 @@
+//! Live regions: what a page shows between `<Live>` and `</Live>` stays as it would be if it were asked for again.
+//!
+//! A region depends on all that the run of its page has read before it and in it, and is the same for all of whom that
+//! run has seen the same. So when a row changes, each page that is touched is made again, once for each such scope, as if
+//! it were asked for; what stands between its marks is sent to all who look at it, if it is another. The server knows of
+//! them what they wait for, nothing else: whoever comes again says what they show, and gets what differs.
+
+mod events;
+mod mailbox;
+mod mark;
+mod run;
+mod showing;
+mod signal;
+mod stream;
+mod waiting;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bine_pipeline::{Errand, Handler, Inside, log};
+
+use crate::channels::{Content, Draft, Engine, Order, Publish};
+use crate::store::Store;
+
+use mailbox::{Mailbox, News};
+use run::{Notes, Part, Run as OneRun, Written};
+use showing::{AGAIN, Name, Showings};
+
+pub(crate) use events::Listener;
+pub use events::{Events, Listening, Monitor};
+pub use mark::Has;
+pub(crate) use run::Run;
+pub use run::seen;
+pub use signal::Signal;
+pub(crate) use waiting::Waiting;
+
+/// The pages of a program that somebody looks at.
+pub(crate) struct Live {
+    /// In whose channels their patches are published. Nothing of it is kept.
+    engine: Arc<Engine>,
+    events: Events,
+    mailbox: Arc<Mailbox>,
+    showings: Mutex<Showings>,
+    /// Somebody has looked at a page: commits matter.
+    is_watched: AtomicBool,
+    store: OnceLock<Store>,
+    handler: Mutex<Option<Arc<dyn Handler>>>,
+    inside: OnceLock<Inside>,
+}
+
+/// Without any news, it is looked so often whether somebody still looks at a page.
+const SWEEP: Duration = Duration::from_secs(30);
+/// A page that takes longer to be made is not.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a run has come to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unmade {
+    /// It has failed; another may not.
+    Failed,
+    /// The page is not for whoever asks: this status says why.
+    Refused(u16),
+}
+
+impl Live {
+    /// With events of these names.
+    pub(crate) fn new(events: &[&'static str]) -> Self {
+        let engine = Arc::new(Engine::passing());
+        Self {
+            events: Events::new(&engine, events),
+            engine,
+            mailbox: Arc::default(),
+            showings: Mutex::default(),
+            is_watched: AtomicBool::new(false),
+            store: OnceLock::new(),
+            handler: Mutex::default(),
+            inside: OnceLock::new(),
+        }
+    }
+
+    /// Who is told of the patches.
+    pub(crate) const fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// What those who listen can be told.
+    pub(crate) const fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Follows the program's tables.
+    pub(crate) fn follow(self: &Arc<Self>, store: &Store) {
+        let own = Arc::downgrade(self);
+        store.observe(move |changes| {
+            if let Some(own) = own.upgrade()
+                && own.is_watched.load(Ordering::Acquire)
+            {
+                own.mailbox.put(News::Commit(changes.clone()));
+            }
+        });
+        // There is one start.
+        let _ = self.store.set(store.clone());
+    }
+
+    /// Asks this for pages from here on; what it answers may be another than before.
+    pub(crate) fn serve_with(&self, handler: &Arc<dyn Handler>) {
+        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(handler));
+        if let Some(inside) = self.inside.get() {
+            inside.replace(Arc::clone(handler));
+            self.mailbox.put(News::Everything);
+        }
+    }
+
+    pub(crate) fn end(&self) {
+        self.mailbox.end();
+    }
+
+    /// Who makes pages, from the first time on that somebody wants to follow one.
+    fn inside(self: &Arc<Self>) -> Option<&Inside> {
+        if let Some(inside) = self.inside.get() {
+            return Some(inside);
+        }
+        let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of two who come at once, the other has begun it.
+        if self.inside.get().is_none() {
+            let begun = Inside::begin(handler.clone()?, PATIENCE).and_then(|inside| {
+                let own = Arc::clone(self);
+                thread::Builder::new().name("live".to_owned()).spawn(move || own.look())?;
+                Ok(inside)
+            });
+            match begun {
+                Ok(inside) => drop(self.inside.set(inside)),
+                Err(error) => {
+                    log::error(format_args!("pages cannot be kept up to date: {error}"));
+                }
+            }
+        }
+        self.inside.get()
+    }
+
+    /// Begins to look whether something changes, and says up to which commit nothing can have been missed.
+    fn sequence(&self) -> u64 {
+        self.is_watched.store(true, Ordering::Release);
+        self.store.get().map_or(0, |store| store.read().without_notes().sequence())
+    }
+
+    /// Has what is touched made again, until the end.
+    fn look(self: &Arc<Self>) {
+        let mut patience = SWEEP;
+        let mut swept = Instant::now();
+        while let Some(news) = self.mailbox.take(patience) {
+            let (sequence, now) = (self.sequence(), Instant::now());
+            let mut showings = self.showings();
+            showings.heed(news, sequence, now, unix());
+            if now.duration_since(swept) >= SWEEP {
+                swept = now;
+                for name in showings.deserted() {
+                    self.drop_showing(&mut showings, name);
+                }
+            }
+            while let Some(name) = showings.take_due(now, sequence) {
+                self.make(&mut showings, name);
+            }
+            patience = showings.next_due(now).map_or(SWEEP, |due| due.min(SWEEP));
+        }
+    }
+
+    /// Has a showing made again.
+    fn make(self: &Arc<Self>, showings: &mut Showings, name: Name) {
+        let Some(showing) = showings.get(name) else {
+            showings.end_making(name);
+            return;
+        };
+        let is_deserted = showing.is_deserted();
+        let inside = self.inside.get().filter(|_| !is_deserted);
+        let Some(inside) = inside else {
+            showings.end_making(name);
+            return self.drop_showing(showings, name);
+        };
+        let (own, run) = (Arc::clone(self), Arc::new(OneRun::new(Arc::clone(&self.mailbox))));
+        let around = Arc::new(Part(Arc::clone(&run)));
+        let then = Box::new(move |reply: Option<Vec<u8>>| {
+            own.made(name, notes_of(&run, reply.as_deref()));
+        });
+        inside.ask(Errand { request: showing.request.clone(), around, then });
+    }
+
+    /// A showing was made again: tells all who look at it what has changed.
+    fn made(&self, name: Name, made: Result<Notes, Unmade>) {
+        let mut showings = self.showings();
+        let now = Instant::now();
+        let Some(showing) = showings.end_making(name) else { return };
+        let notes = match made {
+            Ok(notes) => notes,
+            Err(Unmade::Failed) => {
+                // They see what they saw.
+                showing.touch_all();
+                showings.schedule(name, now, AGAIN);
+                return self.mailbox.put(News::Look);
+            }
+            Err(Unmade::Refused(_)) => return self.send_away(&mut showings, name),
+        };
+        let channel = Arc::clone(&showing.channel);
+        let Some(changed) = showing.follow(&notes) else {
+            return self.send_away(&mut showings, name);
+        };
+        let patches = changed
+            .into_iter()
+            .map(|(number, region)| draft(&channel, "patch", &patch(number, region)));
+        let patches: Vec<Draft> = patches.collect();
+        if !patches.is_empty() && !self.publish(patches) {
+            return self.send_away(&mut showings, name);
+        }
+        showings.check(name, &notes, now);
+        drop(showings);
+        self.mailbox.put(News::Look);
+    }
+
+    /// Whoever looks at this page is to ask for it again.
+    fn send_away(&self, showings: &mut Showings, name: Name) {
+        if let Some(showing) = showings.get(name) {
+            let reload = draft(&Arc::clone(&showing.channel), "reload", "");
+            self.publish(vec![reload]);
+        }
+        self.drop_showing(showings, name);
+    }
+
+    fn drop_showing(&self, showings: &mut Showings, name: Name) {
+        if let Some(showing) = showings.remove(name) {
+            let _ = self.engine.order(Order::Remove(showing.channel)).wait();
+        }
+    }
+
+    /// Whether it was taken: what is too large is not.
+    fn publish(&self, messages: Vec<Draft>) -> bool {
+        let published =
+            self.engine.order(Order::Publish(Publish { messages, ..Publish::default() })).wait();
+        if let Err(error) = &published {
+            log::warn(format_args!("a change of a page could not be sent: {error}"));
+        }
+        published.is_ok()
+    }
+
+    fn showings(&self) -> MutexGuard<'_, Showings> {
+        self.showings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a run has noted, if its reply is a page.
+fn notes_of(run: &OneRun, reply: Option<&[u8]>) -> Result<Notes, Unmade> {
+    let status = reply.and_then(|reply| str::from_utf8(reply.get(9..12)?).ok()?.parse().ok());
+    match status {
+        Some(200) => Ok(run.take()),
+        Some(status @ 300..500) => Err(Unmade::Refused(status)),
+        _ => Err(Unmade::Failed),
+    }
+}
+
+/// A region as it is sent: its number and hash on a line, then its markup.
+fn patch(number: usize, region: &Written) -> String {
+    format!("{number} {:016x}\n{}", region.hash, String::from_utf8_lossy(&region.markup))
+}
+
+fn draft(channel: &Arc<str>, event: &str, body: &str) -> Draft {
+    let content_type = Some("text/plain; charset=utf-8".into());
+    let (event, body) = (Some(event.into()), body.as_bytes().into());
+    let content = Content { content_type, event, body, ..Content::default() };
+    Draft { channels: vec![Arc::clone(channel)], content }
+}
+
+fn unix() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Live")
+    }
+}
