@@ -338,3 +338,103 @@ fn element(name: &QualName, attributes: Vec<Attribute>) -> Element {
     }
     element
 }
+
+#[cfg(test)]
+mod tests {
+    use markup5ever_rcdom::{Handle, NodeData, RcDom};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same by nodes of another kind.
+    fn by_others(markup: &str) -> Tree {
+        let dom = parse_document(RcDom::default(), ParseOpts::default()).one(markup);
+        children(&dom.document).into()
+    }
+
+    fn children(parent: &Handle) -> Vec<Node> {
+        let node = |child: &Handle| match &child.data {
+            NodeData::Doctype { .. } => Some(Node::Doctype),
+            NodeData::Text { contents } => Some(Node::text(contents.borrow().to_string())),
+            NodeData::Comment { contents } => Some(Node::comment(contents.to_string())),
+            NodeData::Element { name, attrs, .. } => {
+                let mut element = element(name, attrs.borrow().clone());
+                *element.children_mut() = children(child);
+                Some(element.into())
+            }
+            _ => None,
+        };
+        parent.children.borrow().iter().filter_map(node).collect()
+    }
+
+    /// Markup as it should not be: tags that do not close, tables that hold what they may not.
+    fn soup() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "<p>",
+            "</p>",
+            "<b>",
+            "</b>",
+            "<i class=x>",
+            "</i>",
+            "<a href='/'>",
+            "</a>",
+            "<table>",
+            "</table>",
+            "<tr>",
+            "<td>",
+            "text",
+            " ",
+            "<!--c-->",
+            "<div>",
+            "</div>",
+            "<form>",
+            "</form>",
+            "<li>",
+            "<ul>",
+            "</ul>",
+            "<select>",
+            "<option>",
+            "<template>",
+            "</template>",
+            "<svg>",
+            "</svg>",
+            "<html lang=en>",
+            "<body id=b>",
+            "<title>",
+            "</title>",
+            "<!doctype html>",
+        ]);
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_markup_is_read_as_others_read_it(markup in soup()) {
+            prop_assert_eq!(read(&markup, true), by_others(&markup));
+        }
+
+        #[test]
+        fn any_text_is_a_page(markup: String) {
+            prop_assert_eq!(read(&markup, true), by_others(&markup));
+        }
+    }
+
+    #[test]
+    fn a_page_may_be_deeper_than_a_stack() {
+        let deep = read(&"<div>".repeat(10_000), false);
+        assert_eq!(elements(deep.roots()).count(), 10_003);
+        assert_eq!(text(&deep), "");
+    }
+
+    #[test]
+    fn text_is_read_as_it_stands_on_the_page() {
+        let page = read(
+            "<title>t</title><ul>\n <li>a<b>b</b> \n c<li>d</ul><p>e<br>f</p><script>g</script><noscript>h</noscript>",
+            false,
+        );
+        assert_eq!(text(&page), "t ab c d e f h");
+        let (with, without) =
+            (read("<noscript><p>a</noscript>", true), read("<noscript><p>a</noscript>", false));
+        assert_eq!((elements(with.roots()).count(), elements(without.roots()).count()), (4, 5));
+    }
+}

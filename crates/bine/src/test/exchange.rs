@@ -1,6 +1,6 @@
 //! Decides how a test asks its server: one request to a connection, and the reply read to the letter.
 
-use std::io::{self, BufRead as _, BufReader, Error, ErrorKind, Read, Write as _};
+use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Reply {
         whole.split_once(';').map_or(whole, |(kind, _)| kind).trim()
     }
 
-    fn read(from: &mut BufReader<TcpStream>) -> io::Result<Self> {
+    fn read(from: &mut impl BufRead) -> io::Result<Self> {
         let mut left = from.take(LONGEST_HEAD);
         let mut line = || {
             let mut line = String::new();
@@ -184,8 +184,8 @@ impl Reply {
 }
 
 /// The content of a reply, freed of its framing.
-pub(super) struct Content {
-    stream: BufReader<TcpStream>,
+pub(super) struct Content<S = TcpStream> {
+    stream: BufReader<S>,
     framing: Framing,
 }
 
@@ -200,9 +200,16 @@ enum Framing {
 }
 
 impl Content {
+    /// The connection itself, for whoever is to end it while another reads.
+    pub(super) fn connection(&self) -> io::Result<TcpStream> {
+        self.stream.get_ref().try_clone()
+    }
+}
+
+impl<S: Read> Content<S> {
     /// How many bytes there are to read now; 0 at the end of all.
     fn left(&mut self) -> io::Result<u64> {
-        let Content { stream, framing } = self;
+        let Self { stream, framing } = self;
         match framing {
             Framing::Close => Ok(u64::MAX),
             Framing::Chunks { left: left @ 0, is_first } => {
@@ -225,7 +232,7 @@ impl Content {
     }
 }
 
-impl Read for Content {
+impl<S: Read> Read for Content<S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = self.left()?.min(into.len() as u64);
         let count = self.stream.read(&mut into[..most as usize])?;
@@ -240,4 +247,59 @@ impl Read for Content {
 
 fn wrong(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Status and content of what came, if it is whole.
+    fn read(bytes: &[u8]) -> io::Result<(u16, Vec<u8>)> {
+        let mut stream = BufReader::with_capacity(7, bytes);
+        let reply = Reply::read(&mut stream)?;
+        let framing = reply.framing()?;
+        let mut body = Vec::new();
+        Content { stream, framing }.read_to_end(&mut body)?;
+        Ok((reply.status, body))
+    }
+
+    fn in_chunks(chunks: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
+            bytes.extend(format!("{:x}\r\n", chunk.len()).bytes());
+            bytes.extend([chunk, &b"\r\n"[..]].concat());
+        }
+        bytes.extend(b"0\r\n\r\n");
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_are_joined_and_a_cut_in_them_is_told(
+            chunks: Vec<Vec<u8>>, cut: prop::sample::Index,
+        ) {
+            let bytes = in_chunks(&chunks);
+            prop_assert_eq!(read(&bytes).unwrap(), (200, chunks.concat()));
+            // The last chunk is there with its line; what may follow it says nothing.
+            let end = bytes.len() - "0\r\n\r\n".len();
+            prop_assert!(read(&bytes[..cut.index(end)]).is_err());
+        }
+
+        #[test]
+        fn whatever_comes_is_read_or_refused(bytes: Vec<u8>) {
+            let _ = read(&bytes);
+            let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &*bytes].concat());
+        }
+    }
+
+    #[test]
+    fn content_has_the_length_that_it_says() {
+        let head = "HTTP/1.1 404 Not Found\r\nContent-Length:  3\r\n\r\n";
+        assert_eq!(read(format!("{head}abcd").as_bytes()).unwrap(), (404, b"abc".to_vec()));
+        assert!(read(format!("{head}ab").as_bytes()).is_err());
+        assert_eq!(read(b"HTTP/1.1 200 OK\r\n\r\nabc").unwrap(), (200, b"abc".to_vec()));
+        assert_eq!(read(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap(), (204, Vec::new()));
+    }
 }

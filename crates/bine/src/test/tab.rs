@@ -1,17 +1,23 @@
 //! Decides what a tab does for a test: shows a page, and goes on from it as a visitor would.
 
-use bine_html::tree::{AsSelector as _, Element, Node, Tree};
+use std::time::{Duration, Instant};
+
+use bine_html::tree::{AsSelector as _, Element, Tree};
 use bine_http::Method;
 use serde_json::Value;
 
 use super::address;
-use super::document::{self, elements, text_of};
-use super::exchange::{Reply, Request};
+use super::document::{elements, text_of};
+use super::exchange::Request;
 use super::form::{Form, Submission};
+use super::page::{Shown, asked, complaints};
 use super::told::{self, Wanted};
 use super::visitor::Visitor;
 
 /// A page as one visitor sees it.
+///
+/// A page with live regions is followed, as its script follows it: what changes comes by itself, and what is expected
+/// has five seconds to come. `count`, `text` and `texts` tell what has come so far.
 ///
 /// Selectors are those of [`Tree::find`]: types, `#id`, `.class`, attributes (`[a]`, `[a=b]`, `^=`, `$=`, `*=`, `~=`),
 /// descendants, children and lists. White space in a text is one space, whatever the markup has.
@@ -23,26 +29,9 @@ pub struct Tab {
     before: Vec<String>,
 }
 
-/// What is in a tab.
-#[derive(Debug)]
-struct Shown {
-    /// Path and query.
-    url: String,
-    status: u16,
-    markup: String,
-    tree: Tree,
-    /// It has the script that sends forms and follows the page.
-    has_script: bool,
-    /// What is wrong with what the form of this number has sent.
-    alert: Option<(usize, Vec<String>)>,
-}
-
-/// The script of this program's pages.
-const SCRIPT: &str = "script[type=module][src^=\"/_bine/live-\"]";
-/// A tab that is sent on more often goes in a circle.
-const MOST_REDIRECTS: usize = 20;
-/// What a browser would like to see in a tab, and what its script would like.
-const PAGES: &str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
+/// How long something that is expected may take to come.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What the page's script would like to have of a form.
 const ANSWERS: &str = "application/json, text/html;q=0.5";
 
 impl Tab {
@@ -51,7 +40,7 @@ impl Tab {
         assert!(path.starts_with('/'), "a path begins with `/`, and {path:?} does not");
         // Nobody has sent who types an address.
         let request = Request::new(Method::Get, path).field("Sec-Fetch-Site", "none");
-        match load(&visitor, request) {
+        match Shown::load(&visitor, request) {
             Ok(page) => Self { visitor, page, before: Vec::new() },
             Err(reason) => panic!("{reason}"),
         }
@@ -218,8 +207,9 @@ impl Tab {
 
     /// How many elements the selector means.
     #[track_caller]
-    pub fn count(&self, selector: &str) -> usize {
+    pub fn count(&mut self, selector: &str) -> usize {
         check(selector);
+        self.page.catch_up(&self.visitor);
         self.all(selector).count()
     }
 
@@ -229,8 +219,9 @@ impl Tab {
     ///
     /// There is none.
     #[track_caller]
-    pub fn text(&self, selector: &str) -> String {
+    pub fn text(&mut self, selector: &str) -> String {
         check(selector);
+        self.page.catch_up(&self.visitor);
         match self.all(selector).next() {
             Some(element) => text_of(element),
             None => self.fail(&told::absent(&self.page.tree, selector)),
@@ -239,9 +230,37 @@ impl Tab {
 
     /// What is read in each element that the selector means.
     #[track_caller]
-    pub fn texts(&self, selector: &str) -> Vec<String> {
+    pub fn texts(&mut self, selector: &str) -> Vec<String> {
         check(selector);
+        self.page.catch_up(&self.visitor);
         self.all(selector).map(text_of).collect()
+    }
+
+    /// Listens to an event of the program, as a script of the page would, until another page is shown.
+    ///
+    /// # Panics
+    ///
+    /// The program has no event of this name.
+    #[track_caller]
+    pub fn listen(&mut self, event: &str) {
+        self.page.listen(&self.visitor, event);
+        if !self.page.is_followed() {
+            self.fail(&format!("the event `{event}` cannot be heard"));
+        }
+    }
+
+    /// What came with the next event of this name, which the tab [listens](Self::listen) to; it has five seconds to come.
+    #[track_caller]
+    pub fn expect_event(&mut self, event: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(data) = self.page.take_event(event) {
+                return data;
+            }
+            if !self.page.hear(&self.visitor, Some(deadline)) {
+                self.fail(&format!("no event `{event}` came"));
+            }
+        }
     }
 
     /// The title; empty if the page has none.
@@ -312,7 +331,7 @@ impl Tab {
         };
         let reply = &answer.1;
         match reply.media_type() {
-            "text/html" => self.show(Shown::of(answer)),
+            "text/html" => self.show(Shown::of(&self.visitor, answer)),
             // Of what says nothing it is shown that it went wrong.
             _ if reply.status() >= 400 => {
                 self.page.alert(Some((place, complaints(reply.bytes()))));
@@ -323,7 +342,7 @@ impl Tab {
 
     #[track_caller]
     fn go(&mut self, request: Request) {
-        match load(&self.visitor, request) {
+        match Shown::load(&self.visitor, request) {
             Ok(page) => self.show(page),
             Err(reason) => self.fail(&reason),
         }
@@ -363,7 +382,14 @@ impl Tab {
 
     /// Whether it is so, or becomes so while the page follows what happens.
     fn comes_to(&mut self, is_so: impl Fn(&Self) -> bool) -> bool {
-        is_so(self)
+        let deadline = Instant::now() + PATIENCE;
+        self.page.catch_up(&self.visitor);
+        while !is_so(self) {
+            if !self.page.hear(&self.visitor, Some(deadline)) {
+                return false;
+            }
+        }
+        true
     }
 
     /// All elements that a selector means which was checked.
@@ -395,7 +421,8 @@ impl Tab {
     }
 
     fn told(&self) -> String {
-        told::page(&self.page.tree, &self.page.url, self.page.status)
+        let Shown { tree, url, status, .. } = &self.page;
+        told::page(tree, url, &format!("status {status}{}", self.page.followed()))
     }
 }
 
@@ -410,86 +437,4 @@ fn check(selector: &str) {
 /// Whether one element is somewhere in another.
 fn has(outer: &Element, inner: &Element) -> bool {
     elements(outer.children()).any(|one| std::ptr::eq(one, inner))
-}
-
-/// The page that a request leads to.
-fn load(visitor: &Visitor, request: Request) -> Result<Shown, String> {
-    asked(visitor, request.field("Accept", PAGES)).map(Shown::of)
-}
-
-/// The answer to a request, or to where it is sent on, with its address (Fetch Standard section 4.4).
-fn asked(visitor: &Visitor, mut request: Request) -> Result<(String, Reply), String> {
-    for _ in 0..=MOST_REDIRECTS {
-        let reply = visitor.ask(request.clone())?;
-        let location = match reply.status() {
-            301 | 302 | 303 | 307 | 308 => reply.field("Location"),
-            _ => None,
-        };
-        let Some(location) = location else { return Ok((request.target, reply)) };
-        let target = match address::joined(&request.target, location, visitor.site) {
-            Ok(target) => target,
-            Err(other) => {
-                return Err(format!("{} leads away from the site, to {other}", request.target));
-            }
-        };
-        request.target = address::sent(&target);
-        if reply.status() == 303 || (reply.status() < 303 && request.method == Method::Post) {
-            request.method = Method::Get;
-            request.body.clear();
-            request.fields.retain(|(name, _)| !["Content-Type", "Origin"].contains(&&**name));
-        }
-    }
-    Err(format!("sent on {MOST_REDIRECTS} times, at last to {}", request.target))
-}
-
-impl Shown {
-    fn of((url, reply): (String, Reply)) -> Self {
-        let text = String::from_utf8_lossy(reply.bytes());
-        // Other text is shown as it is.
-        let markup = match reply.media_type() {
-            "text/html" => text.into_owned(),
-            _ => format!("<pre>{}</pre>", text.replace('&', "&amp;").replace('<', "&lt;")),
-        };
-        let tree = document::read(&markup, true);
-        let has_script = tree.find(SCRIPT).is_ok_and(|script| script.is_some());
-        // Without that script a page is what a browser without any makes of it.
-        let tree = if has_script { tree } else { document::read(&markup, false) };
-        Self { url, status: reply.status(), markup, tree, has_script, alert: None }
-    }
-
-    /// Shows in a form what is wrong with what it has sent, or nothing.
-    fn alert(&mut self, alert: Option<(usize, Vec<String>)>) {
-        self.alert = alert;
-        self.draw();
-    }
-
-    /// Makes the tree anew of what is to be shown.
-    fn draw(&mut self) {
-        self.tree = document::read(&self.markup, self.has_script);
-        let Some((place, texts)) = &self.alert else { return };
-        // They are visited from the last to the first.
-        let mut left = self.tree.find_all("form").into_iter().flatten().count();
-        let alerted = self.tree.change("form", |form| {
-            left -= 1;
-            for text in texts.iter().filter(|_| left == *place) {
-                let mut alert = Element::new("p")?;
-                alert.set_attribute("role", "alert")?;
-                alert.push(Node::text(text.clone()));
-                form.push(alert);
-            }
-            Ok(())
-        });
-        alerted.expect("its names are right");
-    }
-}
-
-/// What is said in the page of an answer that says what was wrong (RFC 9457), a paragraph each: of all, and of fields.
-fn complaints(problem: &[u8]) -> Vec<String> {
-    let problem: Value = serde_json::from_slice(problem).unwrap_or_default();
-    let text = |text: &Value| text.as_str().map(ToOwned::to_owned);
-    let whole = text(&problem["detail"]).or_else(|| text(&problem["title"]));
-    let whole = whole.unwrap_or_else(|| "This did not work.".to_owned());
-    let errors = problem["errors"].as_array().into_iter().flatten();
-    let of_fields = errors.filter_map(|error| text(&error["detail"]));
-    [whole].into_iter().chain(of_fields).collect()
 }

@@ -131,15 +131,15 @@ pub(super) fn listed(found: &[&Element]) -> String {
 }
 
 /// Where the test is: the last words of every message.
-pub(super) fn page(tree: &Tree, url: &str, status: u16) -> String {
+pub(super) fn page(tree: &Tree, url: &str, how: &str) -> String {
     let text = tree.to_string_by(PlainText::default());
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let read = lines.iter().take(MOST_LINES).map(|line| format!("    {}", cut(line)));
     match lines.len() {
-        0 => format!("the page is {url} (status {status}), and nothing can be read on it"),
+        0 => format!("the page is {url} ({how}), and nothing can be read on it"),
         count => {
             let read = lines_of(read, count, " lines");
-            format!("the page is {url} (status {status}), and reads:\n{read}")
+            format!("the page is {url} ({how}), and reads:\n{read}")
         }
     }
 }
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_page_is_told_as_it_reads() {
         assert_eq!(
-            page(&page_of_messages(), "/board", 200),
+            page(&page_of_messages(), "/board", "status 200"),
             "the page is /board (status 200), and reads:\n    Ubuntu\n    - hello\n    - good day\n    hi"
         );
     }

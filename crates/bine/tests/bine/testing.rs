@@ -73,6 +73,46 @@ fn shop() -> App {
     App::new().table::<Order>().page(form).page(order).page(count).page(twice).page(circle)
 }
 
+#[derive(Table)]
+struct Post {
+    id: Id<Post>,
+    body: Text,
+}
+
+#[page("/board")]
+async fn board(store: Store, session: Session) -> impl Page {
+    html! {
+        <h1>Hello {session.name()}</h1>
+        <form method="post" action="/board"><input name="body" aria-label="Post"> <button>Post</button></form>
+        <ul><Live>{for post in store.read().newest::<Post>(20) { <li>{post.body}</li> }}</Live></ul>
+    }
+}
+
+#[page(POST "/board")]
+async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response, Error> {
+    events.broadcast("posted", &*body)?;
+    store.insert(Post { id: Id::new(), body: body.0 }).await?;
+    Ok(Response::see_other("/board"))
+}
+
+#[page(POST "/clear")]
+async fn clear(store: Store) -> Result<Response, Error> {
+    let all = store.read().newest::<Post>(20);
+    store
+        .change(|change| {
+            for post in &all {
+                change.remove(post.id)?;
+            }
+            Ok::<_, bine::store::Error>(())
+        })
+        .await?;
+    Ok(Response::see_other("/board"))
+}
+
+fn boards() -> App {
+    App::new().table::<Post>().event("posted").page(board).page(post).page(clear)
+}
+
 /// What a test is told that fails.
 #[track_caller]
 fn told(fails: impl FnOnce()) -> String {
@@ -250,4 +290,31 @@ fn a_program_that_cannot_start_says_why() {
     let told = told(|| drop(Site::new(App::new().page(count))));
     assert!(told.starts_with("the program cannot start: "), "{told}");
     assert!(told.contains("takes the `Store`, and the program has no tables"), "{told}");
+}
+
+#[test]
+fn tabs_see_what_others_post() {
+    let site = Site::new(boards());
+    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
+    assert_ne!(ann.text("h1"), bo.text("h1"));
+    ann.submit("form", [("body", "hi")]);
+    bo.expect("li", "hi");
+    bo.submit("form", [("body", "good day")]);
+    ann.expect("li", "good day");
+    assert_eq!(ann.texts("li"), ["good day", "hi"]);
+    site.fetch(Method::Post, "/clear").send();
+    ann.expect_none("li", "");
+    bo.expect_count("li", 0);
+}
+
+#[test]
+fn a_tab_hears_the_events_that_it_listens_to() {
+    let site = Site::new(boards());
+    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
+    bo.listen("posted");
+    ann.submit("form", [("body", "hi")]);
+    assert_eq!(bo.expect_event("posted"), "hi");
+    bo.expect("li", "hi");
+    let told = told(|| bo.listen("poste"));
+    assert!(told.contains("the event `poste` cannot be heard\n"), "{told}");
 }
