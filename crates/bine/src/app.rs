@@ -33,6 +33,7 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Route};
 use crate::secrecy::Secrets;
+use crate::service::Callable;
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style;
@@ -73,6 +74,12 @@ impl App {
     /// Serves a page: a function with `#[page("/path")]` above it.
     pub fn page(mut self, endpoint: impl Endpoint) -> Self {
         self.routes.push(endpoint.route());
+        self
+    }
+
+    /// Serves a service: a function with `#[service]` above it, which is called at `/<crate>/<function>`.
+    pub fn service(mut self, service: impl Callable) -> Self {
+        self.routes.push(service.service().route());
         self
     }
 
@@ -455,6 +462,8 @@ impl App {
         if let Some(tables) = tables {
             pages.tables().open(tables, kept, configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
+                let own = channels.clone();
+                sessions.tell(move |rows| own.end_logins(rows));
                 sessions.open(store, configuration)?;
             }
             if let Some(store) = pages.tables().opened() {

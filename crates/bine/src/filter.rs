@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bine_http::{Head, Method};
-use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Who, Work};
+use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
 
 use crate::arguments::Looked;
 use crate::respond::Response;
@@ -86,10 +86,11 @@ impl<'a> Seen<'a> {
         self.incoming.peer
     }
 
-    /// Who asks.
-    pub fn user(&self) -> &'a Who {
-        Looked::Filtered.note(|| format!("{:?}", self.incoming.who).into_bytes());
-        self.incoming.who
+    /// Who has [logged in](crate::Session::log_in), if the cookie says so.
+    pub fn user(&self) -> Option<&'a str> {
+        let user = self.incoming.who.user();
+        Looked::Filtered.note(|| format!("{user:?}").into_bytes());
+        user
     }
 }
 

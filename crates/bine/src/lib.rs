@@ -35,6 +35,7 @@ pub mod live;
 mod look;
 mod methods;
 mod nearest;
+mod origin;
 mod panics;
 mod pattern;
 pub mod prelude;
@@ -46,6 +47,7 @@ mod respond;
 mod route;
 mod router;
 mod secrecy;
+mod service;
 mod sessions;
 mod sites;
 pub mod step;
@@ -70,17 +72,18 @@ pub use bine_html::{
     Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
-pub use bine_macros::page;
+pub use bine_macros::{page, service};
 pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
-pub use live::{Events, Signal};
+pub use live::{Events, Here, Signal};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
+pub use service::{Answer, Call, Callable, Caller, Service, Shown, Taken, Valued};
 pub use sessions::{Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
@@ -88,7 +91,7 @@ pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
 pub use wire::Bytes;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
-pub use bine_pipeline::{Peer, Who, scheduler};
+pub use bine_pipeline::{Peer, scheduler};
 
 /// Makes a page of markup that looks like the HTML it becomes.
 ///
@@ -201,9 +204,11 @@ pub mod __private {
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::{Given, Manner, Service, Signature, Wrong};
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
     pub use crate::wire::check_wire;
+    pub use crate::{Error, Response};
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.

@@ -1,13 +1,12 @@
-//! Decides which name was perhaps meant by one that is none.
+//! Decides which name was perhaps meant by one that is not known.
 
-/// The name that is nearest, if any is near: most mistakes are of a letter or two.
-pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    // The distance takes time with the product of the lengths, and no name is long.
+/// The one of `known` that is most like `name`, if one is.
+pub(crate) fn nearest<'k>(known: impl Iterator<Item = &'k str>, name: &str) -> Option<&'k str> {
+    // The distance takes time with the product of the lengths, and no name of ours is long.
     if name.len() > 64 {
         return None;
     }
-    let near = known.filter(|known| known.len() <= 256);
-    let near = near.map(|known| (distance(known, name), known)).min_by_key(|(far, _)| *far);
+    let near = known.map(|known| (distance(known, name), known)).min_by_key(|(far, _)| *far);
     near.filter(|(far, _)| *far <= 3).map(|(_, known)| known)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bine_http::{Event, Head, Limits, Machine, Method, Status};
 use bine_pipeline::{
-    Answer, Bench, Clock, Handler, Incoming, Outgoing, Responder, Retained, Who, log,
+    Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who, log,
 };
 
 use crate::acme::Acme;
@@ -203,8 +203,9 @@ struct LocalRoute {
 }
 
 impl Responder for LocalProgram {
-    fn admit(&mut self, _head: &Head<'_>) -> Who {
-        Who::Anonymous
+    fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
+        let Some(keeper) = &self.house.sessions else { return Who::Anonymous };
+        keeper.recognize(head, peer.is_secure(), self.bench.clock.unix())
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {

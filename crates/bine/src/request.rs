@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
-use bine_pipeline::{Incoming, Peer, Retained, Who};
+use bine_pipeline::{Incoming, Peer, Retained};
 
 use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection};
 
@@ -53,9 +53,9 @@ impl Request {
         self.0.incoming().peer
     }
 
-    /// Who asks, settled before the handler was chosen.
-    pub fn user(&self) -> &Who {
-        self.0.who()
+    /// Who has [logged in](crate::Session::log_in), settled before the handler was chosen.
+    pub fn user(&self) -> Option<&str> {
+        self.0.who().user()
     }
 
     /// When it arrived, in seconds since 1970.

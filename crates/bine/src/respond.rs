@@ -19,6 +19,7 @@ use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::service::problem::{PROBLEM, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
@@ -174,6 +175,11 @@ impl<'r, 'o> Replying<'r, 'o> {
         self
     }
 
+    /// The same for what has looked at a session by itself.
+    pub(crate) fn visit(&mut self, visit: Option<Arc<Visit>>) {
+        self.visit = visit;
+    }
+
     /// With what a session adds to the head.
     fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
         static TOLD: Once = Once::new();
@@ -200,12 +206,33 @@ impl<'r, 'o> Replying<'r, 'o> {
 
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
-        if status.code() >= 500 {
-            let chain: Vec<String> = error.chain().collect();
-            let said = error.message().unwrap_or_default();
-            log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
-        }
+        note(status, error);
         self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
+    }
+
+    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, else as a problem.
+    pub(crate) fn fail(&mut self, error: &Error, reads_pages: bool) -> Finished {
+        if reads_pages {
+            return self.refuse(error.code(), error);
+        }
+        note(error.code(), error);
+        let causes = self.look.causes(error);
+        let (status, detail) = (error.code(), Look::message(error));
+        Response::bytes(PROBLEM, problem(status, detail, error.arguments(), &causes))
+            .with_status(status)
+            .respond(self)
+    }
+
+    /// The same of a call that panicked, which the log has been told.
+    pub(crate) fn break_down(&mut self, words: &[String], reads_pages: bool) -> Finished {
+        let causes = if self.look.shows_causes() { words } else { &[] };
+        let status = Status::INTERNAL_SERVER_ERROR;
+        if reads_pages {
+            return self.tell(&Top::of(status), Look::APOLOGY, causes);
+        }
+        Response::bytes(PROBLEM, problem(status, Look::APOLOGY, &[], causes))
+            .with_status(status)
+            .respond(self)
     }
 
     fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
@@ -316,10 +343,11 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Has the reply wait for messages.
-    fn hold(&mut self, held: Held, top: &Top) -> Finished {
+    /// Has the reply wait for messages, as long as the session lasts that the page has looked at.
+    fn hold(&mut self, held: Held, visit: Option<Arc<Visit>>, top: &Top) -> Finished {
         let Asked { exchange, .. } = self.asked;
-        match held.answer(self.asked.request(), exchange) {
+        let login = visit.and_then(|visit| visit.login());
+        match held.answer(self.asked.request(), login, exchange) {
             Answered::Hold(hold) => {
                 for (name, _) in &top.fields {
                     log::error(format_args!("the field `{name}` was left out: the reply is held"));
@@ -341,6 +369,15 @@ impl<'r, 'o> Replying<'r, 'o> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
         reply
+    }
+}
+
+/// Tells the log of an error that is not the peer's.
+fn note(status: Status, error: &Error) {
+    if status.code() >= 500 {
+        let chain: Vec<String> = error.chain().collect();
+        let said = error.message().unwrap_or_default();
+        log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
     }
 }
 
@@ -654,6 +691,7 @@ impl Replying<'_, '_> {
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         let exchange = to.asked.exchange;
+        let visit = to.visit.clone();
         let top = &*to.complete(&self.top);
         match self.content {
             Content::Bytes(bytes) => to.begin(top).whole(&bytes),
@@ -675,7 +713,7 @@ impl Respond for Response {
             }
             Content::Upgrade(opening) => return to.upgrade(*opening, top),
             // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
-            Content::Held(held) => return to.hold(*held, &self.top),
+            Content::Held(held) => return to.hold(*held, visit, &self.top),
             Content::Refusal(message) => return to.tell(top, &message, &[]),
         }
         Finished { close: !exchange.keep_alive }
@@ -684,7 +722,8 @@ impl Respond for Response {
 
 impl Respond for Held {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        to.hold(self, &Top::of(Status::OK))
+        let visit = to.visit.take();
+        to.hold(self, visit, &Top::of(Status::OK))
     }
 }
 

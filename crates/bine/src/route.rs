@@ -341,10 +341,20 @@ static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("i
 
 impl House {
     /// The arguments of a function that is at no path of its own.
-    pub(crate) fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        let Self { states, tables, channels, sessions, live, .. } = self;
+    pub(crate) fn arguments<'a>(self: &'a Arc<Self>, incoming: &'a Incoming<'a>) -> Arguments<'a> {
+        let Self { states, tables, channels, sessions, live, .. } = &**self;
         let (channels, sessions) = (channels.as_ref(), sessions.as_ref());
-        let pattern = &NO_PATH;
-        Arguments { incoming, pattern, states, tables, channels, sessions, live, visit: None }
+        let (pattern, house) = (&*NO_PATH, self);
+        Arguments {
+            incoming,
+            pattern,
+            house,
+            states,
+            tables,
+            channels,
+            sessions,
+            live,
+            visit: None,
+        }
     }
 }

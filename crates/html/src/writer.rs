@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+use crate::attribute::{Address, Attribute, AttributeValue, CodeValue};
 use crate::buffer::{Buffer, Kept};
 use crate::hole::RawText;
 use crate::region::Regions;
@@ -126,14 +126,14 @@ impl<'a> Writer<'a> {
     /// Writes a whole attribute whose value is an address, as `href`. One that a browser would run (`javascript:`,
     /// `data:`) is replaced by one that leads nowhere.
     #[inline]
-    pub fn link(&mut self, opening: &'static str, value: &(impl AddressValue + ?Sized)) {
-        value.write_address(Attribute::address(opening, false), self);
+    pub fn link<Kind>(&mut self, opening: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+        value.write(Attribute::address(opening, false), self);
     }
 
     /// Writes a whole attribute whose value is the address of an image, which may also be `data:image/..`.
     #[inline]
-    pub fn image(&mut self, opening: &'static str, value: &(impl AddressValue + ?Sized)) {
-        value.write_address(Attribute::address(opening, true), self);
+    pub fn image<Kind>(&mut self, opening: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+        value.write(Attribute::address(opening, true), self);
     }
 
     /// Writes a whole attribute that a browser runs or draws by, as `onclick` and `style`.

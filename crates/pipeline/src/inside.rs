@@ -108,7 +108,7 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let mut answer = None;
         around.around(&mut || {
-            request.who = responder.admit(&request.incoming().head);
+            request.who = responder.admit(&request.incoming().head, request.peer);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
             answer = Some(responder.respond(&request.incoming(), out));
         });

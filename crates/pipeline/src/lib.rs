@@ -46,7 +46,7 @@ pub use blocking::{blocking, overdue_calls};
 pub use clock::{Clock, Tick};
 pub use handler::{
     Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
-    Responder, Retained, Who, Work,
+    Responder, Retained, Visitor, Who, Work,
 };
 pub use hold::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
 pub use inside::{Around, Errand, Inside};

@@ -177,6 +177,15 @@ impl Changes {
         }
     }
 
+    /// The rows of a table that it changes; `None`: too many to be told one by one.
+    pub(crate) fn rows(&self, table: usize) -> Option<&[RowId]> {
+        match self.tables.iter().find(|changed| changed.table == table) {
+            None => Some(&[]),
+            Some(Changed { all: true, .. }) => None,
+            Some(changed) => Some(&changed.rows),
+        }
+    }
+
     /// About how much memory it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes

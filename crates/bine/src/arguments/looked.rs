@@ -76,6 +76,7 @@ mod tests {
         let (states, tables) = (States::default(), Tables::default());
         let (look, live) = (Look::default(), Arc::new(Live::new(&[])));
         let house = House { states, tables, channels: None, sessions: None, look, live };
+        let house = Arc::new(house);
         let mut arguments: Arguments<'_> = house.arguments(&incoming);
         looks_of(|| assert!(A::take(&mut arguments, name).is_ok()))
     }

@@ -20,10 +20,12 @@ use crate::channels::Channels;
 use crate::live::Live;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
+use crate::route::House;
 use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
 pub use form::Form;
+pub(crate) use form::fields as form_fields;
 pub use from_text::FromText;
 pub use json::Json;
 pub(crate) use json::is_json;
@@ -56,6 +58,7 @@ pub trait Argument: Sized {
 pub struct Arguments<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) pattern: &'a Pattern,
+    pub(crate) house: &'a Arc<House>,
     pub(crate) states: &'a States,
     pub(crate) tables: &'a Tables,
     pub(crate) channels: Option<&'a Channels>,
@@ -88,9 +91,7 @@ impl<'a> Arguments<'a> {
         if let Some(visit) = &self.visit {
             return Ok(Arc::clone(visit));
         }
-        let Incoming { head, peer, arrival, .. } = self.incoming;
-        let visit = self.sessions.and_then(|own| own.visit(head, peer.is_secure(), *arrival));
-        let visit = visit.ok_or_else(|| {
+        let visit = self.sessions.and_then(|own| own.visit_of(self.incoming)).ok_or_else(|| {
             Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
         })?;
         Ok(Arc::clone(self.visit.insert(visit)))

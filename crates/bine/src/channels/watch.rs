@@ -9,7 +9,7 @@ use super::access::Denied;
 use super::durable::Live;
 use super::origin;
 use super::presence::Attendee;
-use crate::live::Listener;
+use crate::live::Guest;
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,8 +30,8 @@ pub(crate) struct Watch {
     pub(crate) origin: Option<Arc<str>>,
     /// It is a page that is followed.
     pub(crate) regions: Regions,
-    /// Who listens to events by it.
-    pub(crate) listener: Option<Arc<Listener>>,
+    /// Who follows the page by it, if that is one of its own.
+    pub(crate) guest: Option<Arc<Guest>>,
 }
 
 /// What a watch has to do with the regions of a page.
@@ -110,7 +110,7 @@ impl Watch {
             attendee: None,
             origin: None,
             regions: Regions::None,
-            listener: None,
+            guest: None,
         }
     }
 

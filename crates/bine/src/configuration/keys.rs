@@ -9,7 +9,7 @@ use bine_pipeline::{Settings, User};
 use super::values::{bytes, listen, number, seconds, session_time, set_time, switch, sync, word};
 use super::{Configuration, Control};
 use crate::channels::{origin, rule};
-use crate::nearest;
+use crate::nearest::nearest;
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
 /// One thing that can be chosen.
@@ -481,19 +481,20 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
 }
 
 pub(super) fn unknown(what: &str, name: &str) -> String {
-    let hint = nearest(name).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+    let hint =
+        nearest_key(name).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
     format!("unknown {what}{name}`{hint} (--help lists all)")
 }
 
 /// The same where only the keys of a site may stand.
 pub(super) fn unknown_to_site(name: &str) -> String {
     let own = KEYS.iter().filter(|key| matches!(key.set, Set::Site(_))).map(|key| key.name);
-    let near = nearest::nearest(name, own.chain(["hosts"]));
+    let near = nearest(own.chain(["hosts"]), name);
     let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
     format!("unknown setting of a site `{name}`{hint} (--help lists all)")
 }
 
 /// The key that was perhaps meant.
-pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    nearest::nearest(name, KEYS.iter().map(|key| key.name).chain(["config", "site"]))
+pub(super) fn nearest_key(name: &str) -> Option<&'static str> {
+    nearest(KEYS.iter().map(|key| key.name).chain(["config", "site"]), name)
 }

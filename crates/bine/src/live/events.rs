@@ -8,15 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bine_pipeline::log;
 use bine_push::{Order, Publish};
 use serde::Serialize;
 use serde_json::json;
 
 use super::{Signal, draft};
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
-use crate::channels::{
-    Durability, Engine, Follower, Interruption, Name, Retention, Settings, Watch,
-};
+use crate::channels::{Durability, Engine, Follower, Interruption, Name, Retention, Settings};
 use crate::error::Error;
 
 /// The events of a program, as an argument of its pages and services.
@@ -65,13 +64,11 @@ struct Listeners {
 }
 
 /// Somebody who listens, until it is dropped.
-pub(crate) struct Listener {
+pub(super) struct Listener {
     own: Arc<Own>,
     /// The channel of this one alone.
     inbox: Arc<str>,
     events: Vec<usize>,
-    /// Of the page that is followed besides, which is looked at as long as this is here.
-    _page: Option<Arc<Watch>>,
 }
 
 /// Hears who begins and who ends to listen to an event, as [`Events::monitor`] makes it.
@@ -140,13 +137,15 @@ impl Events {
         Ok(true)
     }
 
-    /// How many listen. A region that shows it follows.
-    ///
-    /// # Errors
-    ///
-    /// The program has no event of this name.
-    pub fn listeners(&self, name: &str) -> Result<usize, Error> {
-        self.event(name).map(|event| event.count.get())
+    /// How many listen, of an event of this name. A region that shows it follows.
+    pub fn listeners(&self, name: &str) -> usize {
+        match self.event(name) {
+            Ok(event) => event.count.get(),
+            Err(error) => {
+                error.chain().for_each(|reason| log::error(format_args!("{reason}")));
+                0
+            }
+        }
     }
 
     /// Hears from now on who begins and who ends to listen.
@@ -166,16 +165,12 @@ impl Events {
         })
     }
 
-    /// Somebody listens to these events, and follows a page besides.
+    /// Somebody listens to these events from now on.
     ///
     /// # Errors
     ///
     /// What whoever asks is told: there is no such event, or too many listen.
-    pub(super) fn listen(
-        &self,
-        names: &[&str],
-        page: Option<Arc<Watch>>,
-    ) -> Result<Arc<Listener>, String> {
+    pub(super) fn listen(&self, names: &[&str]) -> Result<Listener, String> {
         let place = |name: &&str| {
             let place = self.0.all.iter().position(|event| event.name == *name);
             place.ok_or_else(|| {
@@ -190,9 +185,9 @@ impl Events {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let inbox: Arc<str> = format!("inbox-{number}").into();
         begin(&self.0.engine, &inbox);
-        let listener = Listener { own: Arc::clone(&self.0), inbox, events, _page: page };
+        let listener = Listener { own: Arc::clone(&self.0), inbox, events };
         listener.each(|event| event.change(&listener, true));
-        Ok(Arc::new(listener))
+        Ok(listener)
     }
 }
 
@@ -306,20 +301,6 @@ impl Argument for Events {
     }
 
     fn needs(_needs: &mut Needs) {}
-}
-
-impl PartialEq for Listener {
-    fn eq(&self, other: &Self) -> bool {
-        self.inbox == other.inbox
-    }
-}
-
-impl Eq for Listener {}
-
-impl fmt::Debug for Listener {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_tuple("Listener").field(&self.inbox).finish()
-    }
 }
 
 impl fmt::Debug for Events {

@@ -6,6 +6,8 @@
 //! them what they wait for, nothing else: whoever comes again says what they show, and gets what differs.
 
 mod events;
+mod guest;
+mod here;
 mod mailbox;
 mod mark;
 mod run;
@@ -25,12 +27,14 @@ use bine_pipeline::{Errand, Handler, Inside, log};
 use crate::channels::{Content, Draft, Engine, Order, Publish};
 use crate::store::Store;
 
+use here::Places;
 use mailbox::{Mailbox, News};
 use run::{Notes, Part, Run as OneRun, Written};
 use showing::{AGAIN, Name, Showings};
 
-pub(crate) use events::Listener;
 pub use events::{Events, Listening, Monitor};
+pub(crate) use guest::Guest;
+pub use here::Here;
 pub use mark::Has;
 pub(crate) use run::Run;
 pub use run::seen;
@@ -42,6 +46,7 @@ pub(crate) struct Live {
     /// In whose channels their patches are published. Nothing of it is kept.
     engine: Arc<Engine>,
     events: Events,
+    places: Places,
     mailbox: Arc<Mailbox>,
     showings: Mutex<Showings>,
     /// Somebody has looked at a page: commits matter.
@@ -72,6 +77,7 @@ impl Live {
         Self {
             events: Events::new(&engine, events),
             engine,
+            places: Places::default(),
             mailbox: Arc::default(),
             showings: Mutex::default(),
             is_watched: AtomicBool::new(false),
@@ -89,6 +95,11 @@ impl Live {
     /// What those who listen can be told.
     pub(crate) const fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// Who is at which page.
+    const fn places(&self) -> &Places {
+        &self.places
     }
 
     /// Follows the program's tables.

@@ -37,6 +37,8 @@ pub(super) struct Notes {
     pub(super) signals: Vec<Watched>,
     /// When the session ends by itself that it looked at, in seconds since 1970.
     pub(super) ends: Option<u64>,
+    /// It has looked who is there.
+    pub(super) shows_who: bool,
 }
 
 /// What was looked at, each with what was seen.
@@ -76,6 +78,11 @@ impl Run {
             let mut notes = run.notes();
             notes.ends = Some(notes.ends.map_or(second, |ends| ends.min(second)));
         }
+    }
+
+    /// Its page shows who is there.
+    pub(super) fn show_who_is_here(&self) {
+        self.notes().shows_who = true;
     }
 
     pub(super) fn read(&self, signal: Watched) {

@@ -28,6 +28,8 @@ pub(super) struct Showing {
     pub(super) channel: Arc<str>,
     /// The store's sequence when it was last begun to be made.
     pub(super) since: u64,
+    /// It shows who is there.
+    pub(super) shows_who: bool,
     /// When what was seen ends by itself, in seconds since 1970.
     ends: Option<u64>,
     state: State,
@@ -270,13 +272,26 @@ impl Showing {
         now: Instant,
     ) -> Self {
         let (looks, regions, ends, state) = (Looks::new(), Vec::new(), None, State::Rests);
-        Self { address, request, looks, regions, watches, channel, since, ends, state, begun: now }
+        let shows_who = false;
+        Self {
+            address,
+            request,
+            looks,
+            regions,
+            watches,
+            channel,
+            since,
+            shows_who,
+            ends,
+            state,
+            begun: now,
+        }
     }
 
     /// It is what a run has made of it.
     pub(super) fn set(&mut self, notes: &mut Notes) {
         self.looks = std::mem::take(&mut notes.looks);
-        self.ends = notes.ends;
+        (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
         self.regions = notes.regions.iter().map(|region| Shown::of(region, notes)).collect();
     }
 
@@ -285,7 +300,7 @@ impl Showing {
         if self.looks != notes.looks || self.regions.len() != notes.regions.len() {
             return None;
         }
-        self.ends = notes.ends;
+        (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
         let mut changed = Vec::new();
         for (number, (own, new)) in self.regions.iter_mut().zip(&notes.regions).enumerate() {
             let Shown { hash, is_touched, .. } = *own;
@@ -295,6 +310,24 @@ impl Showing {
             }
         }
         Some(changed)
+    }
+
+    /// Takes what another run depends on that was made for somebody. Where that is another, all are to see it.
+    pub(super) fn refresh(&mut self, notes: &Notes) {
+        if self.regions.len() != notes.regions.len() {
+            return self.touch_all();
+        }
+        self.shows_who |= notes.shows_who;
+        for (own, new) in self.regions.iter_mut().zip(&notes.regions) {
+            let (hash, is_touched) = (own.hash, own.is_touched || own.hash != new.hash);
+            *own = Shown { hash, is_touched, ..Shown::of(new, notes) };
+        }
+    }
+
+    /// What all have is not known any more: they get it when it is made again, whatever it is.
+    pub(super) fn forget(&mut self) {
+        self.regions.iter_mut().for_each(|region| region.hash = 0);
+        self.touch_all();
     }
 
     pub(super) fn touch_all(&mut self) {

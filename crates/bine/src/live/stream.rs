@@ -13,10 +13,13 @@ use bine_pipeline::{
 };
 use bine_push::{Form, Holes, Message, Sequence, Start, View};
 
+use super::events::Listener;
+use super::mailbox::News;
 use super::run::{Notes, Part, Run as OneRun};
 use super::showing::{MOST, Showing, Showings};
+use super::signal::Watched;
 use super::waiting::FOLLOWS_PAGE;
-use super::{Live, Unmade, draft, notes_of, patch};
+use super::{Guest, Live, Unmade, draft, notes_of, patch};
 use crate::channels::{
     Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention, Settings,
     Watch, hold_for,
@@ -25,6 +28,8 @@ use crate::filter::rewritten;
 use crate::look::Look;
 use crate::respond::{Asked, Replying, Response};
 use crate::route::House;
+use crate::sessions::Visit;
+use crate::text::Text;
 
 /// Where pages are followed.
 const PATH: &str = "/_bine/live";
@@ -38,8 +43,6 @@ const MOST_EVENTS: usize = 64;
 const KEPT: u64 = 32;
 /// Milliseconds for which a poll waits.
 const WAIT: u64 = 25_000;
-/// A page that changes while it is made for somebody is made so often.
-const TRIES: u32 = 4;
 
 /// What a browser asks for.
 struct Wish {
@@ -47,6 +50,8 @@ struct Wish {
     address: Arc<str>,
     /// Names of events.
     on: Vec<String>,
+    /// What whoever asks is called.
+    name: Option<Text>,
     request: Retained,
     /// The hash that it has of each region.
     have: Vec<Option<u64>>,
@@ -60,8 +65,6 @@ enum Granted {
     Hold(Hold),
     /// At once.
     Response(Response),
-    /// Not yet: the page was another before it could be followed.
-    Again(Wish),
 }
 
 impl Live {
@@ -91,9 +94,9 @@ impl Live {
         };
         // Most look at what others look at too, and show what it is.
         let wish = match self.join_at_once(wish) {
-            Granted::Hold(hold) => return Some(Answer::Hold(hold)),
-            Granted::Response(response) => return Some(answer(response, out)),
-            Granted::Again(wish) => wish,
+            Ok(Granted::Hold(hold)) => return Some(Answer::Hold(hold)),
+            Ok(Granted::Response(response)) => return Some(answer(response, out)),
+            Err(wish) => wish,
         };
         let asked = Retained::of(request);
         let (own, house, clock) = (Arc::clone(self), Arc::clone(house), Rc::clone(clock));
@@ -131,14 +134,14 @@ impl Live {
         };
         let is_poll =
             !request.head.field_text("accept").unwrap_or_default().contains("event-stream");
-        let pass = Pass::of_peer(&self.engine.parties, request.peer)
+        let pass = Pass::of_peer(&self.engine.parties, request.peer, None)
             .map_err(|denied| Response::refusal(denied.status(), denied.reason()))?;
-        let host = request.head.authority().unwrap_or_default();
-        let scheme = if request.peer.is_secure() { "https" } else { "http" };
+        let page = Incoming { head, body: Body::None, ..*request };
         Ok(Wish {
-            address: if is_page { format!("{scheme}://{host}{target}").into() } else { "".into() },
+            address: if is_page { address(&page) } else { "".into() },
             on,
-            request: Retained::of(&Incoming { head, body: Body::None, ..*request }),
+            name: request.who.known::<Visit>().map(|visit| visit.name()),
+            request: Retained::of(&page),
             have: have(&asked("have").unwrap_or_default()),
             manner: if is_poll { Manner::Poll } else { Manner::Events },
             pass,
@@ -147,34 +150,30 @@ impl Live {
     }
 
     /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
-    fn join_at_once(&self, wish: Wish) -> Granted {
+    fn join_at_once(&self, wish: Wish) -> Result<Granted, Wish> {
         if wish.address.is_empty() {
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
-            return self.hold(wish, &Arc::new(watch), None);
+            return Ok(self.hold(wish, &Arc::new(watch), false, None));
         }
         let mut showings = self.showings();
-        let Some(name) = showings.settled(&wish.address) else { return Granted::Again(wish) };
-        let Some(showing) = showings.get(name) else { return Granted::Again(wish) };
+        let Some(name) = showings.settled(&wish.address) else { return Err(wish) };
+        let Some(showing) = showings.get(name) else { return Err(wish) };
         let shown = showing.regions.iter().map(|region| Some(region.hash));
-        if !shown.eq(wish.have.iter().copied()) {
-            return Granted::Again(wish);
+        if !shown.eq(wish.have.iter().copied()) || showing.is_deserted() {
+            return Err(wish);
         }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        self.hold(wish, &watch, None)
+        let shows_who = showing.shows_who;
+        Ok(self.hold(wish, &watch, shows_who, None))
     }
 
     async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
-        let mut wish = wish;
-        for _ in 0..TRIES {
-            let (since, run) = (self.sequence(), Arc::new(OneRun::new(Arc::clone(&self.mailbox))));
-            let Some(made) = self.run(&wish.request, &run).await else { return Err(busy()) };
-            match self.join(wish, made, since) {
-                Granted::Hold(hold) => return Ok(hold),
-                Granted::Response(response) => return Err(response),
-                Granted::Again(again) => wish = again,
-            }
+        let (since, run) = (self.sequence(), Arc::new(OneRun::new(Arc::clone(&self.mailbox))));
+        let Some(made) = self.run(&wish.request, &run).await else { return Err(busy()) };
+        match self.join(wish, made, since) {
+            Granted::Hold(hold) => Ok(hold),
+            Granted::Response(response) => Err(response),
         }
-        Err(busy())
     }
 
     /// Makes a page for somebody.
@@ -209,7 +208,7 @@ impl Live {
         };
         if notes.regions.is_empty() && !wish.on.is_empty() {
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
-            return self.hold(wish, &Arc::new(watch), None);
+            return self.hold(wish, &Arc::new(watch), false, None);
         }
         if notes.regions.is_empty() {
             let nothing = Response::status(Status::NO_CONTENT);
@@ -217,9 +216,8 @@ impl Live {
         }
         let differs = |(number, have): (usize, &Option<u64>)| {
             let region = notes.regions.get(number)?;
-            (Some(region.hash) != *have).then(|| (number, patch(number, region)))
+            (Some(region.hash) != *have).then(|| patch(number, region))
         };
-        let is_other = wish.have.len() != notes.regions.len();
         let patches: Vec<_> = wish.have.iter().enumerate().filter_map(differs).collect();
         let mut showings = self.showings();
         let name = match showings.find(&wish.address, &notes.looks) {
@@ -235,15 +233,17 @@ impl Live {
             },
         };
         let Some(showing) = showings.get(name) else { return Granted::Response(busy()) };
-        // What others got meanwhile, this one would never get.
-        if showing.since > since || !notes.signals.iter().all(super::signal::Watched::is_current) {
-            return Granted::Again(wish);
+        if showing.since > since || !notes.signals.iter().all(Watched::is_current) {
+            // What others got meanwhile, this one would never get: all get it once more.
+            showing.forget();
+        } else {
+            showing.refresh(&notes);
         }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        let granted = self.granted(wish, &watch, &patches, is_other);
+        let granted = self.granted(wish, &watch, &notes, &patches);
         showings.check(name, &notes, Instant::now());
         drop(showings);
-        self.mailbox.put(super::News::Look);
+        self.mailbox.put(News::Look);
         granted
     }
 
@@ -251,12 +251,13 @@ impl Live {
         &self,
         wish: Wish,
         watch: &Arc<Watch>,
-        patches: &[(usize, String)],
-        is_other: bool,
+        notes: &Notes,
+        patches: &[String],
     ) -> Granted {
         let channel: Arc<str> = "".into();
+        let is_other = wish.have.len() != notes.regions.len();
         let drafts = || {
-            let patches = patches.iter().map(|(_, patch)| draft(&channel, "patch", patch));
+            let patches = patches.iter().map(|patch| draft(&channel, "patch", patch));
             if is_other { vec![draft(&channel, "reload", "")] } else { patches.collect() }
         };
         let is_news = is_other || !patches.is_empty();
@@ -266,23 +267,34 @@ impl Live {
             return Granted::Response(response.with_field("Cache-Control", "no-store"));
         }
         let first = is_news.then(|| encoded(View::Sse, drafts()).into());
-        self.hold(wish, watch, first)
+        self.hold(wish, watch, notes.shows_who, first)
     }
 
-    /// Has what `watch` says followed from now on, and the events that are wished, behind what comes `first`.
-    fn hold(&self, wish: Wish, watch: &Arc<Watch>, first: Option<Box<[u8]>>) -> Granted {
+    /// Has what `watch` says followed from now on, and the events that are wished, behind what comes `first`. Where it
+    /// `is_seen` who follows, this one is.
+    fn hold(
+        &self,
+        wish: Wish,
+        watch: &Arc<Watch>,
+        is_seen: bool,
+        first: Option<Box<[u8]>>,
+    ) -> Granted {
         let mut watch = Arc::clone(watch);
-        if !wish.on.is_empty() {
+        if is_seen || !wish.on.is_empty() {
             let names: Vec<&str> = wish.on.iter().map(String::as_str).collect();
-            let listener = match self.events().listen(&names, Some(Arc::clone(&watch))) {
+            let listener = (!names.is_empty()).then(|| self.events().listen(&names));
+            let listener = match listener.transpose() {
                 Ok(listener) => listener,
                 Err(reason) => {
                     return Granted::Response(Response::refusal(Status::NOT_FOUND, reason));
                 }
             };
-            let own = watch.channels.iter().cloned();
-            let channels = own.chain(listener.channels().map(|name| (**name).into())).collect();
-            watch = Arc::new(Watch { channels, listener: Some(listener), ..Watch::clone(&watch) });
+            let more = listener.iter().flat_map(Listener::channels).map(|name| (**name).into());
+            let channels = watch.channels.iter().cloned().chain(more).collect();
+            let presence = is_seen.then(|| self.places().come(&wish.address, wish.name.clone()));
+            let guest = Guest { listener, presence, page: Arc::clone(&watch) };
+            let guest = Some(Arc::new(guest));
+            watch = Arc::new(Watch { channels, guest, ..Watch::clone(&watch) });
         }
         if let Some(first) = first {
             let regions = Regions::Behind(first, Arc::clone(&watch));
@@ -312,6 +324,13 @@ impl Live {
         let (address, request) = (Arc::clone(&wish.address), wish.request.clone());
         Some(Showing::new(address, request, channel, watches, since, Instant::now()))
     }
+}
+
+/// Where a page is, for all who ask for it so.
+pub(super) fn address(request: &Incoming<'_>) -> Arc<str> {
+    let scheme = if request.peer.is_secure() { "https" } else { "http" };
+    let host = request.head.authority().unwrap_or_default();
+    format!("{scheme}://{host}{}", request.head.target()).into()
 }
 
 /// What is followed in these channels, of which one who misses something comes again.

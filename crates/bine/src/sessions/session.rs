@@ -66,7 +66,7 @@ const MOST_OF_USER: usize = 100;
 
 impl Session {
     /// The one of this request, which begins if there is none.
-    pub(super) fn of(visit: Arc<Visit>) -> Self {
+    pub(crate) fn of(visit: Arc<Visit>) -> Self {
         visit.begin();
         Self(visit)
     }

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bine_pipeline::{Body, Incoming, Visitor};
+
 use super::badge::Badge;
+use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::Next;
-use super::{Found, Keeper, Opened, Sessions, age, cookie_name};
+use super::{Found, Keeper, Login, Opened, Sessions, age, cookie_name};
 use crate::arguments::Looked;
 use crate::live::Run;
 use crate::store::Id;
@@ -20,6 +23,10 @@ pub(crate) struct Visit {
     keeper: Arc<Keeper>,
     is_secure: bool,
     pub(super) now: u64,
+    /// What the cookie said.
+    shown: Option<Badge>,
+    /// Who had logged in when the request came.
+    user: Option<Text>,
     stand: Mutex<Stand>,
 }
 
@@ -29,6 +36,8 @@ struct Stand {
     badge: Option<Badge>,
     row: Option<Row>,
     told: Told,
+    /// The row is to say that the session is used.
+    is_due: bool,
 }
 
 /// What the browser is told of its cookie.
@@ -40,28 +49,46 @@ enum Told {
 }
 
 impl Visit {
+    /// That of whoever was recognized when the request came. A body takes its time, and the session may have been ended
+    /// since then.
+    pub(crate) fn of(request: &Incoming<'_>) -> Option<Arc<Self>> {
+        let visit = request.who.known::<Self>()?;
+        if matches!(request.body, Body::Here(_) | Body::Filed(_)) {
+            visit.look_again();
+        }
+        Some(visit)
+    }
+
     pub(super) fn new(
         keeper: Arc<Keeper>,
         found: Option<Found>,
         is_secure: bool,
         now: u64,
     ) -> Self {
-        let mut stand = Stand { badge: None, row: None, told: Told::Nothing };
-        if let Some(Found { badge, row }) = found {
-            let opened = keeper.opened();
-            let is_due = |then: u64| age(now, then).is_some_and(|age| age >= opened.renewal());
-            if let Some(row) = row.as_ref().filter(|row| is_due(row.seen.unix())) {
-                touch(opened, row.id, now);
-            }
-            let current = row.as_ref().and_then(|row| row.badge(now));
-            // One that was given out before there was a row does not say that there is one.
-            if is_due(badge.seen) || badge.is_kept != row.is_some() {
-                stand.told = Told::Set;
-            }
-            stand.badge = current.or(Some(Badge { seen: now, ..badge }));
-            stand.row = row;
+        let shown = found.as_ref().map(|found| found.badge);
+        let stand = Stand::of(found, keeper.opened(), now);
+        let user = stand.row.as_ref().and_then(|row| row.user.clone());
+        Self { keeper, is_secure, now, shown, user, stand: Mutex::new(stand) }
+    }
+
+    /// A page is run for it, so the session is used. Nobody waits until that is noted: if it fails, the next request tries
+    /// again.
+    pub(crate) fn attend(&self) {
+        let mut stand = self.stand();
+        let due = stand.row.as_ref().map(|row| row.id).filter(|_| stand.is_due);
+        stand.is_due = false;
+        drop(stand);
+        if let Some(id) = due {
+            touch(self.opened(), id, self.now);
         }
-        Self { keeper, is_secure, now, stand: Mutex::new(stand) }
+    }
+
+    /// Looks again whether there is still the session that the cookie named, for whoever has waited since then. The cookie
+    /// need not be read again.
+    fn look_again(&self) {
+        let Some(badge) = self.shown else { return };
+        let opened = self.opened();
+        *self.stand() = Stand::of(opened.admit(badge, self.now), opened, self.now);
     }
 
     /// A session begins, if there is none. Nothing is seen of it.
@@ -69,8 +96,15 @@ impl Visit {
         self.stand().begin(self.now);
     }
 
+    /// What others see that this visitor is called: the user, or the made-up name of the session. No page has looked.
+    pub(crate) fn name(&self) -> Text {
+        let stand = self.stand();
+        let seed = || name_of(stand.badge.map_or(0, |badge| badge.seed));
+        self.user.clone().unwrap_or_else(seed)
+    }
+
     /// Who has logged in: the one gate for whoever wants to know no more.
-    pub(super) fn look_at_user(&self) -> Option<Text> {
+    pub(crate) fn look_at_user(&self) -> Option<Text> {
         let stand = self.stand();
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
         Looked::User.note(|| user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec()));
@@ -85,6 +119,14 @@ impl Visit {
         Looked::Session.note(|| badge.id.to_vec());
         self.note_end(&stand);
         look(&badge, stand.row.as_ref())
+    }
+
+    /// The login of the session, for whoever waits by it past the request.
+    pub(crate) fn login(&self) -> Option<Login> {
+        let stand = self.stand();
+        let row = stand.row.as_ref()?;
+        let until = row.made.unix().saturating_add(self.opened().times.absolute);
+        Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
     }
 
     /// Fields of the reply: no cache that others share may keep it.
@@ -117,7 +159,7 @@ impl Visit {
             }
             Next::Over => {
                 let badge = Some(Badge::new(self.now));
-                *stand = Stand { badge, row: None, told: Told::Clear };
+                *stand = Stand { badge, row: None, told: Told::Clear, is_due: false };
             }
         }
         drop(stand);
@@ -172,6 +214,22 @@ impl Visit {
 }
 
 impl Stand {
+    fn of(found: Option<Found>, opened: &Opened, now: u64) -> Self {
+        let Some(Found { badge, row }) = found else {
+            return Self { badge: None, row: None, told: Told::Nothing, is_due: false };
+        };
+        let is_due = |then: u64| age(now, then).is_some_and(|age| age >= opened.renewal());
+        let current = row.as_ref().and_then(|row| row.badge(now));
+        // One that was given out before there was a row does not say that there is one.
+        let is_told = is_due(badge.seen) || badge.is_kept != row.is_some();
+        Self {
+            badge: current.or(Some(Badge { seen: now, ..badge })),
+            told: if is_told { Told::Set } else { Told::Nothing },
+            is_due: row.as_ref().is_some_and(|row| is_due(row.seen.unix())),
+            row,
+        }
+    }
+
     fn begin(&mut self, now: u64) -> Badge {
         if let Some(badge) = self.badge {
             return badge;
@@ -181,7 +239,13 @@ impl Stand {
     }
 }
 
-/// Notes that a session is used, and does not wait for that: if it fails, the next request tries again.
+/// As the access log and filters know them.
+impl Visitor for Visit {
+    fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+}
+
 fn touch(opened: &Opened, id: Id<Row>, now: u64) {
     let mut change = opened.store.begin();
     let touched = change.update(id, |row: &mut Row| row.seen = row.seen.max(time(now)));

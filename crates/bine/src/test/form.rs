@@ -84,7 +84,7 @@ impl<'t> Form<'t> {
                     names.push(control.name);
                 }
             }
-            let meant = nearest(name, names.iter().copied());
+            let meant = nearest(names.iter().copied(), name);
             let meant =
                 meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
             let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -99,7 +99,7 @@ impl<'t> Form<'t> {
                 "it is filled already, or no visitor can fill it (hidden, disabled or read-only)"
                     .to_owned()
             } else {
-                let meant = nearest(value, choices.iter().map(|choice| &**choice));
+                let meant = nearest(choices.iter().map(|choice| &**choice), value);
                 let meant =
                     meant.map_or_else(String::new, |meant| format!("; did you mean {meant:?}?"));
                 format!("it takes {}{meant}", quoted(&choices))

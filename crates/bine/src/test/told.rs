@@ -97,7 +97,7 @@ pub(super) fn absent(tree: &Tree, selector: &str) -> String {
         if known.iter().any(|own| own.eq_ignore_ascii_case(name)) {
             continue;
         }
-        let (meant, all) = (nearest(name, known.iter().map(|own| &**own)), known.join(", "));
+        let (meant, all) = (nearest(known.iter().map(|own| &**own), name), known.join(", "));
         let near = match meant {
             // A name of two letters is near to all of them.
             Some(meant) if name.len() > 3 => format!("; did you mean `{meant}`?"),

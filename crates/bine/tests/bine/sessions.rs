@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::thread;
+use std::{fs, thread};
 
 use bine::prelude::*;
-use bine::{Body, Open, Sessions};
+use bine::{Body, Filter, Open, Seen, Sessions, Verdict};
 
 use crate::app::{options, program};
 use crate::harness::{Folder, Peer, Program, Reply, SCHEDULERS};
@@ -16,6 +16,7 @@ fn the_program_with_sessions_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .sessions(Sessions::new().most(1000))
+        .filter(Curtain)
         .page(name)
         .page(name_from_a_worker)
         .page(perhaps)
@@ -33,9 +34,24 @@ fn the_program_with_sessions_serves() -> Exit {
         .page(user)
         .page(user_from_a_worker)
         .page(user_or_nobody)
+        .page(user_of_the_request)
+        .page(post_as_user)
+        .page(post_as_user_plainly)
         .page(others)
         .page(revoke_others)
         .run_with("Usage: sessions", options.lines())
+}
+
+/// Keeps what begins with `/admin/` from everybody but Ann.
+struct Curtain;
+
+impl Filter for Curtain {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
+        if request.path().starts_with("/admin/") && request.user() != Some("ann") {
+            return Verdict::Answer(Response::refusal(Status::FORBIDDEN, "Ann alone may."));
+        }
+        Verdict::Pass
+    }
 }
 
 #[page("/name")]
@@ -129,6 +145,21 @@ fn user_from_a_worker(user: User) -> impl Page {
 #[page("/user/perhaps")]
 async fn user_or_nobody(user: Option<User>) -> Response {
     Response::text(user.map_or("nobody".to_owned(), |user| format!("{user}, {}", user.len())))
+}
+
+#[page("/admin/user")]
+fn user_of_the_request(request: Request) -> Response {
+    Response::text(request.user().unwrap_or("nobody").to_owned())
+}
+
+#[page(POST "/user/post")]
+async fn post_as_user(user: User, body: Body) -> Response {
+    Response::text(format!("{} bytes of {user}", body.len()))
+}
+
+#[page(POST "/user/post/plain")]
+fn post_as_user_plainly(user: User, body: Body) -> Response {
+    Response::text(format!("{} bytes of {user}", body.len()))
 }
 
 #[page("/others")]
@@ -271,6 +302,55 @@ fn who_reads_pages_is_told_by_a_page_to_log_in() {
     let reply = peer.reply();
     assert_eq!(reply.status(), 401);
     assert!(reply.text().contains("<p>This is for users. Log in first.</p>"), "{}", reply.text());
+}
+
+#[test]
+fn filters_and_the_access_log_know_the_user() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let folder = Folder::new();
+        let log = folder.join("access.log");
+        let log_option = ["--access-log", log.to_str().unwrap()];
+        let options = [&["--scheduler", scheduler, "--data", "memory"][..], &log_option].concat();
+        let program = start(&options);
+        let mut browsers = vec![Browser::of(&program); 3];
+        browsers[1].post("/login/ben", "");
+        browsers[2].post("/login/ann", "");
+        let answers = browsers.iter_mut().map(|browser| browser.ask("GET /admin/user", ""));
+        let answers: Vec<_> =
+            answers.map(|reply| (reply.status(), reply.text().to_owned())).collect();
+        let refused = (403, "Ann alone may.\n".to_owned());
+        assert_eq!(answers, [refused.clone(), refused, (200, "ann".to_owned())]);
+        program.stop();
+        let lines = fs::read_to_string(&log).unwrap();
+        let lines = lines.lines().filter(|line| line.contains("/admin/user"));
+        let mut users: Vec<_> = lines.map(|line| line.split(' ').nth(2).unwrap()).collect();
+        // Each thread gathers its own lines.
+        users.sort_unstable();
+        assert_eq!(users, ["-", "ann", "ben"]);
+    }
+}
+
+#[test]
+fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        for path in ["/user/post", "/user/post/plain"] {
+            let mut browser = Browser::of(&program);
+            browser.post("/login/ann", "");
+            assert_eq!(browser.ask(&format!("POST {path}"), "abc").text(), "3 bytes of ann");
+            let cookie = browser.cookie.clone().unwrap();
+            let mut peer = program.connect();
+            let fields = format!("Host: a\r\nCookie: {cookie}\r\nContent-Length: 3\r\n");
+            peer.send(format!("POST {path} HTTP/1.1\r\n{fields}Expect: 100-continue\r\n\r\n"));
+            // Its head was seen.
+            assert_eq!(peer.reply_to_head().status(), 100);
+            assert_eq!(browser.post("/logout", ""), 303);
+            peer.send("abc");
+            assert_eq!(peer.reply().status(), 401, "{path}");
+        }
+    }
 }
 
 /// A cache that others share gave one visitor's session to the next.
