@@ -1,0 +1,14 @@
+//! Decides what the script of live pages must do in a real browser.
+
+use anyhow::Result;
+
+use super::{claims, script};
+use crate::report::Tally;
+use crate::{script as live, tools};
+
+/// Looks at the script alone, against a server of the test's own that may break.
+pub(super) fn judge(tally: &mut Tally) -> Result<()> {
+    tally.check("the live script is what its files make", live::is_fresh());
+    tally.check("the live script is small", live::is_small());
+    claims(tally, script(tools::selenium(), "live_browser.py").arg(live::made()))
+}
