@@ -9,15 +9,13 @@ the pages are is said by each test.
 import sys
 import time
 
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from browser import a_browser
 from judge import judge
+from live_page import LivePage
 from live_server import LiveServer
 
-# A morph of a long list takes some milliseconds; a busy machine may need longer.
-PATIENCE = 20
 # Random pages made into others.
 MORPHS = 3000
 RANDOM_MORPHS = """
@@ -27,55 +25,7 @@ import("/judge/live_morph.mjs").then(good).catch((error) => done(error.stack));
 """
 
 
-class Live:
-    def __init__(self, browser, server):
-        self.browser = browser
-        self.server = server
-
-    def open(self, *regions, body="{0}", **pages):
-        """Opens a page with these regions, and waits until it is connected."""
-        self.server.reset()
-        self.browser.get("about:blank")
-        self.browser.get_log("browser")
-        self.server.regions = list(regions)
-        self.server.pages = {"/": ("Live", body), **{f"/{name}": page for name, page in pages.items()}}
-        self.browser.get(self.server.url())
-        if regions:
-            self.is_open()
-
-    def is_open(self):
-        self.holds("document.documentElement.dataset.live === 'open'")
-
-    def run(self, script, *arguments):
-        return self.browser.execute_script(script, *arguments)
-
-    def holds(self, expression):
-        """Waits until something is true of the page."""
-        until = time.monotonic() + PATIENCE
-        while not self.run(f"return Boolean({expression})"):
-            assert time.monotonic() < until, f"never: {expression}: {self.run('return document.documentElement.outerHTML')}"
-            time.sleep(0.01)
-
-    def change(self, number, markup):
-        """Changes a region and waits until the page has it."""
-        before = self.run("return window.patches ??= (document.addEventListener('bine:patch', () => window.patches++), 0)")
-        self.server.set(number, markup)
-        self.holds(f"window.patches > {before}")
-
-    def find(self, selector):
-        return self.browser.find_element(By.CSS_SELECTOR, selector)
-
-    def text(self, selector):
-        return self.run("return document.querySelector(arguments[0])?.textContent", selector)
-
-    def mark(self):
-        """The mark at the end of the last region."""
-        return self.run("return [...document.body.childNodes].findLast((node) => node.nodeType === Node.COMMENT_NODE).data")
-
-    def said(self):
-        """What stands in the console."""
-        return [line["message"] for line in self.browser.get_log("browser")]
-
+class Live(LivePage):
     # The stream.
 
     def patches_come(self):
@@ -120,7 +70,6 @@ class Live:
     def bytes_may_come_in_any_pieces(self):
         self.open("<p>one</p>")
         event = "event: patch\ndata: 0 00ff\ndata: <p>\u00e4\ndata: \U0001f33f</p>\n\n"
-        before = 0
         raw = event.encode()
         for at in range(len(raw)):
             with self.server.changed:
@@ -251,14 +200,12 @@ class Live:
         assert self.run("return [blurs, document.activeElement === rows[4].querySelector('input')]") == [0, True]
 
     def scrolls_and_keeps(self):
-        page = "<div id=box class={1}><p>{0}</p></div><div data-keep id=mine><b>{0}</b></div>"
-        self.open(page.format("x<br>" * 200, "a"), body="<link rel=stylesheet href=/source/none.css>{0}")
-        self.run("const box = document.querySelector('#box'); box.style.height = '50px'; box.style.overflow = 'auto'; box.scrollTop = 70; document.querySelector('#mine').append('!')")
-        self.run("document.querySelector('#box').removeAttribute('x'); window.box = document.querySelector('#box')")
-        self.change(0, page.format("y<br>" * 200, "a"))
-        assert self.run("return document.querySelector('#mine').textContent").endswith("!")
-        assert "y" not in self.run("return document.querySelector('#mine').textContent")
-        assert self.run("return box === document.querySelector('#box')")
+        page = "<p>{0}</p><textarea rows=3>{0}</textarea><div data-keep id=mine><b>{0}</b></div>"
+        self.open(page.format("x\n" * 200))
+        self.run("window.box = document.querySelector('textarea'); box.scrollTop = 70; document.querySelector('#mine').append('!')")
+        self.change(0, page.format("x\n" * 300))
+        assert self.run("return [box.isConnected, box.scrollTop]") == [True, 70]
+        assert self.text("#mine") == "x\n" * 200 + "!"
 
     def scripts_in_patches_never_run(self):
         self.open("<p>one</p>")
@@ -298,7 +245,6 @@ class Live:
     def long_lists_are_quick(self):
         row = "<li id=r{0}><a href=/{0}>{0}</a> <b>{1}</b></li>"
         self.open("<ul>" + "".join(row.format(n, "a") for n in range(5000)) + "</ul>")
-        self.run("window.times = []; addEventListener('bine:patch', () => {}); window.began = performance.now()")
         self.change(0, "<ul>" + "".join(row.format(n, "b") for n in reversed(range(5000))) + "</ul>")
         assert self.run("return document.querySelector('li').id") == "r4999"
 

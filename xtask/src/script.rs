@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{places, process, tools};
 
 /// In the order in which they are needed: nothing is used above the line that makes it.
-const FILES: [&str; 4] = ["morph.js", "regions.js", "stream.js", "live.js"];
+const FILES: [&str; 7] =
+    ["morph.js", "regions.js", "stream.js", "calls.js", "forms.js", "handlers.js", "live.js"];
 
 /// What a page may cost its first visitor, compressed, in bytes.
 const MOST: u64 = 6 * 1024;

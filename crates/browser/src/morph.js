@@ -4,8 +4,8 @@
 // where it is if it can be, what must move is moved, and only what nobody knows again is removed, at the end.
 // The depth of recursion is that of the markup: every browser's parser stops at 512 elements within each other.
 
-// Forms whose request is under way: nothing in them is touched.
-export const sending = new WeakSet();
+// Forms and other elements whose request is under way: nothing in them is touched.
+export const sending = new Set();
 // Elements that this script has put into the page, of which the server does not know.
 export const added = new WeakSet();
 // Attributes that a handler has changed here, with what the server had said: element -> Map(name -> value).

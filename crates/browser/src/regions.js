@@ -1,6 +1,6 @@
 // Decides which parts of the page are live, and how each, or the whole page, is put anew.
 
-import { morph, parse, parsePage, sending, within } from "./morph.js";
+import { morph, parse, parsePage, sending } from "./morph.js";
 
 // What came for regions with a form under way: number -> [hash, markup]. It is put once more when the form is done.
 const late = new Map();
@@ -32,7 +32,7 @@ export function patch(number, hash, markup) {
   morph(begin.parentNode, old, [...parse(markup, begin.parentNode).childNodes], end);
   end.data = `/live ${number} ${hash}`;
   late.delete(number);
-  if (within(old, "form").some((form) => sending.has(form))) late.set(number, [hash, markup]);
+  if ([...sending].some((element) => old.some((node) => node.contains(element)))) late.set(number, [hash, markup]);
   tell("patch", { region: Number(number) });
 }
 

@@ -10,5 +10,6 @@ use crate::{script as live, tools};
 pub(super) fn judge(tally: &mut Tally) -> Result<()> {
     tally.check("the live script is what its files make", live::is_fresh());
     tally.check("the live script is small", live::is_small());
-    claims(tally, script(tools::selenium(), "live_browser.py").arg(live::made()))
+    claims(tally, script(tools::selenium(), "live_browser.py").arg(live::made()))?;
+    claims(tally, script(tools::selenium(), "live_forms.py").arg(live::made()))
 }
