@@ -184,7 +184,7 @@ class Forms(LivePage):
     # Handlers.
 
     def handlers_call_services(self):
-        self.open(body="""<button data-id="it's" data-on="click: call /board/vote id=7 text='7' word=two name=data.id is=true none=null">x</button><input type=range max=9 value=3 data-on="change: call /home/set level=this.valueAsNumber">""")
+        self.open(body="""<button data-id="it's" data-on="click: call /board/vote id=7 text='7' word=two name=data.id is=true none=null">x</button><input type=range max=9 value=3 data-on="change: call /house/set level=this.valueAsNumber">""")
         self.find("button").click()
         self.server.wait_for(lambda: self.server.posts)
         path, headers, body = self.server.posts[0]

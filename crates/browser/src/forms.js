@@ -47,7 +47,7 @@ addEventListener("popstate", async () => {
   if (here === address(location)) return;
   here = address(location);
   try {
-    await refresh();
+    await refresh(true);
     connect();
   } catch {
     location.reload();
@@ -75,15 +75,13 @@ function begin(form) {
 function visit({ ok, redirected, url }, page) {
   const isOther = ok && address(new URL(url)) !== here;
   if (isOther) {
-    const scripts = (of) => [...of.scripts].map((script) => script.src).filter(Boolean);
-    // Scripts that are not here yet run only if the browser itself goes there.
-    if (redirected && scripts(page).some((script) => !scripts(document).includes(script))) return location.assign(url);
+    const scripts = (of) => String([...of.scripts].map((script) => script.src).filter(Boolean));
+    // Other scripts begin, and these end, only if the browser itself goes there.
+    if (redirected && scripts(page) !== scripts(document)) return location.assign(url);
     history.pushState(null, "", url);
     here = address(location);
-    // What was open or half written belongs to the page that is left.
-    document.body.replaceChildren();
   }
-  show(page);
+  show(page, isOther);
   if (isOther) {
     scrollTo(0, 0);
     const start = document.querySelector("[autofocus],h1,main");

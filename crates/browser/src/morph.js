@@ -197,7 +197,7 @@ function tag(element) {
 // Nodes of one kind may become each other.
 function kind(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;
-  return JSON.stringify([tag(node), ...["id", "name", "type", "rel"].map((name) => node.getAttribute(name))]);
+  return [tag(node), ...["id", "name", "type", "rel"].map((name) => node.getAttribute(name))].join();
 }
 
 function equal(here, node) {
@@ -234,14 +234,10 @@ function longest(old, kept) {
   kept.forEach((node, index) => {
     const place = places.get(node);
     if (pinned !== undefined && Math.sign(place - pinned) !== Math.sign(index - focused)) return;
-    let [low, high] = [0, ends.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (places.get(ends[middle]) < place) low = middle + 1;
-      else high = middle;
-    }
-    before.set(node, ends[low - 1]);
-    ends[low] = node;
+    // Rows are short or nearly in order, so this is found at once.
+    const shorter = ends.findLastIndex((end) => places.get(end) < place);
+    before.set(node, ends[shorter]);
+    ends[shorter + 1] = node;
   });
   const staying = new Set();
   for (let node = ends.at(-1); node; node = before.get(node)) staying.add(node);

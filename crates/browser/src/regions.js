@@ -41,17 +41,19 @@ export function catchUp() {
   for (const [number, [hash, markup]] of [...late]) patch(number, hash, markup);
 }
 
-// Fetches the page anew. Fails if the server is away, which is no reason to lose what is written here.
-export async function refresh() {
+// Fetches the page that the address names. Fails if the server is away, which is no reason to lose what is written here.
+export async function refresh(isOther) {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
   if (answer.status >= 502 && answer.status <= 504) throw new Error(answer.statusText);
   if (!answer.ok || answer.redirected) return reload();
-  show(parsePage(await answer.text()));
+  show(parsePage(await answer.text()), isOther);
 }
 
-// Makes the page equal to another document, whose scripts are not run.
-export function show(page) {
-  const { documentElement } = document;
+// Makes the page equal to a document, whose scripts are not run. What was open or half written on this page stays, unless
+// the document is another one.
+export function show(page, isOther) {
+  const { body, documentElement } = document;
+  if (isOther) body.replaceChildren();
   morph(document, [documentElement], [page.documentElement], null);
   late.clear();
   tell("patch", { region: null });
