@@ -137,6 +137,16 @@ class Live(LivePage):
         self.holds("document.querySelector('p')?.textContent === 'while away'")
         self.is_open()
 
+    def what_nobody_sees_is_not_followed(self):
+        self.open("<p>one</p>")
+        # What takes time is done at once.
+        hide = "Object.defineProperty(document, 'hidden', { value: arguments[0], configurable: true }); const { setTimeout } = window; if (arguments[0]) window.setTimeout = (done) => done(); document.dispatchEvent(new Event('visibilitychange')); window.setTimeout = setTimeout"
+        self.run(hide, True)
+        self.holds("document.documentElement.dataset.live === 'closed'")
+        self.server.set(0, "<p>two</p>")
+        self.run(hide, False)
+        self.holds("document.querySelector('p').textContent === 'two'")
+
     # The morph.
 
     def anything_becomes_anything(self):
@@ -266,6 +276,7 @@ def main():
             ("a page that is not live asks for nothing", live.what_is_not_live_is_left_alone),
             ("a page polls where streams do not come through", live.polls_where_streams_do_not_come_through),
             ("a page that is come back to catches up", live.a_page_left_is_followed_no_more),
+            ("a page that nobody sees gives its connection back", live.what_nobody_sees_is_not_followed),
             (f"{MORPHS} random pieces of markup become others", live.anything_becomes_anything),
             ("patches do not disturb who types", live.who_types_is_not_disturbed),
             ("patches leave boxes, buttons and lists as they were chosen", live.choices_are_not_disturbed),

@@ -131,6 +131,20 @@ class Forms(LivePage):
         self.find("button").click()
         self.holds("document.querySelector('form > [role=alert]')?.textContent.startsWith('500')")
 
+    def a_page_of_an_error_takes_nothing_away(self):
+        self.open(body=FORM.format(""))
+        self.find("[name=body]").send_keys("precious")
+        self.server.post = lambda exchange, body: (500, "text/html", "<title>Internal Server Error</title><h1>Oh</h1>")
+        self.find("button").click()
+        self.holds("document.querySelector('[role=alert]')")
+        assert self.text("[role=alert]") == "Internal Server Error"
+        assert self.run("return document.querySelector('[name=body]').value") == "precious"
+        # The form itself, with what is wrong with it, is another matter.
+        self.server.post = lambda exchange, body: (422, "text/html", "<title>Again</title><p id=why>Too short.</p>" + FORM.format(""))
+        self.find("button").click()
+        self.holds("document.querySelector('#why')")
+        assert self.run("return [document.querySelector('[name=body]').value, location.pathname]") == ["precious", "/"]
+
     def text_outlives_a_server_that_is_away(self):
         self.open(body=FORM.format(' data-failed="Nobody is there."'))
         self.find("[name=body]").send_keys("precious")
@@ -302,6 +316,7 @@ def main():
             ("what is not the script's is left to the browser", forms.others_are_left_to_the_browser),
             ("a problem is told at its field until the next attempt", forms.a_problem_is_told_at_its_field),
             ("a problem without a field is told at the form", forms.a_problem_without_a_field_is_told_at_the_form),
+            ("a page of an error takes nothing away", forms.a_page_of_an_error_takes_nothing_away),
             ("what is written outlives a server that is away", forms.text_outlives_a_server_that_is_away),
             ("a page that answers a form is shown at its address, and Back goes back", forms.a_page_that_answers_is_shown),
             ("the same page is changed in place", forms.the_same_page_is_changed_in_place),

@@ -85,7 +85,7 @@ fn small(joined: &str) -> Result<String> {
 
 /// Bytes, as a server that compresses well would send them.
 fn compressed() -> Result<u64> {
-    let output = Command::new("gzip").args(["-9", "--stdout"]).arg(made()).output()?;
+    let output = Command::new("gzip").args(["-9", "--no-name", "--stdout"]).arg(made()).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(output.stdout.len() as u64)
 }

@@ -23,26 +23,34 @@ export async function result(answer) {
   throw Object.assign(new Error(text), { status: answer.status, detail, errors });
 }
 
-// Shows that something is sent from an element, by a button perhaps; what comes back ends that.
-export function busy(element, button) {
+// Does something that is sent from an element, by a button perhaps, and shows that meanwhile; then whether it went well,
+// or what was wrong.
+export async function send(element, button, work) {
   // A button that is disabled loses the focus.
   const isFocused = button && button === document.activeElement;
-  clear(element);
+  let problem;
+  for (const undo of complaints.get(element) ?? []) undo();
+  complaints.delete(element);
   sending.add(element);
   change(element, "class");
   element.classList.add("is-sending");
   if (button) change(button, "disabled");
   if (button) button.disabled = true;
-  return () => {
-    sending.delete(element);
-    element.classList.remove("is-sending");
-    if (button) button.disabled = false;
-    if (isFocused && document.activeElement === document.body) button.focus();
-  };
+  try {
+    await work();
+  } catch (error) {
+    problem = error;
+  }
+  sending.delete(element);
+  element.classList.remove("is-sending");
+  if (button) button.disabled = false;
+  if (isFocused && document.activeElement === document.body) button.focus();
+  if (problem) complain(element, problem);
+  return !problem;
 }
 
 // Tells a problem: at each field that is named, and what is left at the end of the form, or behind another element.
-export function complain(element, { message, status, errors = [] }) {
+function complain(element, { message, status, errors = [] }) {
   const undo = [];
   complaints.set(element, undo);
   const tell = (text, put) => {
@@ -78,10 +86,4 @@ export function complain(element, { message, status, errors = [] }) {
     tell([text, ...general].join(" "), (note) => (isForm ? element.append(note) : element.after(note)));
   }
   first?.focus();
-}
-
-// Takes back what was told of the last attempt.
-function clear(element) {
-  for (const undo of complaints.get(element) ?? []) undo();
-  complaints.delete(element);
 }

@@ -1,6 +1,6 @@
 // Decides which forms are sent without a reload, and what the page becomes then.
 
-import { busy, complain, result } from "./calls.js";
+import { result, send } from "./calls.js";
 import { change, parsePage, sending } from "./morph.js";
 import { catchUp, refresh, show } from "./regions.js";
 import { connect } from "./stream.js";
@@ -23,18 +23,15 @@ document.addEventListener("submit", async (event) => {
   const texts = () => [...data].map(([name, value]) => [name, (value.name ?? value).replace(/\r?\n/g, "\r\n")]);
   const body = said("enctype") === "multipart/form-data" ? data : new URLSearchParams(texts());
   const before = written(form);
-  const end = busy(form, submitter);
-  let answer, value, problem;
-  try {
+  let answer, value;
+  const isDone = await send(form, submitter, async () => {
     answer = await fetch(url, { method: "POST", body, headers: { Accept: "application/json, text/html;q=0.5" } });
     const isPage = /^text\/html/.test(answer.headers.get("Content-Type"));
     value = isPage ? parsePage(await answer.text()) : await result(answer);
-  } catch (error) {
-    problem = error;
-  }
-  end();
-  if (problem) complain(form, problem);
-  else {
+    // A page of an error is no place to leave what is written for; 422 is the form itself, with what is wrong.
+    if (isPage && !answer.ok && answer.status !== 422) throw { message: value.title, status: answer.status };
+  });
+  if (isDone) {
     // Who has written on meanwhile keeps it.
     if (answer.ok && written(form) === before && !form.hasAttribute("data-keep")) begin(form);
     if (value instanceof Document) visit(answer, value);

@@ -4,7 +4,7 @@
 // words, each behind the event that it waits for. Words with blanks stand in quotes. A command that fails or is refused
 // ends its row.
 
-import { busy, call, complain } from "./calls.js";
+import { call, send } from "./calls.js";
 import { change, sending } from "./morph.js";
 import { catchUp } from "./regions.js";
 
@@ -17,36 +17,23 @@ const commands = {
     const button = element.localName === "button" && element;
     if (button && sending.has(button)) return false;
     const named = words.map((word) => /^([^=]+)=(.*)$/s.exec(word) ?? wrong(word));
-    const end = busy(element, button);
-    try {
-      await call(url, Object.fromEntries(named.map(([, name, word]) => [name, value(element, word)])));
-    } catch (problem) {
-      end();
-      complain(element, problem);
-      return false;
-    } finally {
-      end();
-      catchUp();
-    }
+    const given = Object.fromEntries(named.map(([, name, word]) => [name, value(element, word)]));
+    const isDone = await send(element, button, () => call(url, given));
+    catchUp();
+    return isDone;
   },
 
   toggle(element, [selector, name]) {
+    if (!name) return reveal(element, selector);
     for (const target of targets(element, selector)) {
-      if (!name) reveal(element, target, !isShown(target));
-      else {
-        change(target, "class");
-        target.classList.toggle(text(name));
-      }
+      change(target, "class");
+      target.classList.toggle(text(name));
     }
   },
 
-  show(element, [selector]) {
-    for (const target of targets(element, selector)) reveal(element, target, true);
-  },
+  show: (element, [selector]) => reveal(element, selector, true),
 
-  hide(element, [selector]) {
-    for (const target of targets(element, selector)) reveal(element, target, false);
-  },
+  hide: (element, [selector]) => reveal(element, selector, false),
 
   set(element, [selector, word]) {
     const wanted = value(element, word);
@@ -70,6 +57,8 @@ const commands = {
 
 // Events that the document listens to already.
 const heard = new Set();
+// What elements said when they were last asked: element -> [text, rules].
+const known = new WeakMap();
 
 // Listens to the events that elements of the page name.
 export function attend() {
@@ -112,8 +101,12 @@ async function run(element, row, event) {
 
 // What an element waits for: each event with its row of commands, each a list of words.
 function rules(element) {
+  const said = element.getAttribute("data-on");
   const found = [];
-  for (const statement of (element.getAttribute("data-on") ?? "").match(/([^;'"]|'[^']*'|"[^"]*")+/g) ?? []) {
+  if (!said) return found;
+  if (known.get(element)?.[0] === said) return known.get(element)[1];
+  known.set(element, [said, found]);
+  for (const statement of said.match(/([^;'"]|'[^']*'|"[^"]*")+/g) ?? []) {
     const words = statement.match(/([^\s'"]|'[^']*'|"[^"]*")+/g) ?? [];
     const [, type, key] = /^([\w-]+)\.?(\w*):$/.exec(words[0]) ?? [];
     if (type) {
@@ -151,22 +144,26 @@ function value(element, word) {
 
 function isShown(target) {
   if (target.hasAttribute("popover")) return target.matches(":popover-open");
-  return /^(details|dialog)$/.test(target.localName) ? target.open : !target.hasAttribute("hidden");
+  return "open" in target ? target.open : !target.hasAttribute("hidden");
 }
 
-// Shows or hides a target, as its kind has it, and says so at the element if that tells whether it is expanded.
-function reveal(element, target, isWanted) {
-  if (isShown(target) !== isWanted) {
-    if (target.hasAttribute("popover")) target.togglePopover(isWanted);
+// Shows or hides what is meant, each as its kind has it, or does the other if nothing is wanted; and says so at the
+// element, if that tells whether something is expanded.
+function reveal(element, selector, wanted) {
+  for (const target of targets(element, selector)) {
+    const isWanted = wanted ?? !isShown(target);
+    if (isShown(target) === isWanted) {
+      // It is so already.
+    } else if (target.hasAttribute("popover")) target.togglePopover(isWanted);
     else if (target.localName === "details") target.open = isWanted;
     else if (target.localName === "dialog") isWanted ? target.showModal() : target.close();
     else {
       change(target, "hidden");
       target.toggleAttribute("hidden", !isWanted);
     }
-  }
-  if (element.hasAttribute("aria-expanded")) {
-    change(element, "aria-expanded");
-    element.setAttribute("aria-expanded", isWanted);
+    if (element.hasAttribute("aria-expanded")) {
+      change(element, "aria-expanded");
+      element.setAttribute("aria-expanded", isWanted);
+    }
   }
 }

@@ -168,7 +168,7 @@ function attributes(here, node) {
     const said = node.getAttribute(name);
     if (here.getAttribute(name) === said && !mine?.has(name)) continue;
     // Whether these are open is for who reads to say.
-    if (name === "open" && /^(details|dialog)$/.test(here.localName)) continue;
+    if (name === "open" && "open" in here) continue;
     if (name === "data-live") continue;
     if (mine?.has(name)) {
       if (mine.get(name) === said) continue;
@@ -274,15 +274,14 @@ function pristine(control) {
 }
 
 function state(control) {
-  if (control.localName === "select") return JSON.stringify([...control.selectedOptions].map((option) => option.value));
+  if (control.localName === "select") return [...control.selectedOptions].map((option) => option.value).join("\n");
   return /^(checkbox|radio)$/.test(control.type) ? control.checked : control.value;
 }
 
 function set(control, wanted) {
   if (state(control) === wanted) return;
   if (control.localName === "select") {
-    const values = JSON.parse(wanted);
-    if (!values.every((value) => [...control.options].some((option) => option.value === value))) return;
+    const values = wanted.split("\n");
     for (const option of control.options) option.selected = values.includes(option.value);
   } else if (/^(checkbox|radio)$/.test(control.type)) {
     control.checked = wanted;

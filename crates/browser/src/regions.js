@@ -7,15 +7,14 @@ const late = new Map();
 
 // The regions that the page shows, by number: where each begins and ends, and the hash of what is between.
 export function regions() {
-  const found = new Map();
+  const [begun, found] = [new Map(), new Map()];
   const comments = document.createTreeWalker(document, NodeFilter.SHOW_COMMENT);
   for (let comment; (comment = comments.nextNode()); ) {
     const [, isEnd, number, hash] = /^(\/?)live (\d+) ?(\w*)$/.exec(comment.data) ?? [];
-    if (!number) continue;
-    if (!isEnd) found.set(number, { begin: comment });
-    else if (found.has(number)) Object.assign(found.get(number), { end: comment, hash });
+    const begin = begun.get(number);
+    if (isEnd && begin) found.set(number, { begin, end: comment, hash });
+    else if (number) begun.set(number, comment);
   }
-  for (const [number, { end }] of found) if (!end) found.delete(number);
   return found;
 }
 
@@ -24,7 +23,7 @@ export function patch(number, hash, markup) {
   const { begin, end } = regions().get(number) ?? {};
   if (!end) return;
   if (begin.parentNode !== end.parentNode) {
-    console.warn(`bine: live region ${number} ends within another element than it begins in; it wants its own`);
+    console.warn(`bine: live region ${number} ends in another element than it begins in`);
     return refresh();
   }
   const old = [];
@@ -44,7 +43,7 @@ export function catchUp() {
 // Fetches the page that the address names. Fails if the server is away, which is no reason to lose what is written here.
 export async function refresh(isOther) {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
-  if (answer.status >= 502 && answer.status <= 504) throw new Error(answer.statusText);
+  if (/^50[234]$/.test(answer.status)) throw answer;
   if (!answer.ok || answer.redirected) return reload();
   show(parsePage(await answer.text()), isOther);
 }

@@ -5,8 +5,10 @@
 
 import { patch, refresh, regions, tell } from "./regions.js";
 
-// The server says something every 20 seconds; a connection that is silent for longer is dead.
-const SILENCE = 25_000;
+// The server says something every 20 seconds; a connection that is silent for so long is dead.
+const SILENCE = 45_000;
+// A page that nobody sees gives its connection back then, of which a browser may have six for all pages of a server.
+const UNSEEN = 20_000;
 // Pauses double up to this; each is cut by chance, so that a restarted server is not met by all at once.
 const LONGEST_PAUSE = 30_000;
 // Who stayed connected for this long has had no failure.
@@ -96,7 +98,7 @@ async function once(target) {
   let timer;
   const hear = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => mine.abort(), SILENCE + 10_000 * isPolling);
+    timer = setTimeout(() => mine.abort(), SILENCE);
   };
   try {
     hear();
@@ -105,7 +107,10 @@ async function once(target) {
     const answer = await fetch(target, { headers: { Accept: accept }, cache: "no-store", signal: mine.signal });
     // A poll that waited in vain is another matter than one that nothing can come for.
     if (answer.status === 204) return isPolling && performance.now() - began > 1000;
-    if (answer.status >= 400 && answer.status < 500 && answer.status !== 429) await refresh();
+    if (/^4(?!29)/.test(answer.status)) {
+      console.warn(`bine: ${await answer.text()}`);
+      await refresh();
+    }
     if (answer.status !== 200 || !answer.headers.get("Content-Type")?.startsWith(accept)) throw answer;
     say("open");
     if (isPolling) for (const { event, data } of await answer.json()) await take(event, data);
@@ -117,7 +122,7 @@ async function once(target) {
   }
 }
 
-// Server-sent events with the one end of line that the server writes.
+// Server-sent events with the one end of line, and the blank behind each colon, that the server writes.
 async function read(body, hear) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ; ) {
@@ -128,8 +133,8 @@ async function read(body, hear) {
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const lines of events) {
-      const field = (name) => lines.split("\n").filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).replace(/^ /, ""));
-      if (await take(field("event")[0], field("data").join("\n"))) return;
+      const field = (name) => lines.split("\n").filter((line) => line.startsWith(name)).map((line) => line.slice(name.length));
+      if (await take(field("event: ")[0], field("data: ").join("\n"))) return;
     }
   }
 }
@@ -166,4 +171,8 @@ function say(state) {
 addEventListener("online", connect);
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", (event) => event.persisted && connect());
-document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && wake?.());
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) setTimeout(() => document.hidden && !listeners.size && disconnect(), UNSEEN);
+  else if (document.documentElement.dataset.live === "closed") connect();
+  else wake?.();
+});
