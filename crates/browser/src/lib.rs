@@ -5,7 +5,12 @@
 
 #![no_std]
 
-/// The module, as it is served: `text/javascript`, and the same as long as [`HASH`] is.
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::String;
+
+/// The module, as it is served at `/_bine/live-HASH.js`: `text/javascript`, and the same as long as [`HASH`] is.
 pub const SCRIPT: &str = include_str!("made/live.js");
 
 /// Sixteen hexadecimal digits that tell this script from any other version of it, for its address.
@@ -13,6 +18,12 @@ pub const HASH: &str = match str::from_utf8(&DIGITS) {
     Ok(digits) => digits,
     Err(_) => unreachable!(),
 };
+
+/// The module at `/_bine/live.js`, by which a page's own script finds the other without knowing its hash. It must not be
+/// kept, nor be a redirect: a browser would take what it leads to for another module, and run it twice.
+pub fn door() -> String {
+    format!("export * from \"/_bine/live-{HASH}.js\";\n")
+}
 
 const DIGITS: [u8; 16] = digits(fingerprint(SCRIPT.as_bytes()));
 
@@ -48,6 +59,11 @@ mod tests {
         // Known answers of the hash's authors.
         assert_eq!(fingerprint(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fingerprint(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn the_door_leads_to_the_script() {
+        assert!(door().contains(HASH));
     }
 
     #[test]
