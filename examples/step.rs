@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bine::prelude::*;
 use bine::step::{
-    Answer, Bench, Clock, Done, Exchange, Handler, Head, Incoming, Outgoing, Reply, Responder,
-    Retained, Who, Work,
+    Answer, Bench, Clock, Done, Exchange, Handler, Head, Incoming, Outgoing, Peer, Reply,
+    Responder, Retained, Who, Work,
 };
 
 /// The other server must say something at least this often.
@@ -38,8 +38,8 @@ impl Handler for Split {
 }
 
 impl Responder for LocalSplit {
-    fn admit(&mut self, head: &Head<'_>) -> Who {
-        self.own.admit(head)
+    fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
+        self.own.admit(head, peer)
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {

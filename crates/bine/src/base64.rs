@@ -1,4 +1,4 @@
-//! Decides how base64 is read (RFC 4648), in both of its alphabets, and written as tokens have it.
+//! Decides how base64 is read and written (RFC 4648), in both of its alphabets.
 
 /// Without padding and with `-` and `_` (section 5), as tokens have it: only what an encoder writes, so that no two texts
 /// are one token.
@@ -13,13 +13,34 @@ pub(crate) fn plain(text: &str) -> Option<Vec<u8>> {
     decode(letters.get(..end)?, *b"+/")
 }
 
+/// With padding (section 4), as JSON has it: only what an encoder writes.
+pub(crate) fn padded(text: &str) -> Option<Vec<u8>> {
+    let letters = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
+    text.len().is_multiple_of(4).then(|| decode(letters.as_bytes(), *b"+/"))?
+}
+
 /// Bytes as a token has them.
 pub(crate) fn written(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    encode(bytes, *b"-_")
+}
+
+/// Bytes as JSON has them.
+pub(crate) fn written_padded(bytes: &[u8]) -> String {
+    let mut text = encode(bytes, *b"+/");
+    text.push_str(["", "=", "=="][(3 - bytes.len() % 3) % 3]);
+    text
+}
+
+fn encode(bytes: &[u8], last_two: [u8; 2]) -> String {
+    const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let letter = |bits: u32| match bits & 63 {
+        bits @ 0..62 => LETTERS[bits as usize],
+        bits => last_two[bits as usize - 62],
+    };
     let groups = bytes.chunks(3).flat_map(|three| {
         let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        (0..=three.len()).map(move |place| LETTERS[(bits >> (18 - 6 * place)) as usize & 63])
+        (0..=three.len()).map(move |place| letter(bits >> (18 - 6 * place)))
     });
     groups.map(char::from).collect()
 }
@@ -60,7 +81,7 @@ fn value(letter: u8, last_two: [u8; 2]) -> Option<u32> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{plain, url, written};
+    use super::{padded, plain, url, written, written_padded};
 
     #[test]
     fn the_vectors_of_rfc_4648_are_read_and_nothing_beside_them() {
@@ -68,6 +89,8 @@ mod tests {
             [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")]
         {
             assert_eq!(plain(text).as_deref(), Some(bytes.as_bytes()), "{text}");
+            assert_eq!(padded(text).as_deref(), Some(bytes.as_bytes()), "{text}");
+            assert_eq!(written_padded(bytes.as_bytes()), text);
             assert_eq!(
                 url(text.trim_end_matches('=')).as_deref(),
                 Some(bytes.as_bytes()),
@@ -78,12 +101,16 @@ mod tests {
         for wrong in ["Zm+v", "Zg==", "Zm9vY", "Zh", "Zm9", "Zm 9"] {
             assert_eq!(url(wrong), None, "{wrong}");
         }
+        for wrong in ["Zm-v", "Zg", "Zg=", "Zm9vY", "Zh==", "Zg==\n", "Z===", "====", "Zg==Zg=="] {
+            assert_eq!(padded(wrong), None, "{wrong}");
+        }
     }
 
     proptest! {
         #[test]
         fn what_is_read_writes_itself_again(bytes: Vec<u8>, text in "[A-Za-z0-9_-]{0,12}") {
             let text_of_bytes = written(&bytes);
+            prop_assert_eq!(padded(&written_padded(&bytes)), Some(bytes.clone()));
             prop_assert_eq!(url(&text_of_bytes), Some(bytes));
             if let Some(bytes) = url(&text) {
                 prop_assert_eq!(written(&bytes), text);

@@ -6,7 +6,8 @@ use std::fmt;
 
 use bine_http::Status;
 
-use crate::{channels, store};
+use crate::service::problem::Wrong;
+use crate::{channels, remote, store};
 
 /// Why a page could not be made. Every error of Rust becomes one by `?`.
 ///
@@ -31,12 +32,31 @@ pub struct Error {
     /// For the user.
     message: Option<String>,
     source: Option<Box<dyn StandardError + Send + Sync>>,
+    /// What is wrong with which argument.
+    wrong: Vec<Wrong>,
 }
 
 impl Error {
     /// An error whose words are for the user.
     pub fn status(status: Status, message: impl Into<String>) -> Self {
-        Self { status, message: Some(message.into()), source: None }
+        Self { status, message: Some(message.into()), source: None, wrong: Vec::new() }
+    }
+
+    /// An argument cannot be taken (422). `reason` is the end of a sentence that begins with its name: `must not be
+    /// empty`. A form shows it at the field of this name.
+    pub fn wrong(argument: impl Into<String>, reason: impl Into<String>) -> Self {
+        let wrong = vec![Wrong::new(argument, reason)];
+        Self::of_arguments(Status::UNPROCESSABLE_CONTENT, wrong)
+    }
+
+    /// Several arguments are wrong.
+    pub(crate) fn of_arguments(status: Status, wrong: Vec<Wrong>) -> Self {
+        Self { status, message: Some(Wrong::sentence(&wrong)), source: None, wrong }
+    }
+
+    /// An error whose words are for the log.
+    pub(crate) fn hidden(status: Status, words: String) -> Self {
+        Self { status, message: None, source: Some(words.into()), wrong: Vec::new() }
     }
 
     /// There is no such thing (404).
@@ -64,6 +84,11 @@ impl Error {
         self.message.as_deref()
     }
 
+    /// What is wrong with which argument.
+    pub(crate) fn arguments(&self) -> &[Wrong] {
+        &self.wrong
+    }
+
     /// The error and its causes, the nearest first. Empty if all there is to say is for the user.
     pub(crate) fn chain(&self) -> impl Iterator<Item = String> {
         let mut next: Option<&(dyn StandardError + 'static)> =
@@ -79,7 +104,13 @@ impl Error {
 impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
         let (status, message) = known(&error);
-        Self { status, message, source: Some(Box::new(error)) }
+        let wrong = match (&error as &dyn Any).downcast_ref() {
+            Some(store::Error::Wrong(wrong)) => {
+                vec![Wrong::new(wrong.column.clone(), wrong.reason.clone())]
+            }
+            _ => Vec::new(),
+        };
+        Self { status, message, source: Some(Box::new(error)), wrong }
     }
 }
 
@@ -87,6 +118,9 @@ impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
 fn known(error: &dyn Any) -> (Status, Option<String>) {
     if let Some(channels::Interruption::Refused(refused)) = error.downcast_ref() {
         return (channels::status_of(refused), Some(refused.to_string()));
+    }
+    if let Some(error) = error.downcast_ref::<remote::Error>() {
+        return error.told();
     }
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(unchanged), _) | (None, Some(channels::Error::NotKept(unchanged))) => told(unchanged),

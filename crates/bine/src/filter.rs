@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bine_http::{Head, Method};
-use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Who, Work};
+use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
 
+use crate::arguments::Looked;
 use crate::respond::Response;
 
 /// A look at every request before its route is chosen.
@@ -74,17 +75,22 @@ impl<'a> Seen<'a> {
 
     /// The first field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&'a str> {
-        self.incoming.head.field_text(name)
+        let field = self.incoming.head.field_text(name);
+        Looked::Filtered.note(|| [name, ":", field.unwrap_or_default()].concat().into_bytes());
+        field
     }
 
     /// Where it came from.
-    pub const fn peer(&self) -> Peer {
+    pub fn peer(&self) -> Peer {
+        Looked::Filtered.note(|| format!("{:?}", self.incoming.peer).into_bytes());
         self.incoming.peer
     }
 
-    /// Who asks.
-    pub const fn user(&self) -> &'a Who {
-        self.incoming.who
+    /// Who has [logged in](crate::Session::log_in), if the cookie says so.
+    pub fn user(&self) -> Option<&'a str> {
+        let user = self.incoming.who.user();
+        Looked::Filtered.note(|| format!("{user:?}").into_bytes());
+        user
     }
 }
 

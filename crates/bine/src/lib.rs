@@ -23,6 +23,7 @@ mod app;
 mod arguments;
 mod asset;
 mod base64;
+mod blocking;
 pub mod channels;
 mod configuration;
 mod control;
@@ -30,18 +31,25 @@ mod error;
 mod exit;
 mod filter;
 mod findings;
+mod links;
+mod listing;
+pub mod live;
 mod look;
 mod methods;
+mod nearest;
+mod origin;
 mod panics;
 mod pattern;
 pub mod prelude;
 mod program;
 mod reload;
+pub mod remote;
 mod request;
 mod respond;
 mod route;
 mod router;
 mod secrecy;
+mod service;
 mod sessions;
 mod sites;
 pub mod step;
@@ -50,8 +58,11 @@ mod stream;
 mod style;
 mod tables;
 mod taste;
+#[cfg(feature = "test")]
+pub mod test;
 mod text;
 mod websocket;
+mod wire;
 
 pub use app::App;
 pub use arguments::{
@@ -63,22 +74,27 @@ pub use bine_html::{
     Phrasing, Raw, Render, Show, Tree, Writer, raw, tree,
 };
 pub use bine_http::{Date, Method, Status};
-pub use bine_macros::page;
-pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
+pub use bine_macros::{page, service};
+pub use bine_pipeline::{Gone, overdue_calls, timeout};
+pub use blocking::blocking;
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
+pub use live::{Events, Here, Signal};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
+pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
-pub use sessions::{Open, Saving, Session, Sessions};
+pub use service::{Answer, Call, Callable, Caller, Service, Shown, Taken, Valued};
+pub use sessions::{Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
+pub use wire::Bytes;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.
-pub use bine_pipeline::{Peer, Who, scheduler};
+pub use bine_pipeline::{Peer, scheduler};
 
 /// Makes a page of markup that looks like the HTML it becomes.
 ///
@@ -188,10 +204,15 @@ pub mod __private {
 
     pub use crate::arguments::{Argument, Arguments, check_form};
     pub use crate::channels::{check_query, check_token};
+    pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::check_call;
+    pub use crate::service::{Given, Manner, Service, Signature, Wrong};
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
+    pub use crate::wire::check_wire;
+    pub use crate::{Error, Response};
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.
@@ -213,4 +234,11 @@ mod guide {
     struct Tables;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[doc = include_str!("../../../docs/guide/services.md")]
+    struct Services;
+    #[doc = include_str!("../../../docs/guide/remote.md")]
+    struct Remote;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
 }

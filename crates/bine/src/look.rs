@@ -9,14 +9,15 @@ use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
 use bine_http::Status;
 
 use crate::error::Error;
-use crate::style::Style;
+use crate::links::Links;
 
 /// What all pages of a program share.
 #[derive(Clone, Default)]
 pub(crate) struct Look {
     pub(crate) layout: Option<Arc<dyn Layout>>,
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
-    pub(crate) style: Option<Arc<Style>>,
+    /// The style sheet and the script, if it has them.
+    pub(crate) links: Option<Arc<Links>>,
     /// Errors are shown with their causes, if the configuration does not say.
     pub(crate) develops: bool,
     /// They are.
@@ -117,6 +118,8 @@ pub struct Failure<'a> {
     pub message: &'a str,
     /// The error and its causes; empty but in development.
     pub causes: &'a [String],
+    /// The page of this site whose form has failed, to go back to.
+    pub back: Option<&'a str>,
 }
 
 /// A function that makes a page of a failure.
@@ -171,7 +174,7 @@ impl Look {
 
     /// What belongs into the head of each page.
     pub(crate) fn head(&self) -> &str {
-        self.style.as_ref().map_or("", |style| style.link())
+        self.links.as_ref().map_or("", |links| links.markup())
     }
 
     /// Writes a page, in its layout if there is one. A document is whole by itself.
@@ -200,9 +203,9 @@ impl Look {
         }
     }
 
-    /// Whether nothing is put around this page. A style sheet needs a head to be named in.
+    /// Whether nothing is put around this page. What it links needs a head to be named in.
     pub(crate) fn is_left_alone(&self, page: &impl Page) -> bool {
-        page.is_whole() || self.layout.is_none() && self.style.is_none()
+        page.is_whole() || self.layout.is_none() && self.links.is_none()
     }
 
     /// Whether what [`write`](Self::write) makes of such a page is a whole document, in XML too.
@@ -236,10 +239,11 @@ impl Look {
 }
 
 fn plain_failure(failure: &Failure<'_>) -> impl Page {
-    let Failure { status, message, causes } = *failure;
+    let Failure { status, message, causes, back } = *failure;
     crate::html! {
         <h1>{status.reason()}</h1>
         <p>{message}</p>
+        {if let Some(page) = back { <p><a href={page}>Back</a></p> }}
         {if !causes.is_empty() {
             <p>"In development only:"</p>
             <ul>{for cause in causes { <li><code>{cause}</code></li> }}</ul>

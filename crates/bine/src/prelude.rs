@@ -3,7 +3,8 @@
 pub use crate::channels::Channels;
 pub use crate::store::{Id, Store, Table, Time};
 pub use crate::{
-    App, Class, Content, Cookie, Dress, Error, Exit, Failure, Flow, Form, Frozen, Header, Html,
-    Json, Page, Parts, Path, Phrasing, Query, Request, Respond, Response, Session, Show, State,
-    Status, Text, Tree, Upgrade, Upload, css, css_file, html, page, raw, tree,
+    App, Call, Caller, Class, Content, Cookie, Dress, Error, Events, Exit, Failure, Flow, Form,
+    Frozen, Header, Here, Html, Json, Page, Parts, Path, Phrasing, Query, Request, Respond,
+    Response, Session, Show, Signal, State, Status, Text, Tree, Upgrade, Upload, User, css,
+    css_file, html, page, raw, service, tree,
 };

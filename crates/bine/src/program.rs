@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use bine_http::{Event, Head, Limits, Machine, Method, Status};
 use bine_pipeline::{
-    Answer, Bench, Clock, Handler, Incoming, Outgoing, Responder, Retained, Who, log,
+    Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who, log,
 };
 
 use crate::acme::Acme;
 use crate::arguments::Needs;
 use crate::channels::Face;
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
+use crate::live::Live;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
@@ -101,6 +102,11 @@ impl Pages {
     /// The program's tables.
     pub(crate) fn tables(&self) -> &Tables {
         &self.house.tables
+    }
+
+    /// Its pages that somebody looks at.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.house.live
     }
 
     /// Shows errors with their causes, or does not, as the configuration says.
@@ -197,8 +203,9 @@ struct LocalRoute {
 }
 
 impl Responder for LocalProgram {
-    fn admit(&mut self, _head: &Head<'_>) -> Who {
-        Who::Anonymous
+    fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
+        let Some(keeper) = &self.house.sessions else { return Who::Anonymous };
+        keeper.recognize(head, peer.is_secure(), self.bench.clock.unix())
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -296,6 +303,13 @@ impl LocalProgram {
                 self.face.respond(&path, request, &self.house, &self.bench.clock, out)
         {
             self.last = "channels";
+            return answer;
+        }
+        if site.pages
+            && let Some(answer) =
+                self.house.live.respond(&path, request, &self.house, &self.bench.clock, out)
+        {
+            self.last = "live";
             return answer;
         }
         let found = if site.pages { self.router.find(&path) } else { None };

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use bine_http::Method;
-use bine_pipeline::{Peer, Retained, Who};
+use bine_pipeline::{Incoming, Peer, Retained};
 
-use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection};
 
 /// The most body bytes that [`Body`] takes, and forms and JSON with it.
 pub(crate) const MOST_BODY: u64 = 1 << 20;
@@ -53,9 +53,9 @@ impl Request {
         self.0.incoming().peer
     }
 
-    /// Who asks, settled before the handler was chosen.
-    pub fn user(&self) -> &Who {
-        self.0.who()
+    /// Who has [logged in](crate::Session::log_in), settled before the handler was chosen.
+    pub fn user(&self) -> Option<&str> {
+        self.0.who().user()
     }
 
     /// When it arrived, in seconds since 1970.
@@ -66,6 +66,8 @@ impl Request {
 
 impl Argument for Request {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+        let Incoming { head, peer, .. } = request.incoming;
+        Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         Ok(Self(Retained::of(request.incoming)))
     }
 }

@@ -19,6 +19,8 @@ use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::service::Manner;
+use crate::service::problem::{PROBLEM, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
@@ -174,6 +176,11 @@ impl<'r, 'o> Replying<'r, 'o> {
         self
     }
 
+    /// The same for what has looked at a session by itself.
+    pub(crate) fn visit(&mut self, visit: Option<Arc<Visit>>) {
+        self.visit = visit;
+    }
+
     /// With what a session adds to the head.
     fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
         static TOLD: Once = Once::new();
@@ -200,20 +207,54 @@ impl<'r, 'o> Replying<'r, 'o> {
 
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
-        if status.code() >= 500 {
-            let chain: Vec<String> = error.chain().collect();
-            let said = error.message().unwrap_or_default();
-            log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
-        }
+        note(status, error);
         self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
     }
 
+    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, with a way back to
+    /// the one that called, else as a problem.
+    pub(crate) fn fail(&mut self, error: &Error, manner: &Manner) -> Finished {
+        note(error.code(), error);
+        let causes = self.look.causes(error);
+        let (status, detail) = (error.code(), Look::message(error));
+        if manner.reads_pages {
+            return self.tell_from(manner.page.as_deref(), &Top::of(status), detail, &causes);
+        }
+        Response::bytes(PROBLEM, problem(status, detail, error.arguments(), &causes))
+            .with_status(status)
+            .respond(self)
+    }
+
+    /// The same of a call that panicked, which the log has been told.
+    pub(crate) fn break_down(&mut self, words: &[String], manner: &Manner) -> Finished {
+        let causes = if self.look.shows_causes() { words } else { &[] };
+        let status = Status::INTERNAL_SERVER_ERROR;
+        if manner.reads_pages {
+            let page = manner.page.as_deref();
+            return self.tell_from(page, &Top::of(status), Look::APOLOGY, causes);
+        }
+        Response::bytes(PROBLEM, problem(status, Look::APOLOGY, &[], causes))
+            .with_status(status)
+            .respond(self)
+    }
+
     fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
+        self.tell_from(None, top, message, causes)
+    }
+
+    /// The same of what a page has called, to which there is a way back.
+    fn tell_from(
+        &mut self,
+        back: Option<&str>,
+        top: &Top,
+        message: &str,
+        causes: &[String],
+    ) -> Finished {
         let top = &*self.complete(top);
         let mut bytes = Vec::new();
         let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
         let kind = if reads_pages {
-            let failure = Failure { status: top.status, message, causes };
+            let failure = Failure { status: top.status, message, causes, back };
             let is_xml = prefers_xhtml && self.look.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.look.head());
             self.look.write_failure(&failure, &mut writer_for(is_xml, writer));
@@ -257,10 +298,10 @@ impl<'r, 'o> Replying<'r, 'o> {
     fn send_frozen(&mut self, frozen: &Frozen, top: &Top) -> Finished {
         let Exchange { method, keep_alive, .. } = self.asked.exchange;
         let (before, behind) = frozen.around_head_end().unwrap_or((frozen.bytes(), &[]));
-        let style = self.look.style.as_ref().filter(|_| !behind.is_empty());
-        let parts = [before, style.map_or("", |style| style.link()).as_bytes(), behind];
+        let links = self.look.links.as_ref().filter(|_| !behind.is_empty());
+        let parts = [before, links.map_or("", |links| links.markup()).as_bytes(), behind];
         let mut place = [0; 64];
-        let tag = style.map_or(frozen.tag(), |style| style.tag_of(frozen.tag(), &mut place));
+        let tag = links.map_or(frozen.tag(), |links| links.tag_of(frozen.tag(), &mut place));
         let judged = match self.asked.conditions() {
             Some(head)
                 if top.status == Status::OK && matches!(method, Method::Get | Method::Head) =>
@@ -316,10 +357,11 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Has the reply wait for messages.
-    fn hold(&mut self, held: Held, top: &Top) -> Finished {
+    /// Has the reply wait for messages, as long as the session lasts that the page has looked at.
+    fn hold(&mut self, held: Held, visit: Option<Arc<Visit>>, top: &Top) -> Finished {
         let Asked { exchange, .. } = self.asked;
-        match held.answer(self.asked.request(), exchange) {
+        let login = visit.and_then(|visit| visit.login());
+        match held.answer(self.asked.request(), login, exchange) {
             Answered::Hold(hold) => {
                 for (name, _) in &top.fields {
                     log::error(format_args!("the field `{name}` was left out: the reply is held"));
@@ -341,6 +383,15 @@ impl<'r, 'o> Replying<'r, 'o> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
         reply
+    }
+}
+
+/// Tells the log of an error that is not the peer's.
+fn note(status: Status, error: &Error) {
+    if status.code() >= 500 {
+        let chain: Vec<String> = error.chain().collect();
+        let said = error.message().unwrap_or_default();
+        log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
     }
 }
 
@@ -380,7 +431,8 @@ fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, 
     }
     let mut body = reply.body();
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let mut writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
+    let mut writer = writer.marking_regions();
     if look.shows_causes() {
         writer.inspect_by(tell_once);
     }
@@ -609,6 +661,11 @@ impl Response {
             }
             // A body that was collected and is still asked for is a handler's mistake.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
+            // A challenge belongs to it (RFC 9110 section 15.5.2), and browsers show the page of one that they do not know.
+            Rejection::NeedsUser => {
+                Self::refusal(Status::UNAUTHORIZED, "This is for users. Log in first.")
+                    .with_field("WWW-Authenticate", "Cookie realm=\"session\"")
+            }
         }
     }
 
@@ -648,6 +705,7 @@ impl Replying<'_, '_> {
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         let exchange = to.asked.exchange;
+        let visit = to.visit.clone();
         let top = &*to.complete(&self.top);
         match self.content {
             Content::Bytes(bytes) => to.begin(top).whole(&bytes),
@@ -669,7 +727,7 @@ impl Respond for Response {
             }
             Content::Upgrade(opening) => return to.upgrade(*opening, top),
             // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
-            Content::Held(held) => return to.hold(*held, &self.top),
+            Content::Held(held) => return to.hold(*held, visit, &self.top),
             Content::Refusal(message) => return to.tell(top, &message, &[]),
         }
         Finished { close: !exchange.keep_alive }
@@ -678,7 +736,8 @@ impl Respond for Response {
 
 impl Respond for Held {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        to.hold(self, &Top::of(Status::OK))
+        let visit = to.visit.take();
+        to.hold(self, visit, &Top::of(Status::OK))
     }
 }
 

@@ -14,6 +14,7 @@ use bine_pipeline::{
 
 use crate::arguments::{Arguments, Needs, Rejection, States};
 use crate::channels::Channels;
+use crate::live::Live;
 use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
@@ -43,7 +44,27 @@ pub struct Route {
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
     pub(crate) needs: Needs,
+    pub(crate) told: Told,
     pub(crate) caller: Arc<dyn Caller>,
+}
+
+/// What is said of a route to whoever wants to know what a program serves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) kind: Kind,
+    /// Names and types.
+    pub(crate) arguments: &'static [(&'static str, &'static str)],
+    /// Only who has logged in may reach it.
+    pub(crate) is_for_users: bool,
+}
+
+/// What answers at a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Kind {
+    #[default]
+    Page,
+    Service,
+    Asset,
 }
 
 /// What all routes of a program share.
@@ -55,6 +76,8 @@ pub(crate) struct House {
     /// Of a program whose pages look at them.
     pub(crate) sessions: Option<Arc<Keeper>>,
     pub(crate) look: Look,
+    /// The pages that somebody looks at.
+    pub(crate) live: Arc<Live>,
 }
 
 /// Where a route is in its program.
@@ -93,7 +116,8 @@ impl Route {
         K: 'static,
     {
         let caller = Arc::new(Async { name, call: Arc::new(call), kind: PhantomData });
-        Self { methods, path, name, needs: Needs::default(), caller }
+        let (needs, told) = (Needs::default(), Told::default());
+        Self { methods, path, name, needs, told, caller }
     }
 
     /// A route whose handler may block.
@@ -109,7 +133,16 @@ impl Route {
         K: 'static,
     {
         let caller = Arc::new(Blocking { name, call: Arc::new(call), kind: PhantomData });
-        Self { methods, path, name, needs: Needs::default(), caller }
+        let (needs, told) = (Needs::default(), Told::default());
+        Self { methods, path, name, needs, told, caller }
+    }
+
+    /// The same route with the names and types of its arguments.
+    #[must_use]
+    pub fn taking(mut self, arguments: &'static [(&'static str, &'static str)]) -> Self {
+        self.told.arguments = arguments;
+        self.told.is_for_users = arguments.iter().any(|(_, kind)| *kind == "User");
+        self
     }
 
     /// The same route with what its arguments need.
@@ -174,7 +207,8 @@ where
                 return Answer::Collect { limit, on_disk: false };
             }
             Err(rejection) => {
-                return Response::of_rejection(&rejection).answer(asked, clock, look, out);
+                let to = Replying::new(out, asked, clock, usize::MAX, look);
+                return to.for_visit(arguments.visit).answer(Response::of_rejection(&rejection));
             }
         };
         let visit = arguments.visit;
@@ -311,7 +345,9 @@ where
         let mut arguments = self.place.arguments(&incoming);
         match (self.call)(&mut arguments) {
             Ok(value) => to.for_visit(arguments.visit).finish(value),
-            Err(rejection) => to.finish(Response::of_rejection(&rejection)),
+            Err(rejection) => {
+                to.for_visit(arguments.visit).finish(Response::of_rejection(&rejection))
+            }
         }
     }
 
@@ -335,10 +371,20 @@ static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("i
 
 impl House {
     /// The arguments of a function that is at no path of its own.
-    pub(crate) fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        let Self { states, tables, channels, sessions, .. } = self;
+    pub(crate) fn arguments<'a>(self: &'a Arc<Self>, incoming: &'a Incoming<'a>) -> Arguments<'a> {
+        let Self { states, tables, channels, sessions, live, .. } = &**self;
         let (channels, sessions) = (channels.as_ref(), sessions.as_ref());
-        let pattern = &NO_PATH;
-        Arguments { incoming, pattern, states, tables, channels, sessions, visit: None }
+        let (pattern, house) = (&*NO_PATH, self);
+        Arguments {
+            incoming,
+            pattern,
+            house,
+            states,
+            tables,
+            channels,
+            sessions,
+            live,
+            visit: None,
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! use std::sync::Arc;
 //!
 //! use bine::App;
-//! use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Responder, Who};
+//! use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Peer, Responder, Who};
 //!
 //! /// Counts what each thread answers, and leaves the answers to the program.
 //! struct Counting(Arc<dyn Handler>);
@@ -25,8 +25,8 @@
 //! }
 //!
 //! impl Responder for Counter {
-//!     fn admit(&mut self, head: &Head<'_>) -> Who {
-//!         self.own.admit(head)
+//!     fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
+//!         self.own.admit(head, peer)
 //!     }
 //!
 //!     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
@@ -51,5 +51,5 @@
 pub use bine_http::{Exchange, Head, Pieces, Reply};
 pub use bine_pipeline::{
     Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply,
-    Outgoing, Responder, Retained, Sender, Spool, Stream, Who, Work, Writing,
+    Outgoing, Peer, Responder, Retained, Sender, Spool, Stream, Visitor, Who, Work, Writing,
 };

@@ -27,20 +27,32 @@ impl Taste {
     }
 }
 
+/// Whether a peer that may have pages or JSON would rather have pages, as browsers that show what they get say it. One
+/// that does not care gets JSON.
+pub(crate) fn prefers_pages(accept: Option<&str>) -> bool {
+    let accept = accept.unwrap_or_default();
+    let weight = |kinds: &[&str]| kinds.iter().find_map(|kind| weight_of(accept, kind));
+    let html = weight(&[HTML, "text/*", "*/*"]).max(weight_of(accept, XHTML));
+    html > weight(&["application/json", "application/*", "*/*"])
+}
+
 fn prefers_xhtml(accept: &str) -> bool {
-    let weight = |wanted: &str| {
-        let ranges = accept.split(',').filter_map(|range| {
-            let mut parts = range.split(';');
-            let name = parts.next()?.trim();
-            if !name.eq_ignore_ascii_case(wanted) {
-                return None;
-            }
-            weight(parts)
-        });
-        ranges.max()
-    };
+    let weight = |wanted: &str| weight_of(accept, wanted);
     let html = weight(HTML).or_else(|| weight("text/*")).or_else(|| weight("*/*"));
     weight(XHTML) > html.or(Some(0))
+}
+
+/// The greatest weight of a media range in a field `Accept`; `None`: it is not named.
+fn weight_of(accept: &str, wanted: &str) -> Option<u16> {
+    let ranges = accept.split(',').filter_map(|range| {
+        let mut parts = range.split(';');
+        let name = parts.next()?.trim();
+        if !name.eq_ignore_ascii_case(wanted) {
+            return None;
+        }
+        weight(parts)
+    });
+    ranges.max()
 }
 
 /// The weight among the parameters of a media range, in thousandths; `None` if it is none.

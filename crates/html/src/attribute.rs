@@ -210,6 +210,41 @@ impl<T: AsRef<str>> AddressValue for Raw<T> {
     }
 }
 
+/// What a hole for an address takes: an [`AddressValue`], or the name of a function that makes one, as a service has.
+/// `Kind` keeps the two apart for the compiler, which finds it by itself.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an address",
+    label = "no text, and not the name of a service",
+    note = "an address is text, or `Option` of it; put together: `format_args!(\"/forum/{{}}\", name)`"
+)]
+pub trait Address<Kind> {
+    fn write(&self, attribute: Attribute, writer: &mut Writer<'_>);
+}
+
+/// The kind of what is an address.
+#[derive(Debug)]
+pub enum Plain {}
+
+/// The kind of a function that makes one.
+#[derive(Debug)]
+pub enum Named {}
+
+#[diagnostic::do_not_recommend]
+impl<T: AddressValue + ?Sized> Address<Plain> for T {
+    #[inline]
+    fn write(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        self.write_address(attribute, writer);
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Fn() -> A, A: AddressValue> Address<Named> for F {
+    fn write(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        self().write_address(attribute, writer);
+    }
+}
+
 /// What may stand in the hole of an attribute that a browser runs, draws by or reads as a page: `raw(..)` alone,
 /// and `Option` of it. It is still escaped, so that it cannot leave its quotes.
 #[diagnostic::on_unimplemented(

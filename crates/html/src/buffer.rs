@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::mem::MaybeUninit;
+use core::mem::{self, MaybeUninit};
 use core::slice;
 
 use crate::{decimal, escape, xml};
@@ -47,6 +47,13 @@ pub(crate) struct Buffer<'a> {
     clean: Option<usize>,
     /// What comes behind that length stands in the value of an attribute.
     in_value: bool,
+}
+
+/// From where on a buffer spills nothing.
+pub(crate) struct Kept {
+    start: usize,
+    /// As it was before.
+    spill_at: usize,
 }
 
 impl<'a> Buffer<'a> {
@@ -101,6 +108,23 @@ impl<'a> Buffer<'a> {
     pub(crate) fn settled_length(&mut self) -> usize {
         self.clean_up();
         self.length
+    }
+
+    /// Spills nothing from here on, so that all that comes can be [looked at](Self::kept).
+    pub(crate) fn keep(&mut self) -> Kept {
+        let start = self.settled_length();
+        Kept { start, spill_at: mem::replace(&mut self.spill_at, usize::MAX) }
+    }
+
+    /// What has come since, which may spill from here on.
+    pub(crate) fn kept(&mut self, kept: &Kept) -> &[u8] {
+        self.clean_up();
+        self.settle();
+        self.spill_at = kept.spill_at;
+        // Of a lost buffer it is below any length, and stays there.
+        self.limit = self.limit.min(self.spill_at.max(self.length));
+        // A spill that panicked before may have taken more than it was given.
+        self.out.get(kept.start..).unwrap_or_default()
     }
 
     /// Appends `bytes`.

@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
-use crate::buffer::Buffer;
+use crate::attribute::{Address, Attribute, AttributeValue, CodeValue};
+use crate::buffer::{Buffer, Kept};
 use crate::hole::RawText;
+use crate::region::Regions;
 use crate::tree::Finding;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
@@ -18,6 +19,7 @@ pub struct Writer<'a> {
     buffer: Buffer<'a>,
     head: Head<'a>,
     inspector: Option<Inspector>,
+    pub(crate) regions: Regions,
 }
 
 /// What happens where the page's `<head>` ends.
@@ -35,7 +37,7 @@ type Inspector = fn(&Finding);
 impl<'a> Writer<'a> {
     /// Writes to the end of `out`, however long it grows; all is there when the writer is dropped.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { buffer: Buffer::new(out), head: Head::Markup(""), inspector: None }
+        Self::of(Buffer::new(out))
     }
 
     /// Writes to the end of `out`, and calls `spill` when it has grown by `chunk_at` bytes or more and more is to come,
@@ -49,8 +51,12 @@ impl<'a> Writer<'a> {
         chunk_at: usize,
         spill: &'a mut dyn FnMut(&mut Vec<u8>),
     ) -> Self {
-        let buffer = Buffer::with_spill(out, chunk_at, spill);
-        Self { buffer, head: Head::Markup(""), inspector: None }
+        Self::of(Buffer::with_spill(out, chunk_at, spill))
+    }
+
+    fn of(buffer: Buffer<'a>) -> Self {
+        let (head, inspector, regions) = (Head::Markup(""), None, Regions::default());
+        Self { buffer, head, inspector, regions }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.
@@ -120,14 +126,14 @@ impl<'a> Writer<'a> {
     /// Writes a whole attribute whose value is an address, as `href`. One that a browser would run (`javascript:`,
     /// `data:`) is replaced by one that leads nowhere.
     #[inline]
-    pub fn link(&mut self, opening: &'static str, value: &(impl AddressValue + ?Sized)) {
-        value.write_address(Attribute::address(opening, false), self);
+    pub fn link<Kind>(&mut self, opening: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+        value.write(Attribute::address(opening, false), self);
     }
 
     /// Writes a whole attribute whose value is the address of an image, which may also be `data:image/..`.
     #[inline]
-    pub fn image(&mut self, opening: &'static str, value: &(impl AddressValue + ?Sized)) {
-        value.write_address(Attribute::address(opening, true), self);
+    pub fn image<Kind>(&mut self, opening: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+        value.write(Attribute::address(opening, true), self);
     }
 
     /// Writes a whole attribute that a browser runs or draws by, as `onclick` and `style`.
@@ -174,6 +180,16 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.buffer.bytes(bytes);
+    }
+
+    /// Spills nothing until what is written from here on was [looked at](Self::kept).
+    pub(crate) fn keep(&mut self) -> Kept {
+        self.buffer.keep()
+    }
+
+    /// What was written since.
+    pub(crate) fn kept(&mut self, kept: &Kept) -> &[u8] {
+        self.buffer.kept(kept)
     }
 
     /// Writes an integer in decimal.

@@ -52,6 +52,7 @@ impl Checker<'_> {
                 }
                 Node::Text(text, origin) => self.text(text, *origin, place, siblings),
                 Node::Element(element) => self.element(element, place, siblings),
+                Node::Live(region) => self.region(region, place, siblings),
                 Node::For { body, .. } => {
                     siblings.forget_group();
                     self.turns(body, place, siblings);
@@ -149,6 +150,33 @@ impl Checker<'_> {
             // What is in it would be told of for its parent's sake.
             self.children(element, known, &place.astray());
         }
+    }
+
+    /// A region has no element of its own: what is in it stands in its parent.
+    fn region(&mut self, region: &Element, place: &Place<'_>, siblings: &mut Siblings) {
+        if let Some(attribute) = region.attributes.first() {
+            let message = "`<Live>` has no attributes, since it is no element: they stand on one in it or around it";
+            self.fault(attribute.origin, message.into());
+        }
+        if let (Some(parent), Hole::Text | Hole::Nothing) = (place.parent, place.hole()) {
+            let message = format!(
+                "`<Live>` may not stand in `<{}>`, where nothing can be marked: it stands around it",
+                parent.name
+            );
+            self.fault(region.origin, message);
+        }
+        let is_whole = |node: &Node| match node {
+            Node::Doctype => true,
+            Node::Element(element) => ["html", "head", "body"].contains(&&*element.name),
+            _ => false,
+        };
+        if region.children.iter().any(is_whole) {
+            let message = "`<Live>` stands in `<body>` or in `<head>`: a browser cannot take another of these";
+            self.fault(region.origin, message.into());
+        }
+        siblings.forget_group();
+        self.nodes(&region.children, place, siblings);
+        siblings.forget_group();
     }
 
     /// The children of an element, and whether all are there that have to be.

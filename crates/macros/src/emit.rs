@@ -78,6 +78,7 @@ impl Emitter {
             Node::Text(text, _) => self.constant(&escaped(text)),
             Node::RawText(text) => self.raw_text(text),
             Node::Element(element) => self.element(element, place),
+            Node::Live(region) => self.region(&region.children, place),
             Node::Hole(expression) => {
                 self.flush();
                 self.code("(");
@@ -210,6 +211,15 @@ impl Emitter {
             self.code("else ");
             self.body(otherwise, place);
         }
+    }
+
+    /// A part of the page that is told from the rest. That there is one is left for the linker, who collects it.
+    fn region(&mut self, children: &[Node], place: &Place<'_>) {
+        self.flush();
+        self.code("{ __run0 ::__private::submit! { __run0 ::__private::Has::Region }");
+        self.code("writer.region(|writer| ");
+        self.body(children, place);
+        self.code(", |region| __run0 ::__private::seen(region)); }");
     }
 
     fn body(&mut self, nodes: &[Node], place: &Place<'_>) {

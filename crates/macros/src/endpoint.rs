@@ -2,16 +2,16 @@
 
 use crate::expansion::Expansion;
 use crate::fault::Fault;
-use crate::item::{split_attributes, split_commas, split_visibility};
+use crate::function::{Function, Role, spelled};
 use crate::literal;
-use crate::token::{Delimiter, Token};
+use crate::token::Token;
 
 /// Expands `#[page(arguments)]` above `item`.
 pub(crate) fn page(arguments: &[Token], item: &[Token]) -> Expansion {
     let mut faults = Vec::new();
     let (methods, arguments) = read_methods(arguments, &mut faults);
     let (path, krate) = read_arguments(arguments, &mut faults);
-    let Some(function) = read_function(item, &mut faults) else {
+    let Some(function) = Function::read(item, Role::Page, &mut faults) else {
         return Expansion { faults, ..Expansion::default() };
     };
     if let Some(path) = path.filter(|_| faults.is_empty()) {
@@ -20,24 +20,6 @@ pub(crate) fn page(arguments: &[Token], item: &[Token]) -> Expansion {
     let mut emitter = Emitter { expansion: Expansion::default(), krate };
     emitter.endpoint(&function, path.filter(|_| faults.is_empty()).map(|path| (methods, path)));
     Expansion { faults, ..emitter.expansion }
-}
-
-/// A function as it stands in the source, cut into its parts.
-struct Function<'t> {
-    /// Documentation and conditions: what the value named after the function needs too.
-    shared_attributes: Vec<Token>,
-    own_attributes: Vec<Token>,
-    visibility: &'t [Token],
-    /// From `async` or `fn` to the body's last brace.
-    whole: &'t [Token],
-    is_async: bool,
-    name: &'t Token,
-    arguments: Vec<Argument<'t>>,
-}
-
-struct Argument<'t> {
-    name: String,
-    kind: &'t [Token],
 }
 
 /// Methods a page may be for; HEAD comes with GET.
@@ -142,7 +124,7 @@ fn read_arguments<'t>(
     (Some(first), krate)
 }
 
-fn refuse_path(token: &Token, path: &str) -> Option<Fault> {
+pub(crate) fn refuse_path(token: &Token, path: &str) -> Option<Fault> {
     if !path.starts_with('/') {
         return Some(Fault::new(token, "a path starts with `/`"));
     }
@@ -155,99 +137,6 @@ fn refuse_path(token: &Token, path: &str) -> Option<Fault> {
         _ => format!("a path has no {wrong:?}"),
     };
     Some(Fault::new(token, message))
-}
-
-/// Cuts a function into its parts; `None` if it is no function at all.
-fn read_function<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Function<'t>> {
-    let (attributes, rest) = split_attributes(item);
-    let (visibility, whole) = split_visibility(rest);
-    let (is_async, function) = match whole {
-        [word, after @ ..] if word.is("async") => (true, after),
-        _ => (false, whole),
-    };
-    let [word, name, after @ ..] = function else {
-        faults.push(not_a_function(whole.first()));
-        return None;
-    };
-    if !word.is("fn") || !name.is_word() {
-        faults.push(not_a_function(Some(word)));
-        return None;
-    }
-    if let Some(angle) = after.first().filter(|first| first.is("<")) {
-        faults.push(Fault::new(angle, "a page cannot be generic: nobody calls it with types"));
-    }
-    let list =
-        after.iter().find_map(|token| token.group(Delimiter::Parenthesis)).unwrap_or_default();
-    let arguments = split_commas(list)
-        .into_iter()
-        .filter_map(|argument| read_argument(argument).map_err(|fault| faults.push(fault)).ok());
-    let arguments = arguments.collect();
-    let is_shared = |attribute: &&[Token]| {
-        attribute[1]
-            .group(Delimiter::Bracket)
-            .and_then(<[Token]>::first)
-            .is_some_and(|word| word.is("doc") || word.is("cfg"))
-    };
-    let (shared, own): (Vec<_>, Vec<_>) = attributes.into_iter().partition(is_shared);
-    Some(Function {
-        shared_attributes: shared.concat(),
-        own_attributes: own.concat(),
-        visibility,
-        whole,
-        is_async,
-        name,
-        arguments,
-    })
-}
-
-fn not_a_function(found: Option<&Token>) -> Fault {
-    let origin = found.map_or(Fault::WHOLE, |token| token.origin);
-    Fault { origin, message: "a page is a function: `async fn name(..)` or `fn name(..)`".into() }
-}
-
-fn read_argument(argument: &[Token]) -> Result<Argument<'_>, Fault> {
-    let (_, argument) = split_attributes(argument);
-    let is_colon = |(index, token): (usize, &Token)| {
-        let double = |other: Option<&Token>| other.is_some_and(|other| other.is(":"));
-        token.is(":")
-            && !double(argument.get(index + 1))
-            && !double(index.checked_sub(1).map(|before| &argument[before]))
-    };
-    let unsupported = |token| {
-        Fault::new(
-            token,
-            "an argument of a page is a name, or a name in its wrapper: `name` or `Query(name)`",
-        )
-    };
-    let colon = argument.iter().enumerate().position(is_colon);
-    let (pattern, kind) =
-        colon.map_or((argument, &[][..]), |colon| (&argument[..colon], &argument[colon + 1..]));
-    if let Some(receiver) = pattern.iter().find(|token| token.is("self")) {
-        return Err(Fault::new(
-            receiver,
-            "a page is no method: it takes everything from the request",
-        ));
-    }
-    let Some(first) = pattern.first().filter(|_| !kind.is_empty()) else {
-        // The compiler says it better, and it will.
-        return Err(unsupported(&argument[0]));
-    };
-    if let Some(generic) = kind.iter().find(|token| token.is("impl")) {
-        return Err(Fault::new(generic, "a page cannot be generic: nobody calls it with types"));
-    }
-    let inner = match pattern {
-        [wrapper @ .., last] => match last.group(Delimiter::Parenthesis) {
-            Some(inner) if !wrapper.is_empty() => inner,
-            _ => pattern,
-        },
-        [] => pattern,
-    };
-    let name = match inner {
-        [mutable, name] if mutable.is("mut") && name.is_word() => name,
-        [name] if name.is_word() && !name.is("_") => name,
-        _ => return Err(unsupported(first)),
-    };
-    Ok(Argument { name: name.text.trim_start_matches("r#").to_owned(), kind })
 }
 
 struct Emitter<'t> {
@@ -291,7 +180,7 @@ impl Emitter<'_> {
         }
         self.code(", ");
         self.expansion.run(std::slice::from_ref(path));
-        let name = function.name.text.trim_start_matches("r#");
+        let name = function.plain_name();
         self.code(", ::core::concat!(::core::module_path!(), ");
         self.expansion.string(&format!("::{name}"));
         self.code(if function.arguments.is_empty() { "), |_: &mut" } else { "), |request: &mut" });
@@ -310,7 +199,15 @@ impl Emitter<'_> {
         if function.arguments.is_empty() {
             return;
         }
-        self.code(".needing(&[");
+        self.code(".taking(&[");
+        for argument in &function.arguments {
+            self.code("(");
+            self.expansion.string(&argument.name);
+            self.code(", ");
+            self.expansion.string(&spelled(argument.kind));
+            self.code("), ");
+        }
+        self.code("]).needing(&[");
         for argument in &function.arguments {
             self.code("<");
             self.expansion.run(argument.kind);
@@ -341,6 +238,7 @@ impl Emitter<'_> {
 mod tests {
     use super::*;
     use crate::sample::Sample;
+    use crate::token::Delimiter;
 
     /// The arguments in parentheses, then the item.
     fn expand(source: &str) -> (Sample, Expansion) {
@@ -378,7 +276,7 @@ mod tests {
                          |request: &mut ::bine::__private::Arguments<'_>| { ::core::result::Result::Ok(hello(
                              <Query<Text> as ::bine::__private::Argument>::take(request, \"name\")?,
                              <Map<A, B> as ::bine::__private::Argument>::take(request, \"type\")?,
-                         )) }).needing(&[
+                         )) }).taking(&[(\"name\", \"Query<Text>\"), (\"type\", \"Map<A, B>\"), ]).needing(&[
                              <Query<Text> as ::bine::__private::Argument>::needs,
                              <Map<A, B> as ::bine::__private::Argument>::needs, ])
                  }",
@@ -396,7 +294,7 @@ mod tests {
                          crate::__private::Methods::POST.or(crate::__private::Methods::PUT), \"/\", ::core::concat!(::core::module_path!(), \"::front\"),
                          |request: &mut crate::__private::Arguments<'_>| { ::core::result::Result::Ok(front(
                              <fn(u8) -> u8 as crate::__private::Argument>::take(request, \"a\")?,
-                         )) }).needing(&[ <fn(u8) -> u8 as crate::__private::Argument>::needs, ])
+                         )) }).taking(&[(\"a\", \"fn(u8)->u8\"), ]).needing(&[ <fn(u8) -> u8 as crate::__private::Argument>::needs, ])
                  }",
         );
     }

@@ -18,6 +18,7 @@ pub(crate) fn tree(tokens: &[Token]) -> Expansion {
     let mut faults = Vec::new();
     let nodes = parse(markup, &mut faults);
     check(&nodes, &mut faults);
+    refuse_regions(&nodes, &mut faults);
     let mut grower = Grower { expansion: Expansion::default(), once: true };
     if faults.is_empty() {
         grower.tree(krate, &nodes);
@@ -73,6 +74,8 @@ impl Grower {
             }
 
             Node::Element(element) => self.element(element, place),
+            // It was refused.
+            Node::Live(_) => {}
             Node::Hole(expression) => {
                 self.code("(");
                 let run = self.expansion.run(expression);
@@ -179,6 +182,32 @@ impl Grower {
     }
 }
 
+/// A tree may be kept and written many times, by when what it was made of has changed unseen.
+fn refuse_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
+    for node in nodes {
+        match node {
+            Node::Live(region) => faults.push(Fault::at(
+                region.origin,
+                "`<Live>` stands in `html!`: there a hole takes a tree, `<Live>{tree}</Live>`",
+            )),
+            Node::Element(element) => refuse_regions(&element.children, faults),
+            Node::For { body, .. } => refuse_regions(body, faults),
+            Node::If { branches, otherwise } => {
+                branches.iter().for_each(|branch| refuse_regions(&branch.body, faults));
+                refuse_regions(otherwise, faults);
+            }
+            Node::Match { arms, .. } => {
+                arms.iter().for_each(|arm| refuse_regions(&arm.body, faults));
+            }
+            Node::Doctype
+            | Node::Text(..)
+            | Node::RawText(_)
+            | Node::Hole(_)
+            | Node::RawHole(_) => {}
+        }
+    }
+}
+
 /// Whether an element is constant and large enough: with an element in it, since one alone is built as fast as it is
 /// looked up.
 fn is_worth_keeping(element: &Element) -> bool {
@@ -230,6 +259,15 @@ mod tests {
         check(
             "{for x in list { {x} }}{if a { b } else { c }}",
             "for x in list {( x ).fill_phrasing(&mut builder);}if a {builder.text(\"b\",);}else {builder.text(\"c\",);}",
+        );
+    }
+
+    #[test]
+    fn a_region_stands_in_no_tree() {
+        let sample = Sample::new("[bine]<ul>{for a in b { <Live><li>{a}</li></Live> }}</ul>");
+        assert_eq!(
+            sample.tell(&tree(&sample.tokens).faults),
+            "Live: `<Live>` stands in `html!`: there a hole takes a tree, `<Live>{tree}</Live>`"
         );
     }
 

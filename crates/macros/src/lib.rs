@@ -2,7 +2,7 @@
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
 //! `tree`; `emit` writes that as a page and `grow` as a tree, and both ask `place` and `context` what a hole in text and
-//! in an attribute may hold. `endpoint` does both for `#[page]`, `css` for style sheets. None of them touches
+//! in an attribute may hold. `endpoint` does both for `#[page]`, `service` for `#[service]`, `css` for style sheets. None of them touches
 //! `proc_macro`, so all are tested from plain text; `bridge` alone translates,
 //! both ways.
 #![forbid(unsafe_code)]
@@ -19,12 +19,14 @@ mod emit;
 mod endpoint;
 mod expansion;
 mod fault;
+mod function;
 mod grow;
 mod item;
 mod literal;
 mod parse;
 mod place;
 mod polyglot;
+mod service;
 mod table;
 mod token;
 mod tree;
@@ -77,6 +79,19 @@ pub fn __tree(input: TokenStream) -> TokenStream {
 pub fn page(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let source = bridge::Source::read([arguments, item]);
     source.write(&endpoint::page(&source.streams[0], &source.streams[1]))
+}
+
+/// Makes a function a service: `#[service]` above `fn name(call: &mut Call, argument: Type, ..) -> Result<Type, Error>`.
+///
+/// It is called by POST at `/<crate>/<name>`, with its arguments by name, as JSON or from a form. One that takes
+/// `call: &mut Call` is a transaction of the program's tables; an `async fn` takes `caller: Caller` and may await; either
+/// may take neither. `#[service("/path")]` says another path; `safe` lets it be called by GET too, with the arguments in the
+/// query; `once` does not run it again after a conflict; `who = "user"` is for those who have logged in; `crate = path` says
+/// where `bine` is, if not at `::bine`.
+#[proc_macro_attribute]
+pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([arguments, item]);
+    source.write(&service::service(&source.streams[0], &source.streams[1]))
 }
 
 /// Makes a struct with an `id` the row of a table: `#[derive(Table)]`.

@@ -401,6 +401,10 @@ impl<'t> Scope<'t, '_> {
     }
 
     fn push(&mut self, node: Node) {
+        let node = match node {
+            Node::Element(region) if region.name == "Live" => Node::Live(region),
+            other => other,
+        };
         self.children().push(node);
     }
 

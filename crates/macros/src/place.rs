@@ -245,6 +245,7 @@ impl Fits {
                 Node::Text(..) | Node::RawText(_) => self.keep(FLOW_OR_PHRASING),
                 Node::Hole(_) | Node::RawHole(_) => self.holes += 1,
                 Node::Element(element) => self.element(element),
+                Node::Live(region) => self.narrow(&region.children),
                 Node::For { body, .. } => self.narrow(body),
                 Node::If { branches, otherwise } => {
                     self.branches(branches);

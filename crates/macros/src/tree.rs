@@ -11,6 +11,8 @@ pub(crate) enum Node {
     /// Text inside `<script>` or `<style>`, which is never escaped.
     RawText(String),
     Element(Element),
+    /// `<Live>`: what a browser keeps as it is at the server.
+    Live(Element),
     Hole(Vec<Token>),
     /// A hole inside `<script>` or `<style>`.
     RawHole(Vec<Token>),

@@ -221,12 +221,13 @@ mod tests {
     use bine_http::Head;
 
     use super::*;
+    use crate::address::Peer;
     use crate::handler::{Answer, Incoming, Outgoing, Who};
 
     struct Named(&'static str);
 
     impl Responder for Named {
-        fn admit(&mut self, _head: &Head<'_>) -> Who {
+        fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
             Who::Anonymous
         }
 

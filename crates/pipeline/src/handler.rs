@@ -1,5 +1,6 @@
 //! Decides what the pipeline asks of the program it serves: who is asking, and what to answer.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -34,7 +35,7 @@ pub struct Bench {
 /// One thread's share of a program.
 pub trait Responder {
     /// Who is asking, settled before anything else runs. Looks at memory only and never waits.
-    fn admit(&mut self, head: &Head<'_>) -> Who;
+    fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who;
 
     /// Answers one request, by appending a whole reply to `out` or as [`Answer`] says. When it
     /// panics, what it appended is dropped and the peer gets a 500.
@@ -49,13 +50,59 @@ pub trait Responder {
 }
 
 /// Who asks.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Default)]
 pub enum Who {
-    /// Nobody in particular.
+    /// Nobody of whom anything is known.
     #[default]
     Anonymous,
-    /// A user by name.
-    User(Arc<str>),
+    /// Somebody of whom the program knows something.
+    Known(Arc<dyn Visitor>),
+}
+
+/// What a program knows of whoever asks. It is found out once, in [`Responder::admit`], and goes with the request.
+pub trait Visitor: Any + Send + Sync {
+    /// By what name they are a user, if they are one.
+    fn user(&self) -> Option<&str>;
+}
+
+/// A user of whom nothing but the name is known.
+impl Visitor for String {
+    fn user(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl Who {
+    /// A user of this name.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self::Known(Arc::new(name.into()))
+    }
+
+    /// By what name they are a user, if they are one.
+    pub fn user(&self) -> Option<&str> {
+        match self {
+            Self::Anonymous => None,
+            Self::Known(visitor) => visitor.user(),
+        }
+    }
+
+    /// What is known of them, if it is this.
+    pub fn known<V: Visitor>(&self) -> Option<Arc<V>> {
+        let Self::Known(visitor) = self else { return None };
+        let visitor: Arc<dyn Any + Send + Sync> = Arc::<dyn Visitor>::clone(visitor);
+        visitor.downcast().ok()
+    }
+
+    /// The same for the access log, which wants no more than the name.
+    pub(crate) fn forget(&mut self) {
+        *self = self.user().map_or(Self::Anonymous, Self::named);
+    }
+}
+
+impl fmt::Debug for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Who({})", self.user().unwrap_or("nobody"))
+    }
 }
 
 /// A request as a handler sees it: views into the thread's read buffer, or into a copy of it.

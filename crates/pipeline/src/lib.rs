@@ -15,6 +15,7 @@ mod event_loop;
 mod generation;
 mod handler;
 mod hold;
+mod inside;
 mod link;
 mod listener;
 pub mod log;
@@ -45,9 +46,10 @@ pub use blocking::{blocking, overdue_calls};
 pub use clock::{Clock, Tick};
 pub use handler::{
     Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
-    Responder, Retained, Who, Work,
+    Responder, Retained, Visitor, Who, Work,
 };
 pub use hold::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
+pub use inside::{Around, Errand, Inside, Then};
 pub use link::{Link, Transfer, Way};
 pub use listener::inherited;
 pub use notify::{notify, notify_reloading};

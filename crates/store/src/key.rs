@@ -6,7 +6,8 @@
 
 use smallvec::SmallVec;
 
-use crate::value::{Time, Value};
+use crate::time::Time;
+use crate::value::Value;
 
 /// The key of one row in one index, without its id. Sixteen bytes stand in place.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]

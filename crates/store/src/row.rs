@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::bytes::{Bytes, put_bytes, put_number, put_signed};
 use crate::id::RowId;
-use crate::value::{Kind, Time, Value};
+use crate::time::Time;
+use crate::value::{Kind, Value};
 
 /// A row as it is kept. Shared by all who read it.
 pub(crate) type Row = Arc<[u8]>;

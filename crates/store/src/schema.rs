@@ -10,7 +10,8 @@ use std::fmt;
 use crate::bytes::{Bytes, put_bytes, put_number, put_signed};
 use crate::id::RowId;
 use crate::row::{Row, RowReader, RowWriter};
-use crate::value::{Field, Kind, Time, Value};
+use crate::time::Time;
+use crate::value::{Field, Kind, Value};
 
 /// What a program says of a table.
 #[derive(Clone, PartialEq, Debug)]

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use crate::id::{Id, RowId};
 use crate::key::Key;
 use crate::query::{self, By, KeyParts};
-use crate::reads::{Read, ReadSet};
+use crate::reads::{Changes, Read, ReadSet};
+use crate::recorder::Recorder;
 use crate::schema::Table;
 use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, Values, id_of};
 
@@ -21,6 +22,8 @@ pub struct Snapshot {
     pub(crate) state: Arc<State>,
     pub(crate) reads: RefCell<ReadSet>,
     is_noting: bool,
+    /// Of the run that it was begun in.
+    recorder: Option<Recorder>,
 }
 
 /// Rows of one table, in the order of their ids or of an index; from behind by `rev()`.
@@ -44,7 +47,13 @@ impl Snapshot {
             state,
             reads: RefCell::default(),
             is_noting: true,
+            recorder: Recorder::current(),
         }
+    }
+
+    /// The same, of which each look is told to this recorder.
+    pub(crate) fn told_to(self, recorder: &Recorder) -> Self {
+        Self { recorder: Some(recorder.clone()), ..self }
     }
 
     /// The same for one whom no later change concerns: what it looks at from here on is not noted.
@@ -52,6 +61,11 @@ impl Snapshot {
     pub fn without_notes(mut self) -> Self {
         self.is_noting = false;
         self
+    }
+
+    /// The rows of one table that a commit made, changed or removed. `None`: too many to be told one by one.
+    pub fn changed<'c, T: Table>(&self, changes: &'c Changes) -> Option<&'c [RowId]> {
+        changes.rows(self.table::<T>())
     }
 
     /// Up to which record of the journal this is.
@@ -142,6 +156,9 @@ impl Snapshot {
     #[inline]
     pub(crate) fn note(&self, read: Read) {
         if self.is_noting {
+            if let Some(recorder) = &self.recorder {
+                recorder.note(read.clone());
+            }
             self.reads.borrow_mut().note(read);
         }
     }

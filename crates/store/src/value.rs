@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::id::{Id, RowId};
 use crate::schema::Table;
+use crate::time::Time;
 
 /// What a column holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,33 +35,6 @@ pub enum Kind {
 
 /// Words of which a column holds one.
 pub type Words = Cow<'static, [Cow<'static, str>]>;
-
-/// A moment, in microseconds since 1970-01-01T00:00:00Z.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct Time(pub i64);
-
-impl Time {
-    /// By the system's clock.
-    pub fn now() -> Self {
-        Self::from(SystemTime::now())
-    }
-
-    /// Whole seconds since 1970; 0 for what lies before.
-    pub fn unix(self) -> u64 {
-        u64::try_from(self.0.div_euclid(1_000_000)).unwrap_or(0)
-    }
-}
-
-impl From<SystemTime> for Time {
-    fn from(time: SystemTime) -> Self {
-        // No clock is set so far that the microseconds do not fit.
-        let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-        Self(match time.duration_since(UNIX_EPOCH) {
-            Ok(since) => micros(since),
-            Err(before) => -micros(before.duration()),
-        })
-    }
-}
 
 /// What a column holds in one row.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -45,6 +45,36 @@ impl<T: FromText> Argument for Form<T> {
     }
 }
 
+/// All fields of a form that is in memory, names and texts in the order sent.
+///
+/// # Errors
+///
+/// What is wrong with it, as a sentence.
+pub(crate) fn fields(kind: &str, body: &[u8]) -> Result<Vec<(String, String)>, String> {
+    let Some(boundary) = multipart::boundary(kind) else {
+        let text = str::from_utf8(body).map_err(|_| "the form is no text")?;
+        let pairs = query::pairs(text).map(|(name, value)| {
+            let pair = name.decode().and_then(|name| Ok((name, value.decode()?)));
+            let (name, value) = pair.map_err(|_| "the form is not encoded UTF-8 text")?;
+            Ok((name.into_owned(), value.into_owned()))
+        });
+        return pairs.collect();
+    };
+    let mut parts =
+        multipart::Parts::new(&boundary, body).map_err(|reason| format!("the form {reason}"))?;
+    let mut fields = Vec::new();
+    while let Some(part) = parts.next() {
+        let part = part.map_err(|reason| format!("the form {reason}"))?;
+        if part.file_name.as_deref().is_some_and(|name| !name.is_empty()) {
+            return Err(format!("`{}` is a file: a page takes it, as `Upload`", part.name));
+        }
+        let content = parts.content(&part).expect("it is in memory");
+        let text = str::from_utf8(content).map_err(|_| format!("`{}` is no text", part.name))?;
+        fields.push((part.name, text.to_owned()));
+    }
+    Ok(fields)
+}
+
 /// The value of the part called `name`.
 fn from_part<T: FromText>(
     boundary: &str,

@@ -48,7 +48,7 @@ impl<T: DeserializeOwned> Argument for Json<T> {
 }
 
 /// `application/json`, or a type with the suffix of RFC 6839.
-fn is_json(kind: &str) -> bool {
+pub(crate) fn is_json(kind: &str) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }

@@ -3,6 +3,7 @@
 mod form;
 mod from_text;
 mod json;
+pub(crate) mod looked;
 mod multipart;
 mod state;
 mod tables;
@@ -16,14 +17,19 @@ use std::sync::Arc;
 use bine_pipeline::{self as pipeline, Incoming};
 
 use crate::channels::Channels;
+use crate::live::Live;
 use crate::pattern::Pattern;
 use crate::request::MOST_BODY;
+use crate::route::House;
 use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
 pub use form::Form;
+pub(crate) use form::fields as form_fields;
 pub use from_text::FromText;
 pub use json::Json;
+pub(crate) use json::is_json;
+pub(crate) use looked::Looked;
 pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
@@ -34,7 +40,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Session`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
+            `Session`, `User`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.
@@ -52,10 +58,12 @@ pub trait Argument: Sized {
 pub struct Arguments<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) pattern: &'a Pattern,
+    pub(crate) house: &'a Arc<House>,
     pub(crate) states: &'a States,
     pub(crate) tables: &'a Tables,
     pub(crate) channels: Option<&'a Channels>,
     pub(crate) sessions: Option<&'a Arc<Keeper>>,
+    pub(crate) live: &'a Live,
     /// Its look at its session, once an argument has wanted one.
     pub(crate) visit: Option<Arc<Visit>>,
 }
@@ -83,9 +91,7 @@ impl<'a> Arguments<'a> {
         if let Some(visit) = &self.visit {
             return Ok(Arc::clone(visit));
         }
-        let Incoming { head, peer, arrival, .. } = self.incoming;
-        let visit = self.sessions.and_then(|own| own.visit(head, peer.is_secure(), *arrival));
-        let visit = visit.ok_or_else(|| {
+        let visit = self.sessions.and_then(|own| own.visit_of(self.incoming)).ok_or_else(|| {
             Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
         })?;
         Ok(Arc::clone(self.visit.insert(visit)))
@@ -136,6 +142,8 @@ pub enum Rejection {
         /// The most bytes this handler takes.
         limit: u64,
     },
+    /// It is for users, and nobody has logged in: the peer is told so by a 401.
+    NeedsUser,
 }
 
 impl Rejection {

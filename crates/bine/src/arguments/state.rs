@@ -29,8 +29,8 @@ impl<T> Clone for State<T> {
 
 impl<T: Send + Sync + 'static> Argument for State<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let found = request.states.find::<T>();
-        found.map(Self).ok_or_else(|| Rejection::bad(name, "is no state of this program"))
+        let found = request.states.take();
+        found.ok_or_else(|| Rejection::bad(name, "is no state of this program"))
     }
 
     fn needs(needs: &mut Needs) {
@@ -50,6 +50,10 @@ impl States {
 
     pub(crate) fn has(&self, kind: TypeId) -> bool {
         self.0.contains_key(&kind)
+    }
+
+    pub(crate) fn take<T: Send + Sync + 'static>(&self) -> Option<State<T>> {
+        self.find().map(State)
     }
 
     fn find<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_http::query;
 
-use super::{Argument, Arguments, FromText, Rejection};
+use super::{Argument, Arguments, FromText, Looked, Rejection};
 
 /// An argument from the query: `name: Query<Text>` takes `TLUG` from `/hello?name=TLUG`.
 ///
@@ -66,6 +66,7 @@ impl<T: FromText> Argument for Header<T> {
         let head = &request.incoming.head;
         let field =
             if name.contains('_') { head.field(&name.replace('_', "-")) } else { head.field(name) };
+        Looked::Header(name).note(|| seen(field));
         let text = field.map(str::from_utf8).transpose();
         let text = text.map_err(|_| Rejection::bad(name, "is not UTF-8 text"))?;
         value(name, text, "fields").map(Self)
@@ -77,11 +78,17 @@ impl<T: FromText> Argument for Cookie<T> {
         let cookies = request.incoming.head.field_text("cookie").unwrap_or_default();
         let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
         let found = pairs.find(|(key, _)| *key == name).map(|(_, value)| value);
+        Looked::Cookie(name).note(|| seen(found.map(str::as_bytes)));
         let unquoted = found.map(|text| {
             text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
         });
         value(name, unquoted, "cookies").map(Self)
     }
+}
+
+/// What was found, told from nothing.
+fn seen(found: Option<&[u8]>) -> Vec<u8> {
+    found.map(|value| [b"=", value].concat()).unwrap_or_default()
 }
 
 /// A wrapper reads like what it wraps.

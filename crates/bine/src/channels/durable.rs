@@ -429,7 +429,6 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
     let shared = there.settings.content_type.clone().unwrap_or_else(|| USUAL.into());
     let is_stream = read.mode == Mode::Events;
     Watch {
-        channels: Box::new([name.into()]),
         manner: match (is_stream, is_json) {
             (false, false) => Manner::Bodies,
             (false, true) => Manner::Values,
@@ -441,8 +440,7 @@ fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
         limit: LIMIT,
         wait: WAIT,
         live: Some(Box::new(Live::new(shared, read.turn, now))),
-        attendee: None,
-        origin: None,
+        ..Watch::of(Box::new([name.into()]))
     }
 }
 

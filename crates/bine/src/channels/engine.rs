@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
@@ -16,7 +16,7 @@ use bine_pipeline::{Bell, log};
 use bine_push::{
     Applied, Durability, Hub, Limits, Order, Prepared, Ready, Refused, Restoring, is_of_channels,
 };
-use bine_store::{Blocks, Guest, Pending, Store, Sync};
+use bine_store::{Blocks, Guest, Pending, RowId, Store, Sync};
 
 use super::access::{MOST_REVOKED, Parties};
 use super::audience::Audience;
@@ -35,10 +35,12 @@ pub(crate) struct Engine {
     /// Who is present where that is counted.
     pub(super) attendance: Arc<Attendance>,
     /// Who waits, and whose grants were revoked.
-    pub(super) parties: Arc<Parties>,
+    pub(crate) parties: Arc<Parties>,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
+    /// Of one that keeps nothing, the number of the next record.
+    passing: Option<AtomicU64>,
 }
 
 /// What the journal tells of the run before.
@@ -96,6 +98,8 @@ const CLEAN: u8 = 3;
 const REVOKED: u8 = 4;
 /// What is due is looked for at least so often.
 const LOOK: Duration = Duration::from_secs(30);
+/// Bytes of a message that is not kept, at most.
+const MOST_PASSING: usize = 16 << 20;
 /// Channels that are looked at without a pause.
 const MOST_DUE: usize = 256;
 
@@ -111,7 +115,19 @@ impl Engine {
             parties: Arc::new(Parties::new()),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
+            passing: None,
         }
+    }
+
+    /// One whose channels end with the program: what it is told is true at once, and nothing goes by itself.
+    pub(crate) fn passing() -> Self {
+        let mut bits = [0; 4];
+        bine_store::disk::random(&mut bits);
+        let limits = Limits { body: MOST_PASSING, publication: MOST_PASSING, ..Limits::default() };
+        let mut hub = Hub::new(u32::from_be_bytes(bits), limits);
+        hub.resume(now());
+        let stage = Mutex::new(Stage::Running(Box::new(hub)));
+        Self { stage, passing: Some(AtomicU64::new(1)), ..Self::new() }
     }
 
     /// Begins to serve, with what the store has given back.
@@ -226,6 +242,14 @@ impl Engine {
     /// Writes down what was prepared; in its turn it becomes true.
     fn keep(self: &Arc<Self>, prepared: Prepared) -> Ordered {
         let closed = || Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed)));
+        if let Some(next) = &self.passing {
+            // Numbered under the lock, so that they are true in their order.
+            let applied = self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
+            self.audience.tell(self);
+            self.ring();
+            return applied
+                .map_or_else(closed, |applied| Ordered::settled(applied.map_err(Error::Refused)));
+        }
         let Some(store) = self.store.get() else { return closed() };
         let (mut record, durability) = (Vec::new(), prepared.durability());
         prepared.write(&mut record);
@@ -273,6 +297,14 @@ impl Engine {
         let record = record_of_revoked(subject, at, until);
         // It is true already; in its place in the journal it is for the next start.
         Revocation(store.keep(&record, Sync::Commit, drop).map_err(Error::NotKept))
+    }
+
+    /// Ends what waits by logins that have ended, of these rows or of all.
+    pub(crate) fn end_logins(&self, rows: Option<&[RowId]>) {
+        if self.parties.end(rows) {
+            self.audience.wake();
+            self.ring();
+        }
     }
 
     /// Has those on each thread look who wait there.

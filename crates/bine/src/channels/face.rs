@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bine_http::{Exchange, Framing, Head, Method, Reply, Status};
+use bine_http::{Exchange, Framing, Method, Reply, Status};
 use bine_pipeline::{Answer, Body, Clock, Finished, Follow, Incoming, Outgoing, Retained, log};
 use bine_push::{Cursor, Order, Publish, Published, Taken};
 
@@ -20,6 +20,7 @@ use super::presence::{Attendee, Present};
 use super::room::hold_for;
 use super::watch::{ACCEPT_QUERY, Watch, refuse};
 use super::{Applied, Channels};
+use crate::origin::is_foreign;
 use crate::route::House;
 
 /// Channels as they are reached at `/channels`.
@@ -46,7 +47,7 @@ impl Face {
         &self,
         path: &str,
         request: &Incoming<'_>,
-        house: &House,
+        house: &Arc<House>,
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
@@ -90,7 +91,7 @@ impl Face {
         name: Option<&str>,
         visitor: Visitor<'_>,
         request: &Incoming<'_>,
-        house: &House,
+        house: &Arc<House>,
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
@@ -331,17 +332,6 @@ impl Face {
             Finished { bytes, follow: None, close: false }
         })))
     }
-}
-
-/// Whether a browser says that a page of another site asks (Fetch Metadata section 2.1), or names it (RFC 6454).
-fn is_foreign(head: &Head<'_>) -> bool {
-    if let Some(site) = head.field_text("Sec-Fetch-Site") {
-        return !matches!(site, "same-origin" | "none");
-    }
-    head.field_text("Origin").is_some_and(|origin| {
-        // `null` is nobody's own.
-        origin.split_once("://").is_none_or(|(_, host)| Some(host) != head.authority())
-    })
 }
 
 /// What came of each message, as JSON.

@@ -56,7 +56,7 @@ pub enum Interruption {
 }
 
 impl Follower {
-    pub(super) fn new(engine: Arc<Engine>, names: Box<[Box<str>]>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, names: Box<[Box<str>]>) -> Self {
         // What is published from this moment on is for it, whenever it looks.
         let now = engine.hub(|hub| hub.watermark());
         let start = now.map_or(Start::Now, Start::After);

@@ -25,18 +25,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bine_pipeline::MakeWaiters;
-use bine_store::{Guest, Store};
+use bine_store::{Guest, RowId, Store};
+
+use crate::live::Waiting;
 
 #[doc(hidden)]
 pub use access::check_token;
 pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
-pub(crate) use access::{Gate, rule};
+pub(crate) use access::{Gate, Pass, rule};
 #[doc(hidden)]
 pub use asked::check_query;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,
 };
+pub(crate) use engine::Engine;
 pub use engine::{Error, Ordered, Revocation};
 pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
@@ -44,10 +47,10 @@ pub(crate) use hold::Answered;
 pub use hold::{Held, View};
 pub(crate) use origin::origin;
 pub use presence::Present;
-pub(crate) use watch::{refuse, status_of};
+pub(crate) use room::{Room, hold_for};
+pub(crate) use watch::{Manner, Regions, Watch, refuse, status_of};
 
-use engine::{Engine, now};
-use room::Room;
+use engine::now;
 
 /// All channels of a program, shared by all who use them.
 #[derive(Clone)]
@@ -134,6 +137,11 @@ impl Channels {
         self.0.revoke(subject)
     }
 
+    /// Ends what waits by logins that have ended, of these rows or of all.
+    pub(crate) fn end_logins(&self, rows: Option<&[RowId]>) {
+        self.0.end_logins(rows);
+    }
+
     /// Who may reach them over HTTP.
     pub(crate) fn gate(&self, access: Access) -> Result<Gate, String> {
         Gate::new(access, Arc::clone(&self.0.parties), Arc::clone(&self.0.attendance))
@@ -170,12 +178,13 @@ impl Channels {
         self.0.end();
     }
 
-    /// Makes each thread those who wait there.
-    pub(crate) fn waiters(&self) -> MakeWaiters {
-        let engine = Arc::clone(&self.0);
+    /// Makes each thread those who wait there, for channels and for `pages`.
+    pub(crate) fn waiters(&self, pages: &Arc<Engine>) -> MakeWaiters {
+        let (engine, pages) = (Arc::clone(&self.0), Arc::clone(pages));
         Box::new(move |clock, bell| {
-            engine.add_bell(bell);
-            Box::new(Room::new(Arc::clone(&engine), clock))
+            engine.add_bell(bell.clone());
+            pages.add_bell(bell);
+            Box::new(Waiting::new(Arc::clone(&engine), Arc::clone(&pages), &clock))
         })
     }
 }

@@ -14,7 +14,7 @@ use bine_push::{
 
 use super::access::{Denied, Pass};
 use super::engine::{Engine, now};
-use super::watch::{Ahead, Manner, Place, Watch, encoded, is_head};
+use super::watch::{Ahead, Manner, Place, Regions, Watch, encoded, is_head};
 
 /// Those who follow channels at one thread.
 pub(crate) struct Room {
@@ -128,18 +128,30 @@ impl Room {
             return self.over(number);
         }
         let is_first = seat.pieces.is_none();
+        if watch.regions != Regions::None && page.lost.is_some() {
+            // What it shows by now, nobody knows: it comes again and says so.
+            let pieces =
+                seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, true));
+            watch.end(out, pieces);
+            self.leave(number);
+            return After::Over { close: pieces.close() };
+        }
         if is_first && watch.ends_with_nothing(&page) {
             // An `EventSource` comes again and again, unless it is told so.
             watch.nothing(out, seat.exchange, &date, &place);
             return self.over(number);
         }
-        let follows = !page.messages.is_empty();
+        let follows = !page.messages.is_empty() || watch.regions != Regions::None;
         let pieces =
             seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, follows));
         seat.pieces = Some(pieces);
         if is_head(seat.exchange) {
             self.leave(number);
             return After::Over { close: false };
+        }
+        if let Regions::Behind(first, then) = &watch.regions {
+            pieces.append(out, first);
+            seat.watch = Arc::clone(then);
         }
         if is_first || !page.messages.is_empty() || place.ahead == Ahead::Closed {
             watch.go_on(out, pieces, &encoded(watch.manner.view(), &page), &place);
@@ -229,15 +241,13 @@ impl Room {
     }
 
     /// The same as one that others have, if it can be.
-    fn shared(&mut self, wanted: Arc<Wanted>) -> Arc<Watch> {
-        if let Some(same) = self.watches.iter().find(|same| ***same == wanted.watch) {
+    fn shared(&mut self, wanted: &Wanted) -> Arc<Watch> {
+        if let Some(same) = self.watches.iter().find(|same| **same == wanted.watch) {
             return Arc::clone(same);
         }
-        // Nobody else has it.
-        let watch = Arc::try_unwrap(wanted).map(|wanted| wanted.watch);
-        let watch = Arc::new(watch.unwrap_or_else(|wanted| wanted.watch.clone()));
-        if watch.attendee.is_some() {
-            // Who is present by it goes with its last owner.
+        let watch = Arc::clone(&wanted.watch);
+        if watch.attendee.is_some() || watch.regions != Regions::None {
+            // Who is present by it goes with its last owner, and so does a page that nobody looks at.
             return watch;
         }
         if self.watches.len() == WATCHES {
@@ -289,7 +299,7 @@ impl Waiting for Room {
         let Hold { subject, position, detail, manner, exchange } = hold;
         let wanted = subject.downcast::<Wanted>().unwrap_or_default();
         let party = wanted.pass.take();
-        let watch = self.shared(wanted);
+        let watch = self.shared(&wanted);
         self.engine.parties.sit(party);
         self.engine.parties.load(party, watch.channels.len());
         let manner = manner as u8;
@@ -462,12 +472,18 @@ const SINCE: u8 = 3;
 
 /// What is wanted by one who comes, and by whom.
 pub(crate) struct Wanted {
-    watch: Watch,
+    watch: Arc<Watch>,
     pass: Pass,
 }
 
 /// The hold of somebody who follows from a place on.
-pub(crate) fn hold_for(pass: Pass, watch: Watch, start: Start, exchange: Exchange) -> Hold {
+pub(crate) fn hold_for(
+    pass: Pass,
+    watch: impl Into<Arc<Watch>>,
+    start: Start,
+    exchange: Exchange,
+) -> Hold {
+    let watch = watch.into();
     let (manner, position, detail) = written(start);
     let manner = u32::from(manner);
     Hold { subject: Arc::new(Wanted { watch, pass }), position, detail, manner, exchange }
@@ -524,7 +540,7 @@ impl Seat {
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { watch: Watch::of(Box::default()), pass: Pass::default() }
+        Self { watch: Arc::new(Watch::of(Box::default())), pass: Pass::default() }
     }
 }
 

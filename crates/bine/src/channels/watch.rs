@@ -9,6 +9,7 @@ use super::access::Denied;
 use super::durable::Live;
 use super::origin;
 use super::presence::Attendee;
+use crate::live::Guest;
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +28,21 @@ pub(crate) struct Watch {
     pub(crate) attendee: Option<Arc<Attendee>>,
     /// The other site whose page asks.
     pub(crate) origin: Option<Arc<str>>,
+    /// It is a page that is followed.
+    pub(crate) regions: Regions,
+    /// Who follows the page by it, if that is one of its own.
+    pub(crate) guest: Option<Arc<Guest>>,
+}
+
+/// What a watch has to do with the regions of a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Regions {
+    /// Nothing.
+    None,
+    /// Its channel has what becomes of them. One that has missed some of it comes again and says what it shows.
+    All,
+    /// These bytes come first, then all that the other watch has.
+    Behind(Box<[u8]>, Arc<Watch>),
 }
 
 /// Where a reader is.
@@ -93,6 +109,8 @@ impl Watch {
             live: None,
             attendee: None,
             origin: None,
+            regions: Regions::None,
+            guest: None,
         }
     }
 

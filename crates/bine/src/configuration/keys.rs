@@ -9,6 +9,7 @@ use bine_pipeline::{Settings, User};
 use super::values::{bytes, listen, number, seconds, session_time, set_time, switch, sync, word};
 use super::{Configuration, Control};
 use crate::channels::{origin, rule};
+use crate::nearest::nearest;
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
 /// One thing that can be chosen.
@@ -480,44 +481,20 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
 }
 
 pub(super) fn unknown(what: &str, name: &str) -> String {
-    let hint = nearest(name).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+    let hint =
+        nearest_key(name).map_or(String::new(), |known| format!("; did you mean `{known}`?"));
     format!("unknown {what}{name}`{hint} (--help lists all)")
 }
 
 /// The same where only the keys of a site may stand.
 pub(super) fn unknown_to_site(name: &str) -> String {
     let own = KEYS.iter().filter(|key| matches!(key.set, Set::Site(_))).map(|key| key.name);
-    let near = nearest_of(own.chain(["hosts"]), name);
+    let near = nearest(own.chain(["hosts"]), name);
     let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
     format!("unknown setting of a site `{name}`{hint} (--help lists all)")
 }
 
 /// The key that was perhaps meant.
-pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    nearest_of(KEYS.iter().map(|key| key.name).chain(["config", "site"]), name)
-}
-
-fn nearest_of(known: impl Iterator<Item = &'static str>, name: &str) -> Option<&'static str> {
-    // The distance takes time with the product of the lengths, and no key is long.
-    if name.len() > 64 {
-        return None;
-    }
-    let near = known.map(|known| (distance(known, name), known)).min_by_key(|(far, _)| *far);
-    near.filter(|(far, _)| *far <= 3).map(|(_, known)| known)
-}
-
-/// How many letters must be put in, taken out or changed to make one of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = place + 1;
-        for (column, wanted) in other.iter().enumerate() {
-            let changed = corner + usize::from(letter != *wanted);
-            corner = row[column + 1];
-            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
+pub(super) fn nearest_key(name: &str) -> Option<&'static str> {
+    nearest(KEYS.iter().map(|key| key.name).chain(["config", "site"]), name)
 }

@@ -241,7 +241,7 @@ impl Sources {
             let word = word.to_ascii_lowercase().replace('_', "-");
             let Some(key) = keys::find(&word) else {
                 // Others may use the prefix too, so that a name from far away is theirs.
-                if let Some(near) = keys::nearest(&word).filter(|_| word != "config") {
+                if let Some(near) = keys::nearest_key(&word).filter(|_| word != "config") {
                     let near = environment_name(near);
                     doubts.push(format!(
                         "{} in the environment is no setting; did you mean {near}?",

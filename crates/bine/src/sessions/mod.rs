@@ -7,21 +7,25 @@
 mod badge;
 mod ended;
 mod keys;
+pub(crate) mod login;
 mod name;
 mod row;
 mod saving;
 mod session;
+mod user;
+mod visit;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bine_http::Head;
-use bine_pipeline::log;
+use bine_pipeline::{Incoming, Who, log};
 
 use badge::Badge;
 use ended::Ended;
 use keys::Keys;
+use login::Hearer;
 use row::{Row, Sweep};
 
 use crate::configuration::Configuration;
@@ -29,9 +33,11 @@ use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
+pub(crate) use login::Login;
 pub use saving::Saving;
-pub(crate) use session::Visit;
 pub use session::{Open, Session};
+pub use user::User;
+pub(crate) use visit::Visit;
 
 /// How long sessions last, and how many are kept: given to [`App::sessions`](crate::App::sessions).
 ///
@@ -107,6 +113,7 @@ impl Default for Sessions {
 pub(crate) struct Keeper {
     wish: Sessions,
     opened: OnceLock<Opened>,
+    hearer: Hearer,
 }
 
 /// What there is once the tables are open.
@@ -121,8 +128,8 @@ pub(super) struct Opened {
 
 impl Keeper {
     /// Not open yet.
-    pub(crate) const fn new(wish: Sessions) -> Self {
-        Self { wish, opened: OnceLock::new() }
+    pub(crate) fn new(wish: Sessions) -> Self {
+        Self { wish, opened: OnceLock::new(), hearer: Hearer::default() }
     }
 
     /// The store with the table of sessions.
@@ -136,7 +143,11 @@ impl Keeper {
     /// # Errors
     ///
     /// The keys cannot be read or written.
-    pub(crate) fn open(&self, store: &Store, configuration: &Configuration) -> Result<(), String> {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        store: &Store,
+        configuration: &Configuration,
+    ) -> Result<(), String> {
         let mut times = self.wish.clone();
         if let Some(seconds) = configuration.session_idle {
             times = times.idle(Duration::from_secs(seconds.into()));
@@ -148,7 +159,7 @@ impl Keeper {
     }
 
     fn open_at(
-        &self,
+        self: &Arc<Self>,
         store: &Store,
         data: Option<&Path>,
         times: Sessions,
@@ -167,21 +178,45 @@ impl Keeper {
         let (store, ended, sweep) = (store.clone(), Ended::default(), Sweep::default());
         // There is one start.
         let _ = self.opened.set(Opened { times, keys, store, ended, sweep });
+        self.listen(&self.opened().store);
         Ok(())
     }
 
-    /// The session that a request says it belongs to. `None`: they are not open.
+    /// Who asks, by the cookie of a session.
+    pub(crate) fn recognize(self: &Arc<Self>, head: &Head<'_>, is_secure: bool, now: u64) -> Who {
+        match self.find(head, is_secure, now) {
+            Some(found) => {
+                Who::Known(Arc::new(Visit::new(Arc::clone(self), Some(found), is_secure, now)))
+            }
+            None => Who::Anonymous,
+        }
+    }
+
+    /// The visit that a request is, for a function that is run for it. `None`: sessions are not open.
+    pub(crate) fn visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
+        let Incoming { head, peer, arrival, .. } = incoming;
+        // Somebody may have put another step before ours, which asks nobody who it is.
+        let visit = Visit::of(incoming).or_else(|| self.visit(head, peer.is_secure(), *arrival))?;
+        visit.attend();
+        Some(visit)
+    }
+
+    /// The visit of somebody who was not recognized. `None`: sessions are not open.
     pub(crate) fn visit(
         self: &Arc<Self>,
         head: &Head<'_>,
         is_secure: bool,
         now: u64,
     ) -> Option<Arc<Visit>> {
-        let opened = self.opened.get()?;
+        self.opened.get()?;
+        let found = self.find(head, is_secure, now);
+        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+    }
+
+    fn find(&self, head: &Head<'_>, is_secure: bool, now: u64) -> Option<Found> {
         let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
         let cookies = fields.filter_map(|(_, value)| str::from_utf8(value).ok());
-        let found = opened.find(cookies, cookie_name(is_secure), now);
-        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+        self.opened.get()?.find(cookies, cookie_name(is_secure), now)
     }
 
     /// What a visit has once there is one.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::row::Row;
-use super::session::Visit;
+use super::visit::Visit;
 use crate::error::Error;
 use crate::store::{Change, Transaction};
 

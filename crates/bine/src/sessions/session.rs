@@ -1,20 +1,20 @@
-//! Decides what a page can ask of its visitor's session, and what the reply says of it.
+//! Decides what a page can ask of its visitor's session, and change in it.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bine_http::Status;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::Opened;
 use super::badge::Badge;
 use super::keys::random;
 use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::{Next, Saving};
-use super::{Found, Keeper, Opened, age, cookie_name};
+use super::visit::Visit;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
 use crate::store::{Id, RowId, Snapshot, Time, Transaction};
@@ -59,30 +59,6 @@ pub struct Open {
     pub is_this: bool,
 }
 
-/// A request's look at its session, shared by whoever has the [`Session`] and the reply.
-pub(crate) struct Visit {
-    keeper: Arc<Keeper>,
-    is_secure: bool,
-    pub(super) now: u64,
-    stand: Mutex<Stand>,
-}
-
-/// How a session is at a moment of its request.
-struct Stand {
-    /// `None`: there is no session, and nobody has wanted one yet.
-    badge: Option<Badge>,
-    row: Option<Row>,
-    told: Told,
-}
-
-/// What the browser is told of its cookie.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Nothing,
-    Set,
-    Clear,
-}
-
 /// All values of a session, as JSON.
 const MOST_BYTES: usize = 4096;
 /// Sessions of one user; who begins one more loses the oldest.
@@ -90,30 +66,30 @@ const MOST_OF_USER: usize = 100;
 
 impl Session {
     /// The one of this request, which begins if there is none.
-    pub(super) fn of(visit: Arc<Visit>) -> Self {
-        visit.badge();
+    pub(crate) fn of(visit: Arc<Visit>) -> Self {
+        visit.begin();
         Self(visit)
     }
 
     /// What this visitor is called: two words like `Quiet Heron`, the same at each visit, before and after a login.
     /// Others may have the same name.
     pub fn name(&self) -> Text {
-        name_of(self.0.badge().seed)
+        name_of(self.0.look_at_session(|badge, _| badge.seed))
     }
 
     /// Who has [logged in](Session::log_in), as was said then.
     pub fn user(&self) -> Option<Text> {
-        self.0.stand().row.as_ref()?.user.clone()
+        self.0.look_at_user()
     }
 
     /// When it began, or was logged in.
     pub fn made(&self) -> Time {
-        time(self.0.badge().made)
+        time(self.badge().made)
     }
 
     /// The value that was [set](Session::set) under this name, if it is one of this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let value = self.0.stand().row.as_ref()?.values().remove(name)?;
+        let value = self.0.look_at_session(|_, row| row?.values().remove(name))?;
         serde_json::from_value(value).ok()
     }
 
@@ -158,7 +134,7 @@ impl Session {
     /// The user is no text of 1 to 200 letters (422), or nothing can be kept at the moment.
     pub fn log_in(&self, user: impl fmt::Display) -> Saving<()> {
         let visit = Arc::clone(&self.0);
-        let (old, now) = (visit.badge(), visit.now);
+        let (old, now) = (self.badge(), visit.now);
         let user = Text::from(user.to_string());
         let badge = Badge { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
         self.change(move |change| {
@@ -191,7 +167,7 @@ impl Session {
     ///
     /// Nothing can be changed at the moment.
     pub fn log_out(&self) -> Saving<()> {
-        let old = self.0.badge();
+        let old = self.badge();
         self.change(move |change| {
             if let Some(row) = Row::find(change, &old.id) {
                 change.remove(row.id)?;
@@ -202,10 +178,10 @@ impl Session {
 
     /// All sessions of the user who has logged in, the one that began first at the front; none for anybody else.
     pub fn all(&self) -> Vec<Open> {
-        let (visit, own) = (&self.0, self.0.badge().id);
+        let (visit, own) = (&self.0, self.badge().id);
         let Some(user) = self.user() else { return Vec::new() };
         let opened = visit.opened();
-        let mut rows = Row::of_user(&opened.store.read().without_notes(), &user);
+        let mut rows = Row::of_user(&visit.tables(), &user);
         // What has ended by itself lies there until others come.
         rows.retain(|row| opened.is_fresh(visit.now, row.made.unix(), row.seen.unix()));
         rows.into_iter()
@@ -224,7 +200,7 @@ impl Session {
     ///
     /// This session was ended meanwhile (409), or nothing can be changed at the moment.
     pub fn revoke(&self, id: RowId) -> Saving<bool> {
-        let own = self.0.badge().id;
+        let own = self.badge().id;
         self.change(move |change| {
             let known = known(change, &own)?;
             // Of strangers nobody is the same as another.
@@ -243,7 +219,7 @@ impl Session {
     ///
     /// As [`Session::revoke`].
     pub fn revoke_others(&self) -> Saving<usize> {
-        let own = self.0.badge().id;
+        let own = self.badge().id;
         self.change(move |change| {
             let known = known(change, &own)?;
             let Some(user) = &known.user else { return Ok((Next::Same, 0)) };
@@ -263,7 +239,7 @@ impl Session {
     ///
     /// Nothing can be changed at the moment.
     pub fn revoke_all_of(&self, user: impl fmt::Display) -> Saving<usize> {
-        let own = self.0.badge().id;
+        let own = self.badge().id;
         let user = Text::from(user.to_string());
         self.change(move |change| {
             let rows = Row::of_user(change, &user);
@@ -280,7 +256,7 @@ impl Session {
         &self,
         mut edit: impl FnMut(&mut Map<String, Value>) -> Result<(), Error> + Send + 'static,
     ) -> Saving<()> {
-        let (visit, badge) = (Arc::clone(&self.0), self.0.badge());
+        let (visit, badge) = (Arc::clone(&self.0), self.badge());
         self.change(move |change| {
             let known = Row::find(change, &badge.id);
             if known.is_none() && (badge.is_kept || visit.has_ended(&badge)) {
@@ -303,6 +279,10 @@ impl Session {
         })
     }
 
+    fn badge(&self) -> Badge {
+        self.0.look_at_session(|badge, _| *badge)
+    }
+
     fn change<T>(
         &self,
         action: impl FnMut(&mut Transaction) -> Result<(Next, T), Error> + Send + 'static,
@@ -320,119 +300,6 @@ fn over() -> Error {
     Error::status(Status::CONFLICT, "this session was ended in another place; load the page again")
 }
 
-impl Visit {
-    pub(super) fn new(
-        keeper: Arc<Keeper>,
-        found: Option<Found>,
-        is_secure: bool,
-        now: u64,
-    ) -> Self {
-        let mut stand = Stand { badge: None, row: None, told: Told::Nothing };
-        if let Some(Found { badge, row }) = found {
-            let opened = keeper.opened();
-            let is_due = |then: u64| age(now, then).is_some_and(|age| age >= opened.renewal());
-            if let Some(row) = row.as_ref().filter(|row| is_due(row.seen.unix())) {
-                touch(opened, row.id, now);
-            }
-            let current = row.as_ref().and_then(|row| row.badge(now));
-            // One that was given out before there was a row does not say that there is one.
-            if is_due(badge.seen) || badge.is_kept != row.is_some() {
-                stand.told = Told::Set;
-            }
-            stand.badge = current.or(Some(Badge { seen: now, ..badge }));
-            stand.row = row;
-        }
-        Self { keeper, is_secure, now, stand: Mutex::new(stand) }
-    }
-
-    /// Fields of the reply: no cache that others share may keep it.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
-        let stand = self.stand();
-        let cookie = match (stand.told, &stand.badge) {
-            // After a login the browser has that one's, or gets it before long.
-            (Told::Set, Some(badge)) if !self.has_ended(badge) => Some(self.cookie(badge)),
-            (Told::Clear, _) => Some(self.set_cookie("", 0)),
-            _ => None,
-        };
-        let always = [("Vary", "Cookie".into()), ("Cache-Control", "private, no-cache".into())];
-        always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
-    }
-
-    /// Goes on as a change has left it.
-    pub(super) fn settle(&self, next: Next) {
-        let mut stand = self.stand();
-        match next {
-            Next::Same => return,
-            // What was changed beside a login is of the session before.
-            Next::Kept(row) if stand.badge.is_none_or(|badge| row.key != badge.id) => return,
-            Next::Kept(row) | Next::New(row) => {
-                let badge = row.badge(self.now);
-                // A row that was there already is known to the browser.
-                if stand.badge != badge {
-                    stand.told = Told::Set;
-                }
-                (stand.badge, stand.row) = (badge, Some(row));
-            }
-            Next::Over => {
-                let badge = Some(Badge::new(self.now));
-                *stand = Stand { badge, row: None, told: Told::Clear };
-            }
-        }
-        drop(stand);
-        self.opened().sweep(self.now);
-    }
-
-    pub(super) fn opened(&self) -> &Opened {
-        self.keeper.opened()
-    }
-
-    fn has_session(&self) -> bool {
-        let stand = self.stand();
-        stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
-    }
-
-    /// Whether a login has taken the place of what this badge opens, so that what is asked with it comes too late.
-    fn has_ended(&self, badge: &Badge) -> bool {
-        self.opened().ended.has(&badge.id, self.now)
-    }
-
-    /// The badge, which begins with this if there is none.
-    fn badge(&self) -> Badge {
-        let mut stand = self.stand();
-        if let Some(badge) = stand.badge {
-            return badge;
-        }
-        stand.told = Told::Set;
-        *stand.badge.insert(Badge::new(self.now))
-    }
-
-    fn cookie(&self, badge: &Badge) -> String {
-        let Opened { times, keys, .. } = self.opened();
-        let left = badge.made.saturating_add(times.absolute).saturating_sub(self.now);
-        self.set_cookie(&badge.text(keys, self.now), left.min(times.idle))
-    }
-
-    fn set_cookie(&self, value: &str, seconds: u64) -> String {
-        let name = cookie_name(self.is_secure);
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
-    }
-
-    fn stand(&self) -> MutexGuard<'_, Stand> {
-        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Notes that a session is used, and does not wait for that: if it fails, the next request tries again.
-fn touch(opened: &Opened, id: Id<Row>, now: u64) {
-    let mut change = opened.store.begin();
-    let touched = change.update(id, |row: &mut Row| row.seen = row.seen.max(time(now)));
-    if touched.is_ok() {
-        // Whoever was first has noted the same, or has ended it.
-        let _ = opened.store.commit(change);
-    }
-}
-
 impl Argument for Session {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         request.visit(name).map(Self::of)
@@ -447,7 +314,7 @@ impl Argument for Session {
 impl Argument for Option<Session> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         let visit = request.visit(name)?;
-        Ok(visit.has_session().then_some(Session(visit)))
+        Ok(visit.look_for_session().then_some(Session(visit)))
     }
 
     fn needs(needs: &mut Needs) {

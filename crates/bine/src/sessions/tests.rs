@@ -7,6 +7,8 @@ use bine_http::Status;
 use proptest::prelude::*;
 
 use super::*;
+use crate::arguments::Looked;
+use crate::arguments::looked::testing::looks_of;
 use crate::error::Error;
 use crate::store::RowId;
 
@@ -43,6 +45,7 @@ impl Browser {
         let field = self.cookie.as_ref().map(|value| format!("a=b; session={value}; c"));
         let found = keeper.opened().find(field.as_deref().into_iter(), "session", now);
         let visit = Arc::new(Visit::new(Arc::clone(keeper), found, false, now));
+        visit.attend();
         // Nobody waits until it is noted that one is used, and nobody else goes through months in a second.
         await_staged(keeper);
         visit
@@ -63,9 +66,9 @@ impl Browser {
 
 fn keeper_with(times: Sessions) -> Arc<Keeper> {
     let store = Store::in_memory(Keeper::declare(Options::new())).unwrap();
-    let keeper = Keeper::new(Sessions::new());
+    let keeper = Arc::new(Keeper::new(Sessions::new()));
     keeper.open_at(&store, None, times, NOW).unwrap();
-    Arc::new(keeper)
+    keeper
 }
 
 fn keeper() -> Arc<Keeper> {
@@ -117,6 +120,31 @@ fn nobody_is_made_a_session_who_was_only_asked_for_one() {
     let keeper = keeper();
     let visit = Browser::default().ask(&keeper, NOW);
     assert_eq!(visit.fields().map(|(name, _)| name).collect::<Vec<_>>(), ["Vary", "Cache-Control"]);
+}
+
+#[test]
+fn a_look_at_the_user_is_not_one_at_the_session() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.log_in(&keeper, NOW, "ann");
+    let visit = browser.ask(&keeper, NOW);
+    let session = Session::of(Arc::clone(&visit));
+    assert_eq!(looks_of(|| drop(Session::of(Arc::clone(&visit)))), [], "nothing is seen by that");
+    assert_eq!(looks_of(|| assert!(visit.look_at_user().is_some())), [Looked::User]);
+    assert_eq!(looks_of(|| drop(session.user())), [Looked::User]);
+    let looks: [&dyn Fn(); 8] = [
+        &|| assert!(visit.look_for_session()),
+        &|| drop(session.name()),
+        &|| assert_eq!(session.made().unix(), NOW),
+        &|| assert_eq!(session.get::<u8>("a"), None),
+        &|| drop(session.all()),
+        &|| drop(session.set("a", 1)),
+        &|| drop(session.log_out()),
+        &|| drop(format!("{session:?}")),
+    ];
+    for (number, look) in looks.into_iter().enumerate() {
+        assert!(looks_of(look).contains(&Looked::Session), "{number}");
+    }
 }
 
 #[test]
@@ -522,9 +550,9 @@ fn sessions_and_their_keys_outlive_a_restart() {
     let start = |now: u64| {
         let options = Keeper::declare(Options::new());
         let store = Store::open(folder.join("journal"), options, &mut |_, _| {}).unwrap();
-        let keeper = Keeper::new(Sessions::new());
+        let keeper = Arc::new(Keeper::new(Sessions::new()));
         keeper.open_at(&store, Some(&folder), Sessions::new(), now).unwrap();
-        Arc::new(keeper)
+        keeper
     };
     let (mut known, mut stranger) = <(Browser, Browser)>::default();
     let keeper = start(NOW);

@@ -4,10 +4,10 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Responder};
+use bine::step::{Answer, Bench, Handler, Head, Incoming, Outgoing, Responder, Who};
 use bine::{
     App, Content, Cookie, Dress, Error, Exit, Failure, Filter, Form, Header, Json, Page, Path,
-    Query, Request, Respond, Response, Seen, State, Status, Text, Upload, Verdict, Who, html, page,
+    Query, Request, Respond, Response, Seen, State, Status, Text, Upload, Verdict, html, page,
 };
 
 use crate::app::{options, program};
@@ -123,8 +123,8 @@ impl Handler for Marking {
 }
 
 impl Responder for LocalMarking {
-    fn admit(&mut self, head: &Head<'_>) -> Who {
-        self.own.admit(head)
+    fn admit(&mut self, head: &Head<'_>, peer: bine::Peer) -> Who {
+        self.own.admit(head, peer)
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::thread;
+use std::{fs, thread};
 
 use bine::prelude::*;
-use bine::{Body, Open, Sessions};
+use bine::{Body, Filter, Open, Seen, Sessions, Verdict};
 
 use crate::app::{options, program};
 use crate::harness::{Folder, Peer, Program, Reply, SCHEDULERS};
@@ -16,6 +16,7 @@ fn the_program_with_sessions_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
         .sessions(Sessions::new().most(1000))
+        .filter(Curtain)
         .page(name)
         .page(name_from_a_worker)
         .page(perhaps)
@@ -30,9 +31,27 @@ fn the_program_with_sessions_serves() -> Exit {
         .page(log_out)
         .page(set)
         .page(value)
+        .page(user)
+        .page(user_from_a_worker)
+        .page(user_or_nobody)
+        .page(user_of_the_request)
+        .page(post_as_user)
+        .page(post_as_user_plainly)
         .page(others)
         .page(revoke_others)
         .run_with("Usage: sessions", options.lines())
+}
+
+/// Keeps what begins with `/admin/` from everybody but Ann.
+struct Curtain;
+
+impl Filter for Curtain {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
+        if request.path().starts_with("/admin/") && request.user() != Some("ann") {
+            return Verdict::Answer(Response::refusal(Status::FORBIDDEN, "Ann alone may."));
+        }
+        Verdict::Pass
+    }
 }
 
 #[page("/name")]
@@ -111,6 +130,36 @@ async fn set(session: Session, name: Path<Text>, body: Body) -> Result<Response,
 async fn value(session: Session, name: Path<Text>) -> Response {
     let value: String = session.get(&name).unwrap_or_default();
     Response::text(format!("{} {}={value}", session.user().unwrap_or_default(), *name))
+}
+
+#[page("/user")]
+async fn user(user: User) -> impl Page {
+    html!(<p title={&user}>{user}</p>)
+}
+
+#[page("/user/plain")]
+fn user_from_a_worker(user: User) -> impl Page {
+    html!(<p title={&user}>{user}</p>)
+}
+
+#[page("/user/perhaps")]
+async fn user_or_nobody(user: Option<User>) -> Response {
+    Response::text(user.map_or("nobody".to_owned(), |user| format!("{user}, {}", user.len())))
+}
+
+#[page("/admin/user")]
+fn user_of_the_request(request: Request) -> Response {
+    Response::text(request.user().unwrap_or("nobody").to_owned())
+}
+
+#[page(POST "/user/post")]
+async fn post_as_user(user: User, body: Body) -> Response {
+    Response::text(format!("{} bytes of {user}", body.len()))
+}
+
+#[page(POST "/user/post/plain")]
+fn post_as_user_plainly(user: User, body: Body) -> Response {
+    Response::text(format!("{} bytes of {user}", body.len()))
 }
 
 #[page("/others")]
@@ -213,6 +262,94 @@ fn every_kind_of_answer_tells_of_the_session() {
         assert!(reply.head.contains("Vary: Cookie\r\n"), "{target}: {}", reply.head);
         let control = if target == "/unstored" { "no-store" } else { "private, no-cache" };
         assert_eq!(reply.field("Cache-Control"), Some(control), "{target}");
+    }
+}
+
+#[test]
+fn a_page_for_users_is_not_run_for_anybody_else() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        let mut browser = Browser::of(&program);
+        // Neither of a stranger, nor of one who has a session.
+        for _ in 0..2 {
+            for target in ["/user", "/user/plain"] {
+                let reply = browser.ask(&format!("GET {target}"), "");
+                assert_eq!((reply.status(), reply.field("Set-Cookie")), (401, None), "{target}");
+                assert_eq!(reply.text(), "This is for users. Log in first.\n");
+                assert_eq!(reply.field("WWW-Authenticate"), Some("Cookie realm=\"session\""));
+                assert_eq!(reply.field("Cache-Control"), Some("private, no-cache"));
+                assert!(reply.head.contains("Vary: Cookie\r\n"), "{}", reply.head);
+            }
+            assert_eq!(browser.get("/user/perhaps"), "nobody");
+            assert_eq!(browser.post("/value/a", "1"), 200);
+        }
+        assert_eq!(browser.post("/login/ann", ""), 303);
+        for target in ["/user", "/user/plain"] {
+            let reply = browser.ask(&format!("GET {target}"), "");
+            assert_eq!((reply.status(), reply.text()), (200, "<p title=\"ann\">ann</p>"));
+            assert!(reply.head.contains("Vary: Cookie\r\n"), "{}", reply.head);
+        }
+        assert_eq!(browser.get("/user/perhaps"), "ann, 3");
+    }
+}
+
+#[test]
+fn who_reads_pages_is_told_by_a_page_to_log_in() {
+    let program = start(&["--data", "memory"]);
+    let mut peer = program.connect();
+    peer.send("GET /user HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n");
+    let reply = peer.reply();
+    assert_eq!(reply.status(), 401);
+    assert!(reply.text().contains("<p>This is for users. Log in first.</p>"), "{}", reply.text());
+}
+
+#[test]
+fn filters_and_the_access_log_know_the_user() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let folder = Folder::new();
+        let log = folder.join("access.log");
+        let log_option = ["--access-log", log.to_str().unwrap()];
+        let options = [&["--scheduler", scheduler, "--data", "memory"][..], &log_option].concat();
+        let program = start(&options);
+        let mut browsers = vec![Browser::of(&program); 3];
+        browsers[1].post("/login/ben", "");
+        browsers[2].post("/login/ann", "");
+        let answers = browsers.iter_mut().map(|browser| browser.ask("GET /admin/user", ""));
+        let answers: Vec<_> =
+            answers.map(|reply| (reply.status(), reply.text().to_owned())).collect();
+        let refused = (403, "Ann alone may.\n".to_owned());
+        assert_eq!(answers, [refused.clone(), refused, (200, "ann".to_owned())]);
+        program.stop();
+        let lines = fs::read_to_string(&log).unwrap();
+        let lines = lines.lines().filter(|line| line.contains("/admin/user"));
+        let mut users: Vec<_> = lines.map(|line| line.split(' ').nth(2).unwrap()).collect();
+        // Each thread gathers its own lines.
+        users.sort_unstable();
+        assert_eq!(users, ["-", "ann", "ben"]);
+    }
+}
+
+#[test]
+fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        for path in ["/user/post", "/user/post/plain"] {
+            let mut browser = Browser::of(&program);
+            browser.post("/login/ann", "");
+            assert_eq!(browser.ask(&format!("POST {path}"), "abc").text(), "3 bytes of ann");
+            let cookie = browser.cookie.clone().unwrap();
+            let mut peer = program.connect();
+            let fields = format!("Host: a\r\nCookie: {cookie}\r\nContent-Length: 3\r\n");
+            peer.send(format!("POST {path} HTTP/1.1\r\n{fields}Expect: 100-continue\r\n\r\n"));
+            // Its head was seen.
+            assert_eq!(peer.reply_to_head().status(), 100);
+            assert_eq!(browser.post("/logout", ""), 303);
+            peer.send("abc");
+            assert_eq!(peer.reply().status(), 401, "{path}");
+        }
     }
 }
 

@@ -33,6 +33,7 @@ chapters! {
     "tables": "Tables",
     "sessions": "Sessions",
     "browser": "In the browser",
+    "remote": "Calling another server",
     "channels": "Channels",
     "push": "Push for an existing site",
     "files": "Files",

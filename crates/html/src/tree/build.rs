@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use bine_vocabulary::Context;
 
 use super::{Element, Node, Tree, value};
-use crate::{AddressValue, AttributeValue, CodeValue, Writer};
+use crate::attribute::Address;
+use crate::{AttributeValue, CodeValue, Writer};
 
 /// A tree that is being put together; `tree!` writes the calls. Names in them were checked by the compiler.
 #[doc(hidden)]
@@ -64,11 +65,11 @@ impl Builder {
         self.put(name, value::of(Context::Text, value).map(Cow::Owned));
     }
 
-    pub fn link(&mut self, name: &'static str, value: &(impl AddressValue + ?Sized)) {
+    pub fn link<Kind>(&mut self, name: &'static str, value: &(impl Address<Kind> + ?Sized)) {
         self.put(name, value::of(Context::Link, value).map(Cow::Owned));
     }
 
-    pub fn image(&mut self, name: &'static str, value: &(impl AddressValue + ?Sized)) {
+    pub fn image<Kind>(&mut self, name: &'static str, value: &(impl Address<Kind> + ?Sized)) {
         self.put(name, value::of(Context::Image, value).map(Cow::Owned));
     }
 

@@ -7,18 +7,19 @@ use alloc::vec::Vec;
 use bine_vocabulary::Context;
 
 use super::Node;
-use crate::{AddressValue, Attribute, CodeValue, Writer, raw};
+use crate::attribute::Address;
+use crate::{Attribute, CodeValue, Writer, raw};
 
 /// Any opening would do: it is cut off again.
 const OPENING: &str = "\"";
 
 /// What a value puts into an attribute of this context; nothing if it leaves the attribute out. An address that would
 /// run has been replaced.
-pub(super) fn of(context: Context, value: &(impl AddressValue + ?Sized)) -> Option<String> {
+pub(super) fn of<Kind>(context: Context, value: &(impl Address<Kind> + ?Sized)) -> Option<String> {
     captured(|writer| match context {
         Context::Link => writer.link(OPENING, value),
         Context::Image => writer.image(OPENING, value),
-        Context::Text | Context::Code => value.write_address(Attribute::text(OPENING), writer),
+        Context::Text | Context::Code => value.write(Attribute::text(OPENING), writer),
     })
 }
 

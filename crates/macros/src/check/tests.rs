@@ -272,3 +272,24 @@ fn a_style_is_read_as_css() {
         "\"p { color: red }\": a `style` attribute takes declarations alone, `name: value;`",
     );
 }
+
+#[test]
+fn what_is_in_a_region_stands_in_its_parent() {
+    check("<ul><Live>{for a in b { <li>{a}</li> }}</Live></ul><Live><p>t</p></Live>", "");
+    check(
+        "<ul><Live><p>t</p></Live></ul>",
+        "p: `<p>` may not stand in `<ul>`: it takes script-supporting content and `<li>`",
+    );
+    check(
+        "<Live id=\"a\">t</Live>",
+        "id: `<Live>` has no attributes, since it is no element: they stand on one in it or around it",
+    );
+    check(
+        "<title><Live>{t}</Live></title>",
+        "Live: `<Live>` may not stand in `<title>`, where nothing can be marked: it stands around it",
+    );
+    check(
+        "<html><Live><body></body></Live></html>",
+        "Live: `<Live>` stands in `<body>` or in `<head>`: a browser cannot take another of these",
+    );
+}

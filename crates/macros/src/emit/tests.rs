@@ -245,3 +245,14 @@ fn a_line_feed_that_a_browser_drops_is_none_of_the_text() {
          writer.constant(\"</textarea><pre>x</pre>\");",
     );
 }
+
+#[test]
+fn a_region_is_written_within_its_marks_and_borrows_what_it_shows() {
+    check(
+        "<h1>{x}</h1><Live><p>{y}</p></Live>",
+        "writer.constant(\"<h1>\");( x ).fill_phrasing(writer);writer.constant(\"</h1>\");\
+         { bine ::__private::submit! { bine ::__private::Has::Region }\
+         writer.region(|writer| {writer.constant(\"<p>\");( y ).fill_phrasing(writer);writer.constant(\"</p>\");}\
+         , |region| bine ::__private::seen(region)); }",
+    );
+}

@@ -45,9 +45,9 @@ impl Entry<'_> {
             What::Peer => place.peer(self.peer),
             What::PeerPort => place.number(Some(u64::from(self.peer.port()))),
             What::Ident => place.absent(),
-            What::User => match self.who {
-                Who::Anonymous => place.absent(),
-                Who::User(name) => place.text(name.as_bytes()),
+            What::User => match self.who.user() {
+                None => place.absent(),
+                Some(name) => place.text(name.as_bytes()),
             },
             What::Time => place.own(stamp.classic()),
             What::IsoTime => place.own(stamp.iso()),
@@ -196,7 +196,6 @@ fn reply_field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use bine_http::{Event, Limits, Machine};
     use proptest::prelude::*;
@@ -378,7 +377,7 @@ mod tests {
             request.extend_from_slice(b"\r\nUser-Agent: ");
             request.extend_from_slice(&agent);
             request.extend_from_slice(b"\r\n\r\n");
-            let who = Who::User(Arc::from(name.as_str()));
+            let who = Who::named(name.as_str());
 
             let text = line("combined", &request, &who);
             let text = text.strip_suffix('\n').unwrap();

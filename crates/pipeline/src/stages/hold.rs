@@ -28,8 +28,9 @@ pub(crate) fn hold<L: Link>(
     connection.spoke = false;
     match request {
         Some(mut request) if context.access.is_on() => {
-            // The log is told of its head alone, however long it waits.
+            // The log is told of its head and its user alone, however long it waits.
             request.body = Vec::new();
+            request.who.forget();
             connection.busy(context).request = Some(request);
         }
         Some(request) => context.retained.put(request),

@@ -50,7 +50,7 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             // Empty lines before a head are consumed with it but are no part of it.
             context.current.head = end - head.raw().len()..end;
             context.current.index = Some(head.index());
-            context.current.who = context.responder.admit(&head);
+            context.current.who = context.responder.admit(&head, connection.peer);
             context.slice = context.slice.saturating_sub(1);
             Some(Next::Response(Kind::Static))
         }

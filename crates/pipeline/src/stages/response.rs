@@ -7,7 +7,9 @@ use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 use crate::access::Replied;
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase, Storing};
-use crate::handler::{Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Work};
+use crate::handler::{
+    Answer, Body, Done, Finished, Follow, Incoming, Outgoing, Retained, Who, Work,
+};
 use crate::link::Link;
 use crate::log;
 use crate::stages::sink::Sink;
@@ -503,7 +505,7 @@ impl RetainedPool {
     }
 
     pub(crate) fn put(&mut self, mut request: Box<Retained>) {
-        request.spool = None;
+        (request.spool, request.who) = (None, Who::Anonymous);
         if self.0.len() < 256 && request.head.capacity() + request.body.capacity() < 32 * 1024 {
             self.0.push(request);
         }

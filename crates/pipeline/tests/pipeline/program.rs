@@ -71,7 +71,7 @@ struct Part {
 }
 
 impl Responder for Part {
-    fn admit(&mut self, head: &Head<'_>) -> Who {
+    fn admit(&mut self, head: &Head<'_>, _peer: bine_pipeline::Peer) -> Who {
         if head.target() == "/panic/admit" {
             fail();
         }

@@ -35,7 +35,7 @@ impl Handler for Numbered {
 }
 
 impl Responder for Part {
-    fn admit(&mut self, _head: &Head<'_>) -> Who {
+    fn admit(&mut self, _head: &Head<'_>, _peer: bine_pipeline::Peer) -> Who {
         Who::Anonymous
     }
 

@@ -6,7 +6,8 @@ use super::*;
 use crate::disk::{Fault, SimulatedFolder};
 use crate::schema::{Constant, StoredColumn};
 use crate::state::Write;
-use crate::value::{Field, Kind, Time};
+use crate::time::Time;
+use crate::value::{Field, Kind};
 
 const LINES: &str = r#"{"bine":"tables","version":1}
 {"table":"user","columns":[{"name":"name","kind":"text"},{"name":"age","kind":"whole","least":0,"most":255,"optional":true}]}

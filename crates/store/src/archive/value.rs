@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::json::{Mistake, Reader, Scalar, put_text};
 use crate::schema::Constant;
-use crate::value::{Kind, Time, Value};
+use crate::value::{Kind, Value};
 
 /// A value as a line gives it.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(super) fn put(to: &mut Vec<u8>, value: Value<'_>, kind: &Kind) -> Option<()>
         Value::Float(number) => put_float(to, number),
         Value::Text(text) => put_text(to, text),
         Value::Bytes(bytes) => put_base64(to, bytes),
-        Value::Time(moment) => put_text(to, &shown(moment)),
+        Value::Time(moment) => put_text(to, &moment.to_string()),
         Value::Word(place) => match kind {
             Kind::Word(words) => put_text(to, words.get(usize::from(place))?),
             _ => return None,
@@ -90,7 +90,7 @@ pub(super) fn read<'t>(
         (Kind::Text, Scalar::Text(text)) => Some(Given::Text(text)),
         (Kind::Bytes, Scalar::Text(text)) => from_base64(&text).map(Given::Bytes),
         (Kind::Time, Scalar::Text(text)) => {
-            moment(&text).map(|moment| Given::Plain(Value::Time(moment)))
+            text.parse().ok().map(|moment| Given::Plain(Value::Time(moment)))
         }
         (Kind::Word(words), Scalar::Text(text)) => {
             let place = words.iter().position(|word| *word == text);
@@ -163,90 +163,6 @@ fn unusual(name: &str) -> Option<f64> {
     number.is_nan().then_some(number)
 }
 
-const SECOND: i64 = 1_000_000;
-const DAY: i64 = 86_400 * SECOND;
-
-/// As RFC 3339 writes it, in UTC; years of more than four digits as ECMAScript does, with a sign and six.
-fn shown(Time(moment): Time) -> String {
-    let (days, within) = (moment.div_euclid(DAY), moment.rem_euclid(DAY));
-    let (year, month, day) = date(days);
-    let year = match year {
-        0..=9999 => format!("{year:04}"),
-        _ => format!("{}{:06}", if year < 0 { '-' } else { '+' }, year.abs()),
-    };
-    let (second, fraction) = (within / SECOND, within % SECOND);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:06}") };
-    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
-}
-
-/// Reads what [`shown`] writes, with fewer digits of a second too.
-fn moment(text: &str) -> Option<Time> {
-    let (year, rest) = match text.as_bytes().first()? {
-        b'+' | b'-' => (text.get(1..7)?, text.get(7..)?),
-        _ => (text.get(..4)?, text.get(4..)?),
-    };
-    let sign = if text.starts_with('-') { -1 } else { 1 };
-    let year = sign * digits(year)?;
-    // -MM-DDTHH:MM:SS
-    let (rest, fraction) = (rest.get(..15)?, rest.get(15..)?.strip_suffix('Z')?);
-    let marks = [0, 3, 6, 9, 12].map(|at| rest.as_bytes()[at]);
-    if marks != *b"--T::" {
-        return None;
-    }
-    let [month, day, hour, minute, second] =
-        [1, 4, 7, 10, 13].map(|at| rest.get(at..at + 2).and_then(digits));
-    let (month, day) = (month?, day?);
-    let (hour, minute, second) = (hour?, minute?, second?);
-    if !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let days = days(year, month, day);
-    if date(days) != (year, month, day) {
-        return None;
-    }
-    let fraction = match fraction.strip_prefix('.') {
-        Some(parts) if (1..=6).contains(&parts.len()) => digits(&format!("{parts:0<6}"))?,
-        None if fraction.is_empty() => 0,
-        _ => return None,
-    };
-    let within = ((hour * 60 + minute) * 60 + second) * SECOND + fraction;
-    let all = i128::from(days) * i128::from(DAY) + i128::from(within);
-    i64::try_from(all).ok().map(Time)
-}
-
-fn digits(text: &str) -> Option<i64> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_plain)
-}
-
-/// Days of 400 years, after which all repeats.
-const ERA: i64 = 146_097;
-/// From the first of March of the year 0 to the beginning of 1970.
-const BEFORE_1970: i64 = 719_468;
-
-/// Year, month and day of a day since 1970. Years are counted from March on here, so that the leap day is the last
-/// (Howard Hinnant's `civil_from_days`).
-fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + BEFORE_1970;
-    let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
-}
-
-/// The other way.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
-    let month = if month > 2 { month - 3 } else { month + 9 };
-    let day = (153 * month + 2) / 5 + day - 1;
-    era * ERA + year * 365 + year / 4 - year / 100 + day - BEFORE_1970
-}
-
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// RFC 4648 section 4.
@@ -304,6 +220,7 @@ mod tests {
 
     use super::*;
     use crate::row::tests::{kinds, value};
+    use crate::time::Time;
     use crate::value::Field;
 
     fn written(value: Value<'_>, kind: &Kind) -> String {

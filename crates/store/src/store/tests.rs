@@ -3,7 +3,7 @@
 use super::*;
 use crate::disk::SimulatedFolder;
 use crate::state::Write;
-use crate::{By, Column, Field, Id, RowId, Value};
+use crate::{By, Column, Field, Id, Recorder, RowId, Value};
 
 #[derive(Clone, PartialEq, Debug)]
 struct User {
@@ -262,12 +262,35 @@ impl Snapshot {
 }
 
 #[test]
+fn the_rows_that_a_commit_changed_are_named_unless_they_are_too_many() {
+    let store = store();
+    let (tell, told) = std::sync::mpsc::channel();
+    let ids = ["anna", "ben"].map(|name| add(&store, name, None));
+    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
+    let commit = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
+        store.change(|transaction| change(transaction)).wait().unwrap();
+        told.recv().unwrap()
+    };
+    let changes = commit(&|change| {
+        assert!(change.remove(ids[1])?);
+        change.update(ids[0], |user: &mut User| user.age = Some(1))
+    });
+    let now = store.read();
+    assert_eq!(now.changed::<User>(&changes), Some(&ids.map(Id::row)[..]));
+    assert!(now.reads().is_empty());
+    let changes = commit(&|change| {
+        (0..5000).try_for_each(|n| change.insert(User::new(&format!("{n}"), None)).map(drop))
+    });
+    assert_eq!(store.read().changed::<User>(&changes), None);
+}
+
+#[test]
 fn what_was_read_tells_whether_a_change_matters() {
     let store = store();
     let ids =
         [("anna", 1), ("ben", 2), ("carl", 3)].map(|(name, age)| add(&store, name, Some(age)));
     let (tell, told) = std::sync::mpsc::channel();
-    store.observe(move |changes| tell.send(changes.clone()).unwrap());
+    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
     let looks: [(&str, Look); 7] = [
         ("row", |now| drop(now.get(now.untold_first()))),
         ("newest", |now| drop(now.newest::<User>(2))),
@@ -578,4 +601,44 @@ fn an_image_has_room_for_every_row_and_a_start_reads_it() {
     disk.revive();
     let store = open(&disk, options()).unwrap();
     assert_eq!(store.read().count::<Long>(), 19);
+}
+
+#[test]
+fn a_run_is_told_of_every_look_of_what_it_has_begun_and_of_no_other() {
+    let store = store();
+    let (tell, told) = std::sync::mpsc::channel();
+    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
+    let (recorder, other) = (Recorder::default(), Recorder::default());
+    let before = store.read();
+    let (within, change) = recorder.around(|| (store.read(), store.begin()));
+    let of_another = recorder.around(|| other.around(|| store.read()));
+    let unnoted = recorder.around(|| store.read().without_notes());
+    let behind = store.read();
+    let all: [(&str, &Snapshot); 6] = [
+        ("before", &before),
+        ("within", &within),
+        ("change", &change),
+        ("another", &of_another),
+        ("unnoted", &unnoted),
+        ("behind", &behind),
+    ];
+    for (name, snapshot) in all {
+        assert!(snapshot.one(User::NAME, name).is_none());
+    }
+    let told_to = |recorder: &Recorder| {
+        let names = all.iter().filter(|(name, _)| {
+            add(&store, name, None);
+            let changes = told.recv().unwrap();
+            store.change(|change| change.remove(id_of(change, name))).wait().unwrap();
+            told.recv().unwrap();
+            recorder.reads().is_touched_by(&changes)
+        });
+        names.map(|(name, _)| *name).collect::<Vec<_>>()
+    };
+    assert_eq!(told_to(&recorder), ["within", "change"]);
+    assert_eq!(told_to(&other), ["another"]);
+}
+
+fn id_of(snapshot: &Snapshot, name: &str) -> Id<User> {
+    snapshot.one(User::NAME, name).expect("it was added").id
 }

@@ -10,6 +10,7 @@ use std::task::Poll;
 
 use bine_http::{Exchange, Head, Method, Reply, Status};
 
+use crate::address::Peer;
 use crate::clock::Clock;
 use crate::handler::{
     Answer, Body, Done, FilePart, Finished, Incoming, Outgoing, Responder, Retained, Who, Work,
@@ -43,7 +44,7 @@ fn make_file() -> Arc<OwnedFd> {
 }
 
 impl Responder for Program {
-    fn admit(&mut self, _head: &Head<'_>) -> Who {
+    fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
         Who::Anonymous
     }
 

@@ -1,0 +1,347 @@
+//! Decides how a program calls those who listen: all of them, or one; and how it hears who comes and goes.
+//!
+//! An event is declared, has a name, and is for whoever listens to it now: nothing of it is kept. Pages listen by the stream
+//! that they follow anyway, other programs by one of their own.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bine_http::Status;
+use bine_pipeline::log;
+use bine_push::{Order, Publish};
+use serde::Serialize;
+
+use super::{Signal, draft};
+use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::channels::{Durability, Engine, Follower, Interruption, Name, Retention, Settings};
+use crate::error::Error;
+use crate::respond::Response;
+use crate::wire;
+
+/// The events of a program, as an argument of its pages and services.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// #[page(POST "/ring")]
+/// async fn ring(events: Events) -> Result<Response, Error> {
+///     events.broadcast("bell", "somebody is at the door")?;
+///     Ok(Response::text("rung"))
+/// }
+///
+/// let app = App::new().event("bell").page(ring);
+/// # drop(app);
+/// ```
+///
+/// In a page's own script, `on("bell", text => ..)` hears it.
+#[derive(Clone)]
+pub struct Events(Arc<Own>);
+
+struct Own {
+    engine: Arc<Engine>,
+    all: Vec<Event>,
+    /// Of the next listener.
+    next: AtomicU64,
+}
+
+struct Event {
+    name: &'static str,
+    /// Only who has logged in may listen.
+    is_for_users: bool,
+    /// In which all who listen hear it.
+    channel: Arc<str>,
+    /// In which it is told who comes and goes.
+    monitor: Arc<str>,
+    listeners: Mutex<Listeners>,
+    /// How many there are.
+    count: Signal<usize>,
+}
+
+/// Those who listen to one event, in the order in which they are called one by one.
+#[derive(Default)]
+struct Listeners {
+    all: Vec<Arc<str>>,
+    /// Who is called next.
+    turn: usize,
+}
+
+/// Somebody who listens, until it is dropped.
+pub(super) struct Listener {
+    own: Arc<Own>,
+    /// The channel of this one alone.
+    inbox: Arc<str>,
+    events: Vec<usize>,
+}
+
+/// Hears who begins and who ends to listen to an event, as [`Events::monitor`] makes it.
+pub struct Monitor(Follower);
+
+/// Somebody has begun or ended to listen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Listening {
+    /// One more listens.
+    Joined {
+        /// So many do now.
+        listeners: usize,
+    },
+    /// One fewer listens.
+    Left {
+        /// So many do now.
+        listeners: usize,
+    },
+}
+
+/// Events that are kept for those who read slowly; whoever misses more has missed them.
+const KEPT: u64 = 256;
+/// Of one name, at one time.
+const MOST_LISTENERS: usize = 100_000;
+
+impl Events {
+    /// Those of these names, of which some are only for those who have logged in.
+    pub(super) fn new(engine: &Arc<Engine>, names: &[(&'static str, bool)]) -> Self {
+        let event = |(name, is_for_users): &(&'static str, bool)| {
+            let event = Event {
+                name,
+                is_for_users: *is_for_users,
+                channel: format!("event-{name}").into(),
+                monitor: format!("monitor-{name}").into(),
+                listeners: Mutex::default(),
+                count: Signal::default(),
+            };
+            for channel in [&event.channel, &event.monitor] {
+                begin(engine, channel);
+            }
+            event
+        };
+        let all = names.iter().map(event).collect();
+        Self(Arc::new(Own { engine: Arc::clone(engine), all, next: AtomicU64::new(0) }))
+    }
+
+    /// Calls all who listen to this event.
+    ///
+    /// # Errors
+    ///
+    /// The program has no event of this name, or what is told is nothing that JSON can say, or too much of it.
+    pub fn broadcast(&self, name: &str, data: impl Serialize) -> Result<(), Error> {
+        let event = self.event(name)?;
+        self.0.tell(&event.channel, "event", &told(name, data)?)
+    }
+
+    /// Calls exactly one of those who listen, each in turn. False: nobody listens. One whose connection has just broken may
+    /// be the one, who does not hear it then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Events::broadcast`].
+    pub fn signal(&self, name: &str, data: impl Serialize) -> Result<bool, Error> {
+        let (event, told) = (self.event(name)?, told(name, data)?);
+        let Some(inbox) = event.listeners().next() else { return Ok(false) };
+        self.0.tell(&inbox, "event", &told)?;
+        Ok(true)
+    }
+
+    /// How many listen, of an event of this name. A region that shows it follows.
+    pub fn listeners(&self, name: &str) -> usize {
+        match self.event(name) {
+            Ok(event) => event.count.get(),
+            Err(error) => {
+                error.chain().for_each(|reason| log::error(format_args!("{reason}")));
+                0
+            }
+        }
+    }
+
+    /// Hears from now on who begins and who ends to listen.
+    ///
+    /// # Errors
+    ///
+    /// The program has no event of this name.
+    pub fn monitor(&self, name: &str) -> Result<Monitor, Error> {
+        let channel = (*self.event(name)?.monitor).into();
+        Ok(Monitor(Follower::new(Arc::clone(&self.0.engine), Box::new([channel]))))
+    }
+
+    fn event(&self, name: &str) -> Result<&Event, Error> {
+        self.0.all.iter().find(|event| event.name == name).ok_or_else(|| {
+            let reason = format!("there is no event `{name}`: add `.event({name:?})` to the app");
+            std::io::Error::other(reason).into()
+        })
+    }
+
+    /// Somebody listens to these events from now on.
+    ///
+    /// # Errors
+    ///
+    /// What whoever asks is told: there is no such event for them, or too many listen.
+    pub(super) fn listen(&self, names: &[String], is_user: bool) -> Result<Listener, Response> {
+        let events = self.places(names, is_user)?;
+        if events.iter().any(|place| self.0.all[*place].listeners().all.len() >= MOST_LISTENERS) {
+            let message = "As many listen as may.";
+            return Err(Response::refusal(Status::SERVICE_UNAVAILABLE, message));
+        }
+        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let inbox: Arc<str> = format!("inbox-{number}").into();
+        begin(&self.0.engine, &inbox);
+        let listener = Listener { own: Arc::clone(&self.0), inbox, events };
+        listener.each(|event| event.change(&listener, true));
+        Ok(listener)
+    }
+
+    /// The channels in which all hear these events.
+    pub(super) fn channels(
+        &self,
+        names: &[String],
+        is_user: bool,
+    ) -> Result<Vec<Box<str>>, Response> {
+        let places = self.places(names, is_user)?.into_iter();
+        Ok(places.map(|place| (*self.0.all[place].channel).into()).collect())
+    }
+
+    /// Where the events of these names are, each once.
+    fn places(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
+        let place = |name: &String| {
+            let place = self.0.all.iter().position(|event| event.name == *name);
+            let place = place.ok_or_else(|| {
+                let known: Vec<&str> = self.0.all.iter().map(|event| event.name).collect();
+                let known = known.join(", ");
+                let message = format!("There is no event `{name}` here; there are: {known}.");
+                Response::refusal(Status::NOT_FOUND, message)
+            })?;
+            if self.0.all[place].is_for_users && !is_user {
+                let message = format!("Only users hear the event `{name}`: log in.");
+                return Err(Response::refusal(Status::UNAUTHORIZED, message));
+            }
+            Ok(place)
+        };
+        let mut places = names.iter().map(place).collect::<Result<Vec<usize>, Response>>()?;
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
+    }
+}
+
+impl Own {
+    fn tell(&self, channel: &Arc<str>, event: &str, body: &str) -> Result<(), Error> {
+        let messages = vec![draft(channel, event, body)];
+        let published = Order::Publish(Publish { messages, ..Publish::default() });
+        self.engine.order(published).wait()?;
+        Ok(())
+    }
+}
+
+impl Event {
+    fn change(&self, listener: &Listener, comes: bool) {
+        let mut listeners = self.listeners();
+        if comes {
+            listeners.all.push(Arc::clone(&listener.inbox));
+        } else {
+            listeners.all.retain(|inbox| *inbox != listener.inbox);
+        }
+        let count = listeners.all.len();
+        // Under the lock, so that they are told in their order.
+        let change = if comes { "join" } else { "leave" };
+        let _ = listener.own.tell(&self.monitor, change, &count.to_string());
+        self.count.set(count);
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listeners {
+    fn next(&mut self) -> Option<Arc<str>> {
+        self.turn = self.turn.wrapping_add(1);
+        self.all.get(self.turn % self.all.len().max(1)).cloned()
+    }
+}
+
+impl Listener {
+    /// The channels in which it hears what is for it.
+    pub(super) fn channels(&self) -> impl Iterator<Item = &Arc<str>> {
+        let events = self.events.iter().map(|place| &self.own.all[*place].channel);
+        events.chain([&self.inbox])
+    }
+
+    fn each(&self, tell: impl Fn(&Event)) {
+        self.events.iter().for_each(|place| tell(&self.own.all[*place]));
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.each(|event| event.change(self, false));
+        let _ = self.own.engine.order(Order::Remove(Arc::clone(&self.inbox))).wait();
+    }
+}
+
+impl Monitor {
+    /// The next change, once there is one. `None`: the server has ended. Of many changes at once, some may be missed; the
+    /// number that the next tells is right.
+    pub async fn next(&mut self) -> Option<Listening> {
+        loop {
+            if let Some(change) = change(self.0.next().await?) {
+                return change;
+            }
+        }
+    }
+
+    /// The same where a thread may block, for so long at most.
+    pub fn wait(&mut self, at_most: Duration) -> Option<Listening> {
+        change(self.0.wait(at_most)?).flatten()
+    }
+}
+
+/// `None`: it is none, and there may be others behind it.
+fn change(next: Result<crate::channels::Received, Interruption>) -> Option<Option<Listening>> {
+    match next {
+        Ok(message) => {
+            let listeners = message.text().ok()?.parse().ok()?;
+            Some(Some(match message.event() {
+                Some("join") => Listening::Joined { listeners },
+                _ => Listening::Left { listeners },
+            }))
+        }
+        Err(Interruption::Lost { .. }) => None,
+        Err(Interruption::Quiet | Interruption::Refused(_)) => Some(None),
+    }
+}
+
+/// A channel that keeps what those who read slowly have not got.
+fn begin(engine: &Arc<Engine>, channel: &Arc<str>) {
+    let retention = Retention { messages: KEPT, ..Retention::default() };
+    let durability = Durability::Memory;
+    let settings = Settings { retention, durability, ..Settings::default() };
+    let name = Name::Given(Arc::clone(channel));
+    let made = Order::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
+    // There is none of this name, and one is not too many.
+    let _ = engine.order(made).wait();
+}
+
+fn told(name: &str, data: impl Serialize) -> Result<String, Error> {
+    let told = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
+    let (name, data) = (told(wire::to_json(name)?), told(wire::to_json(&data)?));
+    Ok(format!("{{\"name\":{name},\"data\":{data}}}"))
+}
+
+impl Argument for Events {
+    fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+        Ok(request.live.events().clone())
+    }
+
+    fn needs(_needs: &mut Needs) {}
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_list().entries(self.0.all.iter().map(|event| event.name)).finish()
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Monitor")
+    }
+}

@@ -1,0 +1,164 @@
+//! Decides what is known of one run of a page: what it looked at, in the store and of its visitor, and which regions it
+//! wrote.
+//!
+//! Only a page that is made for those who follow it is run so; any other costs a look at a thread's variable.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bine_html::Region;
+use bine_pipeline::Around;
+
+use super::mailbox::Mailbox;
+use super::signal::Watched;
+use crate::arguments::Looked;
+use crate::store::{ReadSet, Recorder, Store};
+
+thread_local! {
+    /// The run that this thread is in.
+    static CURRENT: RefCell<Option<Arc<Run>>> = const { RefCell::new(None) };
+}
+
+/// One run of a page.
+pub(crate) struct Run {
+    recorder: Recorder,
+    notes: Mutex<Notes>,
+    /// Who is told when a signal changes that it has read.
+    pub(super) mailbox: Arc<Mailbox>,
+}
+
+/// What was noted until now.
+#[derive(Default)]
+pub(super) struct Notes {
+    /// What it looked at of its visitor, each once, in the order of the looks: its scope.
+    pub(super) looks: Looks,
+    pub(super) regions: Vec<Written>,
+    /// What it has read of the tables.
+    pub(super) reads: ReadSet,
+    /// The signals that it read, and which of their values.
+    pub(super) signals: Vec<Watched>,
+    /// When the session ends by itself that it looked at, in seconds since 1970.
+    pub(super) ends: Option<u64>,
+    /// It has looked who is there.
+    pub(super) shows_who: bool,
+}
+
+/// What was looked at, each with what was seen.
+pub(super) type Looks = Vec<(Looked, Box<[u8]>)>;
+
+/// A region as one run has written it.
+pub(super) struct Written {
+    pub(super) hash: u64,
+    pub(super) markup: Box<[u8]>,
+    /// So many of the run's reads: those before it and in it.
+    pub(super) reads: usize,
+    /// So many of the run's signals.
+    pub(super) signals: usize,
+}
+
+impl Run {
+    /// `seen` is what stands before the program and may have seen: a step of its own, which notes nothing.
+    pub(super) fn new(mailbox: Arc<Mailbox>, seen: Option<Box<[u8]>>) -> Self {
+        let looks = seen.map(|seen| (Looked::Whole, seen)).into_iter().collect();
+        let notes = Mutex::new(Notes { looks, ..Notes::default() });
+        Self { recorder: Recorder::default(), notes, mailbox }
+    }
+
+    /// The run that this thread is in, if it is in one.
+    pub(crate) fn current() -> Option<Arc<Self>> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    /// Its page has looked at this, and seen that.
+    pub(crate) fn look(&self, looked: Looked, seen: Box<[u8]>) {
+        let (mut notes, look) = (self.notes(), (looked, seen));
+        if !notes.looks.contains(&look) {
+            notes.looks.push(look);
+        }
+    }
+
+    /// What it looked at ends by itself then, in seconds since 1970.
+    pub(crate) fn note_end(&self, second: u64) {
+        let mut notes = self.notes();
+        notes.ends = Some(notes.ends.map_or(second, |ends| ends.min(second)));
+    }
+
+    /// The tables for this run: what is read of them, on whatever thread, is known.
+    pub(crate) fn store(&self, store: &Store) -> Store {
+        store.told_to(&self.recorder)
+    }
+
+    /// Runs a part of it on this thread.
+    pub(crate) fn within<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
+        let _outer = Outer(CURRENT.replace(Some(Arc::clone(self))));
+        self.recorder.around(part)
+    }
+
+    /// Its page shows who is there.
+    pub(super) fn show_who_is_here(&self) {
+        self.notes().shows_who = true;
+    }
+
+    pub(super) fn read(&self, signal: Watched) {
+        let mut notes = self.notes();
+        if !notes.signals.iter().any(|known| known.is_same(&signal)) {
+            notes.signals.push(signal);
+        }
+    }
+
+    fn write(&self, region: Region<'_>) {
+        let reads = self.recorder.count();
+        let mut notes = self.notes();
+        let signals = notes.signals.len();
+        notes.regions.push(Written {
+            hash: region.hash,
+            markup: region.markup.into(),
+            reads,
+            signals,
+        });
+    }
+
+    /// What was noted; a run that is over notes nothing more.
+    pub(super) fn take(&self) -> Notes {
+        let reads = self.recorder.reads();
+        Notes { reads, ..std::mem::take(&mut *self.notes()) }
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Is around each part of a run: a poll of its handler, or all of one that may block.
+pub(super) struct Part {
+    pub(super) run: Arc<Run>,
+    /// Who waits for it; nobody waits for what is made for all.
+    pub(super) asker: Option<Weak<()>>,
+}
+
+impl Around for Part {
+    fn is_wanted(&self) -> bool {
+        self.asker.as_ref().is_none_or(|asker| asker.strong_count() > 0)
+    }
+
+    fn around(&self, part: &mut dyn FnMut()) {
+        self.run.within(part);
+    }
+}
+
+/// The run that the thread was in before, also after a panic.
+struct Outer(Option<Arc<Run>>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+/// A page has written a region: a call that `html!` writes.
+#[doc(hidden)]
+pub fn seen(region: Region<'_>) {
+    if let Some(run) = Run::current() {
+        run.write(region);
+    }
+}

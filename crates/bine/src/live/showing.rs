@@ -1,0 +1,429 @@
+//! Decides when a page that others look at is made again, and what of it they are sent: one showing is one page as all of
+//! one scope see it, and is made once for all of them.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bine_pipeline::Retained;
+
+use super::mailbox::News;
+use super::run::{Looks, Notes, Written};
+use super::signal::Watched;
+use crate::channels::Watch;
+use crate::store::{Changes, ReadSet};
+
+/// A page as all of one scope see it.
+pub(super) struct Showing {
+    /// Host and target: what all who look at this page have asked for.
+    pub(super) address: Arc<str>,
+    /// Asked for again when it is made again.
+    pub(super) request: Retained,
+    /// What a run of it looks at of its visitor, and sees: for whoever sees the same, the page is the same.
+    pub(super) looks: Looks,
+    pub(super) regions: Vec<Shown>,
+    /// What the run has read of the tables.
+    reads: ReadSet,
+    /// How it is followed, by events and by polls: as many have it as look at the page, and this showing.
+    pub(super) watches: [Arc<Watch>; 2],
+    /// In which its patches are published.
+    pub(super) channel: Arc<str>,
+    /// The store's sequence when it was last begun to be made.
+    pub(super) since: u64,
+    /// It shows who is there.
+    pub(super) shows_who: bool,
+    /// When what was seen ends by itself, in seconds since 1970.
+    pub(super) ends: Option<u64>,
+    state: State,
+    /// When it was last begun to be made.
+    begun: Instant,
+}
+
+/// A region as everybody has got it.
+pub(super) struct Shown {
+    /// `None`: it is not known that all have the same.
+    pub(super) hash: Option<u64>,
+    /// So many of the run's reads.
+    reads: usize,
+    /// The numbers of the signals that it shows.
+    signals: Vec<u64>,
+    /// Something has changed that it depends on.
+    is_touched: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nothing has changed.
+    Rests,
+    /// It is made again then.
+    Due(Instant),
+    /// It is being made.
+    Made,
+}
+
+/// Names a showing: one that comes in its place has another number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Name {
+    place: usize,
+    number: u64,
+}
+
+/// All pages that somebody looks at.
+#[derive(Default)]
+pub(super) struct Showings {
+    all: Vec<Option<(u64, Box<Showing>)>>,
+    vacant: Vec<usize>,
+    /// By the hashes of what they show to whom.
+    names: HashMap<u64, Vec<Name>>,
+    hasher: RandomState,
+    due: BTreeSet<(Instant, Name)>,
+    /// When what showings have looked at ends by itself, in seconds since 1970.
+    ends: BTreeSet<(u64, Name)>,
+    /// Showings that came since it was looked which of them are deserted.
+    added: usize,
+    /// Those of whom all were sent away, and when, the first at the front.
+    departed: VecDeque<(Instant, Showing)>,
+    /// Showings that are being made.
+    under_way: usize,
+    next_number: u64,
+    /// Commits of late, of which showings that were being made then did not know yet that they depend on them.
+    recent: VecDeque<Arc<Changes>>,
+    /// Bytes of them.
+    recent_bytes: usize,
+    /// Up to here they are forgotten.
+    forgotten: u64,
+}
+
+/// A showing is begun again at most so often: newer changes take the place of those that were not shown.
+const QUIET: Duration = Duration::from_millis(40);
+/// One that could not be made is tried again after this.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
+/// At one time.
+const MOST_UNDER_WAY: usize = 64;
+/// Pages that are looked at in all scopes.
+pub(super) const MOST: usize = 100_000;
+const MOST_RECENT: usize = 1024;
+const MOST_RECENT_BYTES: usize = 4 << 20;
+/// It is looked which showings are deserted when so many have come, or half as many as there are.
+const MANY: usize = 1024;
+
+impl Showings {
+    pub(super) const fn len(&self) -> usize {
+        self.all.len() - self.vacant.len()
+    }
+
+    pub(super) fn get(&mut self, name: Name) -> Option<&mut Showing> {
+        match self.all.get_mut(name.place)? {
+            Some((number, showing)) if *number == name.number => Some(showing),
+            _ => None,
+        }
+    }
+
+    /// The showing of an address for those of whom is seen what `looks` says.
+    pub(super) fn find(&mut self, address: &str, looks: &Looks) -> Option<Name> {
+        let names = self.names.get(&self.hasher.hash_one((address, looks)))?.clone();
+        names.into_iter().find(|name| {
+            self.get(*name).is_some_and(|own| *own.address == *address && own.looks == *looks)
+        })
+    }
+
+    /// The one for everybody, if there is one that is as it should be.
+    pub(super) fn settled(&mut self, address: &str) -> Option<Name> {
+        let name = self.find(address, &Looks::new())?;
+        self.get(name).filter(|showing| showing.state == State::Rests)?;
+        Some(name)
+    }
+
+    /// A number for the next showing's channel.
+    pub(super) fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    pub(super) fn add(&mut self, showing: Showing) -> Name {
+        let number = self.number();
+        let hash = self.hasher.hash_one((&*showing.address, &showing.looks));
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            self.all.len() - 1
+        });
+        self.all[place] = Some((number, Box::new(showing)));
+        let name = Name { place, number };
+        self.names.entry(hash).or_default().push(name);
+        self.added += 1;
+        self.keep_end(name, None);
+        name
+    }
+
+    pub(super) fn remove(&mut self, name: Name) -> Option<Showing> {
+        let _ = self.get(name)?;
+        let (_, showing) = self.all[name.place].take()?;
+        self.vacant.push(name.place);
+        if let State::Due(then) = showing.state {
+            self.due.remove(&(then, name));
+        }
+        if let Some(ends) = showing.ends {
+            self.ends.remove(&(ends, name));
+        }
+        let hash = self.hasher.hash_one((&*showing.address, &showing.looks));
+        if let Some(names) = self.names.get_mut(&hash) {
+            names.retain(|other| *other != name);
+            if names.is_empty() {
+                self.names.remove(&hash);
+            }
+        }
+        Some(*showing)
+    }
+
+    /// Whether so many have come that it is worth to look which are deserted.
+    pub(super) fn are_many(&self) -> bool {
+        self.added >= MANY.max(self.len() / 2)
+    }
+
+    /// Knows when what a showing has looked at ends, which it thought would be `before`.
+    pub(super) fn keep_end(&mut self, name: Name, before: Option<u64>) {
+        let ends = self.get(name).and_then(|showing| showing.ends);
+        if before != ends {
+            before.map(|before| self.ends.remove(&(before, name)));
+        }
+        if let Some(ends) = ends {
+            self.ends.insert((ends, name));
+        }
+    }
+
+    /// All who look at this one were sent away.
+    pub(super) fn depart(&mut self, showing: Showing, now: Instant) {
+        self.departed.push_back((now, showing));
+    }
+
+    /// Of those who were sent away up to `then`, all have read it that will.
+    pub(super) fn take_departed(&mut self, then: Instant) -> Vec<Showing> {
+        let count = self.departed.partition_point(|(when, _)| *when <= then);
+        self.departed.drain(..count).map(|(_, showing)| showing).collect()
+    }
+
+    /// Those at which nobody looks any more.
+    pub(super) fn deserted(&mut self) -> Vec<Name> {
+        self.added = 0;
+        let all = self.all.iter().enumerate();
+        let deserted = all.filter_map(|(place, own)| {
+            let (number, showing) = own.as_ref()?;
+            showing.is_deserted().then_some(Name { place, number: *number })
+        });
+        deserted.collect()
+    }
+
+    /// Notes what has changed. What depends on it will be made again.
+    ///
+    /// All commits up to `sequence` of the store are among it or among what was told before.
+    pub(super) fn heed(&mut self, news: Vec<News>, sequence: u64, now: Instant, second: u64) {
+        let (mut commits, mut signals, mut everything) = (Vec::new(), Vec::new(), false);
+        for news in news {
+            match news {
+                News::Commit(changes) => commits.push(changes),
+                News::Signal(number) => signals.push(number),
+                News::Everything => everything = true,
+                News::Look => {}
+            }
+        }
+        while let Some((ends, name)) =
+            self.ends.first().copied().filter(|(ends, _)| *ends <= second)
+        {
+            self.ends.remove(&(ends, name));
+            if let Some(showing) = self.get(name) {
+                showing.ends = None;
+                showing.touch_all();
+            }
+            self.schedule(name, now, QUIET);
+        }
+        let is_news = everything || !commits.is_empty() || !signals.is_empty();
+        // Most often somebody has only come.
+        let places = if is_news { 0..self.all.len() } else { 0..0 };
+        for place in places {
+            let Some((number, showing)) = &mut self.all[place] else { continue };
+            if everything {
+                showing.touch_all();
+            } else {
+                showing.touch(&commits, &signals);
+            }
+            let name = Name { place, number: *number };
+            self.schedule(name, now, QUIET);
+        }
+        if everything {
+            // There may have been commits among what was not told.
+            self.forgotten = self.forgotten.max(sequence);
+        }
+        for changes in commits {
+            self.recent_bytes += changes.bytes();
+            self.recent.push_back(changes);
+            while self.recent.len() > MOST_RECENT || self.recent_bytes > MOST_RECENT_BYTES {
+                let Some(oldest) = self.recent.pop_front() else { break };
+                self.recent_bytes -= oldest.bytes();
+                self.forgotten = self.forgotten.max(oldest.sequence);
+            }
+        }
+    }
+
+    /// Has a showing made again when it may be, if something has changed.
+    pub(super) fn schedule(&mut self, name: Name, now: Instant, pause: Duration) {
+        let Some(showing) = self.get(name) else { return };
+        if showing.state == State::Rests && showing.is_touched() {
+            let then = now.max(showing.begun + pause);
+            showing.state = State::Due(then);
+            self.due.insert((then, name));
+        }
+    }
+
+    /// Takes one that is due, and is being made from here on.
+    pub(super) fn take_due(&mut self, now: Instant, since: u64) -> Option<Name> {
+        let (then, name) = *self.due.first()?;
+        if then > now || self.under_way >= MOST_UNDER_WAY {
+            return None;
+        }
+        self.due.remove(&(then, name));
+        self.under_way += 1;
+        let showing = self.get(name)?;
+        (showing.state, showing.begun, showing.since) = (State::Made, now, since);
+        // What changes from here on, it may not see.
+        showing.regions.iter_mut().for_each(|region| region.is_touched = false);
+        Some(name)
+    }
+
+    /// One that was being made is not any more.
+    pub(super) fn end_making(&mut self, name: Name) -> Option<&mut Showing> {
+        self.under_way -= 1;
+        let showing = self.get(name)?;
+        showing.state = State::Rests;
+        Some(showing)
+    }
+
+    /// When the next is due, if nothing happens before.
+    pub(super) fn next_due(&self, now: Instant, second: u64) -> Option<Duration> {
+        let due = self.due.first().map(|(then, _)| then.saturating_duration_since(now));
+        // Whoever is made now tells when it is.
+        let due = due.filter(|_| self.under_way < MOST_UNDER_WAY);
+        let ends = self.ends.first();
+        let ends = ends.map(|(ends, _)| Duration::from_secs(ends.saturating_sub(second).max(1)));
+        due.into_iter().chain(ends).min()
+    }
+
+    /// Has a showing made again if something has changed that a run of it has looked at which began at `since`: changes
+    /// that were told of before it was known that it depends on them.
+    pub(super) fn check(&mut self, name: Name, notes: &Notes, since: u64, now: Instant) {
+        let (recent, forgotten) = (std::mem::take(&mut self.recent), self.forgotten);
+        if let Some(showing) = self.get(name) {
+            if forgotten > since {
+                showing.touch_all();
+            }
+            let late: Vec<_> = recent.iter().filter(|own| own.sequence > since).cloned().collect();
+            let stale = notes.signals.iter().filter(|signal| !signal.is_current());
+            let stale: Vec<u64> = stale.map(Watched::number).collect();
+            showing.touch(&late, &stale);
+        }
+        self.recent = recent;
+        self.schedule(name, now, QUIET);
+    }
+}
+
+impl Showing {
+    pub(super) fn new(
+        address: Arc<str>,
+        request: Retained,
+        channel: Arc<str>,
+        watches: [Arc<Watch>; 2],
+        since: u64,
+        now: Instant,
+    ) -> Self {
+        let (looks, regions, reads) = (Looks::new(), Vec::new(), ReadSet::default());
+        let (ends, state) = (None, State::Rests);
+        let shows_who = false;
+        Self {
+            address,
+            request,
+            looks,
+            regions,
+            reads,
+            watches,
+            channel,
+            since,
+            shows_who,
+            ends,
+            state,
+            begun: now,
+        }
+    }
+
+    /// It is what a run has made of it.
+    pub(super) fn set(&mut self, notes: &mut Notes) {
+        self.looks = std::mem::take(&mut notes.looks);
+        self.reads.clone_from(&notes.reads);
+        (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
+        self.regions = notes.regions.iter().map(|region| Shown::of(region, notes)).collect();
+    }
+
+    /// What is to be sent after another run of it: the regions that have changed. `None`: the page is another.
+    pub(super) fn follow<'n>(&mut self, notes: &'n Notes) -> Option<Vec<(usize, &'n Written)>> {
+        if self.looks != notes.looks || self.regions.len() != notes.regions.len() {
+            return None;
+        }
+        self.reads.clone_from(&notes.reads);
+        (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
+        let mut changed = Vec::new();
+        for (number, (own, new)) in self.regions.iter_mut().zip(&notes.regions).enumerate() {
+            let Shown { hash, is_touched, .. } = *own;
+            *own = Shown { is_touched, ..Shown::of(new, notes) };
+            if own.hash != hash {
+                changed.push((number, new));
+            }
+        }
+        Some(changed)
+    }
+
+    /// Somebody joins for whom another run was made. Where that is another than all have, all are sent what it is from
+    /// now on, since nobody knows which of the two is newer.
+    pub(super) fn meet(&mut self, notes: &Notes) {
+        if self.regions.len() != notes.regions.len() {
+            return self.touch_all();
+        }
+        self.shows_who |= notes.shows_who;
+        for (own, new) in self.regions.iter_mut().zip(&notes.regions) {
+            if own.hash != Some(new.hash) {
+                (own.hash, own.is_touched) = (None, true);
+            }
+            let signals = notes.signals[..new.signals].iter().map(Watched::number);
+            for signal in signals {
+                if !own.signals.contains(&signal) {
+                    own.signals.push(signal);
+                }
+            }
+        }
+    }
+
+    pub(super) fn touch_all(&mut self) {
+        self.regions.iter_mut().for_each(|region| region.is_touched = true);
+    }
+
+    fn touch(&mut self, commits: &[Arc<Changes>], signals: &[u64]) {
+        let Self { regions, reads, .. } = self;
+        for region in regions.iter_mut().filter(|region| !region.is_touched) {
+            region.is_touched = signals.iter().any(|signal| region.signals.contains(signal))
+                || commits.iter().any(|own| reads.is_touched_within(region.reads, own));
+        }
+    }
+
+    fn is_touched(&self) -> bool {
+        self.regions.iter().any(|region| region.is_touched)
+    }
+
+    pub(super) fn is_deserted(&self) -> bool {
+        self.watches.iter().all(|watch| Arc::strong_count(watch) == 1)
+    }
+}
+
+impl Shown {
+    fn of(region: &Written, notes: &Notes) -> Self {
+        let signals = notes.signals[..region.signals].iter().map(Watched::number).collect();
+        Self { hash: Some(region.hash), reads: region.reads, signals, is_touched: false }
+    }
+}

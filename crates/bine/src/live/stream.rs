@@ -1,0 +1,496 @@
+//! Decides how a browser follows a page: it says which, and what it shows of it; it gets what differs, then what changes.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Instant;
+
+use bine_http::query::{self, Pairs};
+use bine_http::{Event, Exchange, Limits, Machine, Method, Status};
+use bine_pipeline::{
+    Answer, Body, Clock, Done, Errand, Finished, Follow, Hold, Incoming, Outgoing, Peer, Retained,
+    Then,
+};
+use bine_push::{Form, Holes, Message, Sequence, Start, View};
+
+use super::events::Listener;
+use super::mailbox::News;
+use super::run::{Notes, Part, Run as OneRun};
+use super::showing::{MOST, Showing, Showings};
+use super::waiting::FOLLOWS_PAGE;
+use super::{Guest, Live, Unmade, draft, notes_of, patch};
+use crate::channels::{
+    Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention, Settings,
+    Watch, hold_for,
+};
+use crate::look::Look;
+use crate::methods::Methods;
+use crate::origin;
+use crate::respond::{Asked, Replying, Response};
+use crate::route::House;
+use crate::sessions::{Login, Visit};
+use crate::text::Text;
+
+/// Where pages are followed.
+const PATH: &str = "/_bine/live";
+/// Bytes of the address of a page.
+const LONGEST: usize = 4096;
+/// Regions of a page that are heeded.
+const MOST_REGIONS: usize = 1000;
+/// Events that one listens to.
+const MOST_EVENTS: usize = 64;
+/// A showing keeps so many patches, and bytes of them, for those who read slowly; who misses more comes again.
+const KEPT: u64 = 256;
+const KEPT_BYTES: u64 = 256 << 10;
+/// Pages that are made for those who ask, at one time.
+const MOST_JOINS: usize = 4096;
+/// Milliseconds for which a poll waits.
+const WAIT: u64 = 25_000;
+
+/// What a browser asks for.
+struct Wish {
+    /// Host and target of the page; nothing, of one who only listens.
+    address: Arc<str>,
+    /// Names of events.
+    on: Vec<String>,
+    /// What whoever asks is called, and whether that is a user.
+    name: Option<(Text, bool)>,
+    /// With which it ends what they see.
+    login: Option<Login>,
+    request: Retained,
+    /// The hash that it has of each region.
+    have: Vec<Option<u64>>,
+    manner: Manner,
+    peer: Peer,
+    exchange: Exchange,
+}
+
+/// One of those for whom pages may be made at one time.
+struct Turn(Arc<Live>);
+
+impl Turn {
+    /// `None`: there are as many as may be.
+    fn take(live: &Arc<Live>) -> Option<Self> {
+        let turn = Self(Arc::clone(live));
+        (live.joins.fetch_add(1, Ordering::Relaxed) < MOST_JOINS).then_some(turn)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.joins.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Wish {
+    /// What a request wishes, or why it cannot be.
+    fn read(request: &Incoming<'_>) -> Result<Self, Response> {
+        let bad = |message: &'static str| Response::refusal(Status::BAD_REQUEST, message);
+        let Incoming { head, who, peer, exchange, .. } = *request;
+        match head.method() {
+            Method::Get => {}
+            Method::Head => return Err(Response::status(Status::NO_CONTENT)),
+            other => return Err(Response::allowing(other, Methods::GET)),
+        }
+        if origin::is_foreign(&head) {
+            let message = "Only pages of this site may follow its pages.";
+            return Err(Response::refusal(Status::FORBIDDEN, message));
+        }
+        let asked = |name: &str| value(query::pairs(head.query().unwrap_or_default()), name);
+        let on: Vec<String> = asked("on").map(|names| words(&names)).unwrap_or_default();
+        if on.len() > MOST_EVENTS {
+            return Err(bad("`on` names more than 64 events"));
+        }
+        let page = asked("page");
+        let is_page = page.is_some();
+        let target =
+            page.or_else(|| (!on.is_empty()).then(|| "/".to_owned())).ok_or_else(|| {
+                bad("`page` is missing: a page's path and query, encoded; or `on`: names of events")
+            })?;
+        let request = page_request(request, &target)
+            .ok_or_else(|| bad("`page` is no path of a page here, or longer than 4096 bytes"))?;
+        let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
+        let visit = who.known::<Visit>();
+        Ok(Self {
+            address: if is_page { address(&request.incoming()) } else { "".into() },
+            on,
+            name: visit.as_ref().map(|visit| (visit.name(), who.user().is_some())),
+            login: visit.and_then(|visit| visit.login()),
+            request,
+            have: have(&asked("have").unwrap_or_default()).ok_or_else(|| {
+                bad("`have` is not the regions' numbers and hashes, `0.0123456789abcdef,1.`..")
+            })?,
+            manner: if is_poll { Manner::Poll } else { Manner::Events },
+            peer,
+            exchange,
+        })
+    }
+}
+
+/// Fields that are about the stream, or about a reply that its peer has already: a page is asked for as a browser asks
+/// for one that it does not know.
+const OWN: [&str; 12] = [
+    "accept",
+    "accept-encoding",
+    "cache-control",
+    "connection",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "last-event-id",
+    "range",
+    "upgrade",
+];
+
+/// The request that whoever follows a page would have asked for it. `None`: there can be no page.
+fn page_request(request: &Incoming<'_>, target: &str) -> Option<Retained> {
+    let is_own = target.starts_with('/') && !target.starts_with("//");
+    // What an address never has would begin another line of the head.
+    let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_own || !is_plain || target.len() > LONGEST || target.starts_with("/_bine/") {
+        return None;
+    }
+    let mut bytes = format!("GET {target} HTTP/1.1\r\nAccept: text/html\r\n").into_bytes();
+    for (name, value) in request.head.fields() {
+        if !OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+    }
+    bytes.extend_from_slice(b"\r\n");
+    // The head itself was within the program's own.
+    let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
+    let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else { return None };
+    let is_it = head.target() == target && head.raw().len() == bytes.len();
+    // However it is written, it means none of those that are not pages.
+    let is_page = is_it && !head.path().starts_with("/_bine/");
+    is_page.then(|| Retained::of(&Incoming { head, body: Body::None, ..*request }))
+}
+
+/// What whoever shows `have` is to be told of a page.
+fn differences(have: &[Option<u64>], notes: &Notes) -> Vec<Draft> {
+    let channel: Arc<str> = "".into();
+    if have.len() != notes.regions.len() {
+        return vec![draft(&channel, "reload", "")];
+    }
+    let regions = notes.regions.iter().zip(have).enumerate();
+    let others = regions.filter(|(_, (region, have))| Some(region.hash) != **have);
+    others.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
+}
+
+impl Live {
+    /// Answers a request that follows a page. `None`: it does not.
+    pub(crate) fn respond(
+        self: &Arc<Self>,
+        path: &str,
+        request: &Incoming<'_>,
+        house: &Arc<House>,
+        clock: &Rc<Clock>,
+        out: &mut Outgoing<'_>,
+    ) -> Option<Answer> {
+        if path != PATH {
+            return None;
+        }
+        let answer = |response: Response, out: &mut Outgoing<'_>| {
+            unkept(response).answer(Asked::by(request), clock, &house.look, out)
+        };
+        let wish = match Wish::read(request) {
+            Ok(wish) => wish,
+            Err(response) => return Some(answer(response, out)),
+        };
+        // Most look at what others look at too, and show what it is.
+        let wish = match self.join_at_once(wish) {
+            Ok(Ok(hold)) => return Some(Answer::Hold(hold)),
+            Ok(Err(response)) => return Some(answer(response, out)),
+            Err(wish) => wish,
+        };
+        let Some(turn) = Turn::take(self) else { return Some(answer(busy(), out)) };
+        let asked = Retained::of(request);
+        let (house, clock) = (Arc::clone(house), Rc::clone(clock));
+        Some(Answer::Later(Box::pin(async move {
+            let granted = turn.0.grant(wish).await;
+            drop(turn);
+            finished(granted, &asked, &clock, &house.look)
+        })))
+    }
+
+    /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
+    fn join_at_once(&self, wish: Wish) -> Result<Result<Hold, Response>, Wish> {
+        if wish.address.is_empty() {
+            let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
+            return Ok(self.hold(wish, &Arc::new(watch), false, None));
+        }
+        let mut showings = self.showings();
+        let Some(name) = showings.settled(&wish.address) else { return Err(wish) };
+        let Some(showing) = showings.get(name) else { return Err(wish) };
+        let shown = showing.regions.iter().map(|region| region.hash);
+        let is_shown = shown.eq(wish.have.iter().copied()) && !wish.have.contains(&None);
+        if !is_shown || showing.is_deserted() {
+            return Err(wish);
+        }
+        let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
+        let shows_who = showing.shows_who;
+        // Still under the lock: what is published from here on is for it.
+        Ok(self.hold(Wish { login: None, ..wish }, &watch, shows_who, None))
+    }
+
+    async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
+        let generation = self.generation.load(Ordering::SeqCst);
+        let (since, run) = (self.sequence(), self.new_run(&wish.request));
+        let made = self.run(&wish.request, &run).await.ok_or_else(busy)?;
+        self.join(wish, made, since, generation)
+    }
+
+    /// Makes a page for somebody. `None`: it cannot be.
+    async fn run(
+        self: &Arc<Self>,
+        request: &Retained,
+        run: &Arc<OneRun>,
+    ) -> Option<Result<Notes, Unmade>> {
+        let inside = self.inside()?;
+        let (told, asker) = (Arc::new(Told::default()), Arc::new(()));
+        let (teller, noted) = (Arc::clone(&told), Arc::clone(run));
+        let then = Then::new(move |reply| teller.tell(notes_of(&noted, reply.as_deref())));
+        let around = Arc::new(Part { run: Arc::clone(run), asker: Some(Arc::downgrade(&asker)) });
+        inside.ask(Errand { request: request.clone(), around, then });
+        let told = told.wait().await;
+        drop(asker);
+        Some(told)
+    }
+
+    /// Lets somebody follow a page that was made for them, and tells what differs from what they show.
+    fn join(
+        &self,
+        wish: Wish,
+        made: Result<Notes, Unmade>,
+        since: u64,
+        generation: u64,
+    ) -> Result<Hold, Response> {
+        let mut notes = made.map_err(|unmade| match unmade {
+            Unmade::Failed => busy(),
+            Unmade::Refused(status) => {
+                let status = Status::new(status).filter(|status| status.code() >= 400);
+                let message = "This page is not to be had by whoever asks.";
+                Response::refusal(status.unwrap_or(Status::NOT_FOUND), message)
+            }
+        })?;
+        if notes.regions.is_empty() {
+            if wish.on.is_empty() {
+                return Err(Response::status(Status::NO_CONTENT));
+            }
+            let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
+            return self.hold(wish, &Arc::new(watch), false, None);
+        }
+        let news = differences(&wish.have, &notes);
+        if wish.manner == Manner::Poll && !news.is_empty() {
+            // It comes again, and nothing need be known of it until then.
+            return Err(Response::bytes("application/json", encoded(View::Json, news)));
+        }
+        let first = (!news.is_empty()).then(|| encoded(View::Sse, news).into());
+        // A page that is the same for all is for whoever has no login too.
+        let login = wish.login.clone().filter(|_| !notes.looks.is_empty());
+        let wish = Wish { login, ..wish };
+        let mut showings = self.showings();
+        if self.generation.load(Ordering::SeqCst) != generation {
+            return Err(busy());
+        }
+        let name = match showings.find(&wish.address, &notes.looks) {
+            Some(name) => name,
+            None if showings.len() >= MOST => return Err(busy()),
+            None => {
+                let mut showing = self.begin(&mut showings, &wish, since).ok_or_else(busy)?;
+                showing.set(&mut notes);
+                showings.add(showing)
+            }
+        };
+        let showing = showings.get(name).ok_or_else(busy)?;
+        showing.meet(&notes);
+        let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
+        let held = self.hold(wish, &watch, notes.shows_who, first);
+        showings.check(name, &notes, since, Instant::now());
+        drop(showings);
+        self.mailbox.put(News::Look);
+        held
+    }
+
+    /// Has what `watch` says followed from now on, and the events that are wished, behind what comes `first`. Where it
+    /// `is_seen` who follows, this one is.
+    fn hold(
+        &self,
+        wish: Wish,
+        watch: &Arc<Watch>,
+        is_seen: bool,
+        first: Option<Box<[u8]>>,
+    ) -> Result<Hold, Response> {
+        let Wish { address, on, name, manner, login, peer, exchange, .. } = wish;
+        let pass = Pass::of_peer(&self.engine.parties, peer, login);
+        let pass = pass.map_err(|no| Response::refusal(no.status(), no.reason()))?;
+        let mut watch = Arc::clone(watch);
+        let has_user = name.as_ref().is_some_and(|(_, is_user)| *is_user);
+        let name = name.map(|(name, _)| name);
+        if manner == Manner::Poll && !on.is_empty() {
+            // A poll that comes and goes is nobody who could be called.
+            let more = self.events().channels(&on, has_user)?;
+            let channels = watch.channels.iter().cloned().chain(more).collect();
+            watch = Arc::new(Watch { channels, ..Watch::clone(&watch) });
+        } else if manner != Manner::Poll && (is_seen || !on.is_empty()) {
+            let listener = (!on.is_empty()).then(|| self.events().listen(&on, has_user));
+            let listener = listener.transpose()?;
+            let more = listener.iter().flat_map(Listener::channels).map(|name| (**name).into());
+            let channels = watch.channels.iter().cloned().chain(more).collect();
+            let presence = is_seen.then(|| self.places().come(&address, name));
+            let guest = Guest { listener, presence, page: Arc::clone(&watch) };
+            watch =
+                Arc::new(Watch { channels, guest: Some(Arc::new(guest)), ..Watch::clone(&watch) });
+        }
+        if let Some(first) = first {
+            let regions = Regions::Behind(first, Arc::clone(&watch));
+            watch = Arc::new(Watch { regions, ..Watch::clone(&watch) });
+        }
+        let now = self.engine.hub(|hub| hub.watermark()).ok_or_else(busy)?;
+        let hold = hold_for(pass, watch, Start::After(now), exchange);
+        Ok(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
+    }
+
+    /// A showing of what is wished, with a channel of its own.
+    fn begin(&self, showings: &mut Showings, wish: &Wish, since: u64) -> Option<Showing> {
+        let channel: Arc<str> = format!("page-{}", showings.number()).into();
+        let retention = Retention { messages: KEPT, bytes: KEPT_BYTES, ..Retention::default() };
+        let durability = Durability::Memory;
+        let settings = Settings { retention, durability, ..Settings::default() };
+        let name = ChannelName::Given(Arc::clone(&channel));
+        let made =
+            Order::Create { name, settings, first: Vec::new(), is_closed: false, fork: None };
+        self.engine.order(made).wait().ok()?;
+        let watches = [Manner::Events, Manner::Poll]
+            .map(|manner| Arc::new(Watch { manner, ..followed(Box::new([Box::from(&*channel)])) }));
+        let (address, request) = (Arc::clone(&wish.address), wish.request.clone());
+        Some(Showing::new(address, request, channel, watches, since, Instant::now()))
+    }
+}
+
+/// Where a page is, for all who ask for it so.
+pub(super) fn address(request: &Incoming<'_>) -> Arc<str> {
+    let scheme = if request.peer.is_secure() { "https" } else { "http" };
+    let host = request.head.authority().unwrap_or_default();
+    format!("{scheme}://{host}{}", request.head.target()).into()
+}
+
+/// What is followed in these channels, of which one who misses something comes again.
+fn followed(channels: Box<[Box<str>]>) -> Watch {
+    Watch { holes: Holes::Tell, regions: Regions::All, wait: WAIT, ..Watch::of(channels) }
+}
+
+/// Names between commas.
+fn words(text: &str) -> Vec<String> {
+    text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The reply to a wish that was not granted at once.
+fn finished(
+    granted: Result<Hold, Response>,
+    asked: &Retained,
+    clock: &Clock,
+    look: &Look,
+) -> Finished {
+    let response = match granted {
+        Ok(hold) => {
+            let follow = Some(Follow::Hold(hold));
+            return Finished { bytes: Vec::new(), follow, close: false };
+        }
+        Err(response) => response,
+    };
+    let (mut bytes, request) = (Vec::new(), asked.incoming());
+    let mut keep = |_: &mut Vec<u8>| {};
+    let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
+    let to = Replying::new(&mut out, Asked::by(&request), clock, usize::MAX, look);
+    let Done { follow, close } = to.finish(unkept(response));
+    Finished { bytes, follow, close }
+}
+
+/// As it would be if it were published.
+fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
+    let messages = drafts.into_iter().map(|Draft { content, .. }| {
+        let content_type = content.content_type.unwrap_or_else(|| "text/plain".into());
+        Arc::new(Message {
+            sequence: Sequence::START,
+            time: 0,
+            channels: Arc::from([]),
+            form: Form::of(&content_type, &content.body),
+            content_type,
+            event: content.event,
+            id: content.id,
+            headers: content.headers,
+            body: content.body,
+        })
+    });
+    let (messages, mut bytes) = (messages.collect::<Vec<_>>(), Vec::new());
+    view.encode(0, &messages, &mut bytes);
+    bytes
+}
+
+/// What depends on the moment and on whoever asks.
+fn unkept(response: Response) -> Response {
+    response.with_field("Cache-Control", "no-store")
+}
+
+fn busy() -> Response {
+    Response::refusal(Status::SERVICE_UNAVAILABLE, "This page cannot be followed at the moment.")
+        .with_field("Retry-After", "1")
+}
+
+/// The first value of a name, if it is encoded as it should be.
+fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
+    let (_, value) = pairs.find(|(key, _)| key.is(name))?;
+    value.decode().ok().map(std::borrow::Cow::into_owned)
+}
+
+/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers. `None`: it is something else.
+fn have(text: &str) -> Option<Vec<Option<u64>>> {
+    let mut have = Vec::new();
+    for one in text.split(',').filter(|one| !one.is_empty()) {
+        let (number, hash) = one.split_once('.')?;
+        let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
+        if have.len() <= number {
+            have.resize(number + 1, None);
+        }
+        have[number] = Some(u64::from_str_radix(hash, 16).ok()?);
+    }
+    Some(have)
+}
+
+/// What another thread will tell a task, in any case.
+struct Told<T>(Mutex<(Option<T>, Option<Waker>)>);
+
+impl<T> Told<T> {
+    fn tell(&self, what: T) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.0 = Some(what);
+        if let Some(waker) = told.1.take() {
+            waker.wake();
+        }
+    }
+
+    async fn wait(&self) -> T {
+        poll_fn(|task| {
+            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match told.0.take() {
+                Some(what) => Poll::Ready(what),
+                None => {
+                    told.1 = Some(task.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl<T> Default for Told<T> {
+    fn default() -> Self {
+        Self(Mutex::new((None, None)))
+    }
+}

@@ -1,0 +1,34 @@
+//! Decides whether a request that may change something comes from a page of this very site.
+//!
+//! A browser sends the visitor's cookies wherever a page comes from, and a form of another site can post here without
+//! asking. So what changes something, or speaks for a visitor, asks this first.
+
+use bine_http::Head;
+
+/// Whether a page of another site may ask: a browser says so, or there are cookies and nothing is said. That would be an
+/// old browser: a program that is none says nothing, and brings no cookies.
+pub(crate) fn may_be_foreign(head: &Head<'_>) -> bool {
+    let is_said = head.field("sec-fetch-site").or_else(|| head.field("origin")).is_some();
+    is_foreign(head) || !is_said && head.field("cookie").is_some()
+}
+
+/// Whether a browser says that a page of another site asks (Fetch Metadata section 2.1), or names it (RFC 6454).
+pub(crate) fn is_foreign(head: &Head<'_>) -> bool {
+    if let Some(site) = head.field("sec-fetch-site") {
+        return !matches!(site, b"same-origin" | b"none");
+    }
+    let origin = head.field("origin");
+    origin.is_some_and(|origin| !str::from_utf8(origin).is_ok_and(|origin| is_own(head, origin)))
+}
+
+/// Whether an origin, or an address with one, is that of the request's host. `null` is nobody's own.
+fn is_own(head: &Head<'_>, address: &str) -> bool {
+    let Some((scheme, rest)) = address.split_once("://") else { return false };
+    let host = rest.split('/').next().unwrap_or_default();
+    matches!(scheme, "http" | "https") && Some(host) == head.authority()
+}
+
+/// The page of this site that a request comes from, as its `Referer` names it (RFC 9110 section 10.1.3).
+pub(crate) fn page_before<'h>(head: &Head<'h>) -> Option<&'h str> {
+    head.field_text("referer").filter(|address| is_own(head, address))
+}

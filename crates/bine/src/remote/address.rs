@@ -1,0 +1,136 @@
+//! Decides which texts are the address of another server.
+
+use std::fmt::{self, Write as _};
+use std::net::Ipv6Addr;
+
+/// Where a server is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Address {
+    pub(super) is_tls: bool,
+    /// A name or an address, without brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// In front of every path; empty, or from its slash on.
+    pub(super) base: String,
+}
+
+impl Address {
+    /// Reads `https://name`, with a port or a path where they are not the usual ones.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let bad = |what: &str| format!("`{text}` is no address of a server: {what}");
+        let split = text.split_once("://").ok_or_else(|| bad("it begins with https:// or http://"));
+        let (scheme, rest) = split?;
+        let is_tls = match scheme {
+            "https" => true,
+            "http" => false,
+            _ => return Err(bad("it begins with https:// or http://")),
+        };
+        let (authority, base) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(rest) => rest.split_once(']').ok_or_else(|| bad("its bracket is not closed"))?,
+            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+        };
+        let is_v6 = authority.starts_with('[') && host.parse::<Ipv6Addr>().is_ok();
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if !is_v6 && (host.is_empty() || authority.starts_with('[') || !host.bytes().all(is_letter))
+        {
+            return Err(bad("its host is a name or an address, without a user"));
+        }
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => 80 + 363 * u16::from(is_tls),
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().map_err(|_| bad("its port is a number to 65535"))?
+            }
+            _ => return Err(bad("its port is a number to 65535")),
+        };
+        if !is_path(base) || base.contains('?') {
+            return Err(bad("its path has neither spaces nor `?` nor `#`"));
+        }
+        let base = base.trim_end_matches('/').to_owned();
+        Ok(Self { is_tls, host: host.to_ascii_lowercase(), port, base })
+    }
+
+    /// As in `Host` (RFC 9110 section 7.2).
+    pub(super) fn authority(&self) -> String {
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let usual = if self.is_tls { 443 } else { 80 };
+        if self.port == usual { host } else { format!("{host}:{}", self.port) }
+    }
+}
+
+/// For people.
+impl fmt::Display for Address {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(to, "{scheme}://{}{}", self.authority(), self.base)
+    }
+}
+
+/// Whether it may stand in the first line of a request, a query with it.
+pub(super) fn is_path(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
+}
+
+/// A text as the value of a query (RFC 3986 section 2.1).
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _never_fails = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let told = match Address::read(text) {
+            Ok(address) => format!("{} {} {address}", address.host, address.port),
+            Err(error) => error.split_once("a server: ").unwrap().1.to_owned(),
+        };
+        assert_eq!(told, expected, "{text}");
+    }
+
+    #[test]
+    fn a_server_is_a_scheme_a_host_and_perhaps_a_port_and_a_path() {
+        check("https://Other", "other 443 https://other");
+        check("http://other:80/", "other 80 http://other");
+        check("https://10.0.0.2:8443/deep/", "10.0.0.2 8443 https://10.0.0.2:8443/deep");
+        check("http://[::1]:8080", "::1 8080 http://[::1]:8080");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_what_is_wrong() {
+        let begins = "it begins with https:// or http://";
+        check("other:8443", begins);
+        check("ftp://other", begins);
+        let host = "its host is a name or an address, without a user";
+        for text in ["https://", "https://:1", "https://me@other", "http://[other]", "http://a b"] {
+            check(text, host);
+        }
+        check("http://[::1", "its bracket is not closed");
+        for text in ["http://a:", "http://a:x", "http://a:65536", "http://[::1]x", "http://a:+1"] {
+            check(text, "its port is a number to 65535");
+        }
+        for text in ["http://a/?b", "http://a/#b", "http://a/b c", "http://a/\r\nHost: b"] {
+            check(text, "its path has neither spaces nor `?` nor `#`");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_an_address_is_read_again_as_the_same(text in "https?://[a-z\\[\\]:.@?#/0-9 ]{0,12}") {
+            if let Ok(address) = Address::read(&text) {
+                prop_assert_eq!(Address::read(&address.to_string()), Ok(address));
+            }
+        }
+    }
+}

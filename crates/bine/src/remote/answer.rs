@@ -1,0 +1,311 @@
+//! Decides where an answer of HTTP/1.1 begins and ends (RFC 9112 section 6.3), however it comes in pieces.
+
+use httparse::{EMPTY_HEADER, Status, parse_chunk_size};
+
+/// What a server answers to one request that is not HEAD, as it comes. Give it bytes by [`incoming`](Self::incoming), then ask
+/// for the [`head`](Self::head), and then for the [`body`](Self::body) until it is whole.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    received: Vec<u8>,
+    /// So much of it is understood. It is dropped when more comes, not at each of many small chunks.
+    passed: usize,
+    /// What comes next.
+    next: Next,
+}
+
+/// What the head says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    /// Its `Content-Type`.
+    pub(super) kind: String,
+    /// Whether the connection may carry another request.
+    pub(super) keeps: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Next {
+    #[default]
+    Head,
+    /// So many bytes of the body.
+    Exactly(u64),
+    /// The size of a chunk.
+    Size,
+    /// So many bytes of a chunk.
+    Chunk(u64),
+    /// The end of a chunk's last line.
+    ChunkEnd,
+    /// Fields behind the last chunk.
+    Trailers,
+    /// All that comes until the connection ends.
+    Rest,
+    Nothing,
+}
+
+const MOST_FIELDS: usize = 100;
+/// Of a head, and of a line among the chunks.
+const LONGEST_HEAD: usize = 16 << 10;
+
+const NO_HTTP: &str = "the answer is no HTTP";
+const WRONG_CHUNKS: &str = "the answer's chunks are wrong";
+
+impl Answer {
+    /// What comes is added to this.
+    pub(super) fn incoming(&mut self) -> &mut Vec<u8> {
+        self.received.drain(..self.passed);
+        self.passed = 0;
+        &mut self.received
+    }
+
+    /// What is not understood yet.
+    fn rest(&self) -> &[u8] {
+        &self.received[self.passed..]
+    }
+
+    /// The head of the final answer; `None`: it is not all there.
+    pub(super) fn head(&mut self) -> Result<Option<Head>, &'static str> {
+        loop {
+            let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+            let mut parsed = httparse::Response::new(&mut fields);
+            let Status::Complete(end) = parsed.parse(self.rest()).map_err(|_| NO_HTTP)? else {
+                let is_endless = self.rest().len() > LONGEST_HEAD;
+                return if is_endless { Err("the answer's head is too long") } else { Ok(None) };
+            };
+            let (head, next) = understand(&parsed)?;
+            self.passed += end;
+            if let Some(next) = next {
+                self.next = next;
+                return Ok(Some(head));
+            }
+        }
+    }
+
+    /// Moves what is there of the body to `to`; true: that was all of it. `has_ended`: nothing more will come.
+    pub(super) fn body(&mut self, has_ended: bool, to: &mut Vec<u8>) -> Result<bool, &'static str> {
+        loop {
+            let is_over = match self.next {
+                Next::Nothing => return Ok(true),
+                Next::Rest => {
+                    to.extend_from_slice(self.rest());
+                    self.passed = self.received.len();
+                    return Ok(has_ended);
+                }
+                Next::Exactly(left) => self.pass(left, to, Next::Exactly, Next::Nothing),
+                Next::Chunk(left) => self.pass(left, to, Next::Chunk, Next::ChunkEnd),
+                Next::Size => self.size()?,
+                Next::ChunkEnd => match self.line(Next::Size)? {
+                    Some(0) => true,
+                    Some(_) => return Err(WRONG_CHUNKS),
+                    None => false,
+                },
+                // What stands there is of no use.
+                Next::Trailers => match self.line(Next::Trailers)? {
+                    Some(0) => {
+                        self.next = Next::Nothing;
+                        true
+                    }
+                    Some(_) => true,
+                    None => false,
+                },
+                Next::Head => return Err(NO_HTTP),
+            };
+            if !is_over {
+                return if has_ended { Err("the answer broke off") } else { Ok(false) };
+            }
+        }
+    }
+
+    /// Whether the body ended where the bytes did, so that what comes next belongs to another request.
+    pub(super) fn is_clean(&self) -> bool {
+        self.next == Next::Nothing && self.rest().is_empty()
+    }
+
+    /// Whether nothing has come at all.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.next == Next::Head && self.rest().is_empty()
+    }
+
+    /// Moves bytes of the body, `left` at most, and tells whether those were all of them.
+    fn pass(&mut self, left: u64, to: &mut Vec<u8>, same: fn(u64) -> Next, then: Next) -> bool {
+        let count = self.rest().len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        to.extend_from_slice(&self.rest()[..count]);
+        self.passed += count;
+        let left = left - count as u64;
+        self.next = if left == 0 { then } else { same(left) };
+        left == 0
+    }
+
+    /// Reads the size of a chunk; false: it is not all there.
+    fn size(&mut self) -> Result<bool, &'static str> {
+        match parse_chunk_size(self.rest()).map_err(|_| WRONG_CHUNKS)? {
+            Status::Complete((end, size)) => {
+                self.passed += end;
+                self.next = if size == 0 { Next::Trailers } else { Next::Chunk(size) };
+                Ok(true)
+            }
+            Status::Partial if self.rest().len() > LONGEST_HEAD => Err(WRONG_CHUNKS),
+            Status::Partial => Ok(false),
+        }
+    }
+
+    /// The length of the line that begins here, which is passed; `None`: it is not all there.
+    fn line(&mut self, then: Next) -> Result<Option<usize>, &'static str> {
+        let Some(end) = self.rest().iter().position(|byte| *byte == b'\n') else {
+            let is_endless = self.rest().len() > LONGEST_HEAD;
+            return if is_endless { Err(WRONG_CHUNKS) } else { Ok(None) };
+        };
+        if end == 0 || self.rest()[end - 1] != b'\r' {
+            return Err(WRONG_CHUNKS);
+        }
+        self.passed += end + 1;
+        self.next = then;
+        Ok(Some(end - 1))
+    }
+}
+
+/// What a head says, and what comes behind it; `None`: the answer itself, as this was an interim one.
+fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>), &'static str> {
+    let status = parsed.code.ok_or(NO_HTTP)?;
+    let mut head = Head { status, keeps: parsed.version == Some(1), ..Head::default() };
+    if status == 101 {
+        return Err("the answer goes on in another protocol");
+    }
+    if (100..200).contains(&status) {
+        return Ok((head, None));
+    }
+    let (mut length, mut is_chunked) = (None, false);
+    for field in parsed.headers.iter() {
+        let value = std::str::from_utf8(field.value).unwrap_or_default().trim();
+        match field.name.to_ascii_lowercase().as_str() {
+            "content-type" => value.clone_into(&mut head.kind),
+            "connection" if value.to_ascii_lowercase().contains("close") => head.keeps = false,
+            "content-length" => {
+                let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+                let number = value.parse().ok().filter(|_| is_number).ok_or(NO_HTTP)?;
+                if length.replace(number).is_some_and(|before| before != number) {
+                    return Err("the answer has two lengths");
+                }
+            }
+            "transfer-encoding" if is_chunked || !value.eq_ignore_ascii_case("chunked") => {
+                return Err("the answer comes in a coding that nobody asked for");
+            }
+            "transfer-encoding" => is_chunked = true,
+            _ => {}
+        }
+    }
+    let next = match (status, is_chunked, length) {
+        (204 | 304, ..) | (_, false, Some(0)) => Next::Nothing,
+        // Whoever smuggles says both.
+        (_, true, Some(_)) => return Err("the answer has a length and chunks"),
+        (_, true, None) => Next::Size,
+        (_, false, Some(length)) => Next::Exactly(length),
+        (_, false, None) => Next::Rest,
+    };
+    head.keeps &= next != Next::Rest;
+    Ok((head, Some(next)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The answer in these bytes, given in pieces of that size, then the end of the connection.
+    fn read(bytes: &[u8], piece: usize) -> Result<(Head, String, bool), &'static str> {
+        let (mut answer, mut head, mut body) = (Answer::default(), None, Vec::new());
+        for piece in bytes.chunks(piece) {
+            answer.incoming().extend_from_slice(piece);
+            if head.is_none() {
+                head = answer.head()?;
+            }
+            if head.is_some() && answer.body(false, &mut body)? {
+                break;
+            }
+        }
+        let head = head.ok_or("broke off")?;
+        answer.body(true, &mut body)?;
+        Ok((head, String::from_utf8_lossy(&body).into_owned(), answer.is_clean()))
+    }
+
+    fn check(text: &str, expected: Result<(u16, &str, bool), &str>) {
+        for piece in [1, 2, 3, 7, usize::MAX] {
+            let found = read(text.as_bytes(), piece);
+            let found = found.as_ref().map(|(head, body, _)| (head.status, &**body, head.keeps));
+            assert_eq!(found, expected.as_ref().map(|all| *all), "{text:?} in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn an_answer_ends_where_its_framing_says() {
+        let ok = "HTTP/1.1 200 OK\r\n";
+        check(&format!("{ok}Content-Length: 2\r\n\r\nab"), Ok((200, "ab", true)));
+        check(&format!("{ok}Content-Length: 0\r\n\r\n"), Ok((200, "", true)));
+        check(&format!("{ok}Content-Length: 3\r\n\r\nab"), Err("the answer broke off"));
+        check(&format!("{ok}Content-Length: +2\r\n\r\nab"), Err(NO_HTTP));
+        check(
+            &format!("{ok}Content-Length: 2\r\nContent-Length: 3\r\n\r\nab"),
+            Err("the answer has two lengths"),
+        );
+        check(
+            &format!("{ok}Connection: Close\r\nContent-Length: 1\r\n\r\na"),
+            Ok((200, "a", false)),
+        );
+        check("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", Ok((200, "a", false)));
+        check("HTTP/1.1 204 No Content\r\n\r\n", Ok((204, "", true)));
+        check(
+            &format!("HTTP/1.1 103 Early Hints\r\n\r\n{ok}Content-Length: 1\r\n\r\na"),
+            Ok((200, "a", true)),
+        );
+        check(
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+            Err("the answer goes on in another protocol"),
+        );
+        check("SSH-2.0-OpenSSH\r\n", Err(NO_HTTP));
+        check(&format!("{ok}\r\nab"), Ok((200, "ab", false)));
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+        let check_body = |body: &str, expected| check(&format!("{head}\r\n{body}"), expected);
+        check_body("3\r\nabc\r\n1;x=y\r\nd\r\n0\r\n\r\n", Ok((200, "abcd", true)));
+        check_body("0\r\nA: b\r\nC: d\r\n\r\n", Ok((200, "", true)));
+        check_body("3\r\nabc\r\n1", Err("the answer broke off"));
+        check_body("3\r\nabcd\r\n", Err(WRONG_CHUNKS));
+        check_body("3\r\nabc\n0\r\n\r\n", Err(WRONG_CHUNKS));
+        check_body("fffffffffffffffff\r\n", Err(WRONG_CHUNKS));
+        check(
+            &format!("{head}Content-Length: 3\r\n\r\n0\r\n\r\n"),
+            Err("the answer has a length and chunks"),
+        );
+        let other = head.replace("chunked", "gzip, chunked");
+        check(&format!("{other}\r\n"), Err("the answer comes in a coding that nobody asked for"));
+    }
+
+    #[test]
+    fn a_connection_with_more_than_the_answer_is_not_kept() {
+        let (_, body, is_clean) =
+            read(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc", 99).unwrap();
+        assert_eq!((&*body, is_clean), ("a", false));
+    }
+
+    #[test]
+    fn a_head_has_an_end() {
+        let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LONGEST_HEAD));
+        assert_eq!(read(endless.as_bytes(), 4000), Err("the answer's head is too long"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_read_without_a_panic(bytes: Vec<u8>, is_chunked: bool, piece in 1_usize..9) {
+            let head: &[u8] = if is_chunked {
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            } else {
+                b"HTTP/1.1 "
+            };
+            let bytes = [head, &bytes].concat();
+            prop_assert_eq!(read(&bytes, piece).is_ok(), read(&bytes, usize::MAX).is_ok());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Decides how one call is made: within its time, at most once if it may change anything, and with a bound on its answer.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bine_http::Status;
+use rustls::ClientConfig;
+use tokio::time::{Instant, timeout_at};
+
+use super::address::Address;
+use super::answer::{Answer, Head};
+use super::error::Error;
+use super::line::Line;
+use super::pool::Place;
+use super::trust;
+
+/// What is asked of whom, and how long it may take.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) address: Address,
+    /// Whom to trust; `None`: whom the system does.
+    pub(super) roots: Option<Arc<ClientConfig>>,
+    /// With the empty line behind it.
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+    /// Whether it may be made again where it is not known whether it was made.
+    pub(super) is_safe: bool,
+    pub(super) connect: Duration,
+    pub(super) whole: Duration,
+    pub(super) most: usize,
+}
+
+impl Request {
+    /// The answer's body, which is JSON or nothing.
+    pub(super) async fn answered(self) -> Result<Vec<u8>, Error> {
+        let deadline = Instant::now() + self.whole;
+        let place = self.place();
+        let said = |what: &str| format!("{}: {what}", self.address);
+        let Ok(turn) = timeout_at(deadline, place.turns.acquire()).await else {
+            return Err(Error::Unreached(said("too many calls of it are under way")));
+        };
+        let _turn = turn.map_err(|_| Error::Unreached(said("closed")))?;
+        let mut resting = place.take();
+        loop {
+            let was_kept = resting.is_some();
+            let line = match resting.take() {
+                Some(line) => line,
+                None => self.open(deadline).await?,
+            };
+            match timeout_at(deadline, self.exchange(line, &place)).await {
+                Ok(Ok((head, body))) => return self.understood(&head, body),
+                // What was kept was being ended while the call went out.
+                Ok(Err((_, true))) if was_kept && self.is_safe => {}
+                Ok(Err((error, _))) => return Err(error),
+                Err(_) => return Err(Error::TimedOut(said("no answer in time"))),
+            }
+        }
+    }
+
+    fn place(&self) -> Arc<Place> {
+        let trust = self.roots.as_ref().map_or(0, |roots| Arc::as_ptr(roots).addr());
+        Place::of(&self.address, trust)
+    }
+
+    /// A new connection.
+    pub(super) async fn open(&self, deadline: Instant) -> Result<Line, Error> {
+        let unreached = |what: &dyn Display| Error::Unreached(format!("{}: {what}", self.address));
+        let trust = match (&self.roots, self.address.is_tls) {
+            (_, false) => None,
+            (Some(roots), true) => Some(Arc::clone(roots)),
+            (None, true) => match trust::known() {
+                Some(known) => Some(known),
+                None => Some(crate::blocking(trust::usual).await.map_err(|e| unreached(&e))?),
+            },
+        };
+        let deadline = deadline.min(Instant::now() + self.connect);
+        match timeout_at(deadline, Line::open(&self.address, trust)).await {
+            Ok(Ok(line)) => Ok(line),
+            Ok(Err(error)) => Err(unreached(&error)),
+            Err(_) => Err(unreached(&"no connection in time")),
+        }
+    }
+
+    /// Sends the request.
+    pub(super) async fn send(&self, line: &mut Line) -> std::io::Result<()> {
+        line.send(&[self.head.as_bytes(), &self.body].concat()).await
+    }
+
+    /// The answer to it on this connection, which is kept where it may be. With an error: whether nothing has come.
+    async fn exchange(
+        &self,
+        mut line: Line,
+        place: &Place,
+    ) -> Result<(Head, Vec<u8>), (Error, bool)> {
+        let said = |what: &dyn Display| format!("{}: {what}", self.address);
+        let sent = self.send(&mut line).await;
+        // Whoever refuses may answer before it has read all: what it says counts for more than that it would not hear.
+        let mut answer = Answer::default();
+        let (mut head, mut body) = (None::<Head>, Vec::new());
+        let mut has_ended = false;
+        loop {
+            let broken = |answer: &Answer, what: &dyn Display| {
+                (Error::Unanswered(said(what)), answer.is_untouched())
+            };
+            if head.is_none() {
+                head = answer.head().map_err(|what| broken(&answer, &what))?;
+            }
+            if let Some(seen) = &head
+                && answer.body(has_ended, &mut body).map_err(|what| broken(&answer, &what))?
+            {
+                if body.len() > self.most {
+                    break;
+                }
+                if seen.keeps && !has_ended && sent.is_ok() && answer.is_clean() {
+                    place.keep(line);
+                }
+                return Ok((seen.clone(), body));
+            }
+            if body.len() > self.most {
+                break;
+            }
+            if has_ended {
+                let what = "the connection ended before an answer";
+                return Err(match &sent {
+                    Err(error) => broken(&answer, error),
+                    Ok(()) => broken(&answer, &what),
+                });
+            }
+            let received = line.receive(answer.incoming()).await;
+            has_ended = match received {
+                Ok(count) => count == 0,
+                Err(error) => return Err(broken(&answer, sent.as_ref().err().unwrap_or(&error))),
+            };
+        }
+        let long = format!("its answer has more than {} bytes", self.most);
+        Err((Error::Misunderstood(said(&long)), false))
+    }
+
+    fn understood(&self, head: &Head, body: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let said = |what: String| Error::Misunderstood(format!("{}: {what}", self.address));
+        match head.status {
+            200..300 if body.is_empty() => Ok(b"null".to_vec()),
+            200..300 if crate::arguments::is_json(&head.kind) => Ok(body),
+            200..300 => Err(said(format!("it answered with `{}`, not with JSON", head.kind))),
+            status => match Status::new(status).filter(|_| status >= 400) {
+                Some(status) => Err(Error::refused(&self.address, status, &head.kind, &body)),
+                None => Err(said(format!("it answered {status}, which no service does"))),
+            },
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Decides how bytes go to another server and come from it: over TCP, and TLS where its address says so.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream as StandardStream;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use tokio::net::TcpStream;
+
+use super::address::Address;
+
+/// A connection with another server, within the runtime that polls it.
+#[derive(Debug)]
+pub(super) struct Line {
+    socket: TcpStream,
+    session: Option<Box<ClientConnection>>,
+}
+
+/// The same while nobody uses it, so that another thread may be the next.
+#[derive(Debug)]
+pub(super) struct Resting {
+    socket: StandardStream,
+    session: Option<Box<ClientConnection>>,
+}
+
+/// As much is asked of the system at once.
+const PIECE: usize = 16 << 10;
+
+impl Line {
+    /// Connects, to the first of the host's addresses that takes it, and shakes hands.
+    pub(super) async fn open(
+        address: &Address,
+        trust: Option<Arc<ClientConfig>>,
+    ) -> io::Result<Self> {
+        let socket = TcpStream::connect((address.host.as_str(), address.port)).await?;
+        // A call is one packet: nothing is gained by waiting for more.
+        socket.set_nodelay(true)?;
+        let Some(trust) = trust else { return Ok(Self { socket, session: None }) };
+        let name = ServerName::try_from(address.host.clone()).map_err(io::Error::other)?;
+        let session = ClientConnection::new(trust, name).map_err(io::Error::other)?;
+        let mut line = Self { socket, session: Some(Box::new(session)) };
+        line.shake_hands().await?;
+        Ok(line)
+    }
+
+    async fn shake_hands(&mut self) -> io::Result<()> {
+        while self.session.as_ref().is_some_and(|session| session.is_handshaking()) {
+            self.flush().await?;
+            if self.session.as_ref().is_some_and(|session| session.wants_read()) {
+                self.pull().await?;
+            }
+        }
+        // The last of ours may tell the other why it is not trusted.
+        self.flush().await
+    }
+
+    pub(super) async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = match &mut self.session {
+                // It takes as much as it may hold.
+                Some(session) => session.writer().write(bytes)?,
+                None => put(&self.socket, |mut now| now.write(bytes)).await?,
+            };
+            bytes = &bytes[count..];
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes, and adds them; 0: there will be no more.
+    pub(super) async fn receive(&mut self, to: &mut Vec<u8>) -> io::Result<usize> {
+        loop {
+            let Some(session) = &mut self.session else {
+                return get(&self.socket, |mut now| add(&mut now, to)).await;
+            };
+            match add(&mut session.reader(), to) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.pull().await?,
+                other => return other,
+            }
+        }
+    }
+
+    /// Has the session see what comes next.
+    async fn pull(&mut self) -> io::Result<()> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        get(&self.socket, |mut now| session.read_tls(&mut now)).await?;
+        let understood = session.process_new_packets().map_err(io::Error::other);
+        // An alert is due if it was not.
+        let flushed = self.flush().await;
+        understood.and(flushed)
+    }
+
+    /// Sends what the session has to say.
+    async fn flush(&mut self) -> io::Result<()> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        while session.wants_write() {
+            put(&self.socket, |mut now| session.write_tls(&mut now)).await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the runtime.
+    pub(super) fn rest(self) -> io::Result<Resting> {
+        Ok(Resting { socket: self.socket.into_std()?, session: self.session })
+    }
+}
+
+impl Resting {
+    /// Joins the runtime that runs now; `None`: the other has ended it, or said something that nobody asked for.
+    pub(super) fn resume(self) -> Option<Line> {
+        match self.socket.peek(&mut [0]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            _ => return None,
+        }
+        let socket = TcpStream::from_std(self.socket).ok()?;
+        Some(Line { socket, session: self.session })
+    }
+}
+
+fn add(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<usize> {
+    let before = to.len();
+    to.resize(before + PIECE, 0);
+    let read = from.read(&mut to[before..]);
+    to.truncate(before + read.as_ref().copied().unwrap_or(0));
+    read
+}
+
+/// A socket that answers at once, if only that it would have to wait.
+struct Now<'s>(&'s TcpStream);
+
+impl Read for Now<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(to)
+    }
+}
+
+impl Write for Now<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+async fn get<T>(
+    socket: &TcpStream,
+    mut read: impl FnMut(Now<'_>) -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        match read(Now(socket)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.readable().await?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+async fn put<T>(
+    socket: &TcpStream,
+    mut write: impl FnMut(Now<'_>) -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        match write(Now(socket)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}

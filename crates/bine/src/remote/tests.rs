@@ -1,0 +1,262 @@
+//! Decides by tests what a call does with servers that behave, and with those that do not.
+
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use bine_http::Status;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::*;
+
+/// A server that answers with the next of these to each request, and ends the connection instead of an empty one. Its
+/// thread returns what was asked, and on which connection.
+fn server<const N: usize>(
+    answers: [&'static str; N],
+) -> (String, JoinHandle<Vec<(usize, String)>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serve = move || {
+        let (mut seen, mut left, mut connection) = (Vec::new(), answers.iter(), 0);
+        while left.len() > 0 {
+            let (mut socket, _) = listener.accept().unwrap();
+            connection += 1;
+            while left.len() > 0
+                && let Some(request) = request(&mut socket)
+            {
+                seen.push((connection, request));
+                match left.next() {
+                    None | Some(&"") => break,
+                    Some(answer) => socket.write_all(answer.as_bytes()).unwrap(),
+                }
+            }
+        }
+        seen
+    };
+    (address, thread::spawn(serve))
+}
+
+/// The next request with its body; `None`: there is none.
+fn request(from: &mut impl std::io::Read) -> Option<String> {
+    let mut text = String::new();
+    while !text.ends_with("\r\n\r\n") {
+        let mut byte = [0];
+        if from.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        text.push(char::from(byte[0]));
+    }
+    let length = text.split("Content-Length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    from.read_exact(&mut body).ok()?;
+    Some(text + std::str::from_utf8(&body).unwrap())
+}
+
+const SEVEN: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n7";
+
+#[test]
+fn a_call_is_a_request_of_json_and_shows_its_token_alone() {
+    let (address, server) = server([SEVEN]);
+    let other = remote(&format!("{address}/deep/")).token("t-1");
+    let seven: u8 = other.service("/board/post").call(&Pair(("body", "a\n"))).wait().unwrap();
+    assert_eq!(seven, 7);
+    let seen = server.join().unwrap();
+    let host = address.strip_prefix("http://").unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        seen[0].1,
+        format!(
+            "POST /deep/board/post HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bine/{version}\r\n\
+             Accept: application/json, application/problem+json\r\n\
+             Content-Type: application/json\r\nContent-Length: 14\r\n\
+             Authorization: Bearer t-1\r\n\r\n{{\"body\":\"a\\n\"}}"
+        )
+    );
+}
+
+/// An argument by its name.
+struct Pair((&'static str, &'static str));
+
+impl Serialize for Pair {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map([self.0])
+    }
+}
+
+#[test]
+fn a_connection_is_kept_for_the_next_call_where_the_answer_allows_it() {
+    let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n7";
+    let nothing = "HTTP/1.1 204 No Content\r\n\r\n";
+    let chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n7\r\n0\r\n\r\n";
+    let (address, server) = server([SEVEN, chunked, nothing, closing, SEVEN]);
+    for _ in 0..5 {
+        // Each says anew whom it calls.
+        let answer = remote(&address).service("/a").call::<_, Option<u8>>(&()).wait();
+        assert!(matches!(answer, Ok(Some(7) | None)), "{answer:?}");
+    }
+    let connections: Vec<usize> =
+        server.join().unwrap().iter().map(|(number, _)| *number).collect();
+    assert_eq!(connections, [1, 1, 1, 1, 2]);
+}
+
+#[test]
+fn a_call_is_awaited_by_tasks_that_share_what_is_kept() {
+    let (address, server) = server([SEVEN, SEVEN]);
+    for _ in 0..2 {
+        // The runtime of the first is gone when the second calls.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let call = remote(&address).service("/a").call::<_, u8>(&());
+        assert_eq!(runtime.block_on(call), Ok(7));
+    }
+    let connections: Vec<usize> =
+        server.join().unwrap().iter().map(|(number, _)| *number).collect();
+    assert_eq!(connections, [1, 1]);
+}
+
+#[test]
+fn a_call_that_may_have_been_carried_out_is_not_made_again() {
+    let (address, server) = server([SEVEN, "", SEVEN]);
+    let call = || remote(&address).service("/a").call::<_, u8>(&()).wait();
+    assert_eq!(call(), Ok(7));
+    // On the kept connection, which ends then.
+    assert!(matches!(call(), Err(Error::Unanswered(_))));
+    assert_eq!(call(), Ok(7));
+    assert_eq!(server.join().unwrap().len(), 3);
+}
+
+#[test]
+fn who_cannot_be_reached_has_not_seen_the_call() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("http://{closed}");
+    let told = remote(&address).service("/a").call::<_, ()>(&()).wait().unwrap_err();
+    let Error::Unreached(what) = &told else { panic!("{told:?}") };
+    assert!(what.starts_with(&format!("{address}: ")), "{what}");
+    assert_eq!(crate::Error::from(told).code(), Status::BAD_GATEWAY);
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_waited_for_no_longer_than_said() {
+    // Connections are taken by the system, and nobody reads them.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let patience = Duration::from_millis(10);
+    let told =
+        remote(&address).timeout(patience).service("/a").call::<_, ()>(&()).wait().unwrap_err();
+    assert!(matches!(told, Error::TimedOut(_)), "{told:?}");
+    assert_eq!(crate::Error::from(told).code(), Status::GATEWAY_TIMEOUT);
+    let address = address.replace("http://", "https://");
+    let other = remote(&address).connect_timeout(patience).roots(&certificate().0);
+    let told = other.service("/a").call::<_, ()>(&()).wait().unwrap_err();
+    assert!(matches!(told, Error::Unreached(_)), "{told:?}");
+}
+
+#[test]
+fn a_refusal_keeps_its_status_and_its_words() {
+    let refusal = "HTTP/1.1 404 Not Found\r\nContent-Type: application/problem+json\r\nContent-Length: 55\r\n\r\n{\"title\":\"Not Found\",\"detail\":\"there is no forum `a` \"}";
+    let page = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>a";
+    let moved =
+        "HTTP/1.1 303 See Other\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n";
+    let (address, server) = server([refusal, page, moved]);
+    let call = || remote(&address).service("/a").call::<_, ()>(&()).wait().unwrap_err();
+    let told = call();
+    let (status, message) = (Status::NOT_FOUND, "there is no forum `a` ".to_owned());
+    assert_eq!(told, Error::Refused { by: address.clone(), status, message });
+    assert_eq!(
+        told.to_string(),
+        format!("{address}: refused with 404 Not Found: there is no forum `a` ")
+    );
+    let error = crate::Error::from(told);
+    assert_eq!((error.code(), error.message()), (status, Some("there is no forum `a` ")));
+    // That there is no such service is nothing that a visitor can help.
+    assert_eq!(crate::Error::from(call()).code(), Status::BAD_GATEWAY);
+    assert!(matches!(call(), Error::Misunderstood(_)));
+    server.join().unwrap();
+}
+
+#[test]
+fn an_answer_that_makes_no_sense_is_told() {
+    let long = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n15\r\n\"2345678901234567890\"\r\n";
+    let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>a";
+    let deep = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{\"__proto__\": {}}";
+    let (address, server) = server([long, page, SEVEN, deep]);
+    let call = || remote(&address).most(19).service("/a").call::<_, String>(&()).wait();
+    for told in [
+        "its answer has more than 19 bytes",
+        "it answered with `text/html`, not with JSON",
+        "the answer: invalid type: integer `7`, expected a string",
+        "the answer: the key `__proto__` is refused (at line 1 column 12)",
+    ] {
+        let Err(Error::Misunderstood(what)) = call() else { panic!("{told}") };
+        assert!(what.ends_with(told), "{what}");
+    }
+    server.join().unwrap();
+}
+
+#[test]
+fn what_cannot_be_called_is_told_before_anybody_is_asked() {
+    let misused = |call: Calling<()>| {
+        let Err(Error::Misused(what)) = call.wait() else { panic!() };
+        what
+    };
+    assert!(misused(remote("other").service("/a").call(&())).contains("is no address of a server"));
+    let other = remote("http://127.0.0.1:1");
+    assert!(misused(other.service("a").call(&())).contains("is no path of a service"));
+    assert!(misused(other.service("/a HTTP/1.1\r\nX: y").call(&())).contains("is no path"));
+    let token = other.clone().token("a\r\nX: y");
+    assert!(misused(token.service("/a").call(&())).contains("a token has"));
+    let told = misused(other.service("/a").call(&[f64::NAN]));
+    assert_eq!(told, "/a: the arguments: NaN is no number of JSON (at [0])");
+    assert!(misused(other.roots(b"none").service("/a").call(&())).contains("no certificate"));
+    assert!(!format!("{:?}", remote("http://a").token("secret")).contains("secret"));
+}
+
+/// A certificate for this machine (PEM), and what a server with it needs.
+fn certificate() -> (Vec<u8>, Arc<ServerConfig>) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    (made.cert.pem().into_bytes(), Arc::new(config))
+}
+
+#[test]
+fn over_tls_a_server_is_believed_if_somebody_trusted_vouches_for_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}", listener.local_addr().unwrap());
+    let (pem, config) = certificate();
+    let serve = thread::spawn(move || {
+        let mut requests = Vec::new();
+        for _ in 0..2 {
+            let (socket, _): (TcpStream, _) = listener.accept().unwrap();
+            let session = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = StreamOwned::new(session, socket);
+            while let Some(request) = request(&mut stream) {
+                requests.push(request.len());
+                stream.write_all(SEVEN.as_bytes()).unwrap();
+                stream.flush().unwrap();
+            }
+        }
+        requests
+    });
+    let other = remote(&address).roots(&pem);
+    let long = "a".repeat(300_000);
+    for _ in 0..3 {
+        assert_eq!(other.service("/a").call::<_, u8>(&Pair(("body", "a"))).wait(), Ok(7));
+    }
+    assert_eq!(other.service("/a").call::<_, u8>(&[&long]).wait(), Ok(7));
+    // The connection ends with the last that may use it.
+    pool::forget(&address);
+    let strangers = certificate().0;
+    let told = remote(&address).roots(&strangers).service("/a").call::<_, u8>(&()).wait();
+    let Err(Error::Unreached(what)) = told else { panic!("{told:?}") };
+    assert!(what.contains("certificate"), "{what}");
+    assert_eq!(serve.join().unwrap().len(), 4);
+}

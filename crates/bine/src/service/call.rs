@@ -1,0 +1,252 @@
+//! Decides what a service can ask of whoever calls it, and of its program.
+
+use std::any::type_name;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+
+use bine_http::Status;
+use bine_pipeline::{Body, Incoming, Peer, Retained};
+
+use crate::arguments::State;
+use crate::channels::Channels;
+use crate::error::Error;
+use crate::live::Events;
+use crate::route::House;
+use crate::sessions::{Session, User, Visit};
+use crate::store::{Store, Transaction};
+
+/// A call of a service that changes tables: the first argument of one that is no `async fn`, as `call: &mut Call`.
+///
+/// It reads and writes all tables as the [`Transaction`] that it is: what the service does is kept wholly when it
+/// returns, or not at all if it returns an error. Whoever calls is answered when it is kept. If another has changed what
+/// the service looked at, it is run again, up to three times; what must happen once belongs into
+/// [`after_commit`](Transaction::after_commit). It runs on the connection's own loop and must not block.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// #[derive(Table)]
+/// struct Note {
+///     id: Id<Note>,
+///     author: Text,
+///     text: Text,
+/// }
+///
+/// #[service]
+/// fn write(call: &mut Call, text: Text) -> Result<(), Error> {
+///     let author = call.session().name();
+///     call.insert(Note { id: Id::new(), author, text })?;
+///     Ok(())
+/// }
+///
+/// #[page("/")]
+/// async fn notes() -> impl Page {
+///     html!(<form method="post" action={write}><input name="text" aria-label="A note"></form>)
+/// }
+///
+/// let app = App::new().table::<Note>().page(notes).service(write);
+/// # drop(app);
+/// ```
+pub struct Call {
+    transaction: Transaction,
+    caller: Caller,
+}
+
+/// Whoever calls a service, and what the program has for it: the first argument of a service that is no transaction, as
+/// `caller: Caller`. An `async fn` changes tables by [`store`](Self::store), and may await anything.
+pub struct Caller(Arc<Asked>);
+
+/// A request to a service, which its reply asks for what was looked at.
+pub(super) struct Asked {
+    request: Retained,
+    house: Arc<House>,
+    visit: OnceLock<Arc<Visit>>,
+}
+
+impl Call {
+    pub(super) const fn new(transaction: Transaction, caller: Caller) -> Self {
+        Self { transaction, caller }
+    }
+
+    /// Runs with this transaction in the place of its own.
+    pub(super) fn within<T>(
+        &mut self,
+        transaction: &mut Transaction,
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        std::mem::swap(&mut self.transaction, transaction);
+        let outcome = run(self);
+        std::mem::swap(&mut self.transaction, transaction);
+        outcome
+    }
+
+    /// The session of whoever calls, which begins if there is none.
+    pub fn session(&self) -> Session {
+        self.caller.session()
+    }
+
+    /// Who has logged in.
+    pub fn user(&self) -> Option<User> {
+        self.caller.user()
+    }
+
+    /// The first field of the request called `name`, if it is UTF-8.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.caller.field(name)
+    }
+
+    /// Where the request came from.
+    pub fn peer(&self) -> Peer {
+        self.caller.peer()
+    }
+
+    /// A value that the whole program shares.
+    ///
+    /// # Errors
+    ///
+    /// It has none of this type: [`App::state`](crate::App::state) gives it one.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Error> {
+        self.caller.state()
+    }
+
+    /// The program's channels. What is published while the service runs is published again when it is run again, and
+    /// though it may fail: `call.after_commit(move || ..)` does it once, when what the service did is kept.
+    ///
+    /// # Errors
+    ///
+    /// It has none: [`App::channels`](crate::App::channels) gives it some.
+    pub fn channels(&self) -> Result<Channels, Error> {
+        self.caller.channels()
+    }
+
+    /// The program's events. As with channels, `call.after_commit(move || ..)` is the place to call them.
+    pub fn events(&self) -> Events {
+        self.caller.events()
+    }
+}
+
+impl Deref for Call {
+    type Target = Transaction;
+
+    fn deref(&self) -> &Transaction {
+        &self.transaction
+    }
+}
+
+impl DerefMut for Call {
+    fn deref_mut(&mut self) -> &mut Transaction {
+        &mut self.transaction
+    }
+}
+
+impl Caller {
+    pub(super) const fn new(asked: Arc<Asked>) -> Self {
+        Self(asked)
+    }
+
+    /// The session of whoever calls, which begins if there is none.
+    pub fn session(&self) -> Session {
+        Session::of(Arc::clone(self.0.visit()))
+    }
+
+    /// Who has logged in.
+    pub fn user(&self) -> Option<User> {
+        self.0.user()
+    }
+
+    /// The first field of the request called `name`, if it is UTF-8.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.0.request.incoming().head.field_text(name)
+    }
+
+    /// Where the request came from.
+    pub fn peer(&self) -> Peer {
+        self.0.request.incoming().peer
+    }
+
+    /// The program's tables.
+    pub fn store(&self) -> &Store {
+        self.0.store()
+    }
+
+    /// A value that the whole program shares.
+    ///
+    /// # Errors
+    ///
+    /// It has none of this type: [`App::state`](crate::App::state) gives it one.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Error> {
+        let found = self.0.house.states.take();
+        found.ok_or_else(|| lacking(&format!("state `{}`", type_name::<T>()), "state"))
+    }
+
+    /// The program's channels.
+    ///
+    /// # Errors
+    ///
+    /// It has none: [`App::channels`](crate::App::channels) gives it some.
+    pub fn channels(&self) -> Result<Channels, Error> {
+        self.0.house.channels.clone().ok_or_else(|| lacking("channels", "channels"))
+    }
+
+    /// The program's events, which [`App::event`](crate::App::event) names.
+    pub fn events(&self) -> Events {
+        self.0.house.live.events().clone()
+    }
+}
+
+/// A mistake in the program, which its log tells.
+fn lacking(what: &str, method: &str) -> Error {
+    let told = format!(
+        "a service asks for the {what}, and the program has none; add `.{method}(..)` to the app"
+    );
+    Error::hidden(Status::INTERNAL_SERVER_ERROR, told)
+}
+
+impl Asked {
+    pub(super) fn new(incoming: &Incoming<'_>, house: &Arc<House>) -> Self {
+        // What it calls with has been read.
+        let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
+        Self { request, house: Arc::clone(house), visit: OnceLock::new() }
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        self.house
+            .tables
+            .opened()
+            .expect("who knows its caller has sessions, and they are in tables")
+    }
+
+    pub(super) fn user(&self) -> Option<User> {
+        self.visit().look_at_user().map(User)
+    }
+
+    /// Its look at its session, if it took one.
+    pub(super) fn visited(&self) -> Option<Arc<Visit>> {
+        self.visit.get().cloned()
+    }
+
+    fn visit(&self) -> &Arc<Visit> {
+        self.visit.get_or_init(|| {
+            let keeper = self.house.sessions.as_ref();
+            let visit = keeper.and_then(|own| own.visit_of(&self.request.incoming()));
+            visit.expect(
+                "who knows its caller has sessions, which are open before the first request",
+            )
+        })
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { transaction, caller } = self;
+        to.debug_struct("Call").field("caller", caller).field("transaction", transaction).finish()
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let request = self.0.request.incoming();
+        to.debug_struct("Caller").field("target", &request.head.target()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! Decides how the arguments of a call are found in what was sent: by their names, and no others.
+
+use std::borrow::Cow;
+
+use bine_http::query;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+
+use super::field::{Field, Missing, Reason};
+use super::problem::Wrong;
+use crate::arguments::{form_fields, is_json};
+use crate::nearest::nearest;
+use crate::wire::{self, Limits, Value};
+
+/// The arguments of a call as they were sent.
+#[derive(Debug)]
+pub struct Given(Sent);
+
+#[derive(Debug)]
+enum Sent {
+    Json(Map<String, Value>),
+    /// From a form or a query, several of one name perhaps.
+    Texts(Vec<(String, String)>),
+}
+
+/// Why nothing can be found in what was sent.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// It is of another media type.
+    Unsupported,
+    /// What is wrong with it.
+    Bad(String),
+}
+
+impl Given {
+    /// The arguments in a query.
+    pub(super) fn in_query(text: &str) -> Result<Self, Unread> {
+        let pairs = query::pairs(text).map(|(name, value)| {
+            let decode = |text: query::Encoded<'_>| text.decode().map(Cow::into_owned);
+            let pair = decode(name).and_then(|name| Ok((name, decode(value)?)));
+            pair.map_err(|_| Unread::Bad("the query is not encoded UTF-8 text".to_owned()))
+        });
+        pairs.collect::<Result<_, _>>().map(|texts| Self(Sent::Texts(texts)))
+    }
+
+    /// Whether content of this media type can be read at all. Nothing needs none.
+    pub(super) fn is_readable(kind: &str) -> bool {
+        kind.is_empty() || is_json(kind) || is_form(kind)
+    }
+
+    /// The arguments in content of this media type.
+    pub(super) fn in_content(kind: &str, bytes: &[u8]) -> Result<Self, Unread> {
+        if bytes.is_empty() {
+            return Ok(Self(Sent::Json(Map::new())));
+        }
+        if is_form(kind) {
+            let fields = form_fields(kind, bytes).map_err(Unread::Bad)?;
+            return Ok(Self(Sent::Texts(fields)));
+        }
+        // A form of another site can send text without asking, but not this type.
+        if !is_json(kind) {
+            return Err(Unread::Unsupported);
+        }
+        match wire::read(bytes, &Limits::default()) {
+            Ok(Value::Object(named)) => Ok(Self(Sent::Json(named))),
+            Ok(_) => Err(Unread::Bad(
+                "the arguments of a call are an object, with each under its name".to_owned(),
+            )),
+            Err(fault) => Err(Unread::Bad(format!("the arguments: {fault}"))),
+        }
+    }
+
+    /// The argument called `name`.
+    fn one<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
+        match &self.0 {
+            Sent::Json(named) => match named.get(name) {
+                // It may be wanted again, when the service is run again.
+                Some(value) => wire::from_value(value.clone()).map_err(serde::de::Error::custom),
+                None => T::deserialize(Missing),
+            },
+            Sent::Texts(texts) => {
+                let own = texts.iter().filter(|(own, _)| own == name);
+                let texts: Vec<&str> = own.map(|(_, text)| &**text).collect();
+                T::deserialize(Field { texts: &texts })
+            }
+        }
+    }
+
+    /// What is none of these arguments, each name once.
+    fn unknown(&self, arguments: &[(&str, &str)]) -> Vec<Wrong> {
+        let names: Box<dyn Iterator<Item = &str>> = match &self.0 {
+            Sent::Json(named) => Box::new(named.keys().map(String::as_str)),
+            Sent::Texts(texts) => Box::new(texts.iter().map(|(name, _)| &**name)),
+        };
+        let mut wrong: Vec<Wrong> = Vec::new();
+        for name in names {
+            let is_known = arguments.iter().any(|(known, _)| *known == name);
+            if !is_known && !wrong.iter().any(|known| known.name == name) {
+                let near = nearest(arguments.iter().map(|(known, _)| *known), name);
+                let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+                wrong.push(Wrong::new(name, format!("is no argument of this service{hint}")));
+            }
+        }
+        wrong
+    }
+}
+
+fn is_form(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    ["application/x-www-form-urlencoded", "multipart/form-data"]
+        .iter()
+        .any(|form| kind.eq_ignore_ascii_case(form))
+}
+
+/// The arguments of a service, together.
+#[diagnostic::on_unimplemented(
+    message = "these cannot be the arguments of a service",
+    note = "a service takes up to twelve arguments of types that `serde` can read: `#[derive(Serialize, Deserialize)]`"
+)]
+pub trait Taken: Sized {
+    /// Finds them by their names, in this order.
+    #[doc(hidden)]
+    fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>>;
+}
+
+macro_rules! taken {
+    ($($argument:ident)*) => {
+        #[allow(non_snake_case, unused_mut, unused_variables, reason = "one tuple has no argument, and names are types")]
+        impl<$($argument: DeserializeOwned),*> Taken for ($($argument,)*) {
+            fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>> {
+                let mut wrong = given.unknown(names);
+                let mut own = names.iter();
+                $(let $argument = own.next().and_then(|(name, _)| {
+                    let taken = given.one::<$argument>(name);
+                    taken.map_err(|Reason(reason)| wrong.push(Wrong::new(*name, reason))).ok()
+                });)*
+                match ($($argument,)*) {
+                    ($(Some($argument),)*) if wrong.is_empty() => Ok(($($argument,)*)),
+                    _ => Err(wrong),
+                }
+            }
+        }
+    };
+}
+
+taken!();
+taken!(A);
+taken!(A B);
+taken!(A B C);
+taken!(A B C D);
+taken!(A B C D E);
+taken!(A B C D E F);
+taken!(A B C D E F G);
+taken!(A B C D E F G H);
+taken!(A B C D E F G H I);
+taken!(A B C D E F G H I J);
+taken!(A B C D E F G H I J K);
+taken!(A B C D E F G H I J K L);

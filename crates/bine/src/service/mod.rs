@@ -1,0 +1,319 @@
+//! Services: functions that a browser, a form or another program calls by name.
+
+mod answer;
+mod call;
+mod check;
+mod field;
+mod given;
+pub(crate) mod problem;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bine_html::{Attribute, AttributeValue, Writer};
+use bine_http::{Method, Status};
+use bine_pipeline::log;
+
+use answer::{Outcome, Said};
+use call::Asked;
+use given::Unread;
+
+use crate::arguments::{Arguments, Needs, Rejection};
+use crate::error::Error;
+use crate::methods::Methods;
+use crate::origin;
+use crate::panics;
+use crate::request::MOST_BODY;
+use crate::route::{Kind, Route, Told};
+use crate::store::Transaction;
+use crate::taste::prefers_pages;
+
+pub use answer::{Answer, Manner, Shown, Valued};
+pub use call::{Call, Caller};
+pub use check::check_call;
+pub use given::{Given, Taken};
+pub use problem::Wrong;
+
+/// What `#[service]` makes of a function: where it is called, with arguments `A` and a value `T` as the answer.
+///
+/// As a value of an attribute it is its address: `<form method="post" action={post}>`.
+pub struct Service<A, T> {
+    signature: &'static Signature,
+    route: fn(&'static Signature) -> Route,
+    types: PhantomData<fn(A) -> T>,
+}
+
+/// A service by its name: the function that `#[service]` leaves in its place.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a service",
+    note = "a service is the name of a function with `#[service]` above it"
+)]
+pub trait Callable {
+    /// Its arguments, as a tuple.
+    type Arguments;
+    /// What it answers when all goes well.
+    type Answer;
+
+    /// The service itself.
+    fn service(self) -> Service<Self::Arguments, Self::Answer>;
+}
+
+impl<F: FnOnce() -> Service<A, T>, A, T> Callable for F {
+    type Arguments = A;
+    type Answer = T;
+
+    fn service(self) -> Service<A, T> {
+        self()
+    }
+}
+
+/// How a service is called, as its declaration says it.
+#[derive(Debug)]
+pub struct Signature {
+    /// The function, with the path to it from its crate on.
+    pub name: &'static str,
+    /// Where it is called, if not at its usual place.
+    pub path: Option<&'static str>,
+    /// Names and types.
+    pub arguments: &'static [(&'static str, &'static str)],
+    /// It changes nothing, and may be called by GET.
+    pub is_safe: bool,
+    /// It is not run again after a conflict.
+    pub is_once: bool,
+    /// Only who has logged in may call it.
+    pub is_for_users: bool,
+    /// It takes its caller.
+    pub knows_caller: bool,
+}
+
+impl<A, T> Service<A, T> {
+    /// What the macro knows, and what makes the route.
+    #[doc(hidden)]
+    pub const fn new(
+        signature: &'static Signature,
+        route: fn(&'static Signature) -> Route,
+    ) -> Self {
+        Self { signature, route, types: PhantomData }
+    }
+
+    /// Where it is called.
+    pub fn path(&self) -> String {
+        self.signature.to_string()
+    }
+
+    /// The names of its arguments, in their order.
+    pub fn arguments(&self) -> impl Iterator<Item = &'static str> + use<A, T> {
+        self.signature.arguments.iter().map(|(name, _)| *name)
+    }
+
+    /// Whether it changes nothing.
+    pub(crate) const fn is_safe(&self) -> bool {
+        self.signature.is_safe
+    }
+
+    pub(crate) fn route(&self) -> Route {
+        (self.route)(self.signature)
+    }
+}
+
+impl<A, T> AttributeValue for Service<A, T> {
+    fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        format_args!("{}", self.signature).write_attribute(attribute, writer);
+    }
+}
+
+impl<A, T> fmt::Debug for Service<A, T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("Service").field(self.signature).finish()
+    }
+}
+
+/// Its address: the crate and the function, unless it says another.
+impl fmt::Display for Signature {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path {
+            Some(path) => to.write_str(path),
+            None => {
+                let mut names = self.name.split("::");
+                let app = names.next().unwrap_or_default();
+                write!(to, "/{app}/{}", names.last().unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Signature {
+    /// A service that is a transaction of the program's tables.
+    pub fn changing<A, R, E, K, F>(&'static self, run: F) -> Route
+    where
+        F: Fn(&mut Call, A) -> Result<R, E> + Send + Sync + 'static,
+        A: Taken + 'static,
+        R: Answer<K> + 'static,
+        E: Into<Error>,
+        K: 'static,
+    {
+        let run = Arc::new(run);
+        self.route(move |asked, given, first: A| {
+            let store = asked.store().clone();
+            let mut call = Call::new(store.begin(), Caller::new(asked));
+            let (run, mut first) = (Arc::clone(&run), Some(first));
+            let action = move |transaction: &mut Transaction| {
+                let arguments = match first.take() {
+                    Some(arguments) => arguments,
+                    // Again, after a conflict.
+                    None => self.take(&given)?,
+                };
+                call.within(transaction, |call| run(call, arguments)).map_err(Into::into)
+            };
+            async move {
+                if self.is_once {
+                    store.change_once(action).await
+                } else {
+                    store.change(action).await
+                }
+            }
+        })
+    }
+
+    /// A service that has its answer at once.
+    pub fn answering<A, R, E, K, F>(&'static self, run: F) -> Route
+    where
+        F: Fn(Caller, A) -> Result<R, E> + Send + Sync + 'static,
+        A: Taken + 'static,
+        R: Answer<K> + 'static,
+        E: Into<Error>,
+        K: 'static,
+    {
+        let run = Arc::new(run);
+        self.route(move |asked, _, arguments| {
+            let run = Arc::clone(&run);
+            async move { run(Caller::new(asked), arguments).map_err(Into::into) }
+        })
+    }
+
+    /// A service that may have to wait for its answer.
+    pub fn awaiting<A, R, E, K, F, D>(&'static self, run: F) -> Route
+    where
+        F: Fn(Caller, A) -> D + Send + Sync + 'static,
+        D: Future<Output = Result<R, E>> + 'static,
+        A: Taken + 'static,
+        R: Answer<K> + 'static,
+        E: Into<Error>,
+        K: 'static,
+    {
+        let run = Arc::new(run);
+        self.route(move |asked, _, arguments| {
+            let run = Arc::clone(&run);
+            async move { run(Caller::new(asked), arguments).await.map_err(Into::into) }
+        })
+    }
+
+    fn route<A, R, K, W, D>(&'static self, begin: W) -> Route
+    where
+        W: Fn(Arc<Asked>, Given, A) -> D + Send + Sync + 'static,
+        D: Future<Output = Result<R, Error>> + 'static,
+        A: Taken + 'static,
+        R: Answer<K> + 'static,
+        K: 'static,
+    {
+        let methods = if self.is_safe { Methods::GET.or(Methods::POST) } else { Methods::POST };
+        // There is one of each in a program, for as long as that runs.
+        let path = self.to_string().leak();
+        let route = Route::future(methods, path, self.name, move |arguments| {
+            let head = &arguments.incoming.head;
+            let manner = Manner {
+                reads_pages: prefers_pages(head.field_text("accept")),
+                is_safe: self.is_safe,
+                page: origin::page_before(head).map(str::to_owned),
+            };
+            let asked = Arc::new(Asked::new(arguments.incoming, arguments.house));
+            let begun = match self.admit(arguments, &asked)? {
+                Ok((given, taken)) => Ok(begin(Arc::clone(&asked), given, taken)),
+                Err(error) => Err(error),
+            };
+            Ok(async move {
+                let outcome = match begun {
+                    Ok(work) => self.settle(work).await,
+                    Err(error) => Outcome::Failed(error),
+                };
+                Said { outcome, manner, visit: asked.visited(), kind: PhantomData }
+            })
+        });
+        let knows_sessions = self.knows_caller || self.is_for_users;
+        let arguments = self.arguments;
+        let told = Told { kind: Kind::Service, arguments, is_for_users: self.is_for_users };
+        let route = Route { told, ..route };
+        route.needing(&[
+            |needs: &mut Needs| needs.body(MOST_BODY),
+            if knows_sessions {
+                |needs: &mut Needs| needs.sessions = true
+            } else {
+                |_: &mut Needs| ()
+            },
+        ])
+    }
+
+    /// Finds out whether this may be called so, and with what.
+    fn admit<A: Taken>(
+        &self,
+        arguments: &Arguments<'_>,
+        asked: &Asked,
+    ) -> Result<Result<(Given, A), Error>, Rejection> {
+        let head = &arguments.incoming.head;
+        let is_in_query = matches!(head.method(), Method::Get | Method::Head);
+        if !is_in_query && origin::may_be_foreign(head) {
+            return Ok(Err(Error::forbidden("A page of another site may not call this.")));
+        }
+        if self.is_for_users && asked.user().is_none() {
+            let message = "This is for users. Log in first.";
+            return Ok(Err(Error::status(Status::UNAUTHORIZED, message)));
+        }
+        let kind = head.field_text("content-type").unwrap_or_default();
+        let given = if is_in_query {
+            Given::in_query(head.query().unwrap_or_default())
+        } else if Given::is_readable(kind) {
+            Given::in_content(kind, &arguments.body(self.name)?)
+        } else {
+            Err(Unread::Unsupported)
+        };
+        let given = match given {
+            Ok(given) => given,
+            Err(Unread::Bad(message)) => return Ok(Err(Error::bad_request(message))),
+            Err(Unread::Unsupported) => {
+                let message = "Send the arguments as `application/json`, or from a form.";
+                return Ok(Err(Error::status(Status::UNSUPPORTED_MEDIA_TYPE, message)));
+            }
+        };
+        Ok(self.take(&given).map(|taken| (given, taken)))
+    }
+
+    fn take<A: Taken>(&self, given: &Given) -> Result<A, Error> {
+        A::take(given, self.arguments)
+            .map_err(|wrong: Vec<Wrong>| Error::of_arguments(Status::BAD_REQUEST, wrong))
+    }
+
+    /// What comes of it, whatever it does.
+    async fn settle<R>(&self, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
+        let mut work = pin!(work);
+        let polled = poll_fn(|task| {
+            let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));
+            polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+        });
+        match polled.await {
+            Some(Ok(value)) => Outcome::Done(value),
+            Some(Err(error)) => Outcome::Failed(error),
+            None => {
+                log::error(format_args!("{} panicked; its caller got a 500", self.name));
+                Outcome::Broken(panics::last_words())
+            }
+        }
+    }
+}

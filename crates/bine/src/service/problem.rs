@@ -1,0 +1,49 @@
+//! Decides how a program is told what went wrong: as RFC 9457 has it.
+
+use bine_http::Status;
+use serde_json::{Value, json};
+
+/// The media type of what [`problem`] writes.
+pub(crate) const PROBLEM: &str = "application/problem+json";
+
+/// What is wrong with one argument of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wrong {
+    /// The argument.
+    pub name: String,
+    /// The end of a sentence that begins with the name.
+    pub detail: String,
+}
+
+impl Wrong {
+    pub(crate) fn new(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { name: name.into(), detail: detail.into() }
+    }
+
+    /// All of them in one sentence.
+    pub(crate) fn sentence(all: &[Self]) -> String {
+        let each = all.iter().map(|Self { name, detail }| format!("`{name}` {detail}"));
+        each.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A failure as JSON. `causes` are for developers.
+pub(crate) fn problem(
+    status: Status,
+    detail: &str,
+    errors: &[Wrong],
+    causes: &[String],
+) -> Vec<u8> {
+    let (title, code) = (status.reason(), status.code());
+    let mut problem =
+        json!({ "type": "about:blank", "title": title, "status": code, "detail": detail });
+    if !errors.is_empty() {
+        let each = errors.iter();
+        let each = each.map(|Wrong { name, detail }| json!({ "name": name, "detail": detail }));
+        problem["errors"] = Value::Array(each.collect());
+    }
+    if !causes.is_empty() {
+        problem["causes"] = json!(causes);
+    }
+    problem.to_string().into_bytes()
+}

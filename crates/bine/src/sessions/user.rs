@@ -1,0 +1,88 @@
+//! Decides how a page is told who has logged in, and that it is not run for anybody else.
+
+use std::fmt;
+use std::ops::Deref;
+
+use bine_html::{Attribute, AttributeValue, Render, Writer};
+use serde::{Serialize, Serializer};
+
+use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::text::Text;
+
+/// Who has [logged in](crate::Session::log_in), as an argument of a page. It reads like a `&str`.
+///
+/// Whoever has not is answered 401, and the page is not run; one that takes `Option<User>` runs for everybody. A page
+/// that looks at nothing else of the visitor says the same in all sessions of one user.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// #[page("/account")]
+/// async fn account(user: User) -> impl Page {
+///     html!(<h1>The account of {user}</h1>)
+/// }
+///
+/// #[page("/")]
+/// async fn home(user: Option<User>) -> impl Page {
+///     html!(<p>{match user {
+///         Some(user) => { Hello {user} }
+///         None => { <a href="/login">Log in</a> }
+///     }}</p>)
+/// }
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct User(pub Text);
+
+impl Argument for User {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let user = request.visit(name)?.look_at_user();
+        user.map(Self).ok_or(Rejection::NeedsUser)
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.sessions = true;
+    }
+}
+
+/// Whoever has logged in, if somebody has.
+impl Argument for Option<User> {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        Ok(request.visit(name)?.look_at_user().map(User))
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.sessions = true;
+    }
+}
+
+impl Deref for User {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(to)
+    }
+}
+
+impl Serialize for User {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl Render for User {
+    fn render(&self, writer: &mut Writer<'_>) {
+        self.0.render(writer);
+    }
+}
+
+impl AttributeValue for User {
+    fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        self.0.write_attribute(attribute, writer);
+    }
+}

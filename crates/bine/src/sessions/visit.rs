@@ -1,0 +1,280 @@
+//! Decides how a request stands to its session, what may be seen of it and who notes that, and what the reply says.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bine_pipeline::{Body, Incoming, Visitor};
+
+use super::badge::Badge;
+use super::name::name_of;
+use super::row::{Row, time};
+use super::saving::Next;
+use super::{Found, Keeper, Login, Opened, Sessions, age, cookie_name};
+use crate::arguments::Looked;
+use crate::live::Run;
+use crate::store::{Id, Snapshot};
+use crate::text::Text;
+
+/// A request's stand to its session, shared by whoever has the [`Session`](super::Session) and the reply.
+///
+/// A page sees it through two gates, [`look_at_user`](Self::look_at_user) and
+/// [`look_at_session`](Self::look_at_session), which note that it was looked at.
+pub(crate) struct Visit {
+    keeper: Arc<Keeper>,
+    is_secure: bool,
+    pub(super) now: u64,
+    /// What the cookie said.
+    shown: Option<Badge>,
+    /// Who had logged in when the request came.
+    user: Option<Text>,
+    stand: Mutex<Stand>,
+    /// The run of a page that it is a visit to, if that is made for those who follow it.
+    run: Option<Arc<Run>>,
+}
+
+/// How a session is at a moment of its request.
+struct Stand {
+    /// `None`: there is no session, and nobody has wanted one yet.
+    badge: Option<Badge>,
+    row: Option<Row>,
+    told: Told,
+    /// The row is to say that the session is used.
+    is_due: bool,
+}
+
+/// What the browser is told of its cookie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Set,
+    Clear,
+}
+
+impl Visit {
+    /// That of whoever was recognized when the request came. A body takes its time, and the session may have been ended
+    /// since then.
+    pub(crate) fn of(request: &Incoming<'_>) -> Option<Arc<Self>> {
+        let visit = request.who.known::<Self>()?;
+        if matches!(request.body, Body::Here(_) | Body::Filed(_)) {
+            visit.look_again();
+        }
+        Some(visit)
+    }
+
+    pub(super) fn new(
+        keeper: Arc<Keeper>,
+        found: Option<Found>,
+        is_secure: bool,
+        now: u64,
+    ) -> Self {
+        let shown = found.as_ref().map(|found| found.badge);
+        let stand = Stand::of(found, keeper.opened(), now);
+        let user = stand.row.as_ref().and_then(|row| row.user.clone());
+        Self { keeper, is_secure, now, shown, user, stand: Mutex::new(stand), run: Run::current() }
+    }
+
+    /// A page is run for it, so the session is used. Nobody waits until that is noted: if it fails, the next request tries
+    /// again.
+    pub(crate) fn attend(&self) {
+        // Nobody has asked for a page that is made again.
+        if self.run.is_some() {
+            return;
+        }
+        let mut stand = self.stand();
+        let due = stand.row.as_ref().map(|row| row.id).filter(|_| stand.is_due);
+        stand.is_due = false;
+        drop(stand);
+        if let Some(id) = due {
+            touch(self.opened(), id, self.now);
+        }
+    }
+
+    /// Looks again whether there is still the session that the cookie named, for whoever has waited since then. The cookie
+    /// need not be read again.
+    fn look_again(&self) {
+        let Some(badge) = self.shown else { return };
+        let opened = self.opened();
+        *self.stand() = Stand::of(opened.admit(badge, self.now), opened, self.now);
+    }
+
+    /// A session begins, if there is none. Nothing is seen of it.
+    pub(super) fn begin(&self) {
+        self.stand().begin(self.now);
+    }
+
+    /// What others see that this visitor is called: the user, or the made-up name of the session. No page has looked.
+    pub(crate) fn name(&self) -> Text {
+        let stand = self.stand();
+        let seed = || name_of(stand.badge.map_or(0, |badge| badge.seed));
+        self.user.clone().unwrap_or_else(seed)
+    }
+
+    /// Who has logged in: the one gate for whoever wants to know no more.
+    pub(crate) fn look_at_user(&self) -> Option<Text> {
+        let stand = self.stand();
+        let user = stand.row.as_ref().and_then(|row| row.user.clone());
+        Looked::User.note_for(self.run.as_deref(), || {
+            user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec())
+        });
+        self.note_end(&stand);
+        user
+    }
+
+    /// The session, which begins with this if there is none: the one gate to all of it.
+    pub(super) fn look_at_session<T>(&self, look: impl FnOnce(&Badge, Option<&Row>) -> T) -> T {
+        let mut stand = self.stand();
+        let badge = stand.begin(self.now);
+        Looked::Session.note_for(self.run.as_deref(), || badge.id.to_vec());
+        self.note_end(&stand);
+        look(&badge, stand.row.as_ref())
+    }
+
+    /// The login of the session, for whoever waits by it past the request.
+    pub(crate) fn login(&self) -> Option<Login> {
+        let stand = self.stand();
+        let row = stand.row.as_ref()?;
+        let until = row.made.unix().saturating_add(self.opened().times.absolute);
+        Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
+    }
+
+    /// Fields of the reply: no cache that others share may keep it.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
+        let stand = self.stand();
+        let cookie = match (stand.told, &stand.badge) {
+            // After a login the browser has that one's, or gets it before long.
+            (Told::Set, Some(badge)) if !self.has_ended(badge) => Some(self.cookie(badge)),
+            (Told::Clear, _) => Some(self.set_cookie("", 0)),
+            _ => None,
+        };
+        let always = [("Vary", "Cookie".into()), ("Cache-Control", "private, no-cache".into())];
+        always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
+    }
+
+    /// Goes on as a change has left it.
+    pub(super) fn settle(&self, next: Next) {
+        let mut stand = self.stand();
+        match next {
+            Next::Same => return,
+            // What was changed beside a login is of the session before.
+            Next::Kept(row) if stand.badge.is_none_or(|badge| row.key != badge.id) => return,
+            Next::Kept(row) | Next::New(row) => {
+                let badge = row.badge(self.now);
+                // A row that was there already is known to the browser.
+                if stand.badge != badge {
+                    stand.told = Told::Set;
+                }
+                (stand.badge, stand.row) = (badge, Some(row));
+            }
+            Next::Over => {
+                let badge = Some(Badge::new(self.now));
+                *stand = Stand { badge, row: None, told: Told::Clear, is_due: false };
+            }
+        }
+        drop(stand);
+        self.opened().sweep(self.now);
+    }
+
+    /// All tables. Whoever follows a page that reads them is told of what changes.
+    pub(super) fn tables(&self) -> Snapshot {
+        let store = &self.opened().store;
+        match &self.run {
+            Some(run) => run.store(store).read(),
+            None => store.read().without_notes(),
+        }
+    }
+
+    pub(super) fn opened(&self) -> &Opened {
+        self.keeper.opened()
+    }
+
+    /// Whether there is a session. None is begun.
+    pub(super) fn look_for_session(&self) -> bool {
+        let stand = self.stand();
+        Looked::Session.note_for(self.run.as_deref(), || {
+            stand.badge.map_or_else(Vec::new, |badge| badge.id.to_vec())
+        });
+        self.note_end(&stand);
+        stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
+    }
+
+    /// Has whoever follows what was seen know when it ends by itself.
+    fn note_end(&self, stand: &Stand) {
+        let Some(run) = &self.run else { return };
+        // It moves them, whether there is a row or not.
+        if let Some(badge) = &stand.badge {
+            Row::find(&self.tables(), &badge.id);
+        }
+        let Sessions { idle, absolute, .. } = self.opened().times;
+        let times = match (&stand.row, &stand.badge) {
+            (Some(row), _) => Some((row.made.unix(), row.seen.unix())),
+            (None, Some(badge)) => Some((badge.made, badge.seen)),
+            (None, None) => None,
+        };
+        if let Some((made, seen)) = times {
+            run.note_end(made.saturating_add(absolute).min(seen.saturating_add(idle)));
+        }
+    }
+
+    /// Whether a login has taken the place of what this badge opens, so that what is asked with it comes too late.
+    pub(super) fn has_ended(&self, badge: &Badge) -> bool {
+        self.opened().ended.has(&badge.id, self.now)
+    }
+
+    fn cookie(&self, badge: &Badge) -> String {
+        let Opened { times, keys, .. } = self.opened();
+        let left = badge.made.saturating_add(times.absolute).saturating_sub(self.now);
+        self.set_cookie(&badge.text(keys, self.now), left.min(times.idle))
+    }
+
+    fn set_cookie(&self, value: &str, seconds: u64) -> String {
+        let name = cookie_name(self.is_secure);
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+    }
+
+    fn stand(&self) -> MutexGuard<'_, Stand> {
+        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stand {
+    fn of(found: Option<Found>, opened: &Opened, now: u64) -> Self {
+        let Some(Found { badge, row }) = found else {
+            return Self { badge: None, row: None, told: Told::Nothing, is_due: false };
+        };
+        let is_due = |then: u64| age(now, then).is_some_and(|age| age >= opened.renewal());
+        let current = row.as_ref().and_then(|row| row.badge(now));
+        // One that was given out before there was a row does not say that there is one.
+        let is_told = is_due(badge.seen) || badge.is_kept != row.is_some();
+        Self {
+            badge: current.or(Some(Badge { seen: now, ..badge })),
+            told: if is_told { Told::Set } else { Told::Nothing },
+            is_due: row.as_ref().is_some_and(|row| is_due(row.seen.unix())),
+            row,
+        }
+    }
+
+    fn begin(&mut self, now: u64) -> Badge {
+        if let Some(badge) = self.badge {
+            return badge;
+        }
+        self.told = Told::Set;
+        *self.badge.insert(Badge::new(now))
+    }
+}
+
+/// As the access log and filters know them.
+impl Visitor for Visit {
+    fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+}
+
+fn touch(opened: &Opened, id: Id<Row>, now: u64) {
+    let mut change = opened.store.begin();
+    let touched = change.update(id, |row: &mut Row| row.seen = row.seen.max(time(now)));
+    if touched.is_ok() {
+        // Whoever was first has noted the same, or has ended it.
+        let _ = opened.store.commit(change);
+    }
+}

@@ -1,0 +1,81 @@
+//! Decides what is said of a text or a value that cannot cross.
+
+use std::fmt;
+
+/// What is wrong, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Fault {
+    /// `line 1 column 7` of a text, `items[3].count` of a value. Empty: it is about the whole.
+    place: String,
+    what: String,
+}
+
+/// So many bytes of what somebody sent are said back, at most.
+const LONGEST: usize = 200;
+const LONGEST_KEY: usize = 40;
+
+impl Fault {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self { place: String::new(), what: shortened(what.into(), LONGEST) }
+    }
+
+    /// The same, in the value of this key.
+    pub(super) fn in_key(mut self, key: &str) -> Self {
+        self.step();
+        self.place.insert_str(0, &shortened(key.to_owned(), LONGEST_KEY));
+        self
+    }
+
+    /// The same, in an item of a list.
+    pub(super) fn in_item(mut self, place: usize) -> Self {
+        self.step();
+        self.place.insert_str(0, &format!("[{place}]"));
+        self
+    }
+
+    fn step(&mut self) {
+        if !self.place.is_empty() && !self.place.starts_with('[') {
+            self.place.insert(0, '.');
+        }
+    }
+}
+
+fn shortened(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push_str("...");
+    }
+    text
+}
+
+/// As in a message: `invalid type: string "a", expected u8 (at items[3].count)`.
+impl fmt::Display for Fault {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.what)?;
+        if self.place.is_empty() { Ok(()) } else { write!(to, " (at {})", self.place) }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl serde::de::Error for Fault {
+    fn custom<T: fmt::Display>(what: T) -> Self {
+        Self::new(what.to_string())
+    }
+}
+
+impl serde::ser::Error for Fault {
+    fn custom<T: fmt::Display>(what: T) -> Self {
+        Self::new(what.to_string())
+    }
+}
+
+/// Of a text.
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        let place = format!("line {} column {}", error.line(), error.column());
+        let what = error.to_string();
+        let what = what.strip_suffix(&format!(" at {place}")).unwrap_or(&what);
+        Self { place, ..Self::new(what) }
+    }
+}

@@ -1,0 +1,321 @@
+//! Decides how a value that was read becomes one of a type of the program's.
+
+use serde::de::value::StringDeserializer;
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, VariantAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use serde_json::{Map, Value, map};
+
+use super::Fault;
+use crate::base64;
+
+/// A value that serde takes apart.
+pub(super) struct Given(pub(super) Value);
+
+impl Given {
+    fn whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.0 {
+            Value::String(text) if is_whole(text) => visit_whole(text, visitor),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+}
+
+/// Digits as they are written, and no others: one number has one text.
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    digits.iter().all(u8::is_ascii_digit)
+        && matches!((digits, text), ([b'0'], "0") | ([b'1'..=b'9', ..], _))
+}
+
+fn visit_whole<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Fault> {
+    // The narrowest first: whoever wants 64 bits does not know of 128.
+    if let Ok(number) = text.parse::<u64>() {
+        visitor.visit_u64(number)
+    } else if let Ok(number) = text.parse::<i64>() {
+        visitor.visit_i64(number)
+    } else if let Ok(number) = text.parse::<u128>() {
+        visitor.visit_u128(number)
+    } else if let Ok(number) = text.parse::<i128>() {
+        visitor.visit_i128(number)
+    } else {
+        Err(Fault::invalid_value(Unexpected::Other("a number of more than 128 bits"), &visitor))
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            self.whole(visitor)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Given {
+    type Error = Fault;
+
+    whole_numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+                (Some(number), ..) => visitor.visit_u64(number),
+                (None, Some(number), _) => visitor.visit_i64(number),
+                (None, None, number) => visitor.visit_f64(number.unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => visitor.visit_string(text),
+            Value::Array(items) => {
+                let count = items.len();
+                let mut items = Items { items: items.into_iter(), place: 0 };
+                let value = visitor.visit_seq(&mut items)?;
+                match items.items.next() {
+                    None => Ok(value),
+                    Some(_) => {
+                        let wanted = format!("{} of them", items.place);
+                        Err(Fault::invalid_length(count, &wanted.as_str()))
+                    }
+                }
+            }
+            Value::Object(members) => visitor.visit_map(Members::of(members)),
+        }
+    }
+
+    /// What no number of 32 bits comes near would become infinite.
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0.as_f64() {
+            Some(number) if !(number as f32).is_finite() => {
+                let large = Unexpected::Other("a number too large for 32 bits");
+                Err(Fault::invalid_value(large, &visitor))
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let one = match self.0 {
+            Value::String(name) => Some((name, None)),
+            Value::Object(members) if members.len() == 1 => {
+                members.into_iter().next().map(|(name, value)| (name, Some(Given(value))))
+            }
+            _ => None,
+        };
+        let (name, value) = one.ok_or_else(|| {
+            Fault::new("an enum is a string, or an object of one key: the name of what it is")
+        })?;
+        visitor.visit_enum(Variant { name, value })
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.0 {
+            Value::String(text) => match base64::padded(text) {
+                Some(bytes) => visitor.visit_byte_buf(bytes),
+                None => Err(Fault::invalid_value(Unexpected::Str(text), &"bytes in base64")),
+            },
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_bytes(visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool f64 char str string unit unit_struct seq tuple tuple_struct map struct identifier
+    }
+}
+
+struct Items {
+    items: std::vec::IntoIter<Value>,
+    place: usize,
+}
+
+impl<'de> SeqAccess<'de> for &mut Items {
+    type Error = Fault;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Fault> {
+        let Some(item) = self.items.next() else { return Ok(None) };
+        let place = self.place;
+        self.place += 1;
+        seed.deserialize(Given(item)).map(Some).map_err(|fault| fault.in_item(place))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.len())
+    }
+}
+
+struct Members {
+    members: map::IntoIter,
+    /// Its key has been given.
+    next: Option<(String, Value)>,
+}
+
+impl Members {
+    fn of(members: Map<String, Value>) -> Self {
+        Self { members: members.into_iter(), next: None }
+    }
+}
+
+impl<'de> MapAccess<'de> for Members {
+    type Error = Fault;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Fault> {
+        let Some((key, value)) = self.members.next() else { return Ok(None) };
+        let taken = seed.deserialize(Key(key.clone())).map_err(|fault| fault.in_key(&key))?;
+        self.next = Some((key, value));
+        Ok(Some(taken))
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+        let next = self.next.take();
+        let (key, value) =
+            next.ok_or_else(|| Fault::new("a value was asked for before its key"))?;
+        seed.deserialize(Given(value)).map_err(|fault| fault.in_key(&key))
+    }
+}
+
+/// A key, which is a string in JSON whatever it is in the program.
+struct Key(String);
+
+macro_rules! keys_as_values {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            Given(Value::String(self.0)).$method(visitor)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Key {
+    type Error = Fault;
+
+    keys_as_values! {
+        deserialize_any deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+        deserialize_u128 deserialize_bytes deserialize_byte_buf
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0.parse() {
+            Ok(value) => visitor.visit_bool(value),
+            Err(_) => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_enum(Variant { name: self.0, value: None })
+    }
+
+    forward_to_deserialize_any! {
+        f32 f64 char str string unit unit_struct seq tuple tuple_struct map struct identifier
+        ignored_any
+    }
+}
+
+struct Variant {
+    name: String,
+    /// `None`: the name is all there is.
+    value: Option<Given>,
+}
+
+impl<'de> EnumAccess<'de> for Variant {
+    type Error = Fault;
+    type Variant = Self;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Fault> {
+        let name: StringDeserializer<Fault> = self.name.clone().into_deserializer();
+        Ok((seed.deserialize(name)?, self))
+    }
+}
+
+impl Variant {
+    fn held(self) -> Result<(String, Given), Fault> {
+        match self.value {
+            Some(value) => Ok((self.name, value)),
+            None => Err(Fault::new(format!("`{0}` holds something: {{\"{0}\": ..}}", self.name))),
+        }
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant {
+    type Error = Fault;
+
+    fn unit_variant(self) -> Result<(), Fault> {
+        match self.value {
+            None | Some(Given(Value::Null)) => Ok(()),
+            Some(_) => Err(Fault::new(format!("`{0}` holds nothing: \"{0}\"", self.name))),
+        }
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
+        let (name, value) = self.held()?;
+        seed.deserialize(value).map_err(|fault| fault.in_key(&name))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Fault> {
+        let (name, value) = self.held()?;
+        value.deserialize_any(visitor).map_err(|fault| fault.in_key(&name))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let (name, value) = self.held()?;
+        value.deserialize_any(visitor).map_err(|fault| fault.in_key(&name))
+    }
+}

@@ -1,0 +1,352 @@
+//! Claims about services: how they are called, what comes in, what goes out, and who may not.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bine::prelude::*;
+
+use crate::app::{options, program};
+use crate::harness::{Peer, Program, Reply};
+
+#[derive(Clone, Table)]
+struct Remark {
+    id: Id<Remark>,
+    forum: Text,
+    #[table(length = 1..=20)]
+    body: Text,
+}
+
+#[service]
+fn post(call: &mut Call, forum: Text, body: Text) -> Result<Text, Error> {
+    let id = call.insert(Remark { id: Id::new(), forum, body })?;
+    Ok(id.to_string().as_str().into())
+}
+
+#[service]
+fn count(call: &mut Call) -> usize {
+    call.count::<Remark>()
+}
+
+/// Takes one of each kind.
+#[service(safe)]
+fn add(one: i64, other: Option<u8>, more: Vec<i64>, minus: bool) -> i64 {
+    let sum = one + i64::from(other.unwrap_or(0)) + more.iter().sum::<i64>();
+    if minus { -sum } else { sum }
+}
+
+#[service("/elsewhere")]
+async fn greet(caller: Caller, name: Text) -> Result<Text, Error> {
+    let kept = caller.store().read().count::<Remark>();
+    Ok(format!("Hello {name}: {kept}").as_str().into())
+}
+
+#[service]
+fn forget(call: &mut Call) -> Result<(), Error> {
+    for remark in call.newest::<Remark>(100) {
+        call.remove(remark.id)?;
+    }
+    Ok(())
+}
+
+#[service(safe)]
+async fn shown(times: u32) -> impl Page {
+    html!(<p>{times} times</p>)
+}
+
+#[service]
+fn broken(place: usize) -> u32 {
+    [7, 8][place]
+}
+
+#[service(who = "user")]
+fn secret() -> u32 {
+    7
+}
+
+#[service]
+async fn log_in(caller: Caller, user: Text) -> Result<Response, Error> {
+    caller.session().log_in(&user).await?;
+    Ok(Response::text("welcome"))
+}
+
+/// Another changes what it has looked at, in each of so many first runs; says how often it ran.
+#[service]
+fn interrupted(call: &mut Call, times: u32) -> Result<u32, Error> {
+    run_among_others(call, times)
+}
+
+#[service(once)]
+fn interrupted_once(call: &mut Call, times: u32) -> Result<u32, Error> {
+    run_among_others(call, times)
+}
+
+fn run_among_others(call: &mut Call, times: u32) -> Result<u32, Error> {
+    let state = call.state::<Runs>()?;
+    let run = state.count.fetch_add(1, Ordering::Relaxed) + 1;
+    let before = call.count::<Remark>();
+    if run <= times {
+        let mut other = state.store.get().expect("it is open").begin();
+        other.insert(Remark { id: Id::new(), forum: "x".into(), body: "other".into() })?;
+        state.store.get().expect("it is open").commit(other)?.wait()?;
+    }
+    let body = format!("own {before}").as_str().into();
+    call.insert(Remark { id: Id::new(), forum: "x".into(), body })?;
+    Ok(run)
+}
+
+#[derive(Clone, Default)]
+struct Runs {
+    count: Arc<AtomicU32>,
+    store: Arc<OnceLock<Store>>,
+}
+
+#[page("/board")]
+async fn board() -> impl Page {
+    html! {
+        <form method="post" action={post}>
+            <input name="forum" aria-label="Forum"> <input name="body" aria-label="Remark">
+            <button formaction={greet}>Greet</button>
+        </form>
+    }
+}
+
+#[test]
+fn the_program_with_services_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    let runs = Runs::default();
+    let store = Arc::clone(&runs.store);
+    App::new()
+        .table::<Remark>()
+        .forgetful()
+        .state(runs)
+        .at_open(move |opened| {
+            let _ = store.set(opened.clone());
+            Ok(())
+        })
+        .service(interrupted)
+        .service(interrupted_once)
+        .page(board)
+        .service(post)
+        .service(count)
+        .service(add)
+        .service(greet)
+        .service(forget)
+        .service(shown)
+        .service(broken)
+        .service(secret)
+        .service(log_in)
+        .run_with("Usage: services", options.lines())
+}
+
+fn start() -> Program {
+    Program::start(&mut program("services::the_program_with_services_serves", &[]))
+}
+
+/// Sends content to a service, with fields beside.
+fn send(peer: &mut Peer, path: &str, fields: &str, content: &str) -> Reply {
+    let length = content.len();
+    peer.send(format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n{content}"
+    ));
+    peer.reply()
+}
+
+const JSON: &str = "Content-Type: application/json\r\n";
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+/// As a browser sends it with a form.
+const BROWSER: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nContent-Type: application/x-www-form-urlencoded\r\nOrigin: http://a\r\n";
+
+#[test]
+fn a_service_is_called_by_its_name() {
+    let program = start();
+    let mut peer = program.connect();
+    let reply = send(&mut peer, "/bine/post", JSON, r#"{"forum": "garden", "body": "hops"}"#);
+    assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some("application/json")));
+    assert_eq!(reply.text().len(), "\"\"".len() + Id::<Remark>::new().to_string().len());
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "1");
+    let reply = send(&mut peer, "/elsewhere", FORM, "name=Anna+B");
+    assert_eq!((reply.status(), reply.text()), (200, "\"Hello Anna B: 1\""));
+    let reply = send(&mut peer, "/bine/forget", JSON, "{}");
+    assert_eq!((reply.status(), reply.text()), (204, ""));
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "0");
+    let reply = peer.get("/bine/count");
+    assert_eq!((reply.status(), reply.field("Allow")), (405, Some("POST, OPTIONS")));
+}
+
+#[test]
+fn a_safe_service_takes_its_arguments_from_the_query() {
+    let program = start();
+    let mut peer = program.connect();
+    assert_eq!(peer.get("/bine/add?one=1&more=2&more=3&minus=on").text(), "-6");
+    assert_eq!(peer.get("/bine/add?one=1&other=").text(), "1");
+    let reply = send(&mut peer, "/bine/add", JSON, r#"{"one": 1, "more": [], "minus": false}"#);
+    assert_eq!(reply.text(), "1");
+    assert_eq!(peer.get("/bine/shown?times=3").text(), "<p>3 times</p>");
+}
+
+#[test]
+fn a_form_is_sent_back_to_its_page() {
+    let program = start();
+    let mut peer = program.connect();
+    let page = peer.get("/board").text().to_owned();
+    assert!(
+        page.contains("action=\"/bine/post\"") && page.contains("formaction=\"/elsewhere\""),
+        "{page}"
+    );
+    let form = "forum=garden&body=hops";
+    for (referer, location) in [
+        ("", "/"),
+        ("Referer: http://a/board?x=1\r\n", "http://a/board?x=1"),
+        ("Referer: http://b/board\r\n", "/"),
+        ("Referer: http://a.b/board\r\n", "/"),
+        ("Referer: http://a@b/board\r\n", "/"),
+    ] {
+        let reply = send(&mut peer, "/bine/post", &format!("{BROWSER}{referer}"), form);
+        assert_eq!((reply.status(), reply.field("Location")), (303, Some(location)), "{referer}");
+    }
+    let parts = "--x\r\nContent-Disposition: form-data; name=\"forum\"\r\n\r\na\r\n\
+        --x\r\nContent-Disposition: form-data; name=\"body\"\r\n\r\nb\r\n--x--\r\n";
+    let kind = "Content-Type: multipart/form-data; boundary=x\r\n";
+    assert_eq!(send(&mut peer, "/bine/post", kind, parts).status(), 200);
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "6");
+}
+
+#[test]
+fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
+    let program = start();
+    let mut peer = program.connect();
+    let check = |peer: &mut Peer, path: &str, fields: &str, content: &str, told: &str| {
+        let reply = send(peer, path, fields, content);
+        assert_eq!(reply.field("Content-Type"), Some("application/problem+json"), "{content}");
+        let text = reply.text();
+        assert!(text.contains(told), "{content}: {text}");
+        reply.status()
+    };
+    let told = r#"[{"detail":"is no argument of this service; did you mean `body`?","name":"bdy"},{"detail":"is missing","name":"body"}]"#;
+    let content = r#"{"forum": "a", "bdy": "b"}"#;
+    assert_eq!(check(&mut peer, "/bine/post", JSON, content, told), 400);
+    assert_eq!(check(&mut peer, "/bine/post", FORM, "forum=a&bdy=b", told), 400);
+    let told = "`body` must have from 1 to 20 letters, not 0";
+    let status = check(&mut peer, "/bine/post", FORM, "forum=a&body=", told);
+    assert_eq!(status, 422);
+    let told =
+        "\"detail\":\"`one` is missing; `other` must be a whole number from 0 to 255, not `256`\"";
+    assert_eq!(check(&mut peer, "/bine/add", FORM, "other=256", told), 400);
+    assert_eq!(check(&mut peer, "/bine/add", JSON, "[1]", "object, with each under its name"), 400);
+    assert_eq!(
+        check(
+            &mut peer,
+            "/bine/add",
+            JSON,
+            "{",
+            "the arguments: EOF while parsing an object (at line 1 column 1)"
+        ),
+        400
+    );
+    let deep = format!("{{\"one\": {}1{}}}", "[".repeat(500), "]".repeat(500));
+    assert_eq!(check(&mut peer, "/bine/add", JSON, &deep, "128"), 400);
+    assert_eq!(check(&mut peer, "/bine/add", "Content-Type: text/plain\r\n", "x", "Send"), 415);
+    assert_eq!(check(&mut peer, "/bine/broken", FORM, "place=2", "Something went wrong here"), 500);
+    let browser = format!("{BROWSER}Referer: http://a/board?\"x\r\n");
+    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
+    assert_eq!(
+        (reply.status(), reply.field("Content-Type")),
+        (400, Some("text/html; charset=utf-8"))
+    );
+    let told = "<p>`body` is missing</p><p><a href=\"http://a/board?&quot;x\">Back</a></p>";
+    assert!(reply.text().contains(told), "{}", reply.text());
+}
+
+#[test]
+fn only_pages_of_this_site_may_call() {
+    let program = start();
+    let mut peer = program.connect();
+    for (fields, status) in [
+        ("", 200),
+        ("Origin: http://a\r\nCookie: b=c\r\n", 200),
+        ("Origin: http://b\r\n", 403),
+        ("Origin: null\r\n", 403),
+        ("Origin: \u{e4}\r\n", 403),
+        ("Cookie: b=c\r\n", 403),
+        ("Sec-Fetch-Site: same-origin\r\nOrigin: http://b\r\n", 200),
+        ("Sec-Fetch-Site: none\r\n", 200),
+        ("Sec-Fetch-Site: same-site\r\nOrigin: http://a\r\n", 403),
+        ("Sec-Fetch-Site: cross-site\r\n", 403),
+    ] {
+        let reply = send(&mut peer, "/bine/count", fields, "");
+        assert_eq!(reply.status(), status, "{fields}");
+    }
+}
+
+#[test]
+fn a_service_runs_again_when_another_was_first() {
+    let program = start();
+    let mut peer = program.connect();
+    let reply = send(&mut peer, "/bine/interrupted", FORM, "times=3");
+    assert_eq!((reply.status(), reply.text()), (200, "4"));
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "4");
+    let program = start();
+    let mut peer = program.connect();
+    let reply = send(&mut peer, "/bine/interrupted", FORM, "times=4");
+    assert_eq!(
+        (reply.status(), reply.field("Content-Type")),
+        (409, Some("application/problem+json"))
+    );
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "4");
+    let program = start();
+    let mut peer = program.connect();
+    assert_eq!(send(&mut peer, "/bine/interrupted_once", FORM, "times=1").status(), 409);
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "1");
+    let reply = send(&mut peer, "/bine/interrupted_once", FORM, "times=0");
+    assert_eq!((reply.status(), reply.text()), (200, "2"));
+}
+
+#[test]
+fn a_service_for_users_is_for_who_has_logged_in() {
+    let program = start();
+    let mut peer = program.connect();
+    assert_eq!(send(&mut peer, "/bine/secret", "", "").status(), 401);
+    let reply = send(&mut peer, "/bine/log_in", FORM, "user=anna");
+    assert_eq!((reply.status(), reply.text()), (200, "welcome"));
+    let cookie = reply.field("Set-Cookie").unwrap().split(';').next().unwrap();
+    let fields = format!("Cookie: {cookie}\r\nOrigin: http://a\r\n");
+    assert_eq!(send(&mut peer, "/bine/secret", &fields, "").text(), "7");
+}
+
+#[test]
+fn a_program_tells_what_it_serves() {
+    let told = |options: &[&str]| {
+        let test = "services::the_program_with_services_serves";
+        Program::run(&mut program(test, options)).output
+    };
+    let output = told(&["--routes"]);
+    let lines: Vec<Vec<&str>> = output.lines().map(|line| line.split("  ").collect()).collect();
+    let line = |path: &str| -> Vec<&str> {
+        let own = lines.iter().find(|line| line.iter().any(|cell| cell.trim() == path));
+        own.unwrap().iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect()
+    };
+    let post = [
+        "POST",
+        "/bine/post",
+        "service",
+        "bine::services::post",
+        "forum: Text, body: Text",
+        "anyone",
+    ];
+    assert_eq!(line("/bine/post"), post);
+    let add = "one: i64, other: Option<u8>, more: Vec<i64>, minus: bool";
+    assert_eq!(
+        line("/bine/add"),
+        ["GET|POST", "/bine/add", "service", "bine::services::add", add, "anyone"]
+    );
+    assert_eq!(
+        line("/bine/secret"),
+        ["POST", "/bine/secret", "service", "bine::services::secret", "users"]
+    );
+    assert_eq!(line("/board"), ["GET", "/board", "page", "bine::services::board", "anyone"]);
+    let output = told(&["--routes", "--json"]);
+    let json = &output[output.find('[').unwrap()..=output.rfind(']').unwrap()];
+    let routes: serde_json::Value = serde_json::from_str(json).unwrap();
+    let post = routes.as_array().unwrap().iter().find(|route| route["path"] == "/bine/post");
+    assert_eq!(post.unwrap()["arguments"][1]["name"], "body");
+}

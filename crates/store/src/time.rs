@@ -1,0 +1,149 @@
+//! Decides what a moment is, and how it is written as text and read from it (RFC 3339).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A moment, in microseconds since 1970-01-01T00:00:00Z.
+///
+/// ```
+/// use bine_store::Time;
+///
+/// let moment: Time = "2026-11-21T09:30:00.5Z".parse()?;
+/// assert_eq!(moment.unix(), 1_795_253_400);
+/// assert_eq!(moment.to_string(), "2026-11-21T09:30:00.500000Z");
+/// # Ok::<(), bine_store::NoTime>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Time(pub i64);
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// Days of 400 years, after which all repeats.
+const ERA: i64 = 146_097;
+/// From the first of March of the year 0 to the beginning of 1970.
+const BEFORE_1970: i64 = 719_468;
+
+impl Time {
+    /// By the system's clock.
+    pub fn now() -> Self {
+        Self::from(SystemTime::now())
+    }
+
+    /// Whole seconds since 1970; 0 for what lies before.
+    pub fn unix(self) -> u64 {
+        u64::try_from(self.0.div_euclid(SECOND)).unwrap_or(0)
+    }
+}
+
+impl From<SystemTime> for Time {
+    fn from(time: SystemTime) -> Self {
+        // No clock is set so far that the microseconds do not fit.
+        let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        Self(match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => micros(since),
+            Err(before) => -micros(before.duration()),
+        })
+    }
+}
+
+/// As RFC 3339 writes it, in UTC; years of more than four digits as ECMAScript does, with a sign and six.
+impl fmt::Display for Time {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, within) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
+        let (year, month, day) = date(days);
+        match year {
+            0..=9999 => write!(to, "{year:04}")?,
+            _ => write!(to, "{}{:06}", if year < 0 { '-' } else { '+' }, year.abs())?,
+        }
+        let (second, fraction) = (within / SECOND, within % SECOND);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        write!(to, "-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        if fraction != 0 {
+            write!(to, ".{fraction:06}")?;
+        }
+        to.write_str("Z")
+    }
+}
+
+/// A text that is no moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoTime;
+
+impl fmt::Display for NoTime {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a moment is written in UTC, like 2026-11-21T09:30:00Z")
+    }
+}
+
+impl std::error::Error for NoTime {}
+
+impl FromStr for Time {
+    type Err = NoTime;
+
+    /// Reads it as it is written, with fewer digits of a second too.
+    fn from_str(text: &str) -> Result<Self, NoTime> {
+        read(text).ok_or(NoTime)
+    }
+}
+
+fn read(text: &str) -> Option<Time> {
+    let (year, rest) = match text.as_bytes().first()? {
+        b'+' | b'-' => (text.get(1..7)?, text.get(7..)?),
+        _ => (text.get(..4)?, text.get(4..)?),
+    };
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let year = sign * digits(year)?;
+    // -MM-DDTHH:MM:SS
+    let (rest, fraction) = (rest.get(..15)?, rest.get(15..)?.strip_suffix('Z')?);
+    let marks = [0, 3, 6, 9, 12].map(|at| rest.as_bytes()[at]);
+    if marks != *b"--T::" {
+        return None;
+    }
+    let [month, day, hour, minute, second] =
+        [1, 4, 7, 10, 13].map(|at| rest.get(at..at + 2).and_then(digits));
+    let (month, day) = (month?, day?);
+    let (hour, minute, second) = (hour?, minute?, second?);
+    if !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let days = days(year, month, day);
+    if date(days) != (year, month, day) {
+        return None;
+    }
+    let fraction = match fraction.strip_prefix('.') {
+        Some(parts) if (1..=6).contains(&parts.len()) => digits(&format!("{parts:0<6}"))?,
+        None if fraction.is_empty() => 0,
+        _ => return None,
+    };
+    let within = ((hour * 60 + minute) * 60 + second) * SECOND + fraction;
+    let all = i128::from(days) * i128::from(DAY) + i128::from(within);
+    i64::try_from(all).ok().map(Time)
+}
+
+fn digits(text: &str) -> Option<i64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
+}
+
+/// Year, month and day of a day since 1970. Years are counted from March on here, so that the leap day is the last
+/// (Howard Hinnant's `civil_from_days`).
+fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + BEFORE_1970;
+    let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// The other way.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let month = if month > 2 { month - 3 } else { month + 9 };
+    let day = (153 * month + 2) / 5 + day - 1;
+    era * ERA + year * 365 + year / 4 - year / 100 + day - BEFORE_1970
+}

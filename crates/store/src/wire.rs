@@ -1,0 +1,78 @@
+//! Decides how moments and ids cross to other programs: as their texts, whatever serde's format is.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::id::{Id, RowId};
+use crate::time::Time;
+
+/// Takes what is read from its text.
+struct Texts<T>(PhantomData<T>, &'static str);
+
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Texts<T> {
+    type Value = T;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.1)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+macro_rules! as_text {
+    ($($type:ty $(, of $table:ident)?: $words:literal;)*) => {$(
+        impl$(<$table>)? Serialize for $type {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de$(, $table)?> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                from.deserialize_str(Texts(PhantomData, $words))
+            }
+        }
+    )*};
+}
+
+as_text! {
+    Time: "a moment in UTC, like 2026-11-21T09:30:00Z";
+    RowId: "an id of 32 hexadecimal digits";
+    Id<T>, of T: "an id of 32 hexadecimal digits";
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    fn check<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(value: &T, json: &str) {
+        assert_eq!(serde_json::to_string(value).unwrap(), json);
+        assert_eq!(serde_json::from_str::<T>(json).unwrap(), *value);
+    }
+
+    #[test]
+    fn a_moment_and_an_id_cross_as_their_texts() {
+        check(&Time(1_795_253_400_000_001), "\"2026-11-21T09:30:00.000001Z\"");
+        let row = RowId::from_number(0x0193_f9a0_4c5e_7b3a_9c1d_5e6f_7081_9203);
+        check(&row, "\"0193f9a0-4c5e-7b3a-9c1d-5e6f70819203\"");
+        // Of a table of which nothing is asked.
+        check(&Id::<()>::of(row), "\"0193f9a0-4c5e-7b3a-9c1d-5e6f70819203\"");
+    }
+
+    #[test]
+    fn what_is_neither_is_refused_with_what_is_wanted() {
+        let refused = |told: serde_json::Error| told.to_string();
+        let told = serde_json::from_str::<Time>("\"yesterday\"").map_err(refused).unwrap_err();
+        assert!(told.starts_with("a moment is written in UTC, like 2026-"), "{told}");
+        let told = serde_json::from_str::<RowId>("7").map_err(refused).unwrap_err();
+        assert!(told.contains("expected an id of 32 hexadecimal digits"), "{told}");
+    }
+}
