@@ -129,15 +129,16 @@ class Forms(LivePage):
         assert self.text("form > [role=alert]") == "The post is not complete. forum: There is no such forum."
         self.server.post = lambda exchange, body: (500, "text/plain", "<b>oops</b>")
         self.find("button").click()
-        self.holds("document.querySelector('form > [role=alert]')?.textContent.startsWith('500')")
+        self.holds("document.querySelector('form > [role=alert]')?.textContent === '500 Internal Server Error'")
 
     def a_page_of_an_error_takes_nothing_away(self):
         self.open(body=FORM.format(""))
         self.find("[name=body]").send_keys("precious")
-        self.server.post = lambda exchange, body: (500, "text/html", "<title>Internal Server Error</title><h1>Oh</h1>")
+        page = "<title>Unprocessable Content</title><h1>Unprocessable Content</h1><p>`body` must have 3 letters</p>"
+        self.server.post = lambda exchange, body: (422, "text/html", page)
         self.find("button").click()
         self.holds("document.querySelector('[role=alert]')")
-        assert self.text("[role=alert]") == "Internal Server Error"
+        assert self.text("[role=alert]") == "`body` must have 3 letters"
         assert self.run("return document.querySelector('[name=body]').value") == "precious"
         # The form itself, with what is wrong with it, is another matter.
         self.server.post = lambda exchange, body: (422, "text/html", "<title>Again</title><p id=why>Too short.</p>" + FORM.format(""))

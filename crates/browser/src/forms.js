@@ -28,8 +28,10 @@ document.addEventListener("submit", async (event) => {
     answer = await fetch(url, { method: "POST", body, headers: { Accept: "application/json, text/html;q=0.5" } });
     const isPage = /^text\/html/.test(answer.headers.get("Content-Type"));
     value = isPage ? parsePage(await answer.text()) : await result(answer);
-    // A page of an error is no place to leave what is written for; 422 is the form itself, with what is wrong.
-    if (isPage && !answer.ok && answer.status !== 422) throw { message: value.title, status: answer.status };
+    // A page of an error is no place to leave what is written for, unless it is the form itself, with what is wrong.
+    if (isPage && !answer.ok && !(answer.status === 422 && value.forms.length)) {
+      throw { message: (value.querySelector("p") ?? value.querySelector("title")).textContent, status: answer.status };
+    }
   });
   if (isDone) {
     // Who has written on meanwhile keeps it.
