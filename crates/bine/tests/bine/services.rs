@@ -253,6 +253,12 @@ fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
         (reply.status(), reply.field("Content-Type")),
         (400, Some("text/html; charset=utf-8"))
     );
+    let reply = send(&mut peer, "/nowhere", "Accept: application/json, text/html;q=0.5\r\n", "");
+    assert_eq!(
+        (reply.status(), reply.field("Content-Type")),
+        (404, Some("application/problem+json"))
+    );
+    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
     let told = "<p>`body` is missing</p><p><a href=\"http://a/board?&quot;x\">Back</a></p>";
     assert!(reply.text().contains(told), "{}", reply.text());
 }
