@@ -23,6 +23,7 @@ mod app;
 mod arguments;
 mod asset;
 mod base64;
+mod blocking;
 pub mod channels;
 mod configuration;
 mod control;
@@ -57,6 +58,8 @@ mod stream;
 mod style;
 mod tables;
 mod taste;
+#[cfg(feature = "test")]
+pub mod test;
 mod text;
 mod websocket;
 mod wire;
@@ -72,7 +75,8 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
-pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
+pub use bine_pipeline::{Gone, overdue_calls, timeout};
+pub use blocking::blocking;
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
@@ -232,4 +236,9 @@ mod guide {
     struct Sessions;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
+    #[doc = include_str!("../../../docs/guide/remote.md")]
+    struct Remote;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
 }

@@ -114,6 +114,11 @@ impl<A, T> Service<A, T> {
         self.signature.arguments.iter().map(|(name, _)| *name)
     }
 
+    /// Whether it changes nothing.
+    pub(crate) const fn is_safe(&self) -> bool {
+        self.signature.is_safe
+    }
+
     pub(crate) fn route(&self) -> Route {
         (self.route)(self.signature)
     }
