@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::time::Instant;
 
-use crate::harness::{Peer, Program, Reply};
+use crate::harness::{PATIENCE, Peer, Program, Reply};
 
 /// One open page.
 pub(super) struct Viewer {
@@ -143,7 +144,10 @@ impl Viewer {
 
     /// Waits for what comes next, and shows it.
     pub(super) fn next(&mut self) -> Event {
+        // A stream shows that it lives, also when nothing else comes.
+        let patience = Instant::now() + PATIENCE;
         while self.events.is_empty() {
+            assert!(Instant::now() < patience, "nothing comes of {}", self.target);
             if self.is_poll {
                 self.hear_poll();
             } else {
