@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
+use crate::listing::{self, Listed};
 use crate::live::Live;
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
@@ -55,7 +56,8 @@ pub struct App {
     wanted_channels: Vec<(&'static str, channels::Settings)>,
     sessions: Option<Sessions>,
     at_channels: Vec<AtChannels>,
-    events: Vec<&'static str>,
+    /// Those for users alone are marked.
+    events: Vec<(&'static str, bool)>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -173,7 +175,13 @@ impl App {
     /// Has an event of this name, which every page and every other program may listen to; those that take
     /// [`Events`](crate::Events) call them.
     pub fn event(mut self, name: &'static str) -> Self {
-        self.events.push(name);
+        self.events.push((name, false));
+        self
+    }
+
+    /// The same with an event that only those hear who have logged in.
+    pub fn event_for_users(mut self, name: &'static str) -> Self {
+        self.events.push((name, true));
         self
     }
 
@@ -295,9 +303,10 @@ impl App {
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
         let mut sources = self.sources(arguments);
-        let count = sources.arguments.len();
-        sources.arguments.retain(|argument| argument != SUPERVISE);
-        let supervises = sources.arguments.len() < count;
+        if take_flag(&mut sources, ROUTES) {
+            return self.show_routes(usage, sources.arguments);
+        }
+        let supervises = take_flag(&mut sources, SUPERVISE);
         let configuration = match read(usage, &sources) {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
@@ -327,6 +336,40 @@ impl App {
             Ok(configuration) => Exit::told(configuration.shown()),
             Err(exit) => exit,
         }
+    }
+
+    /// Prints what is served: each path with what answers there, what it takes, and for whom; for programs, if `--json` is
+    /// among the arguments.
+    pub fn show_routes(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let mut sources = self.sources(arguments);
+        let is_for_programs = take_flag(&mut sources, JSON);
+        let configuration = match read(usage, &sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let listed = self.with_channels_of(&configuration).listed(&configuration);
+        let list = if is_for_programs { listing::json } else { listing::table };
+        Exit::told(list(listed))
+    }
+
+    fn listed(&self, configuration: &Configuration) -> Vec<Listed> {
+        let mut listed: Vec<_> = self.routes.iter().map(Listed::route).collect();
+        let folder = configuration.site.root.as_ref().or(self.files.as_ref());
+        listed.extend(folder.map(|folder| Listed::files("", folder)));
+        for (hosts, site) in &configuration.sites {
+            let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            listed.extend(site.root.as_ref().map(|folder| Listed::files(&hosts, folder)));
+        }
+        if let Some(access) = &self.channels {
+            listed.push(Listed::channels(access));
+            let wanted = self.wanted_channels.iter();
+            listed.extend(wanted.map(|(name, _)| Listed::channel(name, access)));
+        }
+        listed
     }
 
     /// Says whether this program could be served so: reads everything, opens the folders and logs,
@@ -394,7 +437,7 @@ impl App {
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
-        let live = Arc::new(Live::new(&self.events));
+        let live = Arc::new(Live::new(&self.events, self.step.is_some()));
         let house = House {
             states: self.states,
             tables,
@@ -441,7 +484,11 @@ impl App {
             pages.tables().open(tables, kept, &configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
                 let own = channels.clone();
-                sessions.tell(move |rows| own.end_logins(rows));
+                let pages = Arc::clone(live.engine());
+                sessions.tell(move |rows| {
+                    own.end_logins(rows);
+                    pages.end_logins(rows);
+                });
                 sessions.open(store, &configuration)?;
             }
             if let Some(store) = pages.tables().opened() {
@@ -490,6 +537,16 @@ struct Once {
 
 /// The argument that asks for a parent.
 const SUPERVISE: &str = "--supervise";
+/// The one that asks what is served, and the one that has programs told.
+const ROUTES: &str = "--routes";
+const JSON: &str = "--json";
+
+/// Whether it was among the arguments, where it is not any more.
+fn take_flag(sources: &mut Sources, flag: &str) -> bool {
+    let count = sources.arguments.len();
+    sources.arguments.retain(|argument| argument != flag);
+    sources.arguments.len() < count
+}
 
 fn read(usage: &str, sources: &Sources) -> Result<Configuration, Exit> {
     match sources.read() {

@@ -11,7 +11,7 @@ use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 use crate::arguments::Needs;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
-use crate::route::{Caller, House, LocalCaller, Place, Route};
+use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
 
 /// The style sheet of a program, or the script of its pages.
 #[derive(Debug)]
@@ -63,7 +63,8 @@ impl Linked {
     pub(crate) fn route(self) -> Route {
         let (path, name) = (self.path, self.name);
         let caller = Arc::new(Shared(Arc::new(self)));
-        Route { methods: Methods::GET, path, name, needs: Needs::default(), caller }
+        let told = Told { kind: Kind::Asset, ..Told::default() };
+        Route { methods: Methods::GET, path, name, needs: Needs::default(), told, caller }
     }
 
     /// The text, or that the peer has it (RFC 9110 section 13).

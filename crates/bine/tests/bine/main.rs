@@ -23,6 +23,7 @@ mod pages;
 mod presence;
 mod query;
 mod ranges;
+mod remote;
 mod scheduling;
 mod services;
 mod sessions;
