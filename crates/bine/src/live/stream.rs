@@ -297,7 +297,15 @@ impl Live {
         if self.generation.load(Ordering::SeqCst) != generation {
             return Err(busy());
         }
-        let name = match showings.find(&wish.address, &notes.looks) {
+        let mut found = showings.find(&wish.address, &notes.looks);
+        if let Some(name) = found
+            && showings.get(name).is_some_and(|own| own.regions.len() != notes.regions.len())
+        {
+            // Nobody knows which of the two is newer, and regions of the other would never be sent to this one.
+            self.send_away(&mut showings, name);
+            found = None;
+        }
+        let name = match found {
             Some(name) => name,
             None if showings.len() >= MOST => return Err(busy()),
             None => {
