@@ -157,6 +157,12 @@ impl Viewer {
         self.events.pop_front().unwrap()
     }
 
+    /// Waits until it is told that the page is not for it as it was: by an event, or by the end of what it may follow. What
+    /// it has shown until then is what comes before.
+    pub(super) fn await_farewell(&mut self) {
+        while matches!(self.next(), Event::Patch(_)) {}
+    }
+
     /// Waits until a region shows this text, and says what came until then. Whatever else comes is shown too, and the
     /// page is fetched again if that is said.
     pub(super) fn await_shown(&mut self, text: &str) -> Vec<Event> {
