@@ -1,6 +1,7 @@
 //! Claims about pages that somebody looks at: what they show between `<Live>` and `</Live>` is what it would be if they
 //! were fetched again.
 
+mod model;
 mod scopes;
 mod viewer;
 

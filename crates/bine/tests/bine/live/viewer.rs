@@ -11,7 +11,7 @@ pub(super) struct Viewer {
     address: SocketAddr,
     target: String,
     /// Lines of the head that it sends with every request.
-    fields: String,
+    pub(super) fields: String,
     is_poll: bool,
     /// By which it follows.
     peer: Option<Peer>,
