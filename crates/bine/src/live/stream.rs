@@ -307,9 +307,10 @@ impl Live {
             return Err(busy());
         }
         let mut found = showings.find(&wish.address, &notes.looks);
-        // Nobody knows which of the two is newer, so nobody can be told how to get from one to the other.
-        let is_other = |showing: &mut Showing| showing.regions.len() != notes.regions.len();
-        if let Some(name) = found.filter(|name| showings.get(*name).is_some_and(is_other)) {
+        if let Some(name) = found
+            && showings.get(name).is_some_and(|own| own.regions.len() != notes.regions.len())
+        {
+            // Nobody knows which of the two is newer, and regions of the other would never be sent to this one.
             self.send_away(&mut showings, name);
             found = None;
         }
