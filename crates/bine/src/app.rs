@@ -27,12 +27,12 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
-use crate::live::Live;
+use crate::live::{Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
-use crate::route::{Endpoint, House, Route};
+use crate::route::{Endpoint, House, Kind, Route};
 use crate::secrecy::Secrets;
 use crate::service::Callable;
 use crate::sessions::{Keeper, Sessions};
@@ -424,9 +424,13 @@ impl App {
         }
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
-            let linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
+            let script = (is_called || Has::any()).then(|| Linked::script(bine_browser::SCRIPT));
+            let door = script.as_ref().map(Linked::door);
+            linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);
-            self.routes.extend(linked.into_iter().map(Linked::route));
+            self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
         }
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
