@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
-use crate::arguments::Needs;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
 use crate::route::{Caller, House, LocalCaller, Place, Route};
@@ -23,14 +22,7 @@ struct LocalAsset {
 
 /// A route that answers with `bytes`.
 pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Route {
-    let caller = Shared(Arc::new(Asset { media_type, bytes }));
-    Route {
-        methods: Methods::GET,
-        path,
-        name: path,
-        needs: Needs::default(),
-        caller: Arc::new(caller),
-    }
+    Route::new(Methods::GET, path, path, Shared(Arc::new(Asset { media_type, bytes })))
 }
 
 struct Shared(Arc<Asset>);

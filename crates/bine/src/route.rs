@@ -44,6 +44,8 @@ pub struct Route {
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
     pub(crate) needs: Needs,
+    /// Pages of other sites may send something here, or it sees to that itself.
+    pub(crate) from_anywhere: bool,
     pub(crate) caller: Arc<dyn Caller>,
 }
 
@@ -95,8 +97,7 @@ impl Route {
         F: Future<Output: Outcome<K>> + 'static,
         K: 'static,
     {
-        let caller = Arc::new(Async { name, call: Arc::new(call), kind: PhantomData });
-        Self { methods, path, name, needs: Needs::default(), caller }
+        Self::new(methods, path, name, Async { name, call: Arc::new(call), kind: PhantomData })
     }
 
     /// A route whose handler may block.
@@ -111,8 +112,17 @@ impl Route {
         R: Outcome<K> + 'static,
         K: 'static,
     {
-        let caller = Arc::new(Blocking { name, call: Arc::new(call), kind: PhantomData });
-        Self { methods, path, name, needs: Needs::default(), caller }
+        Self::new(methods, path, name, Blocking { name, call: Arc::new(call), kind: PhantomData })
+    }
+
+    pub(crate) fn new(
+        methods: Methods,
+        path: &'static str,
+        name: &'static str,
+        caller: impl Caller + 'static,
+    ) -> Self {
+        let (needs, caller) = (Needs::default(), Arc::new(caller));
+        Self { methods, path, name, needs, from_anywhere: false, caller }
     }
 
     /// The same route with what its arguments need.

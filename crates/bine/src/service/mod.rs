@@ -239,6 +239,8 @@ impl Signature {
             })
         });
         let knows_sessions = self.knows_caller || self.is_for_users;
+        // It asks that itself, and answers in the manner of services.
+        let route = Route { from_anywhere: true, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
             if knows_sessions {
