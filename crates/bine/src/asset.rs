@@ -7,7 +7,7 @@ use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
-use crate::route::{Caller, House, LocalCaller, Place, Route};
+use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
 
 struct Asset {
     media_type: &'static str,
@@ -22,7 +22,8 @@ struct LocalAsset {
 
 /// A route that answers with `bytes`.
 pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Route {
-    Route::new(Methods::GET, path, path, Shared(Arc::new(Asset { media_type, bytes })))
+    let asset = Shared(Arc::new(Asset { media_type, bytes }));
+    Route::new(Methods::GET, path, path, asset).told(Told { kind: Kind::Asset, ..Told::default() })
 }
 
 struct Shared(Arc<Asset>);

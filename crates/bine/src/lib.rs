@@ -23,6 +23,7 @@ mod app;
 mod arguments;
 mod asset;
 mod base64;
+mod blocking;
 pub mod channels;
 mod configuration;
 mod control;
@@ -31,6 +32,7 @@ mod exit;
 mod filter;
 mod findings;
 mod links;
+mod listing;
 pub mod live;
 mod look;
 mod methods;
@@ -56,6 +58,8 @@ mod stream;
 mod style;
 mod tables;
 mod taste;
+#[cfg(feature = "test")]
+pub mod test;
 mod text;
 mod websocket;
 mod wire;
@@ -71,7 +75,8 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
-pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
+pub use bine_pipeline::{Gone, overdue_calls, timeout};
+pub use blocking::blocking;
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
@@ -202,6 +207,7 @@ pub mod __private {
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::check_call;
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
     pub use crate::sessions::check_session;
     pub use crate::style::Sheet;
@@ -228,4 +234,11 @@ mod guide {
     struct Tables;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[doc = include_str!("../../../docs/guide/services.md")]
+    struct Services;
+    #[doc = include_str!("../../../docs/guide/remote.md")]
+    struct Remote;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
 }

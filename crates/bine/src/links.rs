@@ -10,7 +10,7 @@ use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
-use crate::route::{Caller, House, LocalCaller, Place, Route};
+use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
 
 /// The style sheet of a program, or the script of its pages.
 #[derive(Debug)]
@@ -61,7 +61,8 @@ impl Linked {
     /// The route that serves it.
     pub(crate) fn route(self) -> Route {
         let (path, name) = (self.path, self.name);
-        Route::new(Methods::GET, path, name, Shared(Arc::new(self)))
+        let told = Told { kind: Kind::Asset, ..Told::default() };
+        Route::new(Methods::GET, path, name, Shared(Arc::new(self))).told(told)
     }
 
     /// The text, or that the peer has it (RFC 9110 section 13).

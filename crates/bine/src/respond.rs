@@ -19,6 +19,7 @@ use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::service::Manner;
 use crate::service::problem::{PROBLEM, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
@@ -210,25 +211,27 @@ impl<'r, 'o> Replying<'r, 'o> {
         self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
     }
 
-    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, else as a problem.
-    pub(crate) fn fail(&mut self, error: &Error, reads_pages: bool) -> Finished {
-        if reads_pages {
-            return self.refuse(error.code(), error);
-        }
+    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, with a way back to
+    /// the one that called, else as a problem.
+    pub(crate) fn fail(&mut self, error: &Error, manner: &Manner) -> Finished {
         note(error.code(), error);
         let causes = self.look.causes(error);
         let (status, detail) = (error.code(), Look::message(error));
+        if manner.reads_pages {
+            return self.tell_from(manner.page.as_deref(), &Top::of(status), detail, &causes);
+        }
         Response::bytes(PROBLEM, problem(status, detail, error.arguments(), &causes))
             .with_status(status)
             .respond(self)
     }
 
     /// The same of a call that panicked, which the log has been told.
-    pub(crate) fn break_down(&mut self, words: &[String], reads_pages: bool) -> Finished {
+    pub(crate) fn break_down(&mut self, words: &[String], manner: &Manner) -> Finished {
         let causes = if self.look.shows_causes() { words } else { &[] };
         let status = Status::INTERNAL_SERVER_ERROR;
-        if reads_pages {
-            return self.tell(&Top::of(status), Look::APOLOGY, causes);
+        if manner.reads_pages {
+            let page = manner.page.as_deref();
+            return self.tell_from(page, &Top::of(status), Look::APOLOGY, causes);
         }
         Response::bytes(PROBLEM, problem(status, Look::APOLOGY, &[], causes))
             .with_status(status)
@@ -236,11 +239,22 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 
     fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
+        self.tell_from(None, top, message, causes)
+    }
+
+    /// The same of what a page has called, to which there is a way back.
+    fn tell_from(
+        &mut self,
+        back: Option<&str>,
+        top: &Top,
+        message: &str,
+        causes: &[String],
+    ) -> Finished {
         let top = &*self.complete(top);
         let mut bytes = Vec::new();
         let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
         let kind = if reads_pages {
-            let failure = Failure { status: top.status, message, causes };
+            let failure = Failure { status: top.status, message, causes, back };
             let is_xml = prefers_xhtml && self.look.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.look.head());
             self.look.write_failure(&failure, &mut writer_for(is_xml, writer));

@@ -44,9 +44,29 @@ pub struct Route {
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
     pub(crate) needs: Needs,
+    pub(crate) told: Told,
     /// Pages of other sites may send something here, or it sees to that itself.
     pub(crate) from_anywhere: bool,
     pub(crate) caller: Arc<dyn Caller>,
+}
+
+/// What is said of a route to whoever wants to know what a program serves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) kind: Kind,
+    /// Names and types.
+    pub(crate) arguments: &'static [(&'static str, &'static str)],
+    /// Only who has logged in may reach it.
+    pub(crate) is_for_users: bool,
+}
+
+/// What answers at a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Kind {
+    #[default]
+    Page,
+    Service,
+    Asset,
 }
 
 /// What all routes of a program share.
@@ -121,8 +141,22 @@ impl Route {
         name: &'static str,
         caller: impl Caller + 'static,
     ) -> Self {
-        let (needs, caller) = (Needs::default(), Arc::new(caller));
-        Self { methods, path, name, needs, from_anywhere: false, caller }
+        let (needs, told) = (Needs::default(), Told::default());
+        let caller = Arc::new(caller);
+        Self { methods, path, name, needs, told, from_anywhere: false, caller }
+    }
+
+    /// The same route, of which this is told.
+    pub(crate) fn told(self, told: Told) -> Self {
+        Self { told, ..self }
+    }
+
+    /// The same route with the names and types of its arguments.
+    #[must_use]
+    pub fn taking(mut self, arguments: &'static [(&'static str, &'static str)]) -> Self {
+        self.told.arguments = arguments;
+        self.told.is_for_users = arguments.iter().any(|(_, kind)| *kind == "User");
+        self
     }
 
     /// The same route with what its arguments need.

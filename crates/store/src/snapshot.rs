@@ -51,6 +51,11 @@ impl Snapshot {
         }
     }
 
+    /// The same, of which each look is told to this recorder.
+    pub(crate) fn told_to(self, recorder: &Recorder) -> Self {
+        Self { recorder: Some(recorder.clone()), ..self }
+    }
+
     /// The same for one whom no later change concerns: what it looks at from here on is not noted.
     #[must_use]
     pub fn without_notes(mut self) -> Self {

@@ -168,6 +168,31 @@ impl Access {
         self
     }
 
+    /// Who may do what, in words.
+    pub(crate) fn told(&self) -> String {
+        let rules = self.rules.all();
+        let rules =
+            rules.map(|(action, channels)| format!("anyone may {} {channels}", action.name()));
+        self.told_by(rules.collect())
+    }
+
+    /// The same of one channel.
+    pub(crate) fn told_of(&self, channel: &str) -> String {
+        let own = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+        let own = own.filter(|action| self.rules.permit(*action, channel));
+        self.told_by(own.map(|action| format!("anyone may {}", action.name())).collect())
+    }
+
+    fn told_by(&self, mut rules: Vec<String>) -> String {
+        if self.tokens.is_some() {
+            rules.push("tokens say".to_owned());
+        }
+        if self.function.is_some() {
+            rules.push("a function says".to_owned());
+        }
+        if rules.is_empty() { "nobody".to_owned() } else { rules.join("; ") }
+    }
+
     fn with(mut self, action: Action, channels: &str) -> Self {
         self.rules.add(action, channels);
         self

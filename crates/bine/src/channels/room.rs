@@ -128,7 +128,10 @@ impl Room {
             return self.over(number);
         }
         let is_first = seat.pieces.is_none();
-        if let (Regions::All, Some(pieces), Some(_)) = (&watch.regions, seat.pieces, page.lost) {
+        if watch.regions != Regions::None && page.lost.is_some() {
+            // What it shows by now, nobody knows: it comes again and says so.
+            let pieces =
+                seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, true));
             watch.end(out, pieces);
             self.leave(number);
             return After::Over { close: pieces.close() };

@@ -2,9 +2,13 @@
 
 mod answer;
 mod call;
+mod check;
 mod field;
 mod given;
 pub(crate) mod problem;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -28,12 +32,13 @@ use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
 use crate::request::MOST_BODY;
-use crate::route::Route;
+use crate::route::{Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
 pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
+pub use check::check_call;
 pub use given::{Given, Taken};
 pub use problem::Wrong;
 
@@ -73,9 +78,7 @@ impl<F: FnOnce() -> Service<A, T>, A, T> Callable for F {
 /// How a service is called, as its declaration says it.
 #[derive(Debug)]
 pub struct Signature {
-    /// Where the function is, from its crate on.
-    pub module: &'static str,
-    /// The function.
+    /// The function, with the path to it from its crate on.
     pub name: &'static str,
     /// Where it is called, if not at its usual place.
     pub path: Option<&'static str>,
@@ -111,6 +114,11 @@ impl<A, T> Service<A, T> {
         self.signature.arguments.iter().map(|(name, _)| *name)
     }
 
+    /// Whether it changes nothing.
+    pub(crate) const fn is_safe(&self) -> bool {
+        self.signature.is_safe
+    }
+
     pub(crate) fn route(&self) -> Route {
         (self.route)(self.signature)
     }
@@ -134,8 +142,9 @@ impl fmt::Display for Signature {
         match self.path {
             Some(path) => to.write_str(path),
             None => {
-                let own = self.module.split("::").next().unwrap_or_default();
-                write!(to, "/{own}/{}", self.name)
+                let mut names = self.name.split("::");
+                let app = names.next().unwrap_or_default();
+                write!(to, "/{app}/{}", names.last().unwrap_or_default())
             }
         }
     }
@@ -239,8 +248,10 @@ impl Signature {
             })
         });
         let knows_sessions = self.knows_caller || self.is_for_users;
+        let arguments = self.arguments;
+        let told = Told { kind: Kind::Service, arguments, is_for_users: self.is_for_users };
         // It asks that itself, and answers in the manner of services.
-        let route = Route { from_anywhere: true, ..route };
+        let route = Route { told, from_anywhere: true, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
             if knows_sessions {
@@ -266,10 +277,11 @@ impl Signature {
             let message = "This is for users. Log in first.";
             return Ok(Err(Error::status(Status::UNAUTHORIZED, message)));
         }
+        let kind = head.field_text("content-type").unwrap_or_default();
         let given = if is_in_query {
             Given::in_query(head.query().unwrap_or_default())
-        } else if Given::is_readable(arguments.incoming) {
-            Given::in_content(arguments.incoming, &arguments.body(self.name)?)
+        } else if Given::is_readable(kind) {
+            Given::in_content(kind, &arguments.body(self.name)?)
         } else {
             Err(Unread::Unsupported)
         };
@@ -300,8 +312,7 @@ impl Signature {
             Some(Ok(value)) => Outcome::Done(value),
             Some(Err(error)) => Outcome::Failed(error),
             None => {
-                let Self { module, name, .. } = self;
-                log::error(format_args!("{module}::{name} panicked; its caller got a 500"));
+                log::error(format_args!("{} panicked; its caller got a 500", self.name));
                 Outcome::Broken(panics::last_words())
             }
         }

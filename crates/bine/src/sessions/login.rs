@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::row::Row;
 use super::{Keeper, Opened};
-use crate::store::{Changes, Id, RowId, Store};
+use crate::store::{Id, RowId, Store};
 use crate::text::Text;
 
 /// A session of a user, for whoever waits by it.
@@ -59,7 +59,7 @@ impl Keeper {
     /// Listens to what becomes of the rows.
     pub(super) fn listen(self: &Arc<Self>, store: &Store) {
         let own: Weak<Self> = Arc::downgrade(self);
-        store.observe(move |changes: &Changes| {
+        store.observe(move |changes| {
             let Some(keeper) = own.upgrade() else { return };
             if let (Some(hear), Some(opened)) = (keeper.hearer.0.get(), keeper.opened.get()) {
                 let rows = opened.store.read().without_notes().changed::<Row>(changes);

@@ -29,7 +29,6 @@ use login::Hearer;
 use row::{Row, Sweep};
 
 use crate::configuration::Configuration;
-use crate::live::Run;
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
@@ -256,10 +255,7 @@ impl Opened {
 
     /// What this badge opens, unless the time of that is over, or it was ended.
     fn admit(&self, badge: Badge, now: u64) -> Option<Found> {
-        // Whoever follows a page that has looked at it is told of its end.
-        let rows = self.store.read();
-        let rows = if Run::current().is_some() { rows } else { rows.without_notes() };
-        let row = Row::find(&rows, &badge.id);
+        let row = Row::find(&self.store.read().without_notes(), &badge.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
             // For whoever comes late another must not begin, whose cookie would take the place of the login's.

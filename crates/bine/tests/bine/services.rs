@@ -87,7 +87,7 @@ fn run_among_others(call: &mut Call, times: u32) -> Result<u32, Error> {
     if run <= times {
         let mut other = state.store.get().expect("it is open").begin();
         other.insert(Remark { id: Id::new(), forum: "x".into(), body: "other".into() })?;
-        drop(state.store.get().expect("it is open").commit(other)?);
+        state.store.get().expect("it is open").commit(other)?.wait()?;
     }
     let body = format!("own {before}").as_str().into();
     call.insert(Remark { id: Id::new(), forum: "x".into(), body })?;
@@ -247,12 +247,14 @@ fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
     assert_eq!(check(&mut peer, "/bine/add", JSON, &deep, "128"), 400);
     assert_eq!(check(&mut peer, "/bine/add", "Content-Type: text/plain\r\n", "x", "Send"), 415);
     assert_eq!(check(&mut peer, "/bine/broken", FORM, "place=2", "Something went wrong here"), 500);
-    let reply = send(&mut peer, "/bine/post", BROWSER, "forum=a");
+    let browser = format!("{BROWSER}Referer: http://a/board?\"x\r\n");
+    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
     assert_eq!(
         (reply.status(), reply.field("Content-Type")),
         (400, Some("text/html; charset=utf-8"))
     );
-    assert!(reply.text().contains("`body` is missing"), "{}", reply.text());
+    let told = "<p>`body` is missing</p><p><a href=\"http://a/board?&quot;x\">Back</a></p>";
+    assert!(reply.text().contains(told), "{}", reply.text());
 }
 
 #[test]
@@ -309,4 +311,42 @@ fn a_service_for_users_is_for_who_has_logged_in() {
     let cookie = reply.field("Set-Cookie").unwrap().split(';').next().unwrap();
     let fields = format!("Cookie: {cookie}\r\nOrigin: http://a\r\n");
     assert_eq!(send(&mut peer, "/bine/secret", &fields, "").text(), "7");
+}
+
+#[test]
+fn a_program_tells_what_it_serves() {
+    let told = |options: &[&str]| {
+        let test = "services::the_program_with_services_serves";
+        Program::run(&mut program(test, options)).output
+    };
+    let output = told(&["--routes"]);
+    let lines: Vec<Vec<&str>> = output.lines().map(|line| line.split("  ").collect()).collect();
+    let line = |path: &str| -> Vec<&str> {
+        let own = lines.iter().find(|line| line.iter().any(|cell| cell.trim() == path));
+        own.unwrap().iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect()
+    };
+    let post = [
+        "POST",
+        "/bine/post",
+        "service",
+        "bine::services::post",
+        "forum: Text, body: Text",
+        "anyone",
+    ];
+    assert_eq!(line("/bine/post"), post);
+    let add = "one: i64, other: Option<u8>, more: Vec<i64>, minus: bool";
+    assert_eq!(
+        line("/bine/add"),
+        ["GET|POST", "/bine/add", "service", "bine::services::add", add, "anyone"]
+    );
+    assert_eq!(
+        line("/bine/secret"),
+        ["POST", "/bine/secret", "service", "bine::services::secret", "users"]
+    );
+    assert_eq!(line("/board"), ["GET", "/board", "page", "bine::services::board", "anyone"]);
+    let output = told(&["--routes", "--json"]);
+    let json = &output[output.find('[').unwrap()..=output.rfind(']').unwrap()];
+    let routes: serde_json::Value = serde_json::from_str(json).unwrap();
+    let post = routes.as_array().unwrap().iter().find(|route| route["path"] == "/bine/post");
+    assert_eq!(post.unwrap()["arguments"][1]["name"], "body");
 }

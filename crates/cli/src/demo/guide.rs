@@ -32,6 +32,7 @@ chapters! {
     "trees": "Trees",
     "tables": "Tables",
     "sessions": "Sessions",
+    "remote": "Calling another server",
     "channels": "Channels",
     "push": "Push for an existing site",
     "files": "Files",

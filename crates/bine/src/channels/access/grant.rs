@@ -96,6 +96,14 @@ impl Rules {
         !self.of[action as usize].is_empty()
     }
 
+    /// Each, with what it permits.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Action, &str)> {
+        let each = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+        each.flat_map(|action| {
+            self.of[action as usize].iter().map(move |pattern| (action, pattern.text()))
+        })
+    }
+
     /// As an array of the rules' words.
     pub(super) fn names(&self, action: Action) -> serde_json::Value {
         self.of[action as usize].iter().map(Pattern::text).collect()
