@@ -59,6 +59,7 @@ mod taste;
 mod text;
 mod websocket;
 mod wire;
+mod writing;
 
 pub use app::App;
 pub use arguments::{
@@ -81,7 +82,7 @@ pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
-pub use service::{Answer, Call, Callable, Caller, Service, Shown, Taken, Valued};
+pub use service::{Action, Answer, Call, Callable, Caller, Done, Service, Shown, Taken, Valued};
 pub use sessions::{Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
@@ -161,6 +162,48 @@ macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
+/// Makes an action of a page: what a form or a button does, written where that stands.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// #[derive(Table)]
+/// struct Message {
+///     id: Id<Message>,
+///     body: Text,
+/// }
+///
+/// #[page("/")]
+/// async fn board(store: Store) -> impl Page {
+///     html! {
+///         {for message in store.read().newest::<Message>(50) {
+///             <form method="post" action={action!([id: Id<Message> = message.id] |call| call.remove(id))}>
+///                 {message.body} <button>Remove</button>
+///             </form>
+///         }}
+///         <form method="post" action={action!(|call, body: Text| call.insert(Message { id: Id::new(), body }))}>
+///             <input name="body" aria-label="Message"> <button>Post</button>
+///         </form>
+///     }
+/// }
+/// # let _ = App::new().table::<Message>().page(board);
+/// ```
+///
+/// It is a [service](macro@crate::service) without a name: a function whose first argument is the [`Call`](crate::Call),
+/// a transaction of the program's tables. What it needs of the page stands in brackets before it, each with its type:
+/// `[id: Id<Message>]` is the variable of that name, `[id: Id<Message> = message.id]` any value. Those are sealed in its
+/// address, up to 4096 bytes of JSON, for the session of whoever gets the page: nobody else can read, change or use
+/// them. What the form sends are its other arguments, each with its type. It sees nothing else of the page.
+///
+/// It returns what a service does. A form without script comes back to the page that it stands in.
+///
+/// An action is found again by what it says, in its module: after a restart, and in a program that was changed elsewhere.
+/// `action!(name = "remove", [..] |..| ..)` is found by that name whatever it says.
+#[macro_export]
+macro_rules! action {
+    ($($action:tt)*) => { $crate::__macros::__action!([$crate] $($action)*) };
+}
+
 /// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
 /// changed, kept and written in several ways.
 ///
@@ -202,11 +245,12 @@ pub mod __private {
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::action::{Captured, Declaration, Linked, Perhaps, Surely, captured};
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
-    pub use crate::sessions::check_session;
+    pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
     pub use crate::wire::check_wire;
-    pub use crate::{Error, Response};
+    pub use crate::{Action, Call, Error, Response};
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.

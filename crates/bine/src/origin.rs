@@ -32,3 +32,9 @@ fn is_own(head: &Head<'_>, address: &str) -> bool {
 pub(crate) fn page_before<'h>(head: &Head<'h>) -> Option<&'h str> {
     head.field_text("referer").filter(|address| is_own(head, address))
 }
+
+/// Path and query of an address with an origin, without what stands behind a `#`.
+pub(crate) fn target_of(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    rest.get(rest.find('/')?..)?.split('#').next()
+}

@@ -292,7 +292,7 @@ impl<'t> Answer<'t> {
 }
 
 /// A type as its author wrote it, for people.
-fn spelled(kind: &[Token]) -> String {
+pub(crate) fn spelled(kind: &[Token]) -> String {
     let mut text = String::new();
     for token in flatten(kind) {
         if matches!(&*token.text, "mut" | "dyn") || text.ends_with(',') {

@@ -226,7 +226,7 @@ impl Asked {
         self.visit.get().cloned()
     }
 
-    fn visit(&self) -> &Arc<Visit> {
+    pub(super) fn visit(&self) -> &Arc<Visit> {
         self.visit.get_or_init(|| {
             let keeper = self.house.sessions.as_ref();
             let visit = keeper.and_then(|own| own.visit_of(&self.request.incoming()));

@@ -1,5 +1,6 @@
 //! Services: functions that a browser, a form or another program calls by name.
 
+pub(crate) mod action;
 mod answer;
 mod call;
 mod field;
@@ -32,6 +33,7 @@ use crate::route::Route;
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
+pub use action::{Action, Done};
 pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
 pub use given::{Given, Taken};
@@ -232,7 +234,7 @@ impl Signature {
             };
             Ok(async move {
                 let outcome = match begun {
-                    Ok(work) => self.settle(work).await,
+                    Ok(work) => settle(self.module, self.name, work).await,
                     Err(error) => Outcome::Failed(error),
                 };
                 Said { outcome, manner, visit: asked.visited(), kind: PhantomData }
@@ -273,11 +275,7 @@ impl Signature {
         };
         let given = match given {
             Ok(given) => given,
-            Err(Unread::Bad(message)) => return Ok(Err(Error::bad_request(message))),
-            Err(Unread::Unsupported) => {
-                let message = "Send the arguments as `application/json`, or from a form.";
-                return Ok(Err(Error::status(Status::UNSUPPORTED_MEDIA_TYPE, message)));
-            }
+            Err(unread) => return Ok(Err(unread.told())),
         };
         Ok(self.take(&given).map(|taken| (given, taken)))
     }
@@ -286,22 +284,25 @@ impl Signature {
         A::take(given, self.arguments)
             .map_err(|wrong: Vec<Wrong>| Error::of_arguments(Status::BAD_REQUEST, wrong))
     }
+}
 
-    /// What comes of it, whatever it does.
-    async fn settle<R>(&self, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
-        let mut work = pin!(work);
-        let polled = poll_fn(|task| {
-            let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));
-            polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
-        });
-        match polled.await {
-            Some(Ok(value)) => Outcome::Done(value),
-            Some(Err(error)) => Outcome::Failed(error),
-            None => {
-                let Self { module, name, .. } = self;
-                log::error(format_args!("{module}::{name} panicked; its caller got a 500"));
-                Outcome::Broken(panics::last_words())
-            }
+/// What comes of a call, whatever it does.
+async fn settle<R>(
+    module: &str,
+    name: &str,
+    work: impl Future<Output = Result<R, Error>>,
+) -> Outcome<R> {
+    let mut work = pin!(work);
+    let polled = poll_fn(|task| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));
+        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+    });
+    match polled.await {
+        Some(Ok(value)) => Outcome::Done(value),
+        Some(Err(error)) => Outcome::Failed(error),
+        None => {
+            log::error(format_args!("{module}::{name} panicked; its caller got a 500"));
+            Outcome::Broken(panics::last_words())
         }
     }
 }

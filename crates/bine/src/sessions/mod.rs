@@ -10,6 +10,7 @@ mod keys;
 mod name;
 mod row;
 mod saving;
+mod seal;
 mod session;
 mod user;
 mod visit;
@@ -33,6 +34,8 @@ use crate::store::{Options, Store, Time};
 #[doc(hidden)]
 pub use badge::check_session;
 pub use saving::Saving;
+#[doc(hidden)]
+pub use seal::check_sealed;
 pub use session::{Open, Session};
 pub use user::User;
 pub(crate) use visit::Visit;

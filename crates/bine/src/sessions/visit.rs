@@ -82,7 +82,7 @@ impl Visit {
     }
 
     /// A session begins, if there is none. Nothing is seen of it.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.stand().begin(self.now);
     }
 
@@ -158,6 +158,11 @@ impl Visit {
         Looked::Session.note(|| stand.badge.map_or_else(Vec::new, |badge| badge.id.to_vec()));
         self.note_end(&stand);
         stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
+    }
+
+    /// The id of the session that the cookie named, if there still is one. None is begun.
+    pub(super) fn known_session(&self) -> Option<[u8; 16]> {
+        self.look_for_session().then(|| self.look_at_session(|badge, _| badge.id))
     }
 
     /// Has whoever follows what was seen know when it ends by itself.
