@@ -24,6 +24,7 @@ mod arguments;
 mod asset;
 mod base64;
 pub mod channels;
+mod choose;
 mod configuration;
 mod control;
 mod error;
@@ -73,6 +74,7 @@ pub use bine_html::{
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
 pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
+pub use choose::choose;
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
@@ -82,8 +84,10 @@ pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
-pub use service::{Action, Answer, Call, Callable, Caller, Done, Service, Shown, Taken, Valued};
-pub use sessions::{Open, Saving, Session, Sessions, User};
+pub use service::{
+    Action, Answer, Call, Callable, Caller, Done, Replace, Replaced, Service, Shown, Taken, Valued,
+};
+pub use sessions::{Frame, Keeping, Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
@@ -266,6 +270,8 @@ mod guide {
     struct Style;
     #[doc = include_str!("../../../docs/guide/trees.md")]
     struct Trees;
+    #[doc = include_str!("../../../docs/guide/actions.md")]
+    struct Actions;
     #[doc = include_str!("../../../docs/guide/channels.md")]
     struct Channels;
     #[doc = include_str!("../../../docs/guide/tables.md")]

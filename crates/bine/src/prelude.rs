@@ -5,6 +5,6 @@ pub use crate::store::{Id, Store, Table, Time};
 pub use crate::{
     App, Call, Caller, Class, Content, Cookie, Dress, Error, Events, Exit, Failure, Flow, Form,
     Frozen, Header, Here, Html, Json, Page, Parts, Path, Phrasing, Query, Request, Respond,
-    Response, Session, Show, Signal, State, Status, Text, Tree, Upgrade, Upload, User, action, css,
-    css_file, html, page, raw, service, tree,
+    Response, Session, Show, Signal, State, Status, Text, Tree, Upgrade, Upload, User, action,
+    choose, css, css_file, html, page, raw, service, tree,
 };

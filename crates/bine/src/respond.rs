@@ -619,6 +619,7 @@ impl Response {
             Rejection::Bad { name, reason } => {
                 Self::refusal(Status::BAD_REQUEST, format!("`{name}` {reason}"))
             }
+            Rejection::Elsewhere { location } => Self::see_other(location.clone()),
             // A body that was collected and is still asked for is a handler's mistake.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
             // A challenge belongs to it (RFC 9110 section 15.5.2), and browsers show the page of one that they do not know.

@@ -282,3 +282,96 @@ fn has_question_mark(tokens: &[Token]) -> bool {
         _ => token.is("?"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sample;
+
+    fn expand(source: &str) -> (Sample, Expansion) {
+        let sample = Sample::new(&format!("[bine] {source}"));
+        let expansion = action(&sample.tokens);
+        (sample, expansion)
+    }
+
+    #[track_caller]
+    fn check_fault(source: &str, expected: &str) {
+        let (sample, expansion) = expand(source);
+        assert_eq!(sample.tell(&expansion.faults), expected);
+    }
+
+    /// White space aside.
+    #[track_caller]
+    fn check_spelled(source: &str, expected: &str) {
+        let (sample, expansion) = expand(source);
+        let words = |text: &str| text.split_whitespace().collect::<String>();
+        let spelled = words(&sample.spell(&expansion));
+        assert!(spelled.contains(&words(expected)), "{spelled}");
+    }
+
+    #[test]
+    fn it_becomes_a_function_that_sees_what_it_captures_and_what_is_sent() {
+        let source =
+            "[id: Id<Row>, more: u8 = row.more] |call, mut text: Text| call.f(id, more, text)";
+        check_spelled(
+            source,
+            "|call: &mut bine::__private::Call, (id, more,): (Id<Row>, u8,), (mut text,): (Text,)| call.f(id, more, text)",
+        );
+        check_spelled(
+            source,
+            "bine::__private::Action::new(&__ACTION, &[bine::__private::captured::<Id<Row>>(&(id)), bine::__private::captured::<u8>(&(row.more)),])",
+        );
+        check_spelled(
+            source,
+            r#"captures: &[("id", "Id<Row>"), ("more", "u8"),], arguments: &[("text", "Text"),]"#,
+        );
+        check_spelled(r#"name = "a", |call| ()"#, r#"name: ::core::option::Option::Some("a")"#);
+    }
+
+    #[test]
+    fn what_may_fail_says_with_which_error() {
+        let fails = "-> ::core::result::Result<_, bine::__private::Error> {";
+        for body in
+            ["{ f()?; Ok(()) }", "Ok(())", "{ if a { f(g(1)?) } else { h } }", "{ g(); Err(x) }"]
+        {
+            check_spelled(&format!("|call| {body}"), &format!("{fails} {body} }}"));
+        }
+        for body in ["call.f()", "{ f(); }", "match f() { Ok(x) => x, Err(_) => 1 }"] {
+            let (sample, expansion) = expand(&format!("|call| {body}"));
+            assert!(!sample.spell(&expansion).contains("result::Result"), "{body}");
+        }
+        check_spelled("|call| -> Result<u8, E> { f()? }", "| -> Result<u8, E> { f()? }");
+    }
+
+    #[test]
+    fn its_name_depends_on_what_it_says_and_not_on_blanks() {
+        let of = |source: &str| hash(&Sample::new(source).tokens);
+        assert_eq!(of("[a: u8] |call| f(a)"), of("[a:u8]\n  |call|  f( a )"));
+        let others =
+            ["[a: u8] |call| f(b)", "[a: u16] |call| f(a)", "|call| f(a)", "[a: u8] |call| f[a]"];
+        for other in others {
+            assert_ne!(of("[a: u8] |call| f(a)"), of(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_action_is_told_where_it_is_not() {
+        check_fault("|| f()", "|: an action takes its call first: `|call| ..`");
+        check_fault("f", &format!("f: {SHAPE}"));
+        check_fault("|call|", &format!("|: {SHAPE}"));
+        let call = "the call comes first, and needs no type: `|call, text: Text| ..`";
+        check_fault("|call: &mut Call| f()", &format!("call: {call}"));
+        check_fault(
+            "|call, text| f()",
+            "text: an argument of an action is a name and a type, as the form sends it: `text: Text`",
+        );
+        check_fault(
+            "[id] |call| f()",
+            "id: what an action captures has a name and a type: `id: Id<Row>`, or `id: Id<Row> = row.id`",
+        );
+        let moved = "an action is a transaction: it is not `async`, and owns what it captures without `move`; what must wait is a service";
+        check_fault("async move |call| f()", &format!("async: {moved}"));
+        let named = "the name of an action is a string of 1 to 64 letters, digits, `-` and `_`: it stands in an address";
+        check_fault("name = \"a b\", |call| f()", &format!("\"a b\": {named}"));
+    }
+}

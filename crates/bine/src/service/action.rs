@@ -275,6 +275,8 @@ impl Declaration {
             let asked = Arc::new(Asked::new(arguments.incoming, arguments.house));
             let begun = self.admit::<C, A>(name, arguments, &asked)?.map(|admitted| {
                 manner.page = Some(admitted.page.clone());
+                // A call has one.
+                let _ = asked.page.set(admitted.page.clone());
                 let (asked, run) = (Arc::clone(&asked), Arc::clone(&run));
                 self.run(asked, admitted, move |call, captures, arguments| {
                     run(call, captures, arguments).done()

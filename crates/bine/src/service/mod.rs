@@ -6,6 +6,7 @@ mod call;
 mod field;
 mod given;
 pub(crate) mod problem;
+mod replace;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -38,6 +39,7 @@ pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
 pub use given::{Given, Taken};
 pub use problem::Wrong;
+pub use replace::{Replace, Replaced};
 
 /// What `#[service]` makes of a function: where it is called, with arguments `A` and a value `T` as the answer.
 ///

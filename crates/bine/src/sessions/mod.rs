@@ -6,6 +6,7 @@
 
 mod badge;
 mod ended;
+mod frame;
 mod keys;
 mod name;
 mod row;
@@ -33,6 +34,8 @@ use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
+pub(crate) use frame::with_frame_of;
+pub use frame::{Frame, Keeping};
 pub use saving::Saving;
 #[doc(hidden)]
 pub use seal::check_sealed;
@@ -134,7 +137,7 @@ impl Keeper {
 
     /// The store with the table of sessions.
     pub(crate) fn declare(options: Options) -> Options {
-        options.table::<Row>()
+        options.table::<Row>().table::<frame::Row>()
     }
 
     /// Sessions can be looked at from here on. They last as the configuration says, or the program, and their keys are in

@@ -160,6 +160,11 @@ impl Visit {
         stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
     }
 
+    /// Whether the request named a session that there is.
+    pub(super) const fn came_with_session(&self) -> bool {
+        self.shown.is_some()
+    }
+
     /// The id of the session that the cookie named, if there still is one. None is begun.
     pub(super) fn known_session(&self) -> Option<[u8; 16]> {
         self.look_for_session().then(|| self.look_at_session(|badge, _| badge.id))

@@ -11,6 +11,7 @@ mod examples;
 mod faults;
 mod followers;
 mod following;
+mod frames;
 mod framing;
 mod harness;
 mod held;
