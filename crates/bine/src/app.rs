@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{
-    Handler, Server, Settings, end_with_parent, log, notify, reopen_logs_on_signal,
+    AccessSettings, Handler, Server, Settings, end_with_parent, log, notify, reopen_logs_on_signal,
     stop_on_signals, supervise,
 };
 
+use crate::acme::Plan;
 use crate::arguments::States;
 use crate::asset;
 use crate::channels::{self, Access, Channels, Face};
@@ -25,12 +26,13 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
-use crate::live::Live;
+use crate::listing::{self, Listed};
+use crate::live::{Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
-use crate::route::{Endpoint, House, Route};
+use crate::route::{Endpoint, House, Kind, Route};
 use crate::secrecy::Secrets;
 use crate::service::{Callable, action};
 use crate::sessions::{Keeper, Sessions};
@@ -55,7 +57,8 @@ pub struct App {
     wanted_channels: Vec<(&'static str, channels::Settings)>,
     sessions: Option<Sessions>,
     at_channels: Vec<AtChannels>,
-    events: Vec<&'static str>,
+    /// Those for users alone are marked.
+    events: Vec<(&'static str, bool)>,
     look: Look,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
@@ -173,7 +176,13 @@ impl App {
     /// Has an event of this name, which every page and every other program may listen to; those that take
     /// [`Events`](crate::Events) call them.
     pub fn event(mut self, name: &'static str) -> Self {
-        self.events.push(name);
+        self.events.push((name, false));
+        self
+    }
+
+    /// The same with an event that only those hear who have logged in.
+    pub fn event_for_users(mut self, name: &'static str) -> Self {
+        self.events.push((name, true));
         self
     }
 
@@ -295,9 +304,10 @@ impl App {
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Exit {
         let mut sources = self.sources(arguments);
-        let count = sources.arguments.len();
-        sources.arguments.retain(|argument| argument != SUPERVISE);
-        let supervises = sources.arguments.len() < count;
+        if take_flag(&mut sources, ROUTES) {
+            return self.show_routes(usage, sources.arguments);
+        }
+        let supervises = take_flag(&mut sources, SUPERVISE);
         let configuration = match read(usage, &sources) {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
@@ -327,6 +337,40 @@ impl App {
             Ok(configuration) => Exit::told(configuration.shown()),
             Err(exit) => exit,
         }
+    }
+
+    /// Prints what is served: each path with what answers there, what it takes, and for whom; for programs, if `--json` is
+    /// among the arguments.
+    pub fn show_routes(
+        self,
+        usage: &str,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Exit {
+        let mut sources = self.sources(arguments);
+        let is_for_programs = take_flag(&mut sources, JSON);
+        let configuration = match read(usage, &sources) {
+            Ok(configuration) => configuration,
+            Err(exit) => return exit,
+        };
+        let listed = self.with_channels_of(&configuration).listed(&configuration);
+        let list = if is_for_programs { listing::json } else { listing::table };
+        Exit::told(list(listed))
+    }
+
+    fn listed(&self, configuration: &Configuration) -> Vec<Listed> {
+        let mut listed: Vec<_> = self.routes.iter().map(Listed::route).collect();
+        let folder = configuration.site.root.as_ref().or(self.files.as_ref());
+        listed.extend(folder.map(|folder| Listed::files("", folder)));
+        for (hosts, site) in &configuration.sites {
+            let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            listed.extend(site.root.as_ref().map(|folder| Listed::files(&hosts, folder)));
+        }
+        if let Some(access) = &self.channels {
+            listed.push(Listed::channels(access));
+            let wanted = self.wanted_channels.iter();
+            listed.extend(wanted.map(|(name, _)| Listed::channel(name, access)));
+        }
+        listed
     }
 
     /// Says whether this program could be served so: reads everything, opens the folders and logs,
@@ -384,19 +428,23 @@ impl App {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
-        // Who serves only files has no page that could ask for it.
-        if !self.routes.is_empty() {
-            let linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
-            self.look.links = Links::of(&linked).map(Arc::new);
-            self.routes.extend(linked.into_iter().map(Linked::route));
-        }
-        if self.tables.is_none() && !self.at_open.is_empty() {
-            return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
-        }
         let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
             self.look.actions.clone_from(&sessions);
+        }
+        // Who serves only files has no page that could ask for it.
+        if !self.routes.is_empty() {
+            let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
+            let script = (is_called || Has::any()).then(|| Linked::script(bine_browser::SCRIPT));
+            let door = script.as_ref().map(Linked::door);
+            linked.extend(script);
+            self.look.links = Links::of(&linked).map(Arc::new);
+            self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
+        }
+        if self.tables.is_none() && !self.at_open.is_empty() {
+            return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
         let tables = Tables::new(self.tables.is_some());
         let channels = Channels::new();
@@ -404,7 +452,7 @@ impl App {
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
         let shared = has_channels.then(|| channels.clone());
-        let live = Arc::new(Live::new(&self.events));
+        let live = Arc::new(Live::new(&self.events, self.step.is_some()));
         let house = House {
             states: self.states,
             tables,
@@ -431,10 +479,31 @@ impl App {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, once) = self.with_channels_of(&configuration).blueprint()?;
+        let (blueprint, access, plan, running) = self.open(&configuration)?;
+        let server = &running.server;
+        stop_on_signals(server).map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let control = configuration.control.clone();
+        let data = configuration.data.clone();
+        let acme = Arc::clone(&blueprint.secrets.acme);
+        let reloader = Arc::new(Reloader::new(sources, blueprint, server, configuration, access));
+        let on_hangup = Arc::clone(&reloader);
+        bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
+            .map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let _control = control::serve(&control, data.as_deref(), reloader)?;
+        reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
+        // Last: an authority is not asked for a server that does not start.
+        acme.pursue(plan)?;
+        announce(server);
+        notify("READY=1");
+        running.run()
+    }
+
+    /// Opens its addresses, then its tables and channels, and begins whatever it wants to have begun.
+    fn open(self, configuration: &Configuration) -> Result<Opened, String> {
+        let (blueprint, once) = self.with_channels_of(configuration).blueprint()?;
         let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
         let channels = kept.channels.clone();
-        let parts = Parts::of(&configuration, &blueprint, None)?;
+        let parts = Parts::of(configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
         let handler = Arc::clone(&parts.handler);
@@ -448,9 +517,15 @@ impl App {
         let pages = Arc::clone(&blueprint.pages);
         let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
-            pages.tables().open(tables, kept, &configuration, at_open)?;
+            pages.tables().open(tables, kept, configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
-                sessions.open(store, &configuration)?;
+                let own = channels.clone();
+                let pages = Arc::clone(live.engine());
+                sessions.tell(move |rows| {
+                    own.end_logins(rows);
+                    pages.end_logins(rows);
+                });
+                sessions.open(store, configuration)?;
             }
             if let Some(store) = pages.tables().opened() {
                 live.follow(store);
@@ -461,27 +536,39 @@ impl App {
         for run in at_start {
             run();
         }
-        stop_on_signals(&server).map_err(|error| format!("cannot watch for signals: {error}"))?;
-        let control = configuration.control.clone();
-        let data = configuration.data.clone();
-        let acme = Arc::clone(&blueprint.secrets.acme);
-        let reloader = Arc::new(Reloader::new(sources, blueprint, &server, configuration, access));
-        let on_hangup = Arc::clone(&reloader);
-        bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
-            .map_err(|error| format!("cannot watch for signals: {error}"))?;
-        let _control = control::serve(&control, data.as_deref(), reloader)?;
-        reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
-        // Last: an authority is not asked for a server that does not start.
-        acme.pursue(parts.plan)?;
-        announce(&server);
-        notify("READY=1");
-        let outcome = match scheduler {
-            Some(scheduler) => server.run_with(scheduler),
-            None => server.run(),
+        Ok((blueprint, access, parts.plan, Running { server, scheduler, channels, pages }))
+    }
+
+    /// The same without anything of the process but threads: no signal, no log, no configuration file. For tests.
+    #[cfg(feature = "test")]
+    pub(crate) fn open_by_itself(self, arguments: &[&str]) -> Result<Running, String> {
+        let arguments = arguments.iter().map(Into::into).collect();
+        let configuration = Sources { arguments, ..Sources::default() }.read()?;
+        self.open(&configuration).map(|(_, _, _, running)| running)
+    }
+}
+
+/// What a program is when it is open, and what of it a reload will want.
+type Opened = (Blueprint, Option<AccessSettings>, Option<Plan>, Running);
+
+/// A program that is open, and will serve.
+pub(crate) struct Running {
+    pub(crate) server: Arc<Server>,
+    scheduler: Option<Arc<dyn Scheduler>>,
+    channels: Channels,
+    pages: Arc<Pages>,
+}
+
+impl Running {
+    /// Serves until the server is stopped, then closes what is kept.
+    pub(crate) fn run(self) -> Result<(), String> {
+        let outcome = match self.scheduler {
+            Some(scheduler) => self.server.run_with(scheduler),
+            None => self.server.run(),
         };
-        live.end();
-        channels.end();
-        pages.tables().close();
+        self.pages.live().end();
+        self.channels.end();
+        self.pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
 }
@@ -498,6 +585,16 @@ struct Once {
 
 /// The argument that asks for a parent.
 const SUPERVISE: &str = "--supervise";
+/// The one that asks what is served, and the one that has programs told.
+const ROUTES: &str = "--routes";
+const JSON: &str = "--json";
+
+/// Whether it was among the arguments, where it is not any more.
+fn take_flag(sources: &mut Sources, flag: &str) -> bool {
+    let count = sources.arguments.len();
+    sources.arguments.retain(|argument| argument != flag);
+    sources.arguments.len() < count
+}
 
 fn read(usage: &str, sources: &Sources) -> Result<Configuration, Exit> {
     match sources.read() {

@@ -8,7 +8,7 @@ use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 use crate::arguments::Needs;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
-use crate::route::{Caller, House, LocalCaller, Place, Route};
+use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
 
 struct Asset {
     media_type: &'static str,
@@ -29,6 +29,7 @@ pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'stati
         path,
         name: path,
         needs: Needs::default(),
+        told: Told { kind: Kind::Asset, ..Told::default() },
         caller: Arc::new(caller),
     }
 }

@@ -1,6 +1,6 @@
 //! Decides how one of several is chosen on a page, and what happens then.
 
-use bine_html::{Flow, Html, Phrasing};
+use bine_html::{Flow, Html, Page, Phrasing, Render, Writer};
 
 use crate::service::Action;
 
@@ -11,7 +11,7 @@ use crate::service::Action;
 /// use bine::prelude::*;
 ///
 /// fn forums(names: Vec<Text>) -> impl Html<Flow> {
-///     choose(names, |name| html!({name}), |name| {
+///     choose(names, |name| name, |name| {
 ///         action!([name: Text] |_call| Replace::with(format!("/forum/{name}")))
 ///     })
 /// }
@@ -20,20 +20,55 @@ use crate::service::Action;
 ///
 /// Each is a form of its own, in an item of a `<ul class="choices">`: it works by keyboard and without script, and a reader
 /// of screens says how many there are.
-pub fn choose<I, P>(
+pub fn choose<I, L, K>(
     items: I,
-    show: impl Fn(I::Item) -> P,
+    show: impl Fn(I::Item) -> L,
     then: impl Fn(&I::Item) -> Action,
 ) -> impl Html<Flow>
 where
     I: IntoIterator,
-    P: Html<Phrasing>,
+    L: Label<K>,
 {
     crate::html! {
         <ul class="choices">
             {for item in items {
-                <li><form method="post" action={then(&item)}><button>{show(item)}</button></form></li>
+                <li><form method="post" action={then(&item)}><button>{of(show(item))}</button></form></li>
             }}
         </ul>
     }
+}
+
+/// What may stand on a button: text, or markup as `html!(<b>{name}</b>)`. `Kind` keeps the two apart for the compiler, which
+/// finds it by itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand on a button",
+    note = "a button shows text, by itself and not in `html!`, or markup of phrasing content: `html!(<b>{{name}}</b>)`"
+)]
+pub trait Label<Kind> {
+    #[doc(hidden)]
+    fn write_label(self, writer: &mut Writer<'_>);
+}
+
+/// The kind of a [`Label`] that is text.
+#[derive(Debug)]
+pub enum Words {}
+
+/// The kind of a [`Label`] that is markup.
+#[derive(Debug)]
+pub enum Marked {}
+
+impl<T: Render> Label<Words> for T {
+    fn write_label(self, writer: &mut Writer<'_>) {
+        self.render(writer);
+    }
+}
+
+impl<P: Html<Phrasing>> Label<Marked> for P {
+    fn write_label(self, writer: &mut Writer<'_>) {
+        Page::write(self, writer);
+    }
+}
+
+fn of<K>(label: impl Label<K>) -> impl Html<Phrasing> {
+    bine_html::page::<Phrasing, _>(move |writer: &mut Writer<'_>| label.write_label(writer))
 }

@@ -23,6 +23,7 @@ mod app;
 mod arguments;
 mod asset;
 mod base64;
+mod blocking;
 pub mod channels;
 mod choose;
 mod configuration;
@@ -32,6 +33,7 @@ mod exit;
 mod filter;
 mod findings;
 mod links;
+mod listing;
 pub mod live;
 mod look;
 mod methods;
@@ -57,6 +59,8 @@ mod stream;
 mod style;
 mod tables;
 mod taste;
+#[cfg(feature = "test")]
+pub mod test;
 mod text;
 mod websocket;
 mod wire;
@@ -73,8 +77,9 @@ pub use bine_html::{
 };
 pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
-pub use bine_pipeline::{Gone, blocking, overdue_calls, timeout};
-pub use choose::choose;
+pub use bine_pipeline::{Gone, overdue_calls, timeout};
+pub use blocking::blocking;
+pub use choose::{Label, Marked, Words, choose};
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
@@ -250,6 +255,7 @@ pub mod __private {
     pub use crate::methods::Methods;
     pub use crate::route::Route;
     pub use crate::service::action::{Captured, Declaration, Linked, Perhaps, Surely, captured};
+    pub use crate::service::check_call;
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
@@ -278,4 +284,11 @@ mod guide {
     struct Tables;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
+    #[doc = include_str!("../../../docs/guide/services.md")]
+    struct Services;
+    #[doc = include_str!("../../../docs/guide/remote.md")]
+    struct Remote;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
 }

@@ -11,7 +11,7 @@ use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 use crate::arguments::Needs;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
-use crate::route::{Caller, House, LocalCaller, Place, Route};
+use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
 
 /// The style sheet of a program, or the script of its pages.
 #[derive(Debug)]
@@ -46,6 +46,12 @@ impl Linked {
         Self::new(text, "text/javascript; charset=utf-8", "live", "js")
     }
 
+    /// By which a page's own script finds this one, at an address that does not change.
+    pub(crate) fn door(&self) -> Self {
+        let text = bine_browser::door(self.path).leak();
+        Self { path: "/_bine/live.js", ..Self::new(text, self.media_type, "door", "js") }
+    }
+
     fn new(text: &'static str, media_type: &'static str, name: &'static str, ending: &str) -> Self {
         let hash = hash(text);
         let path = format!("/_bine/{name}-{hash}.{ending}").leak();
@@ -63,7 +69,8 @@ impl Linked {
     pub(crate) fn route(self) -> Route {
         let (path, name) = (self.path, self.name);
         let caller = Arc::new(Shared(Arc::new(self)));
-        Route { methods: Methods::GET, path, name, needs: Needs::default(), caller }
+        let told = Told { kind: Kind::Asset, ..Told::default() };
+        Route { methods: Methods::GET, path, name, needs: Needs::default(), told, caller }
     }
 
     /// The text, or that the peer has it (RFC 9110 section 13).
@@ -72,9 +79,11 @@ impl Linked {
             Some(status) => Response::status(status),
             None => Response::bytes(self.media_type, self.text.as_bytes()),
         };
-        response
-            .with_field("Cache-Control", "public, max-age=31536000, immutable")
-            .with_field("ETag", self.tag.clone())
+        let kept = match self.name {
+            "door" => "no-cache",
+            _ => "public, max-age=31536000, immutable",
+        };
+        response.with_field("Cache-Control", kept).with_field("ETag", self.tag.clone())
     }
 }
 

@@ -121,6 +121,8 @@ pub struct Failure<'a> {
     pub message: &'a str,
     /// The error and its causes; empty but in development.
     pub causes: &'a [String],
+    /// The page of this site whose form has failed, to go back to.
+    pub back: Option<&'a str>,
 }
 
 /// A function that makes a page of a failure.
@@ -240,10 +242,11 @@ impl Look {
 }
 
 fn plain_failure(failure: &Failure<'_>) -> impl Page {
-    let Failure { status, message, causes } = *failure;
+    let Failure { status, message, causes, back } = *failure;
     crate::html! {
         <h1>{status.reason()}</h1>
         <p>{message}</p>
+        {if let Some(page) = back { <p><a href={page}>Back</a></p> }}
         {if !causes.is_empty() {
             <p>"In development only:"</p>
             <ul>{for cause in causes { <li><code>{cause}</code></li> }}</ul>

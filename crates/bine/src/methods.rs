@@ -38,6 +38,17 @@ impl Methods {
         self.0 & bit(method) != 0
     }
 
+    /// Their names, as few as say it.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        if self == Self::ALL {
+            return vec!["*"];
+        }
+        let has_get = self.has(Method::Get);
+        let own = ORDER.into_iter().chain([Method::Options]).filter(|method| self.has(*method));
+        let own = own.filter(|method| !has_get || *method != Method::Head);
+        own.map(Method::as_str).collect()
+    }
+
     pub(crate) const fn overlaps(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -47,18 +58,19 @@ const fn bit(method: Method) -> u16 {
     1 << method as u16
 }
 
+const ORDER: [Method; 7] = [
+    Method::Get,
+    Method::Head,
+    Method::Post,
+    Method::Put,
+    Method::Delete,
+    Method::Patch,
+    Method::Query,
+];
+
 /// As an Allow field lists them (RFC 9110 section 10.2.1). OPTIONS is always answered.
 impl fmt::Display for Methods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const ORDER: [Method; 7] = [
-            Method::Get,
-            Method::Head,
-            Method::Post,
-            Method::Put,
-            Method::Delete,
-            Method::Patch,
-            Method::Query,
-        ];
         for method in ORDER {
             if self.has(method) {
                 write!(f, "{}, ", method.as_str())?;
@@ -71,6 +83,13 @@ impl fmt::Display for Methods {
 #[cfg(test)]
 mod tests {
     use super::Methods;
+
+    #[test]
+    fn a_list_of_methods_says_no_more_than_it_must() {
+        assert_eq!(Methods::GET.or(Methods::POST).names(), ["GET", "POST"]);
+        assert_eq!(Methods::HEAD.or(Methods::OPTIONS).names(), ["HEAD", "OPTIONS"]);
+        assert_eq!(Methods::ALL.names(), ["*"]);
+    }
 
     #[test]
     fn an_allow_field_lists_what_is_answered() {

@@ -186,10 +186,11 @@ impl Reloader {
         if next.logs.error != current.logs.error || next.logs.level != current.logs.level {
             tell_where_wanted(&next.logs)?;
         }
-        self.blueprint.pages.live().serve_with(&parts.handler);
+        let handler = Arc::clone(&parts.handler);
         server
             .replace(settings, parts.handler, parts.access.clone())
             .map_err(|error| error.to_string())?;
+        self.blueprint.pages.live().serve_with(&handler);
         self.blueprint.secrets.acme.pursue(parts.plan)?;
         *current = Current { logs: next.logs, access: parts.access };
         let fixed = fixed.into_iter().map(|name| format!("{name} needs a restart\n"));

@@ -23,7 +23,8 @@ use crate::error::Error;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
-use crate::service::problem::{PROBLEM, problem};
+use crate::service::Manner;
+use crate::service::problem::{Wrong, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
@@ -83,7 +84,8 @@ pub(crate) fn apologize(asked: Asked<'_>, clock: &Clock, look: &Look, out: &mut 
     let said = panics::last_words();
     let causes = if look.shows_causes() { said.as_slice() } else { &[] };
     let top = Top::of(Status::INTERNAL_SERVER_ERROR);
-    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, Look::APOLOGY, causes);
+    let telling = Telling { causes, ..Telling::of(Look::APOLOGY) };
+    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, &telling);
 }
 
 /// A reply to be written.
@@ -212,39 +214,39 @@ impl<'r, 'o> Replying<'r, 'o> {
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
         note(status, error);
-        self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
+        let (message, causes) = (Look::message(error), self.look.causes(error));
+        let telling = Telling { wrong: error.arguments(), causes: &causes, ..Telling::of(message) };
+        self.tell(&Top::of(status), &telling)
     }
 
-    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, else as a problem.
-    pub(crate) fn fail(&mut self, error: &Error, reads_pages: bool) -> Finished {
-        if reads_pages {
-            return self.refuse(error.code(), error);
-        }
+    /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, with a way back to
+    /// the one that called, else as a problem.
+    pub(crate) fn fail(&mut self, error: &Error, manner: &Manner) -> Finished {
         note(error.code(), error);
-        let causes = self.look.causes(error);
-        let (status, detail) = (error.code(), Look::message(error));
-        Response::bytes(PROBLEM, problem(status, detail, error.arguments(), &causes))
-            .with_status(status)
-            .respond(self)
+        let (message, causes) = (Look::message(error), self.look.causes(error));
+        let telling =
+            Telling { wrong: error.arguments(), causes: &causes, ..Telling::to(manner, message) };
+        self.tell(&Top::of(error.code()), &telling)
     }
 
     /// The same of a call that panicked, which the log has been told.
-    pub(crate) fn break_down(&mut self, words: &[String], reads_pages: bool) -> Finished {
+    pub(crate) fn break_down(&mut self, words: &[String], manner: &Manner) -> Finished {
         let causes = if self.look.shows_causes() { words } else { &[] };
-        let status = Status::INTERNAL_SERVER_ERROR;
-        if reads_pages {
-            return self.tell(&Top::of(status), Look::APOLOGY, causes);
-        }
-        Response::bytes(PROBLEM, problem(status, Look::APOLOGY, &[], causes))
-            .with_status(status)
-            .respond(self)
+        let telling = Telling { causes, ..Telling::to(manner, Look::APOLOGY) };
+        self.tell(&Top::of(Status::INTERNAL_SERVER_ERROR), &telling)
     }
 
-    fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
+    /// Writes of a failure: a page for whoever reads pages, a problem (RFC 9457) for whoever would rather have JSON, else
+    /// a line of text.
+    fn tell(&mut self, top: &Top, telling: &Telling<'_>) -> Finished {
+        let Telling { message, wrong, causes, back, is_for_program } = *telling;
         let mut bytes = Vec::new();
-        let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
-        let kind = if reads_pages {
-            let failure = Failure { status: top.status, message, causes };
+        let Taste { reads_pages, prefers_xhtml, prefers_json } = self.asked.taste();
+        let kind = if is_for_program || prefers_json {
+            bytes = problem(top.status, message, wrong, causes);
+            PROBLEM
+        } else if reads_pages {
+            let failure = Failure { status: top.status, message, causes, back };
             let is_xml = prefers_xhtml && self.look.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.look.head());
             let mut writer = writer_for(is_xml, writer);
@@ -350,16 +352,17 @@ impl<'r, 'o> Replying<'r, 'o> {
             }
             Err(Refused::Foreign) => {
                 let message = "Only pages of this host may open this WebSocket.";
-                return self.tell(&Top::of(Status::FORBIDDEN), message, &[]);
+                return self.tell(&Top::of(Status::FORBIDDEN), &Telling::of(message));
             }
         }
         Finished { close: !self.asked.exchange.keep_alive }
     }
 
-    /// Has the reply wait for messages.
-    fn hold(&mut self, held: Held, top: &Top) -> Finished {
+    /// Has the reply wait for messages, as long as the session lasts that the page has looked at.
+    fn hold(&mut self, held: Held, visit: Option<Arc<Visit>>, top: &Top) -> Finished {
         let Asked { exchange, .. } = self.asked;
-        match held.answer(self.asked.request(), exchange) {
+        let login = visit.and_then(|visit| visit.login());
+        match held.answer(self.asked.request(), login, exchange) {
             Answered::Hold(hold) => {
                 for (name, _) in &top.fields {
                     log::error(format_args!("the field `{name}` was left out: the reply is held"));
@@ -372,7 +375,9 @@ impl<'r, 'o> Replying<'r, 'o> {
                 channels::refuse(self.out.buffer, exchange, &self.date, &refused);
             }
             Answered::Denied(denied) => denied.write(self.out.buffer, exchange, &self.date),
-            Answered::Bad(reason) => return self.tell(&Top::of(Status::BAD_REQUEST), &reason, &[]),
+            Answered::Bad(reason) => {
+                return self.tell(&Top::of(Status::BAD_REQUEST), &Telling::of(&reason));
+            }
         }
         Finished { close: !exchange.keep_alive }
     }
@@ -390,6 +395,30 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 }
 
+/// What is told of a failure.
+struct Telling<'t> {
+    message: &'t str,
+    /// Arguments, by their names.
+    wrong: &'t [Wrong],
+    /// For developers.
+    causes: &'t [String],
+    /// The page to go back to.
+    back: Option<&'t str>,
+    /// A program has called that did not say what it would rather have.
+    is_for_program: bool,
+}
+
+impl<'t> Telling<'t> {
+    const fn of(message: &'t str) -> Self {
+        Self { message, wrong: &[], causes: &[], back: None, is_for_program: false }
+    }
+
+    fn to(manner: &'t Manner, message: &'t str) -> Self {
+        let (back, is_for_program) = (manner.page.as_deref(), !manner.reads_pages);
+        Self { back, is_for_program, ..Self::of(message) }
+    }
+}
+
 /// Tells the log of an error that is not the peer's.
 fn note(status: Status, error: &Error) {
     if status.code() >= 500 {
@@ -402,6 +431,7 @@ fn note(status: Status, error: &Error) {
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
+const PROBLEM: &str = "Content-Type: application/problem+json\r\n";
 const VARY: &str = "Vary: Accept\r\n";
 
 fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
@@ -666,6 +696,7 @@ impl Replying<'_, '_> {
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         let exchange = to.asked.exchange;
+        let visit = to.visit.clone();
         let top = &*to.complete(&self.top);
         match self.content {
             Content::Bytes(bytes) => to.begin(top).whole(&bytes),
@@ -687,8 +718,8 @@ impl Respond for Response {
             }
             Content::Upgrade(opening) => return to.upgrade(*opening, top),
             // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
-            Content::Held(held) => return to.hold(*held, &self.top),
-            Content::Refusal(message) => return to.tell(top, &message, &[]),
+            Content::Held(held) => return to.hold(*held, visit, &self.top),
+            Content::Refusal(message) => return to.tell(top, &Telling::of(&message)),
         }
         Finished { close: !exchange.keep_alive }
     }
@@ -696,7 +727,8 @@ impl Respond for Response {
 
 impl Respond for Held {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        to.hold(self, &Top::of(Status::OK))
+        let visit = to.visit.take();
+        to.hold(self, visit, &Top::of(Status::OK))
     }
 }
 

@@ -44,7 +44,27 @@ pub struct Route {
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
     pub(crate) needs: Needs,
+    pub(crate) told: Told,
     pub(crate) caller: Arc<dyn Caller>,
+}
+
+/// What is said of a route to whoever wants to know what a program serves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) kind: Kind,
+    /// Names and types.
+    pub(crate) arguments: &'static [(&'static str, &'static str)],
+    /// Only who has logged in may reach it.
+    pub(crate) is_for_users: bool,
+}
+
+/// What answers at a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Kind {
+    #[default]
+    Page,
+    Service,
+    Asset,
 }
 
 /// What all routes of a program share.
@@ -96,7 +116,8 @@ impl Route {
         K: 'static,
     {
         let caller = Arc::new(Async { name, call: Arc::new(call), kind: PhantomData });
-        Self { methods, path, name, needs: Needs::default(), caller }
+        let (needs, told) = (Needs::default(), Told::default());
+        Self { methods, path, name, needs, told, caller }
     }
 
     /// A route whose handler may block.
@@ -112,7 +133,16 @@ impl Route {
         K: 'static,
     {
         let caller = Arc::new(Blocking { name, call: Arc::new(call), kind: PhantomData });
-        Self { methods, path, name, needs: Needs::default(), caller }
+        let (needs, told) = (Needs::default(), Told::default());
+        Self { methods, path, name, needs, told, caller }
+    }
+
+    /// The same route with the names and types of its arguments.
+    #[must_use]
+    pub fn taking(mut self, arguments: &'static [(&'static str, &'static str)]) -> Self {
+        self.told.arguments = arguments;
+        self.told.is_for_users = arguments.iter().any(|(_, kind)| *kind == "User");
+        self
     }
 
     /// The same route with what its arguments need.

@@ -12,6 +12,7 @@ const USAGE: &str = "\
 Usage: bine serve [DIR] [OPTION]...  serve the files below DIR, and channels if options say so
        bine [OPTION]...              serve the demo
        bine config [OPTION]...       print the configuration, and where each value comes from
+       bine routes [OPTION]...       print what is served, and for whom; with --json for programs
        bine check-config [FILE]      say whether a server could start with it
        bine reload [OPTION]...       have a running server read its configuration again
        bine status | stop            ask a running server how it is; end it
@@ -25,6 +26,7 @@ fn main() -> Exit {
     match first.as_deref() {
         Some("serve") => App::new().run_with(USAGE, with_option("root", arguments)),
         Some("config") => demo(|app| app.show_configuration(USAGE, with_option("root", arguments))),
+        Some("routes") => demo(|app| app.show_routes(USAGE, with_option("root", arguments))),
         Some("check-config") => {
             demo(|app| app.check_configuration(USAGE, with_option("config", arguments)))
         }
@@ -71,7 +73,7 @@ fn position(arguments: &[OsString]) -> Option<usize> {
     let mut place = 0;
     while let Some(word) = arguments.get(place) {
         match word.to_str() {
-            Some("--help" | "-h" | "--supervise") => place += 1,
+            Some("--help" | "-h" | "--supervise" | "--routes" | "--json") => place += 1,
             Some(option) if option.starts_with("--") && option.contains('=') => place += 1,
             // Every other option takes one value.
             Some(option) if option.starts_with('-') => place += 2,

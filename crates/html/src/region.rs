@@ -26,6 +26,9 @@ pub struct Region<'w> {
     pub markup: &'w [u8],
 }
 
+/// A page has no more of them that are marked: a browser names all that it shows in one address.
+const MOST: u32 = 256;
+
 impl Writer<'_> {
     /// Has [regions](Self::region) marked from here on. A page for readers of XML has none.
     #[must_use]
@@ -35,11 +38,11 @@ impl Writer<'_> {
     }
 
     /// Writes a part of a page with marks around it, `<!--live 0-->` and `<!--/live 0 0123456789abcdef-->`, and lets
-    /// `look` see it: all of it is there then, and leaves in no pieces before. Where none are marked, and within another
-    /// region, it is merely written.
+    /// `look` see it: all of it is there then, and leaves in no pieces before. Where none are marked, within another
+    /// region, and behind the 256th of a page, it is merely written.
     pub fn region(&mut self, write: impl FnOnce(&mut Self), look: impl FnOnce(Region<'_>)) {
         let number = match self.regions {
-            Regions::Marked(number) if !self.is_in_xml() => number,
+            Regions::Marked(number) if !self.is_in_xml() && number < MOST => number,
             _ => return write(self),
         };
         self.constant("<!--live ");

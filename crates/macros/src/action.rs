@@ -2,9 +2,9 @@
 
 use crate::expansion::Expansion;
 use crate::fault::Fault;
+use crate::function::spelled;
 use crate::item::split_commas;
 use crate::literal;
-use crate::service::spelled;
 use crate::token::{Delimiter, Kind, Token};
 
 /// Expands `action!(tokens)`, whose first is a bracket with the path of the `bine` crate.

@@ -2,7 +2,7 @@
 
 use crate::expansion::Expansion;
 use crate::fault::Fault;
-use crate::function::{Function, Role};
+use crate::function::{Function, Role, spelled};
 use crate::literal;
 use crate::token::Token;
 
@@ -199,7 +199,15 @@ impl Emitter<'_> {
         if function.arguments.is_empty() {
             return;
         }
-        self.code(".needing(&[");
+        self.code(".taking(&[");
+        for argument in &function.arguments {
+            self.code("(");
+            self.expansion.string(&argument.name);
+            self.code(", ");
+            self.expansion.string(&spelled(argument.kind));
+            self.code("), ");
+        }
+        self.code("]).needing(&[");
         for argument in &function.arguments {
             self.code("<");
             self.expansion.run(argument.kind);
@@ -268,7 +276,7 @@ mod tests {
                          |request: &mut ::bine::__private::Arguments<'_>| { ::core::result::Result::Ok(hello(
                              <Query<Text> as ::bine::__private::Argument>::take(request, \"name\")?,
                              <Map<A, B> as ::bine::__private::Argument>::take(request, \"type\")?,
-                         )) }).needing(&[
+                         )) }).taking(&[(\"name\", \"Query<Text>\"), (\"type\", \"Map<A, B>\"), ]).needing(&[
                              <Query<Text> as ::bine::__private::Argument>::needs,
                              <Map<A, B> as ::bine::__private::Argument>::needs, ])
                  }",
@@ -286,7 +294,7 @@ mod tests {
                          crate::__private::Methods::POST.or(crate::__private::Methods::PUT), \"/\", ::core::concat!(::core::module_path!(), \"::front\"),
                          |request: &mut crate::__private::Arguments<'_>| { ::core::result::Result::Ok(front(
                              <fn(u8) -> u8 as crate::__private::Argument>::take(request, \"a\")?,
-                         )) }).needing(&[ <fn(u8) -> u8 as crate::__private::Argument>::needs, ])
+                         )) }).taking(&[(\"a\", \"fn(u8)->u8\"), ]).needing(&[ <fn(u8) -> u8 as crate::__private::Argument>::needs, ])
                  }",
         );
     }

@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::item::{split_attributes, split_commas, split_visibility};
-use crate::token::{Delimiter, Token};
+use crate::token::{Delimiter, Token, flatten};
 
 /// A function as it stands in the source, cut into its parts.
 pub(crate) struct Function<'t> {
@@ -165,4 +165,16 @@ impl Role {
         };
         Ok(Argument { name: name.text.trim_start_matches("r#").to_owned(), kind })
     }
+}
+
+/// A type as its author wrote it, for people.
+pub(crate) fn spelled(kind: &[Token]) -> String {
+    let mut text = String::new();
+    for token in flatten(kind) {
+        if matches!(&*token.text, "mut" | "dyn") || text.ends_with(',') {
+            text.push(' ');
+        }
+        text.push_str(&token.text);
+    }
+    text
 }

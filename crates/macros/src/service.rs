@@ -3,10 +3,10 @@
 use crate::endpoint::refuse_path;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
-use crate::function::{Argument, Function, Role};
+use crate::function::{Argument, Function, Role, spelled};
 use crate::item::split_commas;
 use crate::literal;
-use crate::token::{Token, flatten};
+use crate::token::Token;
 
 /// Expands `#[service(arguments)]` above `item`.
 pub(crate) fn service(arguments: &[Token], item: &[Token]) -> Expansion {
@@ -185,9 +185,9 @@ impl Emitter<'_> {
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
         self.private("Service::new(&");
-        self.private("Signature { module: ::core::module_path!(), name: ");
-        self.expansion.string(function.plain_name());
-        self.code(", path: ::core::option::Option::");
+        self.private("Signature { name: ::core::concat!(::core::module_path!(), ");
+        self.expansion.string(&format!("::{}", function.plain_name()));
+        self.code("), path: ::core::option::Option::");
         match wish.path {
             Some(path) => {
                 self.code("Some(");
@@ -291,18 +291,6 @@ impl<'t> Answer<'t> {
     }
 }
 
-/// A type as its author wrote it, for people.
-pub(crate) fn spelled(kind: &[Token]) -> String {
-    let mut text = String::new();
-    for token in flatten(kind) {
-        if matches!(&*token.text, "mut" | "dyn") || text.ends_with(',') {
-            text.push(' ');
-        }
-        text.push_str(&token.text);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,7 +329,7 @@ mod tests {
                 #[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
                 fn post(call: &mut Call, body: Map<A, &'static B>) -> Result<Id<M>, Error> { x }
                 ::bine::__private::Service::new(&::bine::__private::Signature {
-                    module: ::core::module_path!(), name: \"post\", path: ::core::option::Option::None,
+                    name: ::core::concat!(::core::module_path!(), \"::post\"), path: ::core::option::Option::None,
                     arguments: &[(\"body\", \"Map<A, &'static B>\"), ],
                     is_safe: false, is_once: false, is_for_users: false, knows_caller: true },
                     |signature| signature.changing(|__context, (__a0, ): (Map<A, &'static B>, )| post(__context, __a0, )))
@@ -357,7 +345,7 @@ mod tests {
                 #[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
                 async fn all(caller: Caller) -> impl Page {}
                 crate::__private::Service::new(&crate::__private::Signature {
-                    module: ::core::module_path!(), name: \"all\", path: ::core::option::Option::Some(\"/p\"),
+                    name: ::core::concat!(::core::module_path!(), \"::all\"), path: ::core::option::Option::Some(\"/p\"),
                     arguments: &[], is_safe: true, is_once: false, is_for_users: true, knows_caller: true },
                     |signature| signature.awaiting(|__context, (): ()| async move {
                         ::core::result::Result::Ok::<_, crate::__private::Error>(all(__context, ).await) }))

@@ -31,13 +31,42 @@ pub struct Errand {
     pub request: Retained,
     /// Is around all that runs of the handler.
     pub around: Arc<dyn Around>,
-    /// Gets the whole reply. `None`: there is none, because the handler panicked or took too long, or answers with
-    /// something else than bytes.
-    pub then: Box<dyn FnOnce(Option<Vec<u8>>) + Send>,
+    /// Gets the whole reply.
+    pub then: Then,
+}
+
+/// Gets the whole reply to an [`Errand`], once. `None`: there is none, because the handler panicked or took too long,
+/// answers with something else than bytes, or nobody is there any more who could ask it.
+pub struct Then(Option<Box<dyn FnOnce(Option<Vec<u8>>) + Send>>);
+
+impl Then {
+    /// Has `then` called.
+    pub fn new(then: impl FnOnce(Option<Vec<u8>>) + Send + 'static) -> Self {
+        Self(Some(Box::new(then)))
+    }
+
+    fn tell(mut self, reply: Option<Vec<u8>>) {
+        if let Some(then) = self.0.take() {
+            then(reply);
+        }
+    }
+}
+
+impl Drop for Then {
+    fn drop(&mut self) {
+        if let Some(then) = self.0.take() {
+            then(None);
+        }
+    }
 }
 
 /// What is around each part of a handler that runs without a pause, on whatever thread.
 pub trait Around: Send + Sync {
+    /// Whether anybody wants to know still. It is asked once, when the turn of an errand has come.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
     /// Calls `part`, once.
     fn around(&self, part: &mut dyn FnMut());
 }
@@ -65,7 +94,7 @@ impl Inside {
         Ok(Self(sender))
     }
 
-    /// Asks; what comes of it is told by [`Errand::then`], which is dropped if the server ends before.
+    /// Asks; what comes of it is told by [`Errand::then`], in any case.
     pub fn ask(&self, errand: Errand) {
         // The thread ends when nobody can ask any more.
         let _ = self.0.send(Letter::Errand(errand));
@@ -102,6 +131,9 @@ async fn serve(
 
 fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, errand: Errand) {
     let Errand { mut request, around, then } = errand;
+    if !around.is_wanted() {
+        return then.tell(None);
+    }
     let mut bytes = Vec::new();
     // It may have waited since it was made.
     request.arrival = clock.unix();
@@ -115,11 +147,11 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
         answer
     }));
     match answered {
-        Ok(Some(Answer::Written { .. })) => then(Some(bytes)),
+        Ok(Some(Answer::Written { .. })) => then.tell(Some(bytes)),
         Ok(Some(Answer::Later(reply))) => {
             spawn_local(async move {
                 let reply = finished(reply, &*around);
-                then(tokio::time::timeout(patience, reply).await.unwrap_or_else(|_| {
+                then.tell(tokio::time::timeout(patience, reply).await.unwrap_or_else(|_| {
                     log::warn(format_args!(
                         "a page took longer than {patience:?} to be made again"
                     ));
@@ -130,13 +162,13 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
         Ok(Some(Answer::Work(work))) => {
             spawn_local(async move {
                 let reply = tokio::time::timeout(patience, worked(work, request, around)).await;
-                then(reply.unwrap_or_default());
+                then.tell(reply.unwrap_or_default());
             });
         }
-        Ok(_) => then(None),
+        Ok(_) => then.tell(None),
         Err(_) => {
             log::error(format_args!("{} panicked, asked from inside", responder.last()));
-            then(None);
+            then.tell(None);
         }
     }
 }
@@ -144,11 +176,15 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
 /// The reply of an async handler, each poll of which is within `around`.
 async fn finished(mut reply: LaterReply, around: &dyn Around) -> Option<Vec<u8>> {
     let polled = poll_fn(|task| {
-        let mut polled = Poll::Pending;
-        around.around(&mut || polled = reply.as_mut().poll(task));
-        polled
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let mut polled = Poll::Pending;
+            around.around(&mut || polled = reply.as_mut().poll(task));
+            polled
+        }));
+        // A page is written by the last poll, and what it shows may panic then.
+        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
     });
-    let finished = polled.await;
+    let finished = polled.await?;
     finished.follow.is_none().then_some(finished.bytes)
 }
 

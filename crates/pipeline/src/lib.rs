@@ -49,7 +49,7 @@ pub use handler::{
     Responder, Retained, Visitor, Who, Work,
 };
 pub use hold::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
-pub use inside::{Around, Errand, Inside};
+pub use inside::{Around, Errand, Inside, Then};
 pub use link::{Link, Transfer, Way};
 pub use listener::inherited;
 pub use notify::{notify, notify_reloading};

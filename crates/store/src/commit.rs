@@ -56,7 +56,7 @@ pub(crate) struct Commits {
 }
 
 /// Is told of each commit, in their order, as soon as it can be seen.
-pub(crate) type Observer = Box<dyn Fn(&Changes) + Send + std::marker::Sync>;
+pub(crate) type Observer = Box<dyn Fn(&Arc<Changes>) + Send + std::marker::Sync>;
 
 /// What a program wants done when its change is durable.
 pub(crate) type Action = Box<dyn FnOnce() + Send>;

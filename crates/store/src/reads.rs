@@ -13,6 +13,8 @@ use crate::state::{Definition, Definitions, Keys, State, Write};
 #[derive(Clone, Default, Debug)]
 pub struct ReadSet {
     reads: Vec<Read>,
+    /// There were so many that some were taken together: what was looked at first is not told from the rest.
+    is_condensed: bool,
 }
 
 /// One look at a table.
@@ -85,14 +87,32 @@ impl ReadSet {
     /// those in a range of which less was taken than asked for, and of those in tables of which very much was read
     /// or changed.
     pub fn is_touched_by(&self, changes: &Changes) -> bool {
-        self.reads.iter().any(|read| {
-            let changed = changes.tables.iter().find(|changed| changed.table == read.table());
-            changed.is_some_and(|changed| changed.touches(read))
-        })
+        changes.touch(&self.reads)
+    }
+
+    /// The same of the first looks, so many as [`len`](Self::len) was when they were all.
+    pub fn is_touched_within(&self, len: usize, changes: &Changes) -> bool {
+        let len = if self.is_condensed { self.reads.len() } else { len.min(self.reads.len()) };
+        changes.touch(&self.reads[..len])
+    }
+
+    /// How many looks it has noted.
+    pub fn len(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// Adds what another view has looked at.
+    pub fn add(&mut self, other: &Self) {
+        for read in &other.reads {
+            if !self.reads.contains(read) {
+                self.note(read.clone());
+            }
+        }
     }
 
     /// Takes the same tables as wholly read.
     fn condense(&mut self) {
+        self.is_condensed = true;
         let mut tables: Vec<usize> = self.reads.iter().map(Read::table).collect();
         tables.sort_unstable();
         tables.dedup();
@@ -113,6 +133,13 @@ impl Read {
 }
 
 impl Changes {
+    fn touch(&self, reads: &[Read]) -> bool {
+        reads.iter().any(|read| {
+            let changed = self.tables.iter().find(|changed| changed.table == read.table());
+            changed.is_some_and(|changed| changed.touches(read))
+        })
+    }
+
     /// What a record changes that is of no table.
     pub(crate) fn none(sequence: u64) -> Self {
         Self { sequence, ..Self::default() }
@@ -177,8 +204,17 @@ impl Changes {
         }
     }
 
-    /// About how much memory it takes.
-    pub(crate) const fn bytes(&self) -> usize {
+    /// The rows of a table that it changes; `None`: too many to be told one by one.
+    pub(crate) fn rows(&self, table: usize) -> Option<&[RowId]> {
+        match self.tables.iter().find(|changed| changed.table == table) {
+            None => Some(&[]),
+            Some(Changed { all: true, .. }) => None,
+            Some(changed) => Some(&changed.rows),
+        }
+    }
+
+    /// About how much memory it takes, in bytes.
+    pub const fn bytes(&self) -> usize {
         self.bytes
     }
 

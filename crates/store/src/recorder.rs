@@ -38,6 +38,11 @@ impl Recorder {
         self.set().clone()
     }
 
+    /// How many looks were noted until now.
+    pub fn count(&self) -> usize {
+        self.set().len()
+    }
+
     pub(crate) fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::id::{Id, RowId};
 use crate::key::Key;
 use crate::query::{self, By, KeyParts};
-use crate::reads::{Read, ReadSet};
+use crate::reads::{Changes, Read, ReadSet};
 use crate::recorder::Recorder;
 use crate::schema::Table;
 use crate::state::{Definition, Definitions, EntriesBetween, RowsBetween, State, Values, id_of};
@@ -51,11 +51,21 @@ impl Snapshot {
         }
     }
 
+    /// The same, of which each look is told to this recorder.
+    pub(crate) fn told_to(self, recorder: &Recorder) -> Self {
+        Self { recorder: Some(recorder.clone()), ..self }
+    }
+
     /// The same for one whom no later change concerns: what it looks at from here on is not noted.
     #[must_use]
     pub fn without_notes(mut self) -> Self {
         self.is_noting = false;
         self
+    }
+
+    /// The rows of one table that a commit made, changed or removed. `None`: too many to be told one by one.
+    pub fn changed<'c, T: Table>(&self, changes: &'c Changes) -> Option<&'c [RowId]> {
+        changes.rows(self.table::<T>())
     }
 
     /// Up to which record of the journal this is.

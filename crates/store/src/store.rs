@@ -16,6 +16,7 @@ use crate::id::{Id, Ids, RowId};
 use crate::journal::{self, FileJournal, Journal, MemoryJournal};
 use crate::load::{Begun, Loading, Warning};
 use crate::reads::Changes;
+use crate::recorder::Recorder;
 use crate::schema::{Index, Schema, Stored, Table};
 use crate::snapshot::Snapshot;
 use crate::state::{Definition, Definitions};
@@ -24,7 +25,7 @@ use crate::value::Kind;
 
 /// Tables, shared by all who use them.
 #[derive(Clone)]
-pub struct Store(Arc<Own>);
+pub struct Store(Arc<Own>, Option<Recorder>);
 
 struct Own {
     commits: Arc<Commits>,
@@ -219,13 +220,23 @@ impl Store {
             .spawn(move || attended.attend())
             .map_err(|error| format!("no thread for the store: {error}"))?;
         let attendant = Mutex::new(Some(attendant));
-        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant, warnings })))
+        Ok(Self(Arc::new(Own { commits, ids: Arc::new(ids), attendant, warnings }), None))
     }
 
     /// All tables as they are now.
     pub fn read(&self) -> Snapshot {
         let commits = &self.0.commits;
-        Snapshot::new(&commits.definitions, commits.visible())
+        let snapshot = Snapshot::new(&commits.definitions, commits.visible());
+        match &self.1 {
+            Some(recorder) => snapshot.told_to(recorder),
+            None => snapshot,
+        }
+    }
+
+    /// The same tables, for one run of a function: whatever is read by this, on any thread, is told to its recorder.
+    #[must_use]
+    pub fn told_to(&self, recorder: &Recorder) -> Self {
+        Self(Arc::clone(&self.0), Some(recorder.clone()))
     }
 
     /// Changes tables. `action` sees all of them at one moment, and its own writes; if another has changed what it
@@ -345,7 +356,7 @@ impl Store {
 
     /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
     /// it must be quick, and must not commit.
-    pub fn observe(&self, observer: impl Fn(&Changes) + Send + std::marker::Sync + 'static) {
+    pub fn observe(&self, observer: impl Fn(&Arc<Changes>) + Send + std::marker::Sync + 'static) {
         self.0.commits.observe(Box::new(observer));
     }
 

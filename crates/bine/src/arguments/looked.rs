@@ -22,7 +22,12 @@ pub(crate) enum Looked {
 impl Looked {
     /// Notes it with the run that goes on in this thread, if there is one: what it has looked at, and what it has seen.
     pub(crate) fn note(self, seen: impl FnOnce() -> Vec<u8>) {
-        if let Some(run) = Run::current() {
+        self.note_for(Run::current().as_deref(), seen);
+    }
+
+    /// The same for a run that may go on in any thread.
+    pub(crate) fn note_for(self, run: Option<&Run>, seen: impl FnOnce() -> Vec<u8>) {
+        if let Some(run) = run {
             run.look(self, seen().into());
         }
         #[cfg(test)]
@@ -74,7 +79,7 @@ mod tests {
             (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);
         let incoming = Incoming { head, body, peer, who, arrival: 0, exchange: head.exchange() };
         let (states, tables) = (States::default(), Tables::default());
-        let (look, live) = (Look::default(), Arc::new(Live::new(&[])));
+        let (look, live) = (Look::default(), Arc::new(Live::new(&[], false)));
         let house = House { states, tables, channels: None, sessions: None, look, live };
         let house = Arc::new(house);
         let mut arguments: Arguments<'_> = house.arguments(&incoming);

@@ -2,12 +2,15 @@
 
 use super::{Argument, Arguments, Needs, Rejection};
 use crate::channels::Channels;
+use crate::live::Run;
 use crate::store::Store;
 
 /// The tables that were given to [`App::table`](crate::App::table).
 impl Argument for Store {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let store = request.tables.opened().cloned();
+        let store = request.tables.opened();
+        let run = Run::current();
+        let store = store.map(|store| run.map_or_else(|| store.clone(), |run| run.store(store)));
         store.ok_or_else(|| Rejection::bad(name, "are the tables of a program that has none"))
     }
 

@@ -48,6 +48,8 @@ use super::origin::{among, origin};
 #[must_use]
 pub struct Access {
     rules: Rules,
+    /// For whoever has logged in.
+    users: Rules,
     tokens: Option<Tokens>,
     function: Option<Function>,
     age: Option<Duration>,
@@ -62,9 +64,9 @@ const AGE: Duration = Duration::from_mins(1);
 impl Access {
     /// Nothing is open: channels are for the program's own pages, unless more is said.
     pub fn none() -> Self {
-        let (rules, tokens, function) = (Rules::default(), None, None);
-        let (age, caps, origins) = (None, Caps::default(), Ok(Vec::new()));
-        Self { rules, tokens, function, age, caps, origins }
+        let (rules, users, tokens) = (Rules::default(), Rules::default(), None);
+        let (function, age, caps, origins) = (None, None, Caps::default(), Ok(Vec::new()));
+        Self { rules, users, tokens, function, age, caps, origins }
     }
 
     /// Everybody may follow every channel; the program alone publishes.
@@ -92,6 +94,18 @@ impl Access {
         self.with(Action::Manage, channels)
     }
 
+    /// Whoever has [logged in](crate::Session::log_in) may follow these channels, as long as that session lasts.
+    pub fn users_follow(mut self, channels: &str) -> Self {
+        self.users.add(Action::Follow, channels);
+        self
+    }
+
+    /// Whoever has logged in may publish in these channels.
+    pub fn users_publish(mut self, channels: &str) -> Self {
+        self.users.add(Action::Publish, channels);
+        self
+    }
+
     /// Whoever shows one of these tokens may do what stands in it.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
@@ -114,7 +128,7 @@ impl Access {
     /// use bine::channels::{Access, Asked, Grant};
     ///
     /// async fn may(asked: Asked) -> Grant {
-    ///     match asked.cookie("member") {
+    ///     match asked.user() {
     ///         Some(name) => Grant::to(name).follow("news/*").publish("chat/{room}"),
     ///         None => Grant::nothing(),
     ///     }
@@ -154,6 +168,31 @@ impl Access {
         self
     }
 
+    /// Who may do what, in words.
+    pub(crate) fn told(&self) -> String {
+        let rules = self.rules.all();
+        let rules =
+            rules.map(|(action, channels)| format!("anyone may {} {channels}", action.name()));
+        self.told_by(rules.collect())
+    }
+
+    /// The same of one channel.
+    pub(crate) fn told_of(&self, channel: &str) -> String {
+        let own = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+        let own = own.filter(|action| self.rules.permit(*action, channel));
+        self.told_by(own.map(|action| format!("anyone may {}", action.name())).collect())
+    }
+
+    fn told_by(&self, mut rules: Vec<String>) -> String {
+        if self.tokens.is_some() {
+            rules.push("tokens say".to_owned());
+        }
+        if self.function.is_some() {
+            rules.push("a function says".to_owned());
+        }
+        if rules.is_empty() { "nobody".to_owned() } else { rules.join("; ") }
+    }
+
     fn with(mut self, action: Action, channels: &str) -> Self {
         self.rules.add(action, channels);
         self
@@ -168,7 +207,7 @@ impl Access {
     fn fault(&self) -> Option<&str> {
         let of_tokens = || self.tokens.as_ref()?.fault();
         let of_origins = || self.origins.as_ref().err().map(String::as_str);
-        self.rules.fault().or_else(of_tokens).or_else(of_origins)
+        self.rules.fault().or_else(|| self.users.fault()).or_else(of_tokens).or_else(of_origins)
     }
 }
 
@@ -191,6 +230,7 @@ impl fmt::Debug for Access {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Access")
             .field("rules", &self.rules)
+            .field("users", &self.users)
             .field("tokens", &self.tokens)
             .field("asks", &self.function.is_some())
             .finish_non_exhaustive()

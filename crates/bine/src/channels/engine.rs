@@ -16,7 +16,7 @@ use bine_pipeline::{Bell, log};
 use bine_push::{
     Applied, Durability, Hub, Limits, Order, Prepared, Ready, Refused, Restoring, is_of_channels,
 };
-use bine_store::{Blocks, Guest, Pending, Store, Sync};
+use bine_store::{Blocks, Guest, Pending, RowId, Store, Sync};
 
 use super::access::{MOST_REVOKED, Parties};
 use super::audience::Audience;
@@ -297,6 +297,14 @@ impl Engine {
         let record = record_of_revoked(subject, at, until);
         // It is true already; in its place in the journal it is for the next start.
         Revocation(store.keep(&record, Sync::Commit, drop).map_err(Error::NotKept))
+    }
+
+    /// Ends what waits by logins that have ended, of these rows or of all.
+    pub(crate) fn end_logins(&self, rows: Option<&[RowId]>) {
+        if self.parties.end(rows) {
+            self.audience.wake();
+            self.ring();
+        }
     }
 
     /// Has those on each thread look who wait there.

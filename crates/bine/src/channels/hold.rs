@@ -15,6 +15,7 @@ use super::watch::{Manner, Watch};
 use super::websocket::Leave;
 use super::{room, websocket};
 use crate::respond::Response;
+use crate::sessions::Login;
 use crate::store::Time;
 use crate::websocket::Opening;
 
@@ -110,7 +111,13 @@ impl Held {
     }
 
     /// What becomes of it for a request; of a request that is not there any more its head is not known.
-    pub(crate) fn answer(self, request: Option<&Incoming<'_>>, exchange: Exchange) -> Answered {
+    /// It ends with the login of a session that the page has looked at.
+    pub(crate) fn answer(
+        self,
+        request: Option<&Incoming<'_>>,
+        login: Option<Login>,
+        exchange: Exchange,
+    ) -> Answered {
         let (watch, start) = match self.amended(request.map(|request| &request.head)) {
             Ok(amended) => amended,
             Err(reason) => return Answered::Bad(reason),
@@ -120,7 +127,7 @@ impl Held {
             return Answered::Hold(room::hold_for(Pass::default(), watch, start, exchange));
         };
         let parties = &self.channels.0.parties;
-        let pass = match Pass::of_peer(parties, request.peer) {
+        let pass = match Pass::of_peer(parties, request.peer, login) {
             Ok(pass) => pass,
             Err(denied) => return Answered::Denied(denied),
         };

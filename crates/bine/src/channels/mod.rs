@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bine_pipeline::MakeWaiters;
-use bine_store::{Guest, Store};
+use bine_store::{Guest, RowId, Store};
 
 use crate::live::Waiting;
 
@@ -135,6 +135,11 @@ impl Channels {
     /// ones.
     pub fn revoke(&self, subject: &str) -> Revocation {
         self.0.revoke(subject)
+    }
+
+    /// Ends what waits by logins that have ended, of these rows or of all.
+    pub(crate) fn end_logins(&self, rows: Option<&[RowId]>) {
+        self.0.end_logins(rows);
     }
 
     /// Who may reach them over HTTP.

@@ -18,6 +18,7 @@ use bine_push::{
 use super::Error;
 use super::access::{Block, Denied, Visitor};
 use super::engine::{Engine, now};
+use crate::live::Signal;
 
 /// Who is present in a channel, as [`Channels::present`](super::Channels::present) tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Attendance {
     hall: Mutex<Hall>,
     /// Somebody goes before the next look.
     is_stirred: AtomicBool,
+    /// Moves the pages that show who is present.
+    changed: Signal<()>,
 }
 
 struct Hall {
@@ -158,6 +161,7 @@ impl Attendance {
 
     /// Who is present. `None`: nobody counts there.
     pub(super) fn present(&self, name: &str, most: usize) -> Option<Present> {
+        self.changed.with(|()| {});
         let hall = self.hall();
         let number = hall.channels.iter().position(|counted| *counted.name == *name)? as u64;
         let sessions = hall.presence.sessions(number, "").take(most).map(Arc::clone).collect();
@@ -309,6 +313,7 @@ fn tell(engine: &Arc<Engine>, messages: Vec<Draft>) {
     if !messages.is_empty() {
         // A disk that is full or fails has been told of by others, and who is here can be asked for.
         drop(engine.order(publication(messages)));
+        engine.attendance.changed.notify();
     }
 }
 
@@ -338,7 +343,8 @@ impl Default for Attendance {
             looks_at: u64::MAX,
             told_at: 0,
         });
-        Self { counts: AtomicBool::new(false), hall, is_stirred: AtomicBool::new(false) }
+        let (counts, is_stirred) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { counts, hall, is_stirred, changed: Signal::default() }
     }
 }
 

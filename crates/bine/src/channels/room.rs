@@ -128,7 +128,11 @@ impl Room {
             return self.over(number);
         }
         let is_first = seat.pieces.is_none();
-        if let (Regions::All, Some(pieces), Some(_)) = (&watch.regions, seat.pieces, page.lost) {
+        let is_stream = !watch.manner.is_poll();
+        if watch.regions != Regions::None && page.lost.is_some() && is_stream {
+            // What it shows by now, nobody knows: it comes again and says so.
+            let pieces =
+                seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, true));
             watch.end(out, pieces);
             self.leave(number);
             return After::Over { close: pieces.close() };

@@ -199,7 +199,10 @@ impl Follower {
 
     /// In milliseconds since 1970.
     fn granted_until(&self) -> u64 {
-        self.resident().map_or(u64::MAX, Resident::ends)
+        match &self.leave {
+            Leave::Own(resident) => resident.ends(),
+            Leave::Page(seat) => seat.ends(),
+        }
     }
 
     fn resident(&self) -> Result<&Resident, &'static str> {

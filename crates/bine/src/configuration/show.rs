@@ -14,6 +14,7 @@ impl Configuration {
         let more = [
             ("config", "FILE", "a TOML file with these keys; else $BINE_CONFIG, else ./bine.toml"),
             ("supervise", "", "start the server again should it die; its addresses stay open"),
+            ("routes", "", "print what is served, and for whom; with --json for programs"),
             ("help", "", "print this"),
         ];
         let own = KEYS.iter().map(|key| {

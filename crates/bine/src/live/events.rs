@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bine_http::Status;
 use bine_pipeline::log;
 use bine_push::{Order, Publish};
 use serde::Serialize;
-use serde_json::json;
 
 use super::{Signal, draft};
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::channels::{Durability, Engine, Follower, Interruption, Name, Retention, Settings};
 use crate::error::Error;
+use crate::respond::Response;
+use crate::wire;
 
 /// The events of a program, as an argument of its pages and services.
 ///
@@ -46,6 +48,8 @@ struct Own {
 
 struct Event {
     name: &'static str,
+    /// Only who has logged in may listen.
+    is_for_users: bool,
     /// In which all who listen hear it.
     channel: Arc<str>,
     /// In which it is told who comes and goes.
@@ -95,11 +99,12 @@ const KEPT: u64 = 256;
 const MOST_LISTENERS: usize = 100_000;
 
 impl Events {
-    /// Those of these names.
-    pub(super) fn new(engine: &Arc<Engine>, names: &[&'static str]) -> Self {
-        let event = |name: &&'static str| {
+    /// Those of these names, of which some are only for those who have logged in.
+    pub(super) fn new(engine: &Arc<Engine>, names: &[(&'static str, bool)]) -> Self {
+        let event = |(name, is_for_users): &(&'static str, bool)| {
             let event = Event {
                 name,
+                is_for_users: *is_for_users,
                 channel: format!("event-{name}").into(),
                 monitor: format!("monitor-{name}").into(),
                 listeners: Mutex::default(),
@@ -169,18 +174,12 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// What whoever asks is told: there is no such event, or too many listen.
-    pub(super) fn listen(&self, names: &[&str]) -> Result<Listener, String> {
-        let place = |name: &&str| {
-            let place = self.0.all.iter().position(|event| event.name == *name);
-            place.ok_or_else(|| {
-                let known: Vec<&str> = self.0.all.iter().map(|event| event.name).collect();
-                format!("there is no event `{name}` here; there are: {}", known.join(", "))
-            })
-        };
-        let events = names.iter().map(place).collect::<Result<Vec<usize>, String>>()?;
+    /// What whoever asks is told: there is no such event for them, or too many listen.
+    pub(super) fn listen(&self, names: &[String], is_user: bool) -> Result<Listener, Response> {
+        let events = self.places(names, is_user)?;
         if events.iter().any(|place| self.0.all[*place].listeners().all.len() >= MOST_LISTENERS) {
-            return Err("as many listen as may".to_owned());
+            let message = "As many listen as may.";
+            return Err(Response::refusal(Status::SERVICE_UNAVAILABLE, message));
         }
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let inbox: Arc<str> = format!("inbox-{number}").into();
@@ -188,6 +187,38 @@ impl Events {
         let listener = Listener { own: Arc::clone(&self.0), inbox, events };
         listener.each(|event| event.change(&listener, true));
         Ok(listener)
+    }
+
+    /// The channels in which all hear these events.
+    pub(super) fn channels(
+        &self,
+        names: &[String],
+        is_user: bool,
+    ) -> Result<Vec<Box<str>>, Response> {
+        let places = self.places(names, is_user)?.into_iter();
+        Ok(places.map(|place| (*self.0.all[place].channel).into()).collect())
+    }
+
+    /// Where the events of these names are, each once.
+    fn places(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
+        let place = |name: &String| {
+            let place = self.0.all.iter().position(|event| event.name == *name);
+            let place = place.ok_or_else(|| {
+                let known: Vec<&str> = self.0.all.iter().map(|event| event.name).collect();
+                let known = known.join(", ");
+                let message = format!("There is no event `{name}` here; there are: {known}.");
+                Response::refusal(Status::NOT_FOUND, message)
+            })?;
+            if self.0.all[place].is_for_users && !is_user {
+                let message = format!("Only users hear the event `{name}`: log in.");
+                return Err(Response::refusal(Status::UNAUTHORIZED, message));
+            }
+            Ok(place)
+        };
+        let mut places = names.iter().map(place).collect::<Result<Vec<usize>, Response>>()?;
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
     }
 }
 
@@ -212,7 +243,6 @@ impl Event {
         // Under the lock, so that they are told in their order.
         let change = if comes { "join" } else { "leave" };
         let _ = listener.own.tell(&self.monitor, change, &count.to_string());
-        drop(listeners);
         self.count.set(count);
     }
 
@@ -291,8 +321,9 @@ fn begin(engine: &Arc<Engine>, channel: &Arc<str>) {
 }
 
 fn told(name: &str, data: impl Serialize) -> Result<String, Error> {
-    let data = serde_json::to_value(data)?;
-    Ok(json!({ "name": name, "data": data }).to_string())
+    let told = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
+    let (name, data) = (told(wire::to_json(name)?), told(wire::to_json(&data)?));
+    Ok(format!("{{\"name\":{name},\"data\":{data}}}"))
 }
 
 impl Argument for Events {

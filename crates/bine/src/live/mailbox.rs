@@ -1,6 +1,6 @@
 //! Decides how those who change something tell the thread that keeps pages up to date: they put it down and go on.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::store::Changes;
@@ -15,6 +15,8 @@ pub(super) struct Mailbox {
 #[derive(Default)]
 struct Letters {
     all: Vec<News>,
+    /// Bytes of what they tell of commits.
+    bytes: usize,
     /// There were more than can be kept.
     too_many: bool,
     is_over: bool,
@@ -23,7 +25,7 @@ struct Letters {
 /// What has changed.
 pub(super) enum News {
     /// Rows.
-    Commit(Changes),
+    Commit(Arc<Changes>),
     /// The value of the signal that has this number.
     Signal(u64),
     /// A page was made, or there is something to make: the thread looks what is due.
@@ -32,13 +34,17 @@ pub(super) enum News {
     Everything,
 }
 
-/// Letters that are kept; a commit's takes some hundred bytes.
+/// Letters that are kept.
 const MOST: usize = 4096;
+/// Bytes of them.
+const MOST_BYTES: usize = 4 << 20;
 
 impl Mailbox {
     pub(super) fn put(&self, news: News) {
         let mut letters = self.letters();
-        if letters.all.len() < MOST {
+        let bytes = if let News::Commit(changes) = &news { changes.bytes() } else { 0 };
+        if letters.all.len() < MOST && letters.bytes + bytes <= MOST_BYTES {
+            letters.bytes += bytes;
             letters.all.push(news);
         } else {
             letters.too_many = true;
@@ -56,6 +62,7 @@ impl Mailbox {
         if letters.is_over {
             return None;
         }
+        letters.bytes = 0;
         let mut all = std::mem::take(&mut letters.all);
         if std::mem::take(&mut letters.too_many) {
             all.push(News::Everything);

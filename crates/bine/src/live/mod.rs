@@ -17,12 +17,12 @@ mod stream;
 mod waiting;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bine_pipeline::{Errand, Handler, Inside, log};
+use bine_pipeline::{Errand, Handler, Incoming, Inside, Retained, Then, log};
 
 use crate::channels::{Content, Draft, Engine, Order, Publish};
 use crate::store::Store;
@@ -30,7 +30,7 @@ use crate::store::Store;
 use here::Places;
 use mailbox::{Mailbox, News};
 use run::{Notes, Part, Run as OneRun, Written};
-use showing::{AGAIN, Name, Showings};
+use showing::{AGAIN, Name, Showing, Showings};
 
 pub use events::{Events, Listening, Monitor};
 pub(crate) use guest::Guest;
@@ -50,10 +50,16 @@ pub(crate) struct Live {
     mailbox: Arc<Mailbox>,
     showings: Mutex<Showings>,
     /// Somebody has looked at a page: commits matter.
-    is_watched: AtomicBool,
+    is_watched: Arc<AtomicBool>,
     store: OnceLock<Store>,
     handler: Mutex<Option<Arc<dyn Handler>>>,
-    inside: OnceLock<Inside>,
+    inside: Mutex<Option<Inside>>,
+    /// How often another handler was given: what an older one has made is nothing to go by.
+    generation: AtomicU64,
+    /// Pages that are being made for somebody who has asked.
+    joins: AtomicUsize,
+    /// What stands before the program sees whom it lets pass, and notes nothing.
+    has_step: bool,
 }
 
 /// Without any news, it is looked so often whether somebody still looks at a page.
@@ -71,8 +77,8 @@ enum Unmade {
 }
 
 impl Live {
-    /// With events of these names.
-    pub(crate) fn new(events: &[&'static str]) -> Self {
+    /// With these events, of a program that may have another step from request to response.
+    pub(crate) fn new(events: &[(&'static str, bool)], has_step: bool) -> Self {
         let engine = Arc::new(Engine::passing());
         Self {
             events: Events::new(&engine, events),
@@ -80,10 +86,13 @@ impl Live {
             places: Places::default(),
             mailbox: Arc::default(),
             showings: Mutex::default(),
-            is_watched: AtomicBool::new(false),
+            is_watched: Arc::default(),
             store: OnceLock::new(),
             handler: Mutex::default(),
-            inside: OnceLock::new(),
+            inside: Mutex::default(),
+            generation: AtomicU64::new(0),
+            joins: AtomicUsize::new(0),
+            has_step,
         }
     }
 
@@ -103,13 +112,12 @@ impl Live {
     }
 
     /// Follows the program's tables.
-    pub(crate) fn follow(self: &Arc<Self>, store: &Store) {
-        let own = Arc::downgrade(self);
+    pub(crate) fn follow(&self, store: &Store) {
+        // Not this itself: whoever commits must not be the last to have it.
+        let (mailbox, is_watched) = (Arc::clone(&self.mailbox), Arc::clone(&self.is_watched));
         store.observe(move |changes| {
-            if let Some(own) = own.upgrade()
-                && own.is_watched.load(Ordering::Acquire)
-            {
-                own.mailbox.put(News::Commit(changes.clone()));
+            if is_watched.load(Ordering::SeqCst) {
+                mailbox.put(News::Commit(Arc::clone(changes)));
             }
         });
         // There is one start.
@@ -118,43 +126,52 @@ impl Live {
 
     /// Asks this for pages from here on; what it answers may be another than before.
     pub(crate) fn serve_with(&self, handler: &Arc<dyn Handler>) {
-        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(handler));
-        if let Some(inside) = self.inside.get() {
+        let mut own = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
+        *own = Some(Arc::clone(handler));
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        if let Some(inside) = &*self.inside.lock().unwrap_or_else(PoisonError::into_inner) {
             inside.replace(Arc::clone(handler));
             self.mailbox.put(News::Everything);
         }
     }
 
+    /// Nothing is made any more, and nobody is asked.
     pub(crate) fn end(&self) {
         self.mailbox.end();
+        self.handler.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Who makes pages, from the first time on that somebody wants to follow one.
-    fn inside(self: &Arc<Self>) -> Option<&Inside> {
-        if let Some(inside) = self.inside.get() {
-            return Some(inside);
-        }
-        let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of two who come at once, the other has begun it.
-        if self.inside.get().is_none() {
-            let begun = Inside::begin(handler.clone()?, PATIENCE).and_then(|inside| {
+    fn inside(self: &Arc<Self>) -> Option<Inside> {
+        let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if inside.is_none() {
+            let begun = Inside::begin(handler, PATIENCE).and_then(|inside| {
                 let own = Arc::clone(self);
                 thread::Builder::new().name("live".to_owned()).spawn(move || own.look())?;
                 Ok(inside)
             });
             match begun {
-                Ok(inside) => drop(self.inside.set(inside)),
-                Err(error) => {
-                    log::error(format_args!("pages cannot be kept up to date: {error}"));
-                }
+                Ok(begun) => *inside = Some(begun),
+                Err(error) => log::error(format_args!("pages cannot be kept up to date: {error}")),
             }
         }
-        self.inside.get()
+        inside.clone()
+    }
+
+    /// A run of the page that is asked for so.
+    fn new_run(&self, request: &Retained) -> Arc<OneRun> {
+        let seen = || {
+            let Incoming { head, peer, .. } = request.incoming();
+            [head.raw(), format!("{peer:?}").as_bytes()].concat().into()
+        };
+        Arc::new(OneRun::new(Arc::clone(&self.mailbox), self.has_step.then(seen)))
     }
 
     /// Begins to look whether something changes, and says up to which commit nothing can have been missed.
     fn sequence(&self) -> u64 {
-        self.is_watched.store(true, Ordering::Release);
+        self.is_watched.store(true, Ordering::SeqCst);
         self.store.get().map_or(0, |store| store.read().without_notes().sequence())
     }
 
@@ -163,86 +180,95 @@ impl Live {
         let mut patience = SWEEP;
         let mut swept = Instant::now();
         while let Some(news) = self.mailbox.take(patience) {
-            let (sequence, now) = (self.sequence(), Instant::now());
+            let (sequence, now, second) = (self.sequence(), Instant::now(), unix());
             let mut showings = self.showings();
-            showings.heed(news, sequence, now, unix());
-            if now.duration_since(swept) >= SWEEP {
+            showings.heed(news, sequence, now, second);
+            if now.duration_since(swept) >= SWEEP || showings.are_many() {
                 swept = now;
                 for name in showings.deserted() {
                     self.drop_showing(&mut showings, name);
+                }
+                for departed in showings.take_departed(now - SWEEP) {
+                    self.forget(departed);
                 }
             }
             while let Some(name) = showings.take_due(now, sequence) {
                 self.make(&mut showings, name);
             }
-            patience = showings.next_due(now).map_or(SWEEP, |due| due.min(SWEEP));
+            patience = showings.next_due(now, second).map_or(SWEEP, |due| due.min(SWEEP));
         }
     }
 
     /// Has a showing made again.
     fn make(self: &Arc<Self>, showings: &mut Showings, name: Name) {
+        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(showing) = showings.get(name) else {
             showings.end_making(name);
             return;
         };
-        let is_deserted = showing.is_deserted();
-        let inside = self.inside.get().filter(|_| !is_deserted);
-        let Some(inside) = inside else {
+        let Some(inside) = inside.filter(|_| !showing.is_deserted()) else {
             showings.end_making(name);
             return self.drop_showing(showings, name);
         };
-        let (own, run) = (Arc::clone(self), Arc::new(OneRun::new(Arc::clone(&self.mailbox))));
-        let around = Arc::new(Part(Arc::clone(&run)));
-        let then = Box::new(move |reply: Option<Vec<u8>>| {
-            own.made(name, notes_of(&run, reply.as_deref()));
-        });
-        inside.ask(Errand { request: showing.request.clone(), around, then });
+        let (own, run) = (Arc::clone(self), self.new_run(&showing.request));
+        let (request, since) = (showing.request.clone(), showing.since);
+        let around = Arc::new(Part { run: Arc::clone(&run), asker: None });
+        let then = Then::new(move |reply| own.made(name, notes_of(&run, reply.as_deref()), since));
+        inside.ask(Errand { request, around, then });
     }
 
     /// A showing was made again: tells all who look at it what has changed.
-    fn made(&self, name: Name, made: Result<Notes, Unmade>) {
+    fn made(&self, name: Name, made: Result<Notes, Unmade>, since: u64) {
         let mut showings = self.showings();
+        self.settle(&mut showings, name, made, since);
+        drop(showings);
+        // There may be others that have waited for their turn.
+        self.mailbox.put(News::Look);
+    }
+
+    fn settle(&self, showings: &mut Showings, name: Name, made: Result<Notes, Unmade>, since: u64) {
         let now = Instant::now();
         let Some(showing) = showings.end_making(name) else { return };
+        let before = showing.ends;
         let notes = match made {
             Ok(notes) => notes,
             Err(Unmade::Failed) => {
                 // They see what they saw.
                 showing.touch_all();
-                showings.schedule(name, now, AGAIN);
-                return self.mailbox.put(News::Look);
+                return showings.schedule(name, now, AGAIN);
             }
-            Err(Unmade::Refused(_)) => return self.send_away(&mut showings, name),
+            Err(Unmade::Refused(_)) => return self.send_away(showings, name),
         };
         let channel = Arc::clone(&showing.channel);
         let Some(changed) = showing.follow(&notes) else {
-            return self.send_away(&mut showings, name);
+            return self.send_away(showings, name);
         };
-        let patches = changed
-            .into_iter()
-            .map(|(number, region)| draft(&channel, "patch", &patch(number, region)));
+        let patches = changed.into_iter();
+        let patches = patches.map(|(number, new)| draft(&channel, "patch", &patch(number, new)));
         let patches: Vec<Draft> = patches.collect();
         if !patches.is_empty() && !self.publish(patches) {
-            return self.send_away(&mut showings, name);
+            return self.send_away(showings, name);
         }
-        showings.check(name, &notes, now);
-        drop(showings);
-        self.mailbox.put(News::Look);
+        showings.keep_end(name, before);
+        showings.check(name, &notes, since, now);
     }
 
     /// Whoever looks at this page is to ask for it again.
     fn send_away(&self, showings: &mut Showings, name: Name) {
-        if let Some(showing) = showings.get(name) {
-            let reload = draft(&Arc::clone(&showing.channel), "reload", "");
-            self.publish(vec![reload]);
-        }
-        self.drop_showing(showings, name);
+        let Some(showing) = showings.remove(name) else { return };
+        self.publish(vec![draft(&showing.channel, "reload", "")]);
+        // Its channel stays for those who have not read that yet.
+        showings.depart(showing, Instant::now());
     }
 
     fn drop_showing(&self, showings: &mut Showings, name: Name) {
         if let Some(showing) = showings.remove(name) {
-            let _ = self.engine.order(Order::Remove(showing.channel)).wait();
+            self.forget(showing);
         }
+    }
+
+    fn forget(&self, showing: Showing) {
+        let _ = self.engine.order(Order::Remove(showing.channel)).wait();
     }
 
     /// Whether it was taken: what is too large is not.
@@ -264,7 +290,7 @@ impl Live {
 fn notes_of(run: &OneRun, reply: Option<&[u8]>) -> Result<Notes, Unmade> {
     let status = reply.and_then(|reply| str::from_utf8(reply.get(9..12)?).ok()?.parse().ok());
     match status {
-        Some(200) => Ok(run.take()),
+        Some(200..300) => Ok(run.take()),
         Some(status @ 300..500) => Err(Unmade::Refused(status)),
         _ => Err(Unmade::Failed),
     }

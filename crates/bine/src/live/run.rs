@@ -4,7 +4,7 @@
 //! Only a page that is made for those who follow it is run so; any other costs a look at a thread's variable.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bine_html::Region;
 use bine_pipeline::Around;
@@ -12,7 +12,7 @@ use bine_pipeline::Around;
 use super::mailbox::Mailbox;
 use super::signal::Watched;
 use crate::arguments::Looked;
-use crate::store::{ReadSet, Recorder};
+use crate::store::{ReadSet, Recorder, Store};
 
 thread_local! {
     /// The run that this thread is in.
@@ -33,6 +33,8 @@ pub(super) struct Notes {
     /// What it looked at of its visitor, each once, in the order of the looks: its scope.
     pub(super) looks: Looks,
     pub(super) regions: Vec<Written>,
+    /// What it has read of the tables.
+    pub(super) reads: ReadSet,
     /// The signals that it read, and which of their values.
     pub(super) signals: Vec<Watched>,
     /// When the session ends by itself that it looked at, in seconds since 1970.
@@ -48,15 +50,18 @@ pub(super) type Looks = Vec<(Looked, Box<[u8]>)>;
 pub(super) struct Written {
     pub(super) hash: u64,
     pub(super) markup: Box<[u8]>,
-    /// What the run had read when the region ended: before it and in it.
-    pub(super) reads: ReadSet,
+    /// So many of the run's reads: those before it and in it.
+    pub(super) reads: usize,
     /// So many of the run's signals.
     pub(super) signals: usize,
 }
 
 impl Run {
-    pub(super) fn new(mailbox: Arc<Mailbox>) -> Self {
-        Self { recorder: Recorder::default(), notes: Mutex::default(), mailbox }
+    /// `seen` is what stands before the program and may have seen: a step of its own, which notes nothing.
+    pub(super) fn new(mailbox: Arc<Mailbox>, seen: Option<Box<[u8]>>) -> Self {
+        let looks = seen.map(|seen| (Looked::Whole, seen)).into_iter().collect();
+        let notes = Mutex::new(Notes { looks, ..Notes::default() });
+        Self { recorder: Recorder::default(), notes, mailbox }
     }
 
     /// The run that this thread is in, if it is in one.
@@ -72,12 +77,21 @@ impl Run {
         }
     }
 
-    /// Has the run of this thread know that what it looked at ends by itself then, in seconds since 1970.
-    pub(crate) fn note_end(second: u64) {
-        if let Some(run) = Self::current() {
-            let mut notes = run.notes();
-            notes.ends = Some(notes.ends.map_or(second, |ends| ends.min(second)));
-        }
+    /// What it looked at ends by itself then, in seconds since 1970.
+    pub(crate) fn note_end(&self, second: u64) {
+        let mut notes = self.notes();
+        notes.ends = Some(notes.ends.map_or(second, |ends| ends.min(second)));
+    }
+
+    /// The tables for this run: what is read of them, on whatever thread, is known.
+    pub(crate) fn store(&self, store: &Store) -> Store {
+        store.told_to(&self.recorder)
+    }
+
+    /// Runs a part of it on this thread.
+    pub(crate) fn within<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
+        let _outer = Outer(CURRENT.replace(Some(Arc::clone(self))));
+        self.recorder.around(part)
     }
 
     /// Its page shows who is there.
@@ -93,7 +107,7 @@ impl Run {
     }
 
     fn write(&self, region: Region<'_>) {
-        let reads = self.recorder.reads();
+        let reads = self.recorder.count();
         let mut notes = self.notes();
         let signals = notes.signals.len();
         notes.regions.push(Written {
@@ -106,7 +120,8 @@ impl Run {
 
     /// What was noted; a run that is over notes nothing more.
     pub(super) fn take(&self) -> Notes {
-        std::mem::take(&mut *self.notes())
+        let reads = self.recorder.reads();
+        Notes { reads, ..std::mem::take(&mut *self.notes()) }
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -114,13 +129,20 @@ impl Run {
     }
 }
 
-/// A part of a run: a poll of its handler, or all of one that may block.
-pub(super) struct Part(pub(super) Arc<Run>);
+/// Is around each part of a run: a poll of its handler, or all of one that may block.
+pub(super) struct Part {
+    pub(super) run: Arc<Run>,
+    /// Who waits for it; nobody waits for what is made for all.
+    pub(super) asker: Option<Weak<()>>,
+}
 
 impl Around for Part {
+    fn is_wanted(&self) -> bool {
+        self.asker.as_ref().is_none_or(|asker| asker.strong_count() > 0)
+    }
+
     fn around(&self, part: &mut dyn FnMut()) {
-        let _outer = Outer(CURRENT.replace(Some(Arc::clone(&self.0))));
-        self.0.recorder.around(part);
+        self.run.within(part);
     }
 }
 

@@ -10,6 +10,7 @@ use bine_pipeline::Retained;
 
 use super::mailbox::News;
 use super::run::{Looks, Notes, Written};
+use super::signal::Watched;
 use crate::channels::Watch;
 use crate::store::{Changes, ReadSet};
 
@@ -22,6 +23,8 @@ pub(super) struct Showing {
     /// What a run of it looks at of its visitor, and sees: for whoever sees the same, the page is the same.
     pub(super) looks: Looks,
     pub(super) regions: Vec<Shown>,
+    /// What the run has read of the tables.
+    reads: ReadSet,
     /// How it is followed, by events and by polls: as many have it as look at the page, and this showing.
     pub(super) watches: [Arc<Watch>; 2],
     /// In which its patches are published.
@@ -31,7 +34,7 @@ pub(super) struct Showing {
     /// It shows who is there.
     pub(super) shows_who: bool,
     /// When what was seen ends by itself, in seconds since 1970.
-    ends: Option<u64>,
+    pub(super) ends: Option<u64>,
     state: State,
     /// When it was last begun to be made.
     begun: Instant,
@@ -39,10 +42,12 @@ pub(super) struct Showing {
 
 /// A region as everybody has got it.
 pub(super) struct Shown {
-    pub(super) hash: u64,
-    reads: ReadSet,
+    /// `None`: it is not known that all have the same.
+    pub(super) hash: Option<u64>,
+    /// So many of the run's reads.
+    reads: usize,
     /// The numbers of the signals that it shows.
-    signals: Box<[u64]>,
+    signals: Vec<u64>,
     /// Something has changed that it depends on.
     is_touched: bool,
 }
@@ -73,11 +78,19 @@ pub(super) struct Showings {
     names: HashMap<u64, Vec<Name>>,
     hasher: RandomState,
     due: BTreeSet<(Instant, Name)>,
+    /// When what showings have looked at ends by itself, in seconds since 1970.
+    ends: BTreeSet<(u64, Name)>,
+    /// Showings that came since it was looked which of them are deserted.
+    added: usize,
+    /// Those of whom all were sent away, and when, the first at the front.
+    departed: VecDeque<(Instant, Showing)>,
     /// Showings that are being made.
     under_way: usize,
     next_number: u64,
     /// Commits of late, of which showings that were being made then did not know yet that they depend on them.
-    recent: VecDeque<Changes>,
+    recent: VecDeque<Arc<Changes>>,
+    /// Bytes of them.
+    recent_bytes: usize,
     /// Up to here they are forgotten.
     forgotten: u64,
 }
@@ -91,6 +104,9 @@ const MOST_UNDER_WAY: usize = 64;
 /// Pages that are looked at in all scopes.
 pub(super) const MOST: usize = 100_000;
 const MOST_RECENT: usize = 1024;
+const MOST_RECENT_BYTES: usize = 4 << 20;
+/// It is looked which showings are deserted when so many have come, or half as many as there are.
+const MANY: usize = 1024;
 
 impl Showings {
     pub(super) const fn len(&self) -> usize {
@@ -135,6 +151,8 @@ impl Showings {
         self.all[place] = Some((number, Box::new(showing)));
         let name = Name { place, number };
         self.names.entry(hash).or_default().push(name);
+        self.added += 1;
+        self.keep_end(name, None);
         name
     }
 
@@ -144,6 +162,9 @@ impl Showings {
         self.vacant.push(name.place);
         if let State::Due(then) = showing.state {
             self.due.remove(&(then, name));
+        }
+        if let Some(ends) = showing.ends {
+            self.ends.remove(&(ends, name));
         }
         let hash = self.hasher.hash_one((&*showing.address, &showing.looks));
         if let Some(names) = self.names.get_mut(&hash) {
@@ -155,8 +176,36 @@ impl Showings {
         Some(*showing)
     }
 
+    /// Whether so many have come that it is worth to look which are deserted.
+    pub(super) fn are_many(&self) -> bool {
+        self.added >= MANY.max(self.len() / 2)
+    }
+
+    /// Knows when what a showing has looked at ends, which it thought would be `before`.
+    pub(super) fn keep_end(&mut self, name: Name, before: Option<u64>) {
+        let ends = self.get(name).and_then(|showing| showing.ends);
+        if before != ends {
+            before.map(|before| self.ends.remove(&(before, name)));
+        }
+        if let Some(ends) = ends {
+            self.ends.insert((ends, name));
+        }
+    }
+
+    /// All who look at this one were sent away.
+    pub(super) fn depart(&mut self, showing: Showing, now: Instant) {
+        self.departed.push_back((now, showing));
+    }
+
+    /// Of those who were sent away up to `then`, all have read it that will.
+    pub(super) fn take_departed(&mut self, then: Instant) -> Vec<Showing> {
+        let count = self.departed.partition_point(|(when, _)| *when <= then);
+        self.departed.drain(..count).map(|(_, showing)| showing).collect()
+    }
+
     /// Those at which nobody looks any more.
-    pub(super) fn deserted(&self) -> Vec<Name> {
+    pub(super) fn deserted(&mut self) -> Vec<Name> {
+        self.added = 0;
         let all = self.all.iter().enumerate();
         let deserted = all.filter_map(|(place, own)| {
             let (number, showing) = own.as_ref()?;
@@ -178,9 +227,22 @@ impl Showings {
                 News::Look => {}
             }
         }
-        for place in 0..self.all.len() {
+        while let Some((ends, name)) =
+            self.ends.first().copied().filter(|(ends, _)| *ends <= second)
+        {
+            self.ends.remove(&(ends, name));
+            if let Some(showing) = self.get(name) {
+                showing.ends = None;
+                showing.touch_all();
+            }
+            self.schedule(name, now, QUIET);
+        }
+        let is_news = everything || !commits.is_empty() || !signals.is_empty();
+        // Most often somebody has only come.
+        let places = if is_news { 0..self.all.len() } else { 0..0 };
+        for place in places {
             let Some((number, showing)) = &mut self.all[place] else { continue };
-            if everything || showing.has_ended(second) {
+            if everything {
                 showing.touch_all();
             } else {
                 showing.touch(&commits, &signals);
@@ -193,12 +255,13 @@ impl Showings {
             self.forgotten = self.forgotten.max(sequence);
         }
         for changes in commits {
-            if self.recent.len() == MOST_RECENT
-                && let Some(oldest) = self.recent.pop_front()
-            {
+            self.recent_bytes += changes.bytes();
+            self.recent.push_back(changes);
+            while self.recent.len() > MOST_RECENT || self.recent_bytes > MOST_RECENT_BYTES {
+                let Some(oldest) = self.recent.pop_front() else { break };
+                self.recent_bytes -= oldest.bytes();
                 self.forgotten = self.forgotten.max(oldest.sequence);
             }
-            self.recent.push_back(changes);
         }
     }
 
@@ -236,26 +299,27 @@ impl Showings {
     }
 
     /// When the next is due, if nothing happens before.
-    pub(super) fn next_due(&self, now: Instant) -> Option<Duration> {
-        let (then, _) = self.due.first()?;
+    pub(super) fn next_due(&self, now: Instant, second: u64) -> Option<Duration> {
+        let due = self.due.first().map(|(then, _)| then.saturating_duration_since(now));
         // Whoever is made now tells when it is.
-        (self.under_way < MOST_UNDER_WAY).then(|| then.saturating_duration_since(now))
+        let due = due.filter(|_| self.under_way < MOST_UNDER_WAY);
+        let ends = self.ends.first();
+        let ends = ends.map(|(ends, _)| Duration::from_secs(ends.saturating_sub(second).max(1)));
+        due.into_iter().chain(ends).min()
     }
 
-    /// Has a showing made again if something has changed since the run that it is of: commits that it did not know that it
-    /// depends on when they were told of.
-    pub(super) fn check(&mut self, name: Name, notes: &Notes, now: Instant) {
+    /// Has a showing made again if something has changed that a run of it has looked at which began at `since`: changes
+    /// that were told of before it was known that it depends on them.
+    pub(super) fn check(&mut self, name: Name, notes: &Notes, since: u64, now: Instant) {
         let (recent, forgotten) = (std::mem::take(&mut self.recent), self.forgotten);
         if let Some(showing) = self.get(name) {
-            let since = showing.since;
             if forgotten > since {
                 showing.touch_all();
             }
-            let late: Vec<&Changes> = recent.iter().filter(|own| own.sequence > since).collect();
-            showing.touch(late, &[]);
+            let late: Vec<_> = recent.iter().filter(|own| own.sequence > since).cloned().collect();
             let stale = notes.signals.iter().filter(|signal| !signal.is_current());
-            let stale: Vec<u64> = stale.map(super::signal::Watched::number).collect();
-            showing.touch([], &stale);
+            let stale: Vec<u64> = stale.map(Watched::number).collect();
+            showing.touch(&late, &stale);
         }
         self.recent = recent;
         self.schedule(name, now, QUIET);
@@ -271,13 +335,15 @@ impl Showing {
         since: u64,
         now: Instant,
     ) -> Self {
-        let (looks, regions, ends, state) = (Looks::new(), Vec::new(), None, State::Rests);
+        let (looks, regions, reads) = (Looks::new(), Vec::new(), ReadSet::default());
+        let (ends, state) = (None, State::Rests);
         let shows_who = false;
         Self {
             address,
             request,
             looks,
             regions,
+            reads,
             watches,
             channel,
             since,
@@ -291,6 +357,7 @@ impl Showing {
     /// It is what a run has made of it.
     pub(super) fn set(&mut self, notes: &mut Notes) {
         self.looks = std::mem::take(&mut notes.looks);
+        self.reads.clone_from(&notes.reads);
         (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
         self.regions = notes.regions.iter().map(|region| Shown::of(region, notes)).collect();
     }
@@ -300,6 +367,7 @@ impl Showing {
         if self.looks != notes.looks || self.regions.len() != notes.regions.len() {
             return None;
         }
+        self.reads.clone_from(&notes.reads);
         (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
         let mut changed = Vec::new();
         for (number, (own, new)) in self.regions.iter_mut().zip(&notes.regions).enumerate() {
@@ -312,42 +380,37 @@ impl Showing {
         Some(changed)
     }
 
-    /// Takes what another run depends on that was made for somebody. Where that is another, all are to see it.
-    pub(super) fn refresh(&mut self, notes: &Notes) {
-        if self.regions.len() != notes.regions.len() {
-            return self.touch_all();
-        }
+    /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are
+    /// sent what it is from now on, since nobody knows which of the two is newer.
+    pub(super) fn meet(&mut self, notes: &Notes) {
         self.shows_who |= notes.shows_who;
         for (own, new) in self.regions.iter_mut().zip(&notes.regions) {
-            let (hash, is_touched) = (own.hash, own.is_touched || own.hash != new.hash);
-            *own = Shown { hash, is_touched, ..Shown::of(new, notes) };
+            if own.hash != Some(new.hash) {
+                (own.hash, own.is_touched) = (None, true);
+            }
+            let signals = notes.signals[..new.signals].iter().map(Watched::number);
+            for signal in signals {
+                if !own.signals.contains(&signal) {
+                    own.signals.push(signal);
+                }
+            }
         }
-    }
-
-    /// What all have is not known any more: they get it when it is made again, whatever it is.
-    pub(super) fn forget(&mut self) {
-        self.regions.iter_mut().for_each(|region| region.hash = 0);
-        self.touch_all();
     }
 
     pub(super) fn touch_all(&mut self) {
         self.regions.iter_mut().for_each(|region| region.is_touched = true);
     }
 
-    fn touch<'c>(&mut self, commits: impl IntoIterator<Item = &'c Changes>, signals: &[u64]) {
-        let commits: Vec<&Changes> = commits.into_iter().collect();
-        for region in self.regions.iter_mut().filter(|region| !region.is_touched) {
+    fn touch(&mut self, commits: &[Arc<Changes>], signals: &[u64]) {
+        let Self { regions, reads, .. } = self;
+        for region in regions.iter_mut().filter(|region| !region.is_touched) {
             region.is_touched = signals.iter().any(|signal| region.signals.contains(signal))
-                || commits.iter().any(|changes| region.reads.is_touched_by(changes));
+                || commits.iter().any(|own| reads.is_touched_within(region.reads, own));
         }
     }
 
     fn is_touched(&self) -> bool {
         self.regions.iter().any(|region| region.is_touched)
-    }
-
-    fn has_ended(&self, second: u64) -> bool {
-        self.ends.is_some_and(|ends| ends <= second)
     }
 
     pub(super) fn is_deserted(&self) -> bool {
@@ -357,8 +420,7 @@ impl Showing {
 
 impl Shown {
     fn of(region: &Written, notes: &Notes) -> Self {
-        let signals = notes.signals[..region.signals].iter();
-        let signals = signals.map(super::signal::Watched::number).collect();
-        Self { hash: region.hash, reads: region.reads.clone(), signals, is_touched: false }
+        let signals = notes.signals[..region.signals].iter().map(Watched::number).collect();
+        Self { hash: Some(region.hash), reads: region.reads, signals, is_touched: false }
     }
 }

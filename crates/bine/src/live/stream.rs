@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
@@ -9,7 +10,8 @@ use std::time::Instant;
 use bine_http::query::{self, Pairs};
 use bine_http::{Event, Exchange, Limits, Machine, Method, Status};
 use bine_pipeline::{
-    Answer, Body, Clock, Done, Errand, Finished, Hold, Incoming, Outgoing, Retained,
+    Answer, Body, Clock, Done, Errand, Finished, Follow, Hold, Incoming, Outgoing, Peer, Retained,
+    Then,
 };
 use bine_push::{Form, Holes, Message, Sequence, Start, View};
 
@@ -17,18 +19,18 @@ use super::events::Listener;
 use super::mailbox::News;
 use super::run::{Notes, Part, Run as OneRun};
 use super::showing::{MOST, Showing, Showings};
-use super::signal::Watched;
 use super::waiting::FOLLOWS_PAGE;
 use super::{Guest, Live, Unmade, draft, notes_of, patch};
 use crate::channels::{
     Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention, Settings,
     Watch, hold_for,
 };
-use crate::filter::rewritten;
 use crate::look::Look;
+use crate::methods::Methods;
+use crate::origin;
 use crate::respond::{Asked, Replying, Response};
 use crate::route::House;
-use crate::sessions::Visit;
+use crate::sessions::{Login, Visit};
 use crate::text::Text;
 
 /// Where pages are followed.
@@ -39,8 +41,11 @@ const LONGEST: usize = 4096;
 const MOST_REGIONS: usize = 1000;
 /// Events that one listens to.
 const MOST_EVENTS: usize = 64;
-/// A showing keeps so many patches for those who read slowly; who misses more comes again.
-const KEPT: u64 = 32;
+/// A showing keeps so many patches, and bytes of them, for those who read slowly; who misses more comes again.
+const KEPT: u64 = 256;
+const KEPT_BYTES: u64 = 256 << 10;
+/// Pages that are made for those who ask, at one time.
+const MOST_JOINS: usize = 4096;
 /// Milliseconds for which a poll waits.
 const WAIT: u64 = 25_000;
 
@@ -50,21 +55,139 @@ struct Wish {
     address: Arc<str>,
     /// Names of events.
     on: Vec<String>,
-    /// What whoever asks is called.
-    name: Option<Text>,
+    /// What whoever asks is called, and whether that is a user.
+    name: Option<(Text, bool)>,
+    /// With which it ends what they see.
+    login: Option<Login>,
     request: Retained,
     /// The hash that it has of each region.
     have: Vec<Option<u64>>,
     manner: Manner,
-    pass: Pass,
+    peer: Peer,
     exchange: Exchange,
 }
 
-/// What becomes of a wish.
-enum Granted {
-    Hold(Hold),
-    /// At once.
-    Response(Response),
+/// One of those for whom pages may be made at one time.
+struct Turn(Arc<Live>);
+
+impl Turn {
+    /// `None`: there are as many as may be.
+    fn take(live: &Arc<Live>) -> Option<Self> {
+        let turn = Self(Arc::clone(live));
+        (live.joins.fetch_add(1, Ordering::Relaxed) < MOST_JOINS).then_some(turn)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.joins.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Wish {
+    /// What a request wishes, or why it cannot be.
+    fn read(request: &Incoming<'_>) -> Result<Self, Response> {
+        let bad = |message: &'static str| Response::refusal(Status::BAD_REQUEST, message);
+        let Incoming { head, who, peer, exchange, .. } = *request;
+        match head.method() {
+            Method::Get => {}
+            Method::Head => return Err(Response::status(Status::NO_CONTENT)),
+            other => return Err(Response::allowing(other, Methods::GET)),
+        }
+        if origin::is_foreign(&head) {
+            let message = "Only pages of this site may follow its pages.";
+            return Err(Response::refusal(Status::FORBIDDEN, message));
+        }
+        let asked = |name: &str| value(query::pairs(head.query().unwrap_or_default()), name);
+        let on: Vec<String> = asked("on").map(|names| words(&names)).unwrap_or_default();
+        if on.len() > MOST_EVENTS {
+            return Err(bad("`on` names more than 64 events"));
+        }
+        let page = asked("page");
+        let is_page = page.is_some();
+        let target =
+            page.or_else(|| (!on.is_empty()).then(|| "/".to_owned())).ok_or_else(|| {
+                bad("`page` is missing: a page's path and query, encoded; or `on`: names of events")
+            })?;
+        let request = page_request(request, &target).map_err(bad)?;
+        let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
+        let visit = who.known::<Visit>();
+        Ok(Self {
+            address: if is_page { address(&request.incoming()) } else { "".into() },
+            on,
+            name: visit.as_ref().map(|visit| (visit.name(), who.user().is_some())),
+            login: visit.and_then(|visit| visit.login()),
+            request,
+            have: have(&asked("have").unwrap_or_default()).ok_or_else(|| {
+                bad("`have` is not the regions' numbers and hashes, `0.0123456789abcdef,1.`..")
+            })?,
+            manner: if is_poll { Manner::Poll } else { Manner::Events },
+            peer,
+            exchange,
+        })
+    }
+}
+
+/// Fields that are about the stream, or about a reply that its peer has already: a page is asked for as a browser asks
+/// for one that it does not know.
+const OWN: [&str; 12] = [
+    "accept",
+    "accept-encoding",
+    "cache-control",
+    "connection",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "last-event-id",
+    "range",
+    "upgrade",
+];
+
+/// The request that whoever follows a page would have asked for it, or why there can be no page.
+fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'static str> {
+    let is_own = target.starts_with('/') && !target.starts_with("//");
+    // What an address never has would begin another line of the head.
+    let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_own || target.len() > LONGEST {
+        return Err("`page` is no path of this site, or longer than 4096 bytes");
+    }
+    let not_encoded = "`page` is not encoded as an address is, once as a whole and once in itself";
+    if !is_plain {
+        return Err(not_encoded);
+    }
+    let mut bytes = format!("GET {target} HTTP/1.1\r\nAccept: text/html\r\n").into_bytes();
+    for (name, value) in request.head.fields() {
+        if !OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+    }
+    bytes.extend_from_slice(b"\r\n");
+    // The head itself was within the program's own.
+    let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
+    let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else {
+        return Err(not_encoded);
+    };
+    if head.target() != target || head.raw().len() != bytes.len() {
+        return Err(not_encoded);
+    }
+    // However it is written.
+    if head.path().starts_with("/_bine/") {
+        return Err("`page` is no page");
+    }
+    Ok(Retained::of(&Incoming { head, body: Body::None, ..*request }))
+}
+
+/// What whoever shows `have` is to be told of a page.
+fn differences(have: &[Option<u64>], notes: &Notes) -> Vec<Draft> {
+    let channel: Arc<str> = "".into();
+    if have.len() != notes.regions.len() {
+        return vec![draft(&channel, "reload", "")];
+    }
+    let regions = notes.regions.iter().zip(have).enumerate();
+    let others = regions.filter(|(_, (region, have))| Some(region.hash) != **have);
+    others.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
 }
 
 impl Live {
@@ -81,76 +204,30 @@ impl Live {
             return None;
         }
         let answer = |response: Response, out: &mut Outgoing<'_>| {
-            response.answer(Asked::by(request), clock, &house.look, out)
+            unkept(response).answer(Asked::by(request), clock, &house.look, out)
         };
-        let method = request.head.method();
-        if !matches!(method, Method::Get) {
-            let allowed = crate::methods::Methods::GET;
-            return Some(answer(Response::allowing(method, allowed), out));
-        }
-        let wish = match self.wish(request) {
+        let wish = match Wish::read(request) {
             Ok(wish) => wish,
             Err(response) => return Some(answer(response, out)),
         };
         // Most look at what others look at too, and show what it is.
         let wish = match self.join_at_once(wish) {
-            Ok(Granted::Hold(hold)) => return Some(Answer::Hold(hold)),
-            Ok(Granted::Response(response)) => return Some(answer(response, out)),
+            Ok(Ok(hold)) => return Some(Answer::Hold(hold)),
+            Ok(Err(response)) => return Some(answer(response, out)),
             Err(wish) => wish,
         };
+        let Some(turn) = Turn::take(self) else { return Some(answer(busy(), out)) };
         let asked = Retained::of(request);
-        let (own, house, clock) = (Arc::clone(self), Arc::clone(house), Rc::clone(clock));
+        let (house, clock) = (Arc::clone(house), Rc::clone(clock));
         Some(Answer::Later(Box::pin(async move {
-            let granted = own.grant(wish).await;
+            let granted = turn.0.grant(wish).await;
+            drop(turn);
             finished(granted, &asked, &clock, &house.look)
         })))
     }
 
-    /// What a request wishes.
-    fn wish(&self, request: &Incoming<'_>) -> Result<Wish, Response> {
-        let refused = |message: &'static str| Response::refusal(Status::BAD_REQUEST, message);
-        let asked =
-            |name: &str| value(query::pairs(request.head.query().unwrap_or_default()), name);
-        let on: Vec<String> = asked("on").map(|names| words(&names)).unwrap_or_default();
-        if on.len() > MOST_EVENTS {
-            return Err(refused("`on` names more than 64 events"));
-        }
-        let page = asked("page");
-        let is_page = page.is_some();
-        let listens = || (!on.is_empty()).then(|| "/".to_owned());
-        let target = page.or_else(listens).ok_or_else(|| {
-            refused("`page` is missing: a page's path and query, encoded; or `on`: names of events")
-        })?;
-        let is_path = target.starts_with('/') && !target.starts_with("//");
-        if !is_path || target.len() > LONGEST {
-            return Err(refused("`page` is no path of this site, or longer than 4096 bytes"));
-        }
-        let unfit = || refused("`page` is not encoded as an address is");
-        let bytes = rewritten(&request.head, &target).ok_or_else(unfit)?;
-        // The head itself was within the program's own.
-        let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
-        let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else {
-            return Err(unfit());
-        };
-        let is_poll =
-            !request.head.field_text("accept").unwrap_or_default().contains("event-stream");
-        let pass = Pass::of_peer(&self.engine.parties, request.peer)
-            .map_err(|denied| Response::refusal(denied.status(), denied.reason()))?;
-        let page = Incoming { head, body: Body::None, ..*request };
-        Ok(Wish {
-            address: if is_page { address(&page) } else { "".into() },
-            on,
-            name: request.who.known::<Visit>().map(|visit| visit.name()),
-            request: Retained::of(&page),
-            have: have(&asked("have").unwrap_or_default()),
-            manner: if is_poll { Manner::Poll } else { Manner::Events },
-            pass,
-            exchange: request.exchange,
-        })
-    }
-
     /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
-    fn join_at_once(&self, wish: Wish) -> Result<Granted, Wish> {
+    fn join_at_once(&self, wish: Wish) -> Result<Result<Hold, Response>, Wish> {
         if wish.address.is_empty() {
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
             return Ok(self.hold(wish, &Arc::new(watch), false, None));
@@ -158,116 +235,102 @@ impl Live {
         let mut showings = self.showings();
         let Some(name) = showings.settled(&wish.address) else { return Err(wish) };
         let Some(showing) = showings.get(name) else { return Err(wish) };
-        let shown = showing.regions.iter().map(|region| Some(region.hash));
-        if !shown.eq(wish.have.iter().copied()) || showing.is_deserted() {
+        let shown = showing.regions.iter().map(|region| region.hash);
+        let is_shown = shown.eq(wish.have.iter().copied()) && !wish.have.contains(&None);
+        if !is_shown || showing.is_deserted() {
             return Err(wish);
         }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
         let shows_who = showing.shows_who;
-        Ok(self.hold(wish, &watch, shows_who, None))
+        // Still under the lock: what is published from here on is for it.
+        Ok(self.hold(Wish { login: None, ..wish }, &watch, shows_who, None))
     }
 
     async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
-        let (since, run) = (self.sequence(), Arc::new(OneRun::new(Arc::clone(&self.mailbox))));
-        let Some(made) = self.run(&wish.request, &run).await else { return Err(busy()) };
-        match self.join(wish, made, since) {
-            Granted::Hold(hold) => Ok(hold),
-            Granted::Response(response) => Err(response),
-        }
+        let generation = self.generation.load(Ordering::SeqCst);
+        let (since, run) = (self.sequence(), self.new_run(&wish.request));
+        let made = self.run(&wish.request, &run).await.ok_or_else(busy)?;
+        self.join(wish, made, since, generation)
     }
 
-    /// Makes a page for somebody.
+    /// Makes a page for somebody. `None`: it cannot be.
     async fn run(
         self: &Arc<Self>,
         request: &Retained,
         run: &Arc<OneRun>,
     ) -> Option<Result<Notes, Unmade>> {
         let inside = self.inside()?;
-        let told = Arc::new(Told::default());
-        let (teller, noted) = (Teller(Arc::clone(&told)), Arc::clone(run));
-        let then = Box::new(move |reply: Option<Vec<u8>>| {
-            teller.0.tell(notes_of(&noted, reply.as_deref()));
-        });
-        let around = Arc::new(Part(Arc::clone(run)));
+        let (told, asker) = (Arc::new(Told::default()), Arc::new(()));
+        let (teller, noted) = (Arc::clone(&told), Arc::clone(run));
+        let then = Then::new(move |reply| teller.tell(notes_of(&noted, reply.as_deref())));
+        let around = Arc::new(Part { run: Arc::clone(run), asker: Some(Arc::downgrade(&asker)) });
         inside.ask(Errand { request: request.clone(), around, then });
-        told.wait().await
+        let told = told.wait().await;
+        drop(asker);
+        Some(told)
     }
 
     /// Lets somebody follow a page that was made for them, and tells what differs from what they show.
-    fn join(&self, wish: Wish, made: Result<Notes, Unmade>, since: u64) -> Granted {
-        let mut notes = match made {
-            Ok(notes) => notes,
-            Err(Unmade::Failed) => return Granted::Response(busy()),
-            Err(Unmade::Refused(status)) => {
-                let status = Status::new(status).unwrap_or(Status::NOT_FOUND);
-                let is_elsewhere = status.code() < 400;
-                let status = if is_elsewhere { Status::NOT_FOUND } else { status };
+    fn join(
+        &self,
+        wish: Wish,
+        made: Result<Notes, Unmade>,
+        since: u64,
+        generation: u64,
+    ) -> Result<Hold, Response> {
+        let mut notes = made.map_err(|unmade| match unmade {
+            Unmade::Failed => busy(),
+            Unmade::Refused(status) => {
+                let status = Status::new(status).filter(|status| status.code() >= 400);
                 let message = "This page is not to be had by whoever asks.";
-                return Granted::Response(Response::refusal(status, message));
+                Response::refusal(status.unwrap_or(Status::NOT_FOUND), message)
             }
-        };
-        if notes.regions.is_empty() && !wish.on.is_empty() {
+        })?;
+        if notes.regions.is_empty() {
+            if wish.on.is_empty() {
+                return Err(Response::status(Status::NO_CONTENT));
+            }
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
             return self.hold(wish, &Arc::new(watch), false, None);
         }
-        if notes.regions.is_empty() {
-            let nothing = Response::status(Status::NO_CONTENT);
-            return Granted::Response(nothing.with_field("Cache-Control", "no-store"));
+        let news = differences(&wish.have, &notes);
+        if wish.manner == Manner::Poll && !news.is_empty() {
+            // It comes again, and nothing need be known of it until then.
+            return Err(Response::bytes("application/json", encoded(View::Json, news)));
         }
-        let differs = |(number, have): (usize, &Option<u64>)| {
-            let region = notes.regions.get(number)?;
-            (Some(region.hash) != *have).then(|| patch(number, region))
-        };
-        let patches: Vec<_> = wish.have.iter().enumerate().filter_map(differs).collect();
+        let first = (!news.is_empty()).then(|| encoded(View::Sse, news).into());
+        // A page that is the same for all is for whoever has no login too.
+        let login = wish.login.clone().filter(|_| !notes.looks.is_empty());
+        let wish = Wish { login, ..wish };
         let mut showings = self.showings();
-        let name = match showings.find(&wish.address, &notes.looks) {
-            Some(name) => name,
-            None if showings.len() >= MOST => return Granted::Response(busy()),
-            None => match self.begin(&mut showings, &wish, since) {
-                Some(showing) => {
-                    let mut showing = showing;
-                    showing.set(&mut notes);
-                    showings.add(showing)
-                }
-                None => return Granted::Response(busy()),
-            },
-        };
-        let Some(showing) = showings.get(name) else { return Granted::Response(busy()) };
-        if showing.since > since || !notes.signals.iter().all(Watched::is_current) {
-            // What others got meanwhile, this one would never get: all get it once more.
-            showing.forget();
-        } else {
-            showing.refresh(&notes);
+        if self.generation.load(Ordering::SeqCst) != generation {
+            return Err(busy());
         }
+        let mut found = showings.find(&wish.address, &notes.looks);
+        if let Some(name) = found
+            && showings.get(name).is_some_and(|own| own.regions.len() != notes.regions.len())
+        {
+            // Nobody knows which of the two is newer, and regions of the other would never be sent to this one.
+            self.send_away(&mut showings, name);
+            found = None;
+        }
+        let name = match found {
+            Some(name) => name,
+            None if showings.len() >= MOST => return Err(busy()),
+            None => {
+                let mut showing = self.begin(&mut showings, &wish, since).ok_or_else(busy)?;
+                showing.set(&mut notes);
+                showings.add(showing)
+            }
+        };
+        let showing = showings.get(name).ok_or_else(busy)?;
+        showing.meet(&notes);
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        let granted = self.granted(wish, &watch, &notes, &patches);
-        showings.check(name, &notes, Instant::now());
+        let held = self.hold(wish, &watch, notes.shows_who, first);
+        showings.check(name, &notes, since, Instant::now());
         drop(showings);
         self.mailbox.put(News::Look);
-        granted
-    }
-
-    fn granted(
-        &self,
-        wish: Wish,
-        watch: &Arc<Watch>,
-        notes: &Notes,
-        patches: &[String],
-    ) -> Granted {
-        let channel: Arc<str> = "".into();
-        let is_other = wish.have.len() != notes.regions.len();
-        let drafts = || {
-            let patches = patches.iter().map(|patch| draft(&channel, "patch", patch));
-            if is_other { vec![draft(&channel, "reload", "")] } else { patches.collect() }
-        };
-        let is_news = is_other || !patches.is_empty();
-        if wish.manner == Manner::Poll && is_news {
-            let bytes = encoded(View::Json, drafts());
-            let response = Response::bytes("application/json", bytes);
-            return Granted::Response(response.with_field("Cache-Control", "no-store"));
-        }
-        let first = is_news.then(|| encoded(View::Sse, drafts()).into());
-        self.hold(wish, watch, notes.shows_who, first)
+        held
     }
 
     /// Has what `watch` says followed from now on, and the events that are wished, behind what comes `first`. Where it
@@ -278,41 +341,41 @@ impl Live {
         watch: &Arc<Watch>,
         is_seen: bool,
         first: Option<Box<[u8]>>,
-    ) -> Granted {
+    ) -> Result<Hold, Response> {
+        let Wish { address, on, name, manner, login, peer, exchange, .. } = wish;
+        let pass = Pass::of_peer(&self.engine.parties, peer, login);
+        let pass = pass.map_err(|no| Response::refusal(no.status(), no.reason()))?;
         let mut watch = Arc::clone(watch);
-        if is_seen || !wish.on.is_empty() {
-            let names: Vec<&str> = wish.on.iter().map(String::as_str).collect();
-            let listener = (!names.is_empty()).then(|| self.events().listen(&names));
-            let listener = match listener.transpose() {
-                Ok(listener) => listener,
-                Err(reason) => {
-                    return Granted::Response(Response::refusal(Status::NOT_FOUND, reason));
-                }
-            };
+        let has_user = name.as_ref().is_some_and(|(_, is_user)| *is_user);
+        let name = name.map(|(name, _)| name);
+        if manner == Manner::Poll && !on.is_empty() {
+            // A poll that comes and goes is nobody who could be called.
+            let more = self.events().channels(&on, has_user)?;
+            let channels = watch.channels.iter().cloned().chain(more).collect();
+            watch = Arc::new(Watch { channels, ..Watch::clone(&watch) });
+        } else if manner != Manner::Poll && (is_seen || !on.is_empty()) {
+            let listener = (!on.is_empty()).then(|| self.events().listen(&on, has_user));
+            let listener = listener.transpose()?;
             let more = listener.iter().flat_map(Listener::channels).map(|name| (**name).into());
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            let presence = is_seen.then(|| self.places().come(&wish.address, wish.name.clone()));
+            let presence = is_seen.then(|| self.places().come(&address, name));
             let guest = Guest { listener, presence, page: Arc::clone(&watch) };
-            let guest = Some(Arc::new(guest));
-            watch = Arc::new(Watch { channels, guest, ..Watch::clone(&watch) });
+            watch =
+                Arc::new(Watch { channels, guest: Some(Arc::new(guest)), ..Watch::clone(&watch) });
         }
         if let Some(first) = first {
             let regions = Regions::Behind(first, Arc::clone(&watch));
             watch = Arc::new(Watch { regions, ..Watch::clone(&watch) });
         }
-        match self.engine.hub(|hub| hub.watermark()) {
-            Some(now) => {
-                let hold = hold_for(wish.pass, watch, Start::After(now), wish.exchange);
-                Granted::Hold(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
-            }
-            None => Granted::Response(busy()),
-        }
+        let now = self.engine.hub(|hub| hub.watermark()).ok_or_else(busy)?;
+        let hold = hold_for(pass, watch, Start::After(now), exchange);
+        Ok(Hold { manner: hold.manner | FOLLOWS_PAGE, ..hold })
     }
 
     /// A showing of what is wished, with a channel of its own.
     fn begin(&self, showings: &mut Showings, wish: &Wish, since: u64) -> Option<Showing> {
         let channel: Arc<str> = format!("page-{}", showings.number()).into();
-        let retention = Retention { messages: KEPT, ..Retention::default() };
+        let retention = Retention { messages: KEPT, bytes: KEPT_BYTES, ..Retention::default() };
         let durability = Durability::Memory;
         let settings = Settings { retention, durability, ..Settings::default() };
         let name = ChannelName::Given(Arc::clone(&channel));
@@ -352,7 +415,7 @@ fn finished(
 ) -> Finished {
     let response = match granted {
         Ok(hold) => {
-            let follow = Some(bine_pipeline::Follow::Hold(hold));
+            let follow = Some(Follow::Hold(hold));
             return Finished { bytes: Vec::new(), follow, close: false };
         }
         Err(response) => response,
@@ -361,7 +424,7 @@ fn finished(
     let mut keep = |_: &mut Vec<u8>| {};
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
     let to = Replying::new(&mut out, Asked::by(&request), clock, usize::MAX, look);
-    let Done { follow, close } = to.finish(response);
+    let Done { follow, close } = to.finish(unkept(response));
     Finished { bytes, follow, close }
 }
 
@@ -386,6 +449,11 @@ fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
     bytes
 }
 
+/// What depends on the moment and on whoever asks.
+fn unkept(response: Response) -> Response {
+    response.with_field("Cache-Control", "no-store")
+}
+
 fn busy() -> Response {
     Response::refusal(Status::SERVICE_UNAVAILABLE, "This page cannot be followed at the moment.")
         .with_field("Retry-After", "1")
@@ -397,44 +465,33 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers.
-fn have(text: &str) -> Vec<Option<u64>> {
+/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers. `None`: it is something else.
+fn have(text: &str) -> Option<Vec<Option<u64>>> {
     let mut have = Vec::new();
-    for (number, hash) in text.split(',').filter_map(|one| one.split_once('.')) {
-        let Some(number) = number.parse().ok().filter(|number| *number < MOST_REGIONS) else {
-            continue;
-        };
+    for one in text.split(',').filter(|one| !one.is_empty()) {
+        let (number, hash) = one.split_once('.')?;
+        let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
         if have.len() <= number {
             have.resize(number + 1, None);
         }
-        have[number] = u64::from_str_radix(hash, 16).ok();
+        have[number] = Some(u64::from_str_radix(hash, 16).ok()?);
     }
-    have
+    Some(have)
 }
 
-/// What another thread will tell a task.
-struct Told<T>(Mutex<(Option<Option<T>>, Option<Waker>)>);
-
-/// Tells that there is nothing to tell, if it goes before.
-struct Teller<T>(Arc<Told<T>>);
+/// What another thread will tell a task, in any case.
+struct Told<T>(Mutex<(Option<T>, Option<Waker>)>);
 
 impl<T> Told<T> {
     fn tell(&self, what: T) {
-        self.set(Some(what));
-    }
-
-    fn set(&self, what: Option<T>) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.0.is_none() {
-            told.0 = Some(what);
-        }
+        told.0 = Some(what);
         if let Some(waker) = told.1.take() {
             waker.wake();
         }
     }
 
-    /// `None`: nobody is left who could tell.
-    async fn wait(&self) -> Option<T> {
+    async fn wait(&self) -> T {
         poll_fn(|task| {
             let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             match told.0.take() {
@@ -452,11 +509,5 @@ impl<T> Told<T> {
 impl<T> Default for Told<T> {
     fn default() -> Self {
         Self(Mutex::new((None, None)))
-    }
-}
-
-impl<T> Drop for Teller<T> {
-    fn drop(&mut self) {
-        self.0.set(None);
     }
 }

@@ -1,5 +1,8 @@
 //! Decides which texts are the address of another server.
 
+use std::fmt::{self, Write as _};
+use std::net::Ipv6Addr;
+
 /// Where a server is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Address {
@@ -27,7 +30,7 @@ impl Address {
             Some(rest) => rest.split_once(']').ok_or_else(|| bad("its bracket is not closed"))?,
             None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
         };
-        let is_v6 = authority.starts_with('[') && host.parse::<std::net::Ipv6Addr>().is_ok();
+        let is_v6 = authority.starts_with('[') && host.parse::<Ipv6Addr>().is_ok();
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if !is_v6 && (host.is_empty() || authority.starts_with('[') || !host.bytes().all(is_letter))
         {
@@ -57,8 +60,8 @@ impl Address {
 }
 
 /// For people.
-impl std::fmt::Display for Address {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Address {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
         write!(to, "{scheme}://{}{}", self.authority(), self.base)
     }
@@ -67,6 +70,19 @@ impl std::fmt::Display for Address {
 /// Whether it may stand in the first line of a request, a query with it.
 pub(super) fn is_path(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
+}
+
+/// A text as the value of a query (RFC 3986 section 2.1).
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _never_fails = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
 }
 
 #[cfg(test)]

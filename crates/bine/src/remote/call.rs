@@ -144,7 +144,7 @@ impl Request {
             200..300 if crate::arguments::is_json(&head.kind) => Ok(body),
             200..300 => Err(said(format!("it answered with `{}`, not with JSON", head.kind))),
             status => match Status::new(status).filter(|_| status >= 400) {
-                Some(status) => Err(Error::refused(status, &head.kind, &body)),
+                Some(status) => Err(Error::refused(&self.address, status, &head.kind, &body)),
                 None => Err(said(format!("it answered {status}, which no service does"))),
             },
         }

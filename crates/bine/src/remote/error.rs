@@ -5,6 +5,8 @@ use std::fmt;
 use bine_http::Status;
 use serde_json::Value;
 
+use super::address::Address;
+
 /// Why a call brought no answer.
 ///
 /// By `?` it becomes a [`bine::Error`](crate::Error) with the other's status and words for whoever asked, where it
@@ -22,6 +24,8 @@ pub enum Error {
     TimedOut(String),
     /// The other refused.
     Refused {
+        /// Its address.
+        by: String,
         /// How.
         status: Status,
         /// Why, in its own words for users; empty if it has none.
@@ -36,7 +40,7 @@ const LONGEST_MESSAGE: usize = 1000;
 
 impl Error {
     /// The other's refusal, from what it answered.
-    pub(super) fn refused(status: Status, kind: &str, body: &[u8]) -> Self {
+    pub(super) fn refused(by: &Address, status: Status, kind: &str, body: &[u8]) -> Self {
         let is_problem =
             kind.split(';').next().unwrap_or_default().trim() == "application/problem+json";
         let problem = is_problem.then(|| serde_json::from_slice::<Value>(body).ok()).flatten();
@@ -44,14 +48,14 @@ impl Error {
         let message =
             ["detail", "title"].iter().find_map(|name| problem.as_ref()?.get(name)?.as_str());
         let message = message.unwrap_or_default().chars().take(LONGEST_MESSAGE).collect();
-        Self::Refused { status, message }
+        Self::Refused { by: by.to_string(), status, message }
     }
 
     /// The status with which a request is answered that fails by this, and its words for users.
     pub(crate) fn told(&self) -> (Status, Option<String>) {
         match self {
             // Words that are there are meant for users; a refusal without any is between the servers.
-            Self::Refused { status, message } if !message.is_empty() => {
+            Self::Refused { status, message, .. } if !message.is_empty() => {
                 (*status, Some(message.clone()))
             }
             Self::Misused(_) => (Status::INTERNAL_SERVER_ERROR, None),
@@ -69,8 +73,8 @@ impl fmt::Display for Error {
             | Self::Unanswered(what)
             | Self::TimedOut(what)
             | Self::Misunderstood(what) => to.write_str(what),
-            Self::Refused { status, message } => {
-                write!(to, "refused with {} {}", status.code(), status.reason())?;
+            Self::Refused { by, status, message } => {
+                write!(to, "{by}: refused with {} {}", status.code(), status.reason())?;
                 if message.is_empty() { Ok(()) } else { write!(to, ": {message}") }
             }
         }

@@ -17,13 +17,15 @@
 //! gets [`Error::Unanswered`] or [`Error::TimedOut`] does not know whether it was carried out.
 
 mod address;
-mod answer;
+pub(crate) mod answer;
 mod aside;
 mod call;
 mod error;
+mod events;
 mod line;
+mod listener;
 mod pool;
-mod trust;
+pub(crate) mod trust;
 
 #[cfg(test)]
 mod tests;
@@ -38,12 +40,15 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
+use crate::service::Callable;
 use crate::wire;
 use address::Address;
 use call::Request;
 
 pub use error::Error;
+pub use listener::Listener;
 
 /// Another server, by its address: `https://name`, with a port or a path where they are not the usual ones. Nothing
 /// is sent before a call; what is wrong with the address is told by the first.
@@ -70,9 +75,9 @@ pub struct Remote {
     most: usize,
 }
 
-/// A service of another server, by its path.
+/// A service of another server, by its path: of one whose functions this program does not know.
 #[derive(Clone, Debug)]
-pub struct Service {
+pub struct RemoteService {
     remote: Remote,
     path: String,
 }
@@ -125,46 +130,112 @@ impl Remote {
         self
     }
 
-    /// Its service at that path, as `/board/post`.
-    pub fn service(&self, path: impl Into<String>) -> Service {
-        Service { remote: self.clone(), path: path.into() }
+    /// Calls a service of it: the function that `#[service]` is above there, with its arguments as a tuple. Both
+    /// programs know it from a crate that they share; only the one that serves it runs it.
+    ///
+    /// ```no_run
+    /// use bine::prelude::*;
+    /// use bine::remote;
+    ///
+    /// /// Of a crate that both know.
+    /// #[service]
+    /// fn heat(degrees: f64, until: Time) -> f64 {
+    ///     degrees
+    /// }
+    ///
+    /// #[page(POST "/warmer")]
+    /// async fn warmer() -> Result<Response, Error> {
+    ///     let cellar = remote("https://cellar.home:8443");
+    ///     cellar.call(heat, (21.5, Time::now())).await?;
+    ///     Ok(Response::see_other("/"))
+    /// }
+    /// ```
+    pub fn call<C>(&self, service: C, arguments: C::Arguments) -> Calling<C::Answer>
+    where
+        C: Callable,
+        C::Arguments: Serialize,
+        C::Answer: DeserializeOwned,
+    {
+        let service = service.service();
+        let path = service.path();
+        let request = by_names(service.arguments(), &arguments)
+            .map_err(|fault| Error::Misused(format!("{path}: the arguments: {fault}")))
+            .and_then(|body| self.calling(&path, body));
+        let request = request.map(|request| Request { is_safe: service.is_safe(), ..request });
+        Calling::of(request, self.most)
     }
 
-    /// A request of it, with JSON or nothing for a body.
-    fn request(&self, path: &str, body: Vec<u8>) -> Result<Request, Error> {
-        let address = self.address.clone().map_err(Error::Misused)?;
-        let roots = self.roots.clone().transpose().map_err(Error::Misused)?;
+    /// Its service at that path, as `/board/post`.
+    pub fn service(&self, path: impl Into<String>) -> RemoteService {
+        RemoteService { remote: self.clone(), path: path.into() }
+    }
+
+    /// Listens to its event of that name.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use bine::remote;
+    /// let mut readings = remote("https://cellar.home:8443").on::<f64>("temperature");
+    /// loop {
+    ///     match readings.wait(Duration::from_mins(1)) {
+    ///         Some(Ok(degrees)) => println!("{degrees} degrees"),
+    ///         Some(Err(error)) => println!("nothing is heard: {error}"),
+    ///         None => println!("nothing was told"),
+    ///     }
+    /// }
+    /// ```
+    pub fn on<T: DeserializeOwned>(&self, event: impl Into<String>) -> Listener<T> {
+        Listener::new(self.clone(), event.into())
+    }
+
+    fn calling(&self, path: &str, body: Vec<u8>) -> Result<Request, Error> {
         if !path.starts_with('/') || !address::is_path(path) {
             let what =
                 format!("`{path}` is no path of a service: it begins with `/`, and has no spaces");
             return Err(Error::Misused(what));
         }
+        let fields = format!(
+            "Accept: application/json, application/problem+json\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        self.request("POST", path, &fields, body)
+    }
+
+    fn listening(&self, event: &str) -> Result<Request, Error> {
+        let path = format!("/_bine/live?on={}", address::encoded(event));
+        self.request("GET", &path, "Accept: text/event-stream\r\n", Vec::new())
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &str,
+        body: Vec<u8>,
+    ) -> Result<Request, Error> {
+        let address = self.address.clone().map_err(Error::Misused)?;
+        let roots = self.roots.clone().transpose().map_err(Error::Misused)?;
+        let is_sign = |byte: u8| byte.is_ascii_graphic();
         let token = match &self.token {
-            Some(token)
-                if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) =>
-            {
+            Some(token) if !token.is_empty() && token.bytes().all(is_sign) => {
                 format!("Authorization: Bearer {token}\r\n")
             }
             Some(_) => {
-                return Err(Error::Misused(
-                    "a token has letters, digits and signs, no spaces".into(),
-                ));
+                let what = "a token has letters, digits and signs, no spaces";
+                return Err(Error::Misused(what.to_owned()));
             }
             None => String::new(),
         };
+        let (base, host, version) = (&address.base, address.authority(), env!("CARGO_PKG_VERSION"));
         let head = format!(
-            "POST {}{path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: bine/{}\r\nAccept: application/json, application/problem+json\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{token}\r\n",
-            address.base,
-            address.authority(),
-            env!("CARGO_PKG_VERSION"),
-            body.len(),
+            "{method} {base}{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bine/{version}\r\n{fields}{token}\r\n"
         );
         let (connect, whole, most) = (self.connect, self.whole, self.most);
         Ok(Request { address, roots, head, body, is_safe: false, connect, whole, most })
     }
 }
 
-impl Service {
+impl RemoteService {
     /// Calls it. `arguments` become an object of JSON, so they are a struct or a map: each by its name; `&()` for
     /// none.
     pub fn call<A: Serialize + ?Sized, T: DeserializeOwned>(&self, arguments: &A) -> Calling<T> {
@@ -172,14 +243,18 @@ impl Service {
             .map_err(|fault| Error::Misused(format!("{}: the arguments: {fault}", self.path)))
             .and_then(|body| {
                 let body = if body == b"null" { b"{}".to_vec() } else { body };
-                self.remote.request(&self.path, body)
+                self.remote.calling(&self.path, body)
             });
-        let answer = Box::pin(async { request?.answered().await });
-        Calling { answer, most: self.remote.most, kind: PhantomData }
+        Calling::of(request, self.remote.most)
     }
 }
 
 impl<T: DeserializeOwned> Calling<T> {
+    fn of(request: Result<Request, Error>, most: usize) -> Self {
+        let answer = Box::pin(async { request?.answered().await });
+        Self { answer, most, kind: PhantomData }
+    }
+
     /// Makes it, and returns with the answer. Not for an async function: the others of its thread would wait too.
     ///
     /// # Errors
@@ -204,6 +279,26 @@ impl<T: DeserializeOwned> Future for Calling<T> {
         let answer = ready!(self.answer.as_mut().poll(context))?;
         Poll::Ready(understood(&answer, self.most))
     }
+}
+
+/// A tuple as an object of JSON, with these names.
+fn by_names<'n>(
+    names: impl Iterator<Item = &'n str>,
+    tuple: &impl Serialize,
+) -> Result<Vec<u8>, wire::Fault> {
+    let text = wire::to_json(tuple)?;
+    // Of no arguments it is `null`.
+    let values: Option<Vec<&RawValue>> = serde_json::from_slice(&text)?;
+    let values = values.unwrap_or_default();
+    let mut object = Vec::with_capacity(text.len() + 16 * values.len());
+    for (name, value) in names.zip(values) {
+        object.push(if object.is_empty() { b'{' } else { b',' });
+        object.extend(wire::to_json(name)?);
+        object.push(b':');
+        object.extend(value.get().as_bytes());
+    }
+    object.extend(if object.is_empty() { &b"{}"[..] } else { b"}" });
+    Ok(object)
 }
 
 /// The answer as the value that is wanted. Whoever is called is trusted with its keys: the answer's bytes bound them.

@@ -163,8 +163,11 @@ fn a_refusal_keeps_its_status_and_its_words() {
     let call = || remote(&address).service("/a").call::<_, ()>(&()).wait().unwrap_err();
     let told = call();
     let (status, message) = (Status::NOT_FOUND, "there is no forum `a` ".to_owned());
-    assert_eq!(told, Error::Refused { status, message });
-    assert_eq!(told.to_string(), "refused with 404 Not Found: there is no forum `a` ");
+    assert_eq!(told, Error::Refused { by: address.clone(), status, message });
+    assert_eq!(
+        told.to_string(),
+        format!("{address}: refused with 404 Not Found: there is no forum `a` ")
+    );
     let error = crate::Error::from(told);
     assert_eq!((error.code(), error.message()), (status, Some("there is no forum `a` ")));
     // That there is no such service is nothing that a visitor can help.

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
 use crate::request::MOST_BODY;
-use crate::route::Route;
+use crate::route::{Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 use crate::wire;
@@ -284,7 +284,7 @@ impl Declaration {
             });
             Ok(async move {
                 let outcome = match begun {
-                    Ok(work) => settle(self.module, name, work).await,
+                    Ok(work) => settle(name, work).await,
                     Err(error) => Outcome::Failed(error),
                 };
                 Said {
@@ -295,7 +295,8 @@ impl Declaration {
                 }
             })
         });
-        route.needing(&[|needs: &mut Needs| {
+        let told = Told { kind: Kind::Service, arguments: self.arguments, ..Told::default() };
+        Route { told, ..route }.needing(&[|needs: &mut Needs| {
             needs.body(MOST_BODY);
             needs.sessions = true;
         }])
@@ -325,7 +326,7 @@ impl Declaration {
         arguments: &Arguments<'_>,
         asked: &Asked,
     ) -> Result<Result<Admitted, Error>, Rejection> {
-        let (incoming, head) = (arguments.incoming, &arguments.incoming.head);
+        let head = &arguments.incoming.head;
         if origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
         }
@@ -335,8 +336,9 @@ impl Declaration {
             let message = "This page is older than your visit, or was made for somebody else. Go back, and load it again.";
             return Ok(Err(Error::forbidden(message)));
         };
-        let given = if Given::is_readable(incoming) {
-            Given::in_content(incoming, &arguments.body(name)?)
+        let kind = head.field_text("content-type").unwrap_or_default();
+        let given = if Given::is_readable(kind) {
+            Given::in_content(kind, &arguments.body(name)?)
         } else {
             Err(Unread::Unsupported)
         };

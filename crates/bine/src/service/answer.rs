@@ -37,11 +37,11 @@ pub enum Shown {}
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manner {
     /// It reads pages rather than JSON.
-    pub(super) reads_pages: bool,
+    pub(crate) reads_pages: bool,
     /// Nothing was changed, so that there is nothing to go back for.
     pub(super) is_safe: bool,
     /// The page that called.
-    pub(super) page: Option<String>,
+    pub(crate) page: Option<String>,
 }
 
 impl<T: Serialize + 'static> Answer<Valued> for T {
@@ -55,7 +55,7 @@ impl<T: Serialize + 'static> Answer<Valued> for T {
         }
         match wire::to_json(&self) {
             Ok(bytes) => Response::bytes("application/json", bytes).respond(to),
-            Err(fault) => to.fail(&Error::from(fault), manner.reads_pages),
+            Err(fault) => to.fail(&Error::from(fault), manner),
         }
     }
 }
@@ -88,8 +88,8 @@ impl<R: Answer<K>, K> Respond for Said<R, K> {
         to.visit(self.visit);
         match self.outcome {
             Outcome::Done(answer) => answer.answer(&self.manner, to),
-            Outcome::Failed(error) => to.fail(&error, self.manner.reads_pages),
-            Outcome::Broken(words) => to.break_down(words.as_slice(), self.manner.reads_pages),
+            Outcome::Failed(error) => to.fail(&error, &self.manner),
+            Outcome::Broken(words) => to.break_down(words.as_slice(), &self.manner),
         }
     }
 }

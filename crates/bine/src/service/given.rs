@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use bine_http::{Status, query};
-use bine_pipeline::Incoming;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
@@ -66,15 +65,13 @@ impl Given {
         pairs.collect::<Result<_, _>>().map(|texts| Self(Sent::Texts(texts)))
     }
 
-    /// Whether content of this request's media type can be read at all.
-    pub(super) fn is_readable(incoming: &Incoming<'_>) -> bool {
-        let kind = content_type(incoming);
+    /// Whether content of this media type can be read at all. Nothing needs none.
+    pub(super) fn is_readable(kind: &str) -> bool {
         kind.is_empty() || is_json(kind) || is_form(kind)
     }
 
-    /// The arguments in a request's content.
-    pub(super) fn in_content(incoming: &Incoming<'_>, bytes: &[u8]) -> Result<Self, Unread> {
-        let kind = content_type(incoming);
+    /// The arguments in content of this media type.
+    pub(super) fn in_content(kind: &str, bytes: &[u8]) -> Result<Self, Unread> {
         if bytes.is_empty() {
             return Ok(Self(Sent::Json(Map::new())));
         }
@@ -128,10 +125,6 @@ impl Given {
         }
         wrong
     }
-}
-
-fn content_type<'r>(incoming: &Incoming<'r>) -> &'r str {
-    incoming.head.field_text("content-type").unwrap_or_default()
 }
 
 fn is_form(kind: &str) -> bool {

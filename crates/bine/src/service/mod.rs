@@ -3,10 +3,14 @@
 pub(crate) mod action;
 mod answer;
 mod call;
+mod check;
 mod field;
 mod given;
 pub(crate) mod problem;
 mod replace;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -30,13 +34,14 @@ use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
 use crate::request::MOST_BODY;
-use crate::route::Route;
+use crate::route::{Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
 pub use action::{Action, Done};
 pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
+pub use check::check_call;
 pub use given::{Given, Taken};
 pub use problem::Wrong;
 pub use replace::{Replace, Replaced};
@@ -77,9 +82,7 @@ impl<F: FnOnce() -> Service<A, T>, A, T> Callable for F {
 /// How a service is called, as its declaration says it.
 #[derive(Debug)]
 pub struct Signature {
-    /// Where the function is, from its crate on.
-    pub module: &'static str,
-    /// The function.
+    /// The function, with the path to it from its crate on.
     pub name: &'static str,
     /// Where it is called, if not at its usual place.
     pub path: Option<&'static str>,
@@ -115,6 +118,11 @@ impl<A, T> Service<A, T> {
         self.signature.arguments.iter().map(|(name, _)| *name)
     }
 
+    /// Whether it changes nothing.
+    pub(crate) const fn is_safe(&self) -> bool {
+        self.signature.is_safe
+    }
+
     pub(crate) fn route(&self) -> Route {
         (self.route)(self.signature)
     }
@@ -138,8 +146,9 @@ impl fmt::Display for Signature {
         match self.path {
             Some(path) => to.write_str(path),
             None => {
-                let own = self.module.split("::").next().unwrap_or_default();
-                write!(to, "/{own}/{}", self.name)
+                let mut names = self.name.split("::");
+                let app = names.next().unwrap_or_default();
+                write!(to, "/{app}/{}", names.last().unwrap_or_default())
             }
         }
     }
@@ -236,13 +245,16 @@ impl Signature {
             };
             Ok(async move {
                 let outcome = match begun {
-                    Ok(work) => settle(self.module, self.name, work).await,
+                    Ok(work) => settle(self.name, work).await,
                     Err(error) => Outcome::Failed(error),
                 };
                 Said { outcome, manner, visit: asked.visited(), kind: PhantomData }
             })
         });
         let knows_sessions = self.knows_caller || self.is_for_users;
+        let arguments = self.arguments;
+        let told = Told { kind: Kind::Service, arguments, is_for_users: self.is_for_users };
+        let route = Route { told, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
             if knows_sessions {
@@ -268,10 +280,11 @@ impl Signature {
             let message = "This is for users. Log in first.";
             return Ok(Err(Error::status(Status::UNAUTHORIZED, message)));
         }
+        let kind = head.field_text("content-type").unwrap_or_default();
         let given = if is_in_query {
             Given::in_query(head.query().unwrap_or_default())
-        } else if Given::is_readable(arguments.incoming) {
-            Given::in_content(arguments.incoming, &arguments.body(self.name)?)
+        } else if Given::is_readable(kind) {
+            Given::in_content(kind, &arguments.body(self.name)?)
         } else {
             Err(Unread::Unsupported)
         };
@@ -289,11 +302,7 @@ impl Signature {
 }
 
 /// What comes of a call, whatever it does.
-async fn settle<R>(
-    module: &str,
-    name: &str,
-    work: impl Future<Output = Result<R, Error>>,
-) -> Outcome<R> {
+async fn settle<R>(name: &str, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
     let mut work = pin!(work);
     let polled = poll_fn(|task| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));
@@ -303,7 +312,7 @@ async fn settle<R>(
         Some(Ok(value)) => Outcome::Done(value),
         Some(Err(error)) => Outcome::Failed(error),
         None => {
-            log::error(format_args!("{module}::{name} panicked; its caller got a 500"));
+            log::error(format_args!("{name} panicked; its caller got a 500"));
             Outcome::Broken(panics::last_words())
         }
     }

@@ -19,7 +19,6 @@ use super::row::time;
 use super::visit::Visit;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
-use crate::live::Run;
 use crate::store::{Change, Id, Snapshot, Time, Transaction};
 
 /// One tab of a visitor's, as an argument of a page: small values that another tab does not see, as which forum it shows.
@@ -105,9 +104,11 @@ impl Frame {
 
     /// The value that was [set](Self::set) under this name, if it is one of this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let row = self.row(&self.visit.opened().store.read())?;
+        let row = self.row(&self.visit.tables())?;
         // Whoever follows it looks at it: it is made again in time to say so.
-        Run::note_end(row.seen.unix().saturating_add(LEASE / 2));
+        if let Some(run) = &self.visit.run {
+            run.note_end(row.seen.unix().saturating_add(LEASE / 2));
+        }
         serde_json::from_value(row.values().remove(name)?).ok()
     }
 

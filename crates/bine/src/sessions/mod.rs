@@ -8,6 +8,7 @@ mod badge;
 mod ended;
 mod frame;
 mod keys;
+pub(crate) mod login;
 mod name;
 mod row;
 mod saving;
@@ -21,21 +22,22 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bine_http::Head;
-use bine_pipeline::{Body, Incoming, Who, log};
+use bine_pipeline::{Incoming, Who, log};
 
 use badge::Badge;
 use ended::Ended;
 use keys::Keys;
+use login::Hearer;
 use row::{Row, Sweep};
 
 use crate::configuration::Configuration;
-use crate::live::Run;
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
 pub(crate) use frame::with_frame_of;
 pub use frame::{Frame, Keeping};
+pub(crate) use login::Login;
 pub use saving::Saving;
 #[doc(hidden)]
 pub use seal::check_sealed;
@@ -117,6 +119,7 @@ impl Default for Sessions {
 pub(crate) struct Keeper {
     wish: Sessions,
     opened: OnceLock<Opened>,
+    hearer: Hearer,
 }
 
 /// What there is once the tables are open.
@@ -131,8 +134,8 @@ pub(super) struct Opened {
 
 impl Keeper {
     /// Not open yet.
-    pub(crate) const fn new(wish: Sessions) -> Self {
-        Self { wish, opened: OnceLock::new() }
+    pub(crate) fn new(wish: Sessions) -> Self {
+        Self { wish, opened: OnceLock::new(), hearer: Hearer::default() }
     }
 
     /// The store with the table of sessions.
@@ -146,7 +149,11 @@ impl Keeper {
     /// # Errors
     ///
     /// The keys cannot be read or written.
-    pub(crate) fn open(&self, store: &Store, configuration: &Configuration) -> Result<(), String> {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        store: &Store,
+        configuration: &Configuration,
+    ) -> Result<(), String> {
         let mut times = self.wish.clone();
         if let Some(seconds) = configuration.session_idle {
             times = times.idle(Duration::from_secs(seconds.into()));
@@ -158,7 +165,7 @@ impl Keeper {
     }
 
     fn open_at(
-        &self,
+        self: &Arc<Self>,
         store: &Store,
         data: Option<&Path>,
         times: Sessions,
@@ -177,6 +184,7 @@ impl Keeper {
         let (store, ended, sweep) = (store.clone(), Ended::default(), Sweep::default());
         // There is one start.
         let _ = self.opened.set(Opened { times, keys, store, ended, sweep });
+        self.listen(&self.opened().store);
         Ok(())
     }
 
@@ -192,17 +200,9 @@ impl Keeper {
 
     /// The visit that a request is, for a function that is run for it. `None`: sessions are not open.
     pub(crate) fn visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
-        let Incoming { head, peer, arrival, who, body, .. } = incoming;
-        let visit = match who.known::<Visit>() {
-            Some(visit) => {
-                // A body takes its time, and the session may have been ended since its head came.
-                if matches!(body, Body::Here(_) | Body::Filed(_)) {
-                    visit.look_again();
-                }
-                visit
-            }
-            None => self.visit(head, peer.is_secure(), *arrival)?,
-        };
+        let Incoming { head, peer, arrival, .. } = incoming;
+        // Somebody may have put another step before ours, which asks nobody who it is.
+        let visit = Visit::of(incoming).or_else(|| self.visit(head, peer.is_secure(), *arrival))?;
         visit.attend();
         Some(visit)
     }
@@ -215,7 +215,6 @@ impl Keeper {
         now: u64,
     ) -> Option<Arc<Visit>> {
         self.opened.get()?;
-        // Somebody may have put another step before ours, which asks nobody who it is.
         let found = self.find(head, is_secure, now);
         Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
     }
@@ -262,10 +261,7 @@ impl Opened {
 
     /// What this badge opens, unless the time of that is over, or it was ended.
     fn admit(&self, badge: Badge, now: u64) -> Option<Found> {
-        // Whoever follows a page that has looked at it is told of its end.
-        let rows = self.store.read();
-        let rows = if Run::current().is_some() { rows } else { rows.without_notes() };
-        let row = Row::find(&rows, &badge.id);
+        let row = Row::find(&self.store.read().without_notes(), &badge.id);
         let (made, seen) = match &row {
             Some(row) => (row.made.unix(), row.seen.unix()),
             // For whoever comes late another must not begin, whose cookie would take the place of the login's.

@@ -181,7 +181,7 @@ impl Session {
         let (visit, own) = (&self.0, self.badge().id);
         let Some(user) = self.user() else { return Vec::new() };
         let opened = visit.opened();
-        let mut rows = Row::of_user(&opened.store.read().without_notes(), &user);
+        let mut rows = Row::of_user(&visit.tables(), &user);
         // What has ended by itself lies there until others come.
         rows.retain(|row| opened.is_fresh(visit.now, row.made.unix(), row.seen.unix()));
         rows.into_iter()

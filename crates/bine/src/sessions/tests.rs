@@ -66,9 +66,9 @@ impl Browser {
 
 fn keeper_with(times: Sessions) -> Arc<Keeper> {
     let store = Store::in_memory(Keeper::declare(Options::new())).unwrap();
-    let keeper = Keeper::new(Sessions::new());
+    let keeper = Arc::new(Keeper::new(Sessions::new()));
     keeper.open_at(&store, None, times, NOW).unwrap();
-    Arc::new(keeper)
+    keeper
 }
 
 fn keeper() -> Arc<Keeper> {
@@ -550,9 +550,9 @@ fn sessions_and_their_keys_outlive_a_restart() {
     let start = |now: u64| {
         let options = Keeper::declare(Options::new());
         let store = Store::open(folder.join("journal"), options, &mut |_, _| {}).unwrap();
-        let keeper = Keeper::new(Sessions::new());
+        let keeper = Arc::new(Keeper::new(Sessions::new()));
         keeper.open_at(&store, Some(&folder), Sessions::new(), now).unwrap();
-        Arc::new(keeper)
+        keeper
     };
     let (mut known, mut stranger) = <(Browser, Browser)>::default();
     let keeper = start(NOW);

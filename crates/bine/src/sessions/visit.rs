@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_pipeline::Visitor;
+use bine_pipeline::{Body, Incoming, Visitor};
 
 use super::badge::Badge;
 use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::Next;
-use super::{Found, Keeper, Opened, Sessions, age, cookie_name};
+use super::{Found, Keeper, Login, Opened, Sessions, age, cookie_name};
 use crate::arguments::Looked;
 use crate::live::Run;
-use crate::store::Id;
+use crate::store::{Id, Snapshot};
 use crate::text::Text;
 
 /// A request's stand to its session, shared by whoever has the [`Session`](super::Session) and the reply.
@@ -28,6 +28,8 @@ pub(crate) struct Visit {
     /// Who had logged in when the request came.
     user: Option<Text>,
     stand: Mutex<Stand>,
+    /// The run of a page that it is a visit to, if that is made for those who follow it.
+    pub(super) run: Option<Arc<Run>>,
 }
 
 /// How a session is at a moment of its request.
@@ -49,6 +51,16 @@ enum Told {
 }
 
 impl Visit {
+    /// That of whoever was recognized when the request came. A body takes its time, and the session may have been ended
+    /// since then.
+    pub(crate) fn of(request: &Incoming<'_>) -> Option<Arc<Self>> {
+        let visit = request.who.known::<Self>()?;
+        if matches!(request.body, Body::Here(_) | Body::Filed(_)) {
+            visit.look_again();
+        }
+        Some(visit)
+    }
+
     pub(super) fn new(
         keeper: Arc<Keeper>,
         found: Option<Found>,
@@ -58,12 +70,16 @@ impl Visit {
         let shown = found.as_ref().map(|found| found.badge);
         let stand = Stand::of(found, keeper.opened(), now);
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
-        Self { keeper, is_secure, now, shown, user, stand: Mutex::new(stand) }
+        Self { keeper, is_secure, now, shown, user, stand: Mutex::new(stand), run: Run::current() }
     }
 
     /// A page is run for it, so the session is used. Nobody waits until that is noted: if it fails, the next request tries
     /// again.
     pub(crate) fn attend(&self) {
+        // Nobody has asked for a page that is made again.
+        if self.run.is_some() {
+            return;
+        }
         let mut stand = self.stand();
         let due = stand.row.as_ref().map(|row| row.id).filter(|_| stand.is_due);
         stand.is_due = false;
@@ -75,7 +91,7 @@ impl Visit {
 
     /// Looks again whether there is still the session that the cookie named, for whoever has waited since then. The cookie
     /// need not be read again.
-    pub(crate) fn look_again(&self) {
+    fn look_again(&self) {
         let Some(badge) = self.shown else { return };
         let opened = self.opened();
         *self.stand() = Stand::of(opened.admit(badge, self.now), opened, self.now);
@@ -97,7 +113,9 @@ impl Visit {
     pub(crate) fn look_at_user(&self) -> Option<Text> {
         let stand = self.stand();
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
-        Looked::User.note(|| user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec()));
+        Looked::User.note_for(self.run.as_deref(), || {
+            user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec())
+        });
         self.note_end(&stand);
         user
     }
@@ -106,9 +124,17 @@ impl Visit {
     pub(super) fn look_at_session<T>(&self, look: impl FnOnce(&Badge, Option<&Row>) -> T) -> T {
         let mut stand = self.stand();
         let badge = stand.begin(self.now);
-        Looked::Session.note(|| badge.id.to_vec());
+        Looked::Session.note_for(self.run.as_deref(), || badge.id.to_vec());
         self.note_end(&stand);
         look(&badge, stand.row.as_ref())
+    }
+
+    /// The login of the session, for whoever waits by it past the request.
+    pub(crate) fn login(&self) -> Option<Login> {
+        let stand = self.stand();
+        let row = stand.row.as_ref()?;
+        let until = row.made.unix().saturating_add(self.opened().times.absolute);
+        Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
     }
 
     /// Fields of the reply: no cache that others share may keep it.
@@ -148,6 +174,15 @@ impl Visit {
         self.opened().sweep(self.now);
     }
 
+    /// All tables. Whoever follows a page that reads them is told of what changes.
+    pub(super) fn tables(&self) -> Snapshot {
+        let store = &self.opened().store;
+        match &self.run {
+            Some(run) => run.store(store).read(),
+            None => store.read().without_notes(),
+        }
+    }
+
     pub(super) fn opened(&self) -> &Opened {
         self.keeper.opened()
     }
@@ -155,7 +190,9 @@ impl Visit {
     /// Whether there is a session. None is begun.
     pub(super) fn look_for_session(&self) -> bool {
         let stand = self.stand();
-        Looked::Session.note(|| stand.badge.map_or_else(Vec::new, |badge| badge.id.to_vec()));
+        Looked::Session.note_for(self.run.as_deref(), || {
+            stand.badge.map_or_else(Vec::new, |badge| badge.id.to_vec())
+        });
         self.note_end(&stand);
         stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
     }
@@ -172,6 +209,11 @@ impl Visit {
 
     /// Has whoever follows what was seen know when it ends by itself.
     fn note_end(&self, stand: &Stand) {
+        let Some(run) = &self.run else { return };
+        // It moves them, whether there is a row or not.
+        if let Some(badge) = &stand.badge {
+            Row::find(&self.tables(), &badge.id);
+        }
         let Sessions { idle, absolute, .. } = self.opened().times;
         let times = match (&stand.row, &stand.badge) {
             (Some(row), _) => Some((row.made.unix(), row.seen.unix())),
@@ -179,7 +221,7 @@ impl Visit {
             (None, None) => None,
         };
         if let Some((made, seen)) = times {
-            Run::note_end((made.saturating_add(absolute)).min(seen.saturating_add(idle)));
+            run.note_end(made.saturating_add(absolute).min(seen.saturating_add(idle)));
         }
     }
 

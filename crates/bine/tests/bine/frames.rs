@@ -15,7 +15,7 @@ async fn chosen(frame: Frame) -> impl Page {
     let names: Vec<Text> = vec!["hops".into(), "malt & yeast".into()];
     html! {
         <Live><h1>{forum.unwrap_or("none".into())}</h1></Live>
-        {choose(names, |name| html!({name}), |name| {
+        {choose(names, |name| html!(<b>{name}</b>), |name| {
             action!([name: Text] |call| {
                 let frame = call.frame()?;
                 frame.set_in(call, "forum", name)

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bine::prelude::*;
 
 use crate::app::{options, program};
-use crate::harness::{Peer, Program, Reply};
+use crate::harness::{Peer, Program, Reply, SCHEDULERS};
 
 #[derive(Clone, Table)]
 struct Remark {
@@ -87,7 +87,7 @@ fn run_among_others(call: &mut Call, times: u32) -> Result<u32, Error> {
     if run <= times {
         let mut other = state.store.get().expect("it is open").begin();
         other.insert(Remark { id: Id::new(), forum: "x".into(), body: "other".into() })?;
-        drop(state.store.get().expect("it is open").commit(other)?);
+        state.store.get().expect("it is open").commit(other)?.wait()?;
     }
     let body = format!("own {before}").as_str().into();
     call.insert(Remark { id: Id::new(), forum: "x".into(), body })?;
@@ -158,13 +158,24 @@ const BROWSER: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nCont
 
 #[test]
 fn a_service_is_called_by_its_name() {
-    let program = start();
+    for scheduler in SCHEDULERS {
+        let test = "services::the_program_with_services_serves";
+        check_calls(&Program::start(&mut program(test, &["--scheduler", scheduler])));
+    }
+}
+
+fn check_calls(program: &Program) {
     let mut peer = program.connect();
     let reply = send(&mut peer, "/bine/post", JSON, r#"{"forum": "garden", "body": "hops"}"#);
     assert_eq!((reply.status(), reply.field("Content-Type")), (200, Some("application/json")));
     assert_eq!(reply.text().len(), "\"\"".len() + Id::<Remark>::new().to_string().len());
     assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "1");
-    let reply = send(&mut peer, "/elsewhere", FORM, "name=Anna+B");
+    // Its arguments come later than its head.
+    peer.send(format!(
+        "POST /elsewhere HTTP/1.1\r\nHost: a\r\n{FORM}Content-Length: 11\r\n\r\nname="
+    ));
+    peer.send("Anna+B");
+    let reply = peer.reply();
     assert_eq!((reply.status(), reply.text()), (200, "\"Hello Anna B: 1\""));
     let reply = send(&mut peer, "/bine/forget", JSON, "{}");
     assert_eq!((reply.status(), reply.text()), (204, ""));
@@ -247,12 +258,20 @@ fn what_is_wrong_is_told_by_the_names_of_the_arguments() {
     assert_eq!(check(&mut peer, "/bine/add", JSON, &deep, "128"), 400);
     assert_eq!(check(&mut peer, "/bine/add", "Content-Type: text/plain\r\n", "x", "Send"), 415);
     assert_eq!(check(&mut peer, "/bine/broken", FORM, "place=2", "Something went wrong here"), 500);
-    let reply = send(&mut peer, "/bine/post", BROWSER, "forum=a");
+    let browser = format!("{BROWSER}Referer: http://a/board?\"x\r\n");
+    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
     assert_eq!(
         (reply.status(), reply.field("Content-Type")),
         (400, Some("text/html; charset=utf-8"))
     );
-    assert!(reply.text().contains("`body` is missing"), "{}", reply.text());
+    let reply = send(&mut peer, "/nowhere", "Accept: application/json, text/html;q=0.5\r\n", "");
+    assert_eq!(
+        (reply.status(), reply.field("Content-Type")),
+        (404, Some("application/problem+json"))
+    );
+    let reply = send(&mut peer, "/bine/post", &browser, "forum=a");
+    let told = "<p>`body` is missing</p><p><a href=\"http://a/board?&quot;x\">Back</a></p>";
+    assert!(reply.text().contains(told), "{}", reply.text());
 }
 
 #[test]
@@ -309,4 +328,42 @@ fn a_service_for_users_is_for_who_has_logged_in() {
     let cookie = reply.field("Set-Cookie").unwrap().split(';').next().unwrap();
     let fields = format!("Cookie: {cookie}\r\nOrigin: http://a\r\n");
     assert_eq!(send(&mut peer, "/bine/secret", &fields, "").text(), "7");
+}
+
+#[test]
+fn a_program_tells_what_it_serves() {
+    let told = |options: &[&str]| {
+        let test = "services::the_program_with_services_serves";
+        Program::run(&mut program(test, options)).output
+    };
+    let output = told(&["--routes"]);
+    let lines: Vec<Vec<&str>> = output.lines().map(|line| line.split("  ").collect()).collect();
+    let line = |path: &str| -> Vec<&str> {
+        let own = lines.iter().find(|line| line.iter().any(|cell| cell.trim() == path));
+        own.unwrap().iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect()
+    };
+    let post = [
+        "POST",
+        "/bine/post",
+        "service",
+        "bine::services::post",
+        "forum: Text, body: Text",
+        "anyone",
+    ];
+    assert_eq!(line("/bine/post"), post);
+    let add = "one: i64, other: Option<u8>, more: Vec<i64>, minus: bool";
+    assert_eq!(
+        line("/bine/add"),
+        ["GET|POST", "/bine/add", "service", "bine::services::add", add, "anyone"]
+    );
+    assert_eq!(
+        line("/bine/secret"),
+        ["POST", "/bine/secret", "service", "bine::services::secret", "users"]
+    );
+    assert_eq!(line("/board"), ["GET", "/board", "page", "bine::services::board", "anyone"]);
+    let output = told(&["--routes", "--json"]);
+    let json = &output[output.find('[').unwrap()..=output.rfind(']').unwrap()];
+    let routes: serde_json::Value = serde_json::from_str(json).unwrap();
+    let post = routes.as_array().unwrap().iter().find(|route| route["path"] == "/bine/post");
+    assert_eq!(post.unwrap()["arguments"][1]["name"], "body");
 }

@@ -140,14 +140,20 @@ pub(crate) struct Socket(Peer);
 impl Socket {
     #[track_caller]
     pub(crate) fn open(program: &Program, target: &str) -> Self {
-        Self::open_with(program, target, b"")
+        Self::ask(program, asks(target, ""))
     }
 
     /// With frames right behind the request.
     #[track_caller]
     fn open_with(program: &Program, target: &str, frames: &[u8]) -> Self {
+        Self::ask(program, [asks(target, "").as_bytes(), frames].concat())
+    }
+
+    /// By this request.
+    #[track_caller]
+    pub(crate) fn ask(program: &Program, request: impl AsRef<[u8]>) -> Self {
         let mut peer = program.connect();
-        peer.send([asks(target, "").as_bytes(), frames].concat());
+        peer.send(request);
         let reply = peer.reply();
         assert_eq!(reply.status(), 101, "{reply:?}");
         assert_eq!(reply.field("Sec-WebSocket-Accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));

@@ -262,12 +262,35 @@ impl Snapshot {
 }
 
 #[test]
+fn the_rows_that_a_commit_changed_are_named_unless_they_are_too_many() {
+    let store = store();
+    let (tell, told) = std::sync::mpsc::channel();
+    let ids = ["anna", "ben"].map(|name| add(&store, name, None));
+    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
+    let commit = |change: &dyn Fn(&mut Transaction) -> Result<(), Error>| {
+        store.change(|transaction| change(transaction)).wait().unwrap();
+        told.recv().unwrap()
+    };
+    let changes = commit(&|change| {
+        assert!(change.remove(ids[1])?);
+        change.update(ids[0], |user: &mut User| user.age = Some(1))
+    });
+    let now = store.read();
+    assert_eq!(now.changed::<User>(&changes), Some(&ids.map(Id::row)[..]));
+    assert!(now.reads().is_empty());
+    let changes = commit(&|change| {
+        (0..5000).try_for_each(|n| change.insert(User::new(&format!("{n}"), None)).map(drop))
+    });
+    assert_eq!(store.read().changed::<User>(&changes), None);
+}
+
+#[test]
 fn what_was_read_tells_whether_a_change_matters() {
     let store = store();
     let ids =
         [("anna", 1), ("ben", 2), ("carl", 3)].map(|(name, age)| add(&store, name, Some(age)));
     let (tell, told) = std::sync::mpsc::channel();
-    store.observe(move |changes| tell.send(changes.clone()).unwrap());
+    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
     let looks: [(&str, Look); 7] = [
         ("row", |now| drop(now.get(now.untold_first()))),
         ("newest", |now| drop(now.newest::<User>(2))),
@@ -584,7 +607,7 @@ fn an_image_has_room_for_every_row_and_a_start_reads_it() {
 fn a_run_is_told_of_every_look_of_what_it_has_begun_and_of_no_other() {
     let store = store();
     let (tell, told) = std::sync::mpsc::channel();
-    store.observe(move |changes| tell.send(changes.clone()).unwrap());
+    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
     let (recorder, other) = (Recorder::default(), Recorder::default());
     let before = store.read();
     let (within, change) = recorder.around(|| (store.read(), store.begin()));

@@ -113,7 +113,7 @@ fn play(store: &Store, seed: u64, disk: Option<&SimulatedFolder>, played: &mut P
     let model = Model::of(&store.read());
     let commits: Arc<Mutex<Vec<Changes>>> = Arc::default();
     let told = Arc::clone(&commits);
-    store.observe(move |changes| told.lock().unwrap().push(changes.clone()));
+    store.observe(move |changes| told.lock().unwrap().push(Changes::clone(changes)));
     let before = store.read().sequence();
     let (conflicts, full) = (AtomicU64::new(0), AtomicU64::new(0));
     let mut history: Vec<Deeds> = thread::scope(|scope| {

@@ -12,7 +12,9 @@ use super::visitor::QUERY;
 use crate::Error;
 use crate::arguments::{Argument, Arguments, Needs, Rejection, State};
 use crate::channels::Channels;
+use crate::sessions::{Login, Visit};
 use crate::store::Store;
+use crate::text::Text;
 
 /// What a visitor shows of themselves, as an argument of a function that is [asked](super::Access::ask) what they may do.
 ///
@@ -22,6 +24,7 @@ pub struct Asked {
     authorization: Option<String>,
     cookies: Option<String>,
     token: Option<String>,
+    user: Option<Text>,
     address: Option<IpAddr>,
 }
 
@@ -41,6 +44,23 @@ impl Asked {
         self.token.as_deref()
     }
 
+    /// Who has [logged in](crate::Session::log_in). What waits by the answer ends with that session.
+    ///
+    /// ```
+    /// use bine::channels::{Access, Asked, Grant};
+    ///
+    /// async fn may(asked: Asked) -> Grant {
+    ///     match asked.user() {
+    ///         Some(user) => Grant::to(user).follow(&format!("inbox/{user}")),
+    ///         None => Grant::nothing(),
+    ///     }
+    /// }
+    /// # let _ = Access::none().ask(may);
+    /// ```
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     /// Where it comes from; `None` through a Unix socket.
     pub const fn address(&self) -> Option<IpAddr> {
         self.address
@@ -52,9 +72,15 @@ impl Asked {
             authorization: field("Authorization"),
             cookies: field("Cookie"),
             token: token_in_query(&request.head).map(str::to_owned),
+            user: login_of(request).map(|login| login.user),
             address: request.peer.ip(),
         }
     }
+}
+
+/// The login of whoever asks, if they have logged in.
+pub(super) fn login_of(request: &Incoming<'_>) -> Option<Login> {
+    Visit::of(request)?.login()
 }
 
 /// What a head has in its query as a token (RFC 6750 section 2.3).

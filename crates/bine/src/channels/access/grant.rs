@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::pattern::Pattern;
+use crate::sessions::Login;
 
 /// What can be done with a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +52,8 @@ pub(crate) struct Session {
     pub(super) issued: Issued,
     /// Where a token's grant is joined by that of the function: to whom this was given, and when.
     joined: Option<(Arc<str>, Issued)>,
+    /// The login by which it was given, and with which it ends.
+    pub(super) login: Option<Login>,
     is_over: AtomicBool,
 }
 
@@ -91,6 +94,14 @@ impl Rules {
     /// Whether there is any channel with which it may be done.
     pub(super) fn permit_some(&self, action: Action) -> bool {
         !self.of[action as usize].is_empty()
+    }
+
+    /// Each, with what it permits.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Action, &str)> {
+        let each = [Action::Follow, Action::Publish, Action::Manage].into_iter();
+        each.flat_map(|action| {
+            self.of[action as usize].iter().map(move |pattern| (action, pattern.text()))
+        })
     }
 
     /// As an array of the rules' words.
@@ -165,13 +176,24 @@ impl Grant {
 
 impl Session {
     pub(super) const fn new(grant: Grant, issued: Issued) -> Self {
-        Self { grant, issued, joined: None, is_over: AtomicBool::new(false) }
+        Self { grant, issued, joined: None, login: None, is_over: AtomicBool::new(false) }
+    }
+
+    /// The same by a login.
+    pub(super) fn by(mut self, login: Option<Login>) -> Self {
+        if let Some(login) = &login {
+            let end = login.until.saturating_mul(1000);
+            self.grant.until = Some(self.grant.until.map_or(end, |until| until.min(end)));
+        }
+        self.login = login;
+        self
     }
 
     /// The same with a grant of the function's. It ends with either.
     pub(super) fn and(&self, grant: Grant, issued: Issued) -> Self {
         let joined = grant.subject.clone().map(|subject| (subject, issued));
-        Self { joined, ..Self::new(self.grant.clone().and(grant), self.issued) }
+        let login = self.login.clone();
+        Self { joined, login, ..Self::new(self.grant.clone().and(grant), self.issued) }
     }
 
     /// By whom it counts, and is known.

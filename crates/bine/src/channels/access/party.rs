@@ -14,6 +14,7 @@ use std::time::Duration;
 use bine_pipeline::Peer;
 
 use super::grant::{Issued, Session};
+use crate::store::RowId;
 
 /// How much is too much. What exceeds one of them is answered 429.
 ///
@@ -75,6 +76,8 @@ struct Book {
     addresses: HashMap<Block, Account>,
     subjects: HashMap<Arc<str>, Account>,
     revoked: HashMap<Arc<str>, Revoked>,
+    /// Parties that wait by a login, by its row.
+    logins: HashMap<RowId, Vec<u32>>,
     /// Accounts are looked through when there are so many.
     sweep_at: usize,
 }
@@ -189,7 +192,11 @@ impl Parties {
             return Ok(ANYBODY);
         }
         let book = &mut *self.book();
-        if session.is_some_and(|session| book.has_revoked(session)) {
+        // What ends from here on finds the party there, since that takes the same lock when it can be seen.
+        let has_ended = |session: &Arc<Session>| {
+            book.has_revoked(session) || session.login.as_ref().is_some_and(|login| !login.holds())
+        };
+        if session.is_some_and(has_ended) {
             return Err(Shut::Revoked);
         }
         let subject = session.and_then(|session| session.subject());
@@ -230,8 +237,11 @@ impl Parties {
         if party.holds == 0 {
             let key = key(party.block, party.session.as_ref());
             book.numbers.remove(&key);
-            book.parties[slot] = None;
+            let party = book.parties[slot].take();
             book.vacant.push(place - FIRST);
+            if let Some(login) = party.as_ref().and_then(Party::login) {
+                book.forget(login, place - FIRST);
+            }
         }
     }
 
@@ -380,6 +390,31 @@ impl Parties {
         true
     }
 
+    /// Ends what was given by logins that have ended, of these rows or of all. Says whether anybody waits by one.
+    pub(crate) fn end(&self, rows: Option<&[RowId]>) -> bool {
+        let book = &mut *self.book();
+        let slots: Vec<u32> = match rows {
+            Some(rows) => {
+                rows.iter().filter_map(|row| book.logins.get(row)).flatten().copied().collect()
+            }
+            None => book.logins.values().flatten().copied().collect(),
+        };
+        let parties = slots.iter().filter_map(|slot| book.parties.get(*slot as usize)?.as_ref());
+        let sessions = parties.filter_map(|party| party.session.as_ref());
+        let mut has_ended = false;
+        for session in sessions {
+            if session.login.as_ref().is_some_and(|login| !login.holds()) {
+                session.end();
+                has_ended = true;
+            }
+        }
+        if has_ended {
+            // Only under the lock does it change.
+            self.revocations.store(self.revocations() + 1, Ordering::Release);
+        }
+        has_ended
+    }
+
     /// What is remembered at `now`: who, when, and until when.
     pub(crate) fn revoked(&self, now: u64) -> Vec<(Arc<str>, u64, u64)> {
         let book = self.book();
@@ -414,7 +449,19 @@ impl Book {
             }
         };
         self.numbers.insert(key(block, session), slot + FIRST);
+        if let Some(login) = session.and_then(|session| session.login.as_ref()) {
+            self.logins.entry(login.row()).or_default().push(slot);
+        }
         (slot + FIRST) | granted
+    }
+
+    fn forget(&mut self, login: RowId, slot: u32) {
+        if let Some(slots) = self.logins.get_mut(&login) {
+            slots.retain(|own| *own != slot);
+            if slots.is_empty() {
+                self.logins.remove(&login);
+            }
+        }
     }
 
     fn has_revoked(&self, session: &Session) -> bool {
@@ -436,6 +483,12 @@ impl Book {
         self.addresses.retain(|_, account| counts(account));
         self.subjects.retain(|_, account| counts(account));
         self.sweep_at = FEW.max(2 * (self.addresses.len() + self.subjects.len()));
+    }
+}
+
+impl Party {
+    fn login(&self) -> Option<RowId> {
+        Some(self.session.as_ref()?.login.as_ref()?.row())
     }
 }
 

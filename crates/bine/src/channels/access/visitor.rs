@@ -11,15 +11,17 @@ use bine_pipeline::{Incoming, Peer, log};
 use bine_push::Draft;
 use ring::digest;
 
-use super::ask::{Answering, cookie, token_in_query};
+use super::ask::{Answering, cookie, login_of, token_in_query};
 use super::denied::{Denied, unauthorized};
 use super::grant::{Action, Grant, Issued, Rules, Session};
 use super::party::{Block, FIRST, Paid, Parties, Shut};
+use super::token::Taken;
 use super::{AGE, Access};
 use crate::Error;
 use crate::arguments::{Arguments, Needs, Rejection};
 use crate::channels::engine::now;
 use crate::channels::presence::Attendance;
+use crate::sessions::Login;
 
 /// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
 pub(super) const QUERY: &str = "access_token";
@@ -55,6 +57,8 @@ pub(crate) struct Visitor<'g> {
     block: Option<Block>,
     session: Option<Arc<Session>>,
     fault: Option<Arc<str>>,
+    /// By which they are a user.
+    login: Option<Login>,
     /// By what the function would know them, if it was not asked.
     unasked: Option<Shown>,
 }
@@ -91,6 +95,7 @@ pub(crate) struct Question {
     shown: Shown,
     session: Option<Arc<Session>>,
     fault: Option<Arc<str>>,
+    login: Option<Login>,
     asked_at: u64,
     issued: Issued,
 }
@@ -114,8 +119,8 @@ impl Gate {
 
     /// Whether anybody may do anything.
     pub(crate) fn is_open(&self) -> bool {
-        let Access { rules, tokens, function, .. } = &self.access;
-        !rules.are_none() || tokens.is_some() || function.is_some()
+        let Access { rules, users, tokens, function, .. } = &self.access;
+        !rules.are_none() || !users.are_none() || tokens.is_some() || function.is_some()
     }
 
     /// What the function that is asked must have.
@@ -131,41 +136,72 @@ impl Gate {
     /// Looks who a request is from.
     pub(crate) fn recognize(self: &Arc<Self>, request: &Incoming<'_>) -> Visitor<'_> {
         let block = Block::of(request.peer);
-        let mut visitor = Visitor { gate: self, block, session: None, fault: None, unasked: None };
-        let Access { tokens, function, .. } = &self.access;
+        let mut visitor =
+            Visitor { gate: self, block, session: None, fault: None, login: None, unasked: None };
+        let Access { users, tokens, function, .. } = &self.access;
+        if function.is_some() || !users.are_none() {
+            visitor.login = login_of(request);
+        }
         let token = tokens
             .as_ref()
             .and_then(|tokens| Some((tokens, token(&request.head, &tokens.cookie)?)));
-        if token.is_none() && function.is_none() {
+        if token.is_none() && function.is_none() && visitor.login.is_none() {
             return visitor;
         }
-        let shown = match (function, token) {
-            (None, Some((_, token))) => hash(&[token.as_bytes()]),
-            _ => shown(request),
+        let shown = match (function, token, &visitor.login) {
+            (None, Some((_, token)), None) => hash(&[token.as_bytes()]),
+            (_, _, login) => shown(request, login.as_ref()),
         };
         let now = now();
         let known = match self.known(&shown, now) {
             Some(known) => known,
-            None => match token.map(|(tokens, token)| tokens.read(token, now)) {
-                None => Known::stranger(None),
-                Some(Err(fault)) => Known::stranger(Some(fault.into())),
-                Some(Ok(taken)) => {
-                    let session = Arc::new(Session::new(taken.grant, Issued::At(taken.issued)));
-                    if self.parties.has_revoked(&session) {
-                        Known::stranger(Some("it was revoked".into()))
-                    } else {
-                        let until = session.ends();
-                        let session = Some(session);
-                        let known = Known { session, fault: None, was_asked: false, until };
-                        self.remember(shown, known.clone(), now);
-                        known
-                    }
+            None => {
+                let taken = token.map(|(tokens, token)| tokens.read(token, now));
+                let known = self.first_look(taken, visitor.login.as_ref(), now);
+                if known.session.is_some() {
+                    self.remember(shown, known.clone(), now);
                 }
-            },
+                known
+            }
         };
         visitor.unasked = (function.is_some() && !known.was_asked).then_some(shown);
         (visitor.session, visitor.fault) = (known.session, known.fault);
         visitor
+    }
+
+    /// What rules for users and a token say of somebody.
+    fn first_look(
+        &self,
+        token: Option<Result<Taken, String>>,
+        login: Option<&Login>,
+        now: u64,
+    ) -> Known {
+        let (mut session, mut fault) = (None, None);
+        match token {
+            None => {}
+            Some(Err(reason)) => fault = Some(reason.into()),
+            Some(Ok(taken)) => {
+                session = Some(Session::new(taken.grant, Issued::At(taken.issued)));
+                if session.as_ref().is_some_and(|session| self.parties.has_revoked(session)) {
+                    (session, fault) = (None, Some("it was revoked".into()));
+                }
+            }
+        }
+        let mut until = u64::MAX;
+        if let Some(login) = login.filter(|_| !self.access.users.are_none()) {
+            let issued = Issued::Behind(self.parties.revocations());
+            let rules = self.access.users.clone();
+            let grant = Grant { rules, ..Grant::to(&login.user) };
+            let own = match session {
+                Some(token) => token.and(grant, issued),
+                None => Session::new(grant, issued),
+            };
+            session = Some(own.by(Some(login.clone())));
+            until = now + AGE.as_millis() as u64;
+        }
+        let session = session.map(Arc::new);
+        let until = session.as_ref().map_or(0, |session| session.ends()).min(until);
+        Known { session, fault, was_asked: false, until }
     }
 
     fn known(&self, shown: &Shown, now: u64) -> Option<Known> {
@@ -192,12 +228,6 @@ impl Gate {
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<Shown, Known>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Known {
-    const fn stranger(fault: Option<Arc<str>>) -> Self {
-        Self { session: None, fault, was_asked: false, until: 0 }
     }
 }
 
@@ -328,7 +358,8 @@ impl Visitor<'_> {
         let gate = Arc::clone(self.gate);
         let issued = Issued::Behind(gate.parties.revocations());
         let (session, fault) = (self.session.clone(), self.fault.clone());
-        let question = Question { gate, shown, session, fault, asked_at: now(), issued };
+        let login = self.login.clone();
+        let question = Question { gate, shown, session, fault, login, asked_at: now(), issued };
         Some(function.ask(request).map(|answering| (question, answering)))
     }
 
@@ -362,7 +393,7 @@ impl Visitor<'_> {
             return Denied { status: Status::FORBIDDEN, field, reason };
         }
         let reason = format!("{doing}{which} is not open to everybody here");
-        let Access { tokens, function, .. } = &self.gate.access;
+        let Access { users, tokens, function, .. } = &self.gate.access;
         match (tokens, function) {
             (Some(tokens), _) => unauthorized(
                 None,
@@ -372,6 +403,7 @@ impl Visitor<'_> {
                 ),
             ),
             (None, Some(_)) => unauthorized(None, &format!("{reason}; say who you are")),
+            (None, None) if !users.are_none() => unauthorized(None, &format!("{reason}; log in")),
             (None, None) => Denied { status: Status::FORBIDDEN, field: None, reason },
         }
     }
@@ -387,7 +419,8 @@ impl Resident {
     /// As a visitor.
     pub(crate) fn visitor(&self) -> Visitor<'_> {
         let Self { gate, block, session, .. } = self;
-        Visitor { gate, block: *block, session: session.clone(), fault: None, unasked: None }
+        let (session, block) = (session.clone(), *block);
+        Visitor { gate, block, session, fault: None, login: None, unasked: None }
     }
 
     /// When they must go, in milliseconds since 1970; 0: they were shown out.
@@ -397,13 +430,22 @@ impl Resident {
 }
 
 impl Pass {
-    /// Of somebody whom a page lets follow: they are known by their address alone.
+    /// Of somebody whom a page lets follow: they are known by their address alone, and by the login if the page has
+    /// looked at it.
     ///
     /// # Errors
     ///
-    /// Too many wait there.
-    pub(crate) fn of_peer(parties: &Arc<Parties>, peer: Peer) -> Result<Self, Denied> {
-        Self::enter(parties, Block::of(peer), None)
+    /// Too many wait there, or the session has ended meanwhile.
+    pub(crate) fn of_peer(
+        parties: &Arc<Parties>,
+        peer: Peer,
+        login: Option<Login>,
+    ) -> Result<Self, Denied> {
+        let session = login.map(|login| {
+            let issued = Issued::Behind(parties.revocations());
+            Arc::new(Session::new(Grant::nothing(), issued).by(Some(login)))
+        });
+        Self::enter(parties, Block::of(peer), session.as_ref())
     }
 
     fn enter(
@@ -448,6 +490,11 @@ impl Drop for Pass {
 }
 
 impl Seated {
+    /// When it must go, in milliseconds since 1970; 0: it was shown out.
+    pub(crate) fn ends(&self) -> u64 {
+        self.parties.ends(self.number).unwrap_or(u64::MAX)
+    }
+
     /// It follows so many channels from now on.
     pub(crate) fn follow(&mut self, channels: usize) {
         self.parties.unload(self.number, self.channels);
@@ -482,7 +529,7 @@ impl Question {
     ///
     /// It could not say.
     pub(crate) fn learn(self, said: Result<Grant, Error>) -> Result<Option<Arc<Session>>, Denied> {
-        let Self { gate, shown, session, fault, asked_at, issued } = self;
+        let Self { gate, shown, session, fault, login, asked_at, issued } = self;
         let grant = said.map_err(|error| {
             let causes: Vec<_> = error.chain().collect();
             if !causes.is_empty() {
@@ -495,9 +542,9 @@ impl Question {
             log::error(format_args!("a grant of channels: {fault}"));
         }
         let session = match session {
-            Some(own) => Some(Arc::new(own.and(grant, issued))),
+            Some(own) => Some(Arc::new(own.and(grant, issued).by(login))),
             None if grant.subject.is_none() && grant.rules.are_none() => None,
-            None => Some(Arc::new(Session::new(grant, issued))),
+            None => Some(Arc::new(Session::new(grant, issued).by(login))),
         };
         let age = gate.access.age.unwrap_or(AGE).as_millis() as u64;
         let ends = session.as_ref().map_or(u64::MAX, |session| session.ends());
@@ -519,7 +566,7 @@ fn token<'h>(head: &Head<'h>, cookie_name: &str) -> Option<&'h str> {
 }
 
 /// All that a function may know a visitor by.
-fn shown(request: &Incoming<'_>) -> Shown {
+fn shown(request: &Incoming<'_>, login: Option<&Login>) -> Shown {
     let head = &request.head;
     let address = match request.peer.ip() {
         Some(IpAddr::V4(ip)) => ip.octets().to_vec(),
@@ -528,7 +575,9 @@ fn shown(request: &Incoming<'_>) -> Shown {
     };
     let field = |name| head.field(name).unwrap_or_default();
     let token = token_in_query(head).unwrap_or_default();
-    hash(&[&address, field("Authorization"), field("Cookie"), token.as_bytes()])
+    // A cookie that opens nothing any more is the same as before.
+    let login = login.map(|login| login.row().number().to_be_bytes()).unwrap_or_default();
+    hash(&[&address, field("Authorization"), field("Cookie"), token.as_bytes(), &login])
 }
 
 fn hash(parts: &[&[u8]]) -> Shown {

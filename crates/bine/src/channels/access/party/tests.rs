@@ -3,6 +3,7 @@
 use super::super::grant::Grant;
 use super::Paid::{Coming, Messages};
 use super::*;
+use crate::sessions::login::testing::login;
 
 fn block(address: &str) -> Option<Block> {
     Block::of(Peer::tcp(format!("{address}:1").parse().unwrap()))
@@ -192,4 +193,36 @@ fn a_second_revocation_by_a_clock_that_was_set_back_does_not_undo_the_first() {
     assert!(parties.has_revoked(&session("ann", 80)) && parties.has_revoked(&session("ann", 100)));
     assert!(!parties.has_revoked(&session("ann", 101)));
     assert_eq!(parties.revoked(999), [("ann".into(), 100, 1000)]);
+}
+
+#[test]
+fn who_waits_by_a_login_waits_no_longer_when_it_ends_and_nobody_begins_to() {
+    let parties = parties(Caps::default());
+    let [(one, end_one), (two, _)] = [login(), login()];
+    let rows = [one.row(), two.row()];
+    let by = |login| {
+        let session = Session::new(Grant::to("ann"), Issued::Behind(parties.revocations()));
+        Arc::new(session.by(Some(login)))
+    };
+    let (one, two) = (by(one), by(two));
+    let [first, second] = [&one, &two].map(|session| parties.enter(None, Some(session)).unwrap());
+    // That rows have changed says nothing yet.
+    assert!(!parties.end(Some(&rows)) && !parties.end(None));
+    let late = Arc::new(Session::new(Grant::nothing(), Issued::Behind(0)).by(one.login.clone()));
+    end_one();
+    assert_eq!(parties.enter(None, Some(&late)), Err(Shut::Revoked), "before it is heard");
+    assert_ne!(parties.ends(first), Some(0));
+    assert!(!parties.end(Some(&rows[1..])) && parties.end(Some(&rows[..1])));
+    assert_eq!((parties.ends(first), parties.ends(second)), (Some(0), None));
+    assert_eq!(parties.enter(None, Some(&one)), Err(Shut::Revoked));
+    parties.leave(first);
+    parties.leave(second);
+    assert!(parties.book().logins.is_empty());
+    // Of too many at once.
+    let (three, end_three) = login();
+    let three = by(three);
+    let third = parties.enter(None, Some(&three)).unwrap();
+    end_three();
+    assert!(parties.end(None));
+    assert_eq!(parties.ends(third), Some(0));
 }

@@ -1,0 +1,111 @@
+//! Decides how it is told what a program serves: each path, what answers there, what it takes, and who may reach it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::channels::Access;
+use crate::methods::Methods;
+use crate::route::{Kind, Route};
+
+/// One line of the list.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    methods: Vec<&'static str>,
+    path: String,
+    kind: &'static str,
+    name: String,
+    arguments: Vec<(&'static str, &'static str)>,
+    /// Who may reach it.
+    rule: String,
+}
+
+const ANYONE: &str = "anyone";
+
+impl Listed {
+    pub(crate) fn route(route: &Route) -> Self {
+        let told = route.told;
+        let kind = match told.kind {
+            Kind::Page => "page",
+            Kind::Service => "service",
+            Kind::Asset => "asset",
+        };
+        Self {
+            arguments: told.arguments.to_vec(),
+            rule: if told.is_for_users { "users" } else { ANYONE }.to_owned(),
+            ..Self::new(route.methods, route.path, kind, route.name)
+        }
+    }
+
+    /// Files below a folder, of a site whose hosts these are; of any without.
+    pub(crate) fn files(hosts: &str, folder: &Path) -> Self {
+        let name = folder.display().to_string();
+        Self::new(Methods::GET, &format!("{hosts}/"), "files", &name)
+    }
+
+    /// All channels, by their rules.
+    pub(crate) fn channels(access: &Access) -> Self {
+        let methods = Methods::GET.or(Methods::POST).or(Methods::QUERY);
+        let rule = access.told();
+        Self { rule, ..Self::new(methods, "/channels", "channels", "") }
+    }
+
+    /// A channel that is there from the first start on.
+    pub(crate) fn channel(name: &str, access: &Access) -> Self {
+        let methods = Methods::GET.or(Methods::POST).or(Methods::PUT).or(Methods::DELETE);
+        let rule = access.told_of(name);
+        Self { rule, ..Self::new(methods, &format!("/channels/{name}"), "channel", name) }
+    }
+
+    fn new(methods: Methods, path: &str, kind: &'static str, name: &str) -> Self {
+        let (path, name) = (path.to_owned(), name.to_owned());
+        let (methods, arguments) = (methods.names(), Vec::new());
+        Self { methods, path, kind, name, arguments, rule: ANYONE.to_owned() }
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let arguments = self.arguments.iter().map(|(name, kind)| format!("{name}: {kind}"));
+        [
+            self.methods.join("|"),
+            self.path.clone(),
+            self.kind.to_owned(),
+            self.name.clone(),
+            arguments.collect::<Vec<_>>().join(", "),
+            self.rule.clone(),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let Self { methods, path, kind, name, arguments, rule } = self;
+        let arguments = arguments.iter().map(|(name, kind)| json!({ "name": name, "type": kind }));
+        json!({
+            "methods": methods, "path": path, "kind": kind, "name": name,
+            "arguments": arguments.collect::<Vec<_>>(), "for": rule,
+        })
+    }
+}
+
+/// The list for people: in columns, by path.
+pub(crate) fn table(mut listed: Vec<Listed>) -> String {
+    listed.sort_by(|one, other| one.path.cmp(&other.path));
+    let head = ["METHOD", "PATH", "KIND", "NAME", "TAKES", "FOR"].map(str::to_owned);
+    let rows: Vec<_> = [head].into_iter().chain(listed.iter().map(Listed::cells)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; 6] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// The list for programs.
+pub(crate) fn json(mut listed: Vec<Listed>) -> String {
+    listed.sort_by(|one, other| one.path.cmp(&other.path));
+    let each = listed.iter().map(Listed::json).collect();
+    format!("{:#}\n", Value::Array(each))
+}

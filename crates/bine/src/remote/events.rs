@@ -1,0 +1,95 @@
+//! Decides what server-sent events say (HTML 9.2.6), however their bytes come in pieces.
+
+/// Reads events from a text. Give it bytes by [`add`](Self::add), then ask for the [`next`](Self::next) until there is none.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    text: Vec<u8>,
+    /// So much of it is understood.
+    passed: usize,
+    /// Of the event that is being read.
+    kind: String,
+    data: Option<String>,
+}
+
+/// One event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Event {
+    /// `message`, if it has none.
+    pub(super) kind: String,
+    pub(super) data: String,
+}
+
+impl Events {
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.text.drain(..self.passed);
+        self.passed = 0;
+        self.text.extend_from_slice(bytes);
+    }
+
+    /// Bytes that are kept of events that are not all there.
+    pub(super) fn len(&self) -> usize {
+        self.text.len() - self.passed + self.data.as_ref().map_or(0, String::len) + self.kind.len()
+    }
+
+    pub(super) fn next(&mut self) -> Option<Event> {
+        loop {
+            let rest = &self.text[self.passed..];
+            // Nobody who sends these ends lines by a carriage return alone, which the standard allows.
+            let end = rest.iter().position(|byte| *byte == b'\n')?;
+            let line = String::from_utf8_lossy(&rest[..end]).into_owned();
+            self.passed += end + 1;
+            let line = line.strip_suffix('\r').unwrap_or(&line);
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                "event" => value.clone_into(&mut self.kind),
+                "data" => match &mut self.data {
+                    Some(data) => {
+                        data.push('\n');
+                        data.push_str(value);
+                    }
+                    None => self.data = Some(value.to_owned()),
+                },
+                "" if line.is_empty() => {
+                    let kind = std::mem::take(&mut self.kind);
+                    if let Some(data) = self.data.take() {
+                        let kind = if kind.is_empty() { "message".to_owned() } else { kind };
+                        return Some(Event { kind, data });
+                    }
+                }
+                // A comment, an id, or something yet to come.
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        for piece in [1, 3, 1000] {
+            let (mut events, mut found) = (Events::default(), Vec::new());
+            for piece in text.as_bytes().chunks(piece) {
+                events.add(piece);
+                while let Some(Event { kind, data }) = events.next() {
+                    found.push((kind, data));
+                }
+            }
+            let found: Vec<_> = found.iter().map(|(kind, data)| (&**kind, &**data)).collect();
+            assert_eq!(found, expected, "{text:?} in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn events_are_read_line_by_line() {
+        check("data: a\n\n", &[("message", "a")]);
+        check(
+            ": hello\n\nid: 7\nevent: bell\r\ndata:{\ndata\ndata:  }\r\n\r\n",
+            &[("bell", "{\n\n }")],
+        );
+        check("event: a\n\ndata: b\n\ndata: c", &[("message", "b")]);
+        check("data: \u{1f33f}\nretry: 5\n\n", &[("message", "\u{1f33f}")]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Decides how a program hears the events of another server: by one connection for as long as it listens, and by another
+//! when that breaks.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher as _;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bine_http::Status;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::answer::{Answer, Head};
+use super::call::Request;
+use super::error::Error;
+use super::events::{Event, Events};
+use super::line::Line;
+use super::{Remote, aside};
+use crate::wire::{self, Limits, Value};
+
+/// Hears an event of another server, as [`Remote::on`] makes it: what is told by `events.broadcast` there, or to this one
+/// alone by `events.signal`.
+///
+/// It is used by tasks of one runtime, or by threads that [wait](Self::wait).
+pub struct Listener<T> {
+    remote: Remote,
+    event: String,
+    /// From the first wait on.
+    ear: Option<Box<Ear>>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Listener<T> {
+    pub(super) fn new(remote: Remote, event: String) -> Self {
+        Self { remote, event, ear: None, kind: PhantomData }
+    }
+
+    /// What is told next. Nothing that was told before the first call is heard.
+    ///
+    /// # Errors
+    ///
+    /// The other is not reached, has ended the connection, or refuses. What it tells now is missed. The next call
+    /// tries again, after half a second, then twice as long each time, up to half a minute.
+    pub async fn next(&mut self) -> Result<T, Error> {
+        let value = self.ear()?.next().await?;
+        self.taken(value)
+    }
+
+    /// The same where a thread may block, for so long at most. `None`: nothing was told.
+    pub fn wait(&mut self, at_most: Duration) -> Option<Result<T, Error>> {
+        if let Err(error) = self.ear() {
+            return Some(Err(error));
+        }
+        let mut ear = self.ear.take()?;
+        let heard = aside::wait(async move {
+            let heard = timeout(at_most, ear.next()).await;
+            (ear, heard)
+        });
+        match heard {
+            Ok(Some((ear, heard))) => {
+                self.ear = Some(ear);
+                let heard = heard.ok()?;
+                Some(heard.and_then(|value| self.taken(value)))
+            }
+            Ok(None) => Some(Err(Error::Unanswered("listening failed within; see the log".into()))),
+            Err(error) => Some(Err(Error::Unreached(format!("no thread to listen: {error}")))),
+        }
+    }
+
+    fn ear(&mut self) -> Result<&mut Ear, Error> {
+        if self.ear.is_none() {
+            let request = self.remote.listening(&self.event)?;
+            let (event, stream) = (self.event.clone(), None);
+            self.ear =
+                Some(Box::new(Ear { request, event, stream, failures: 0, not_before: None }));
+        }
+        self.ear.as_deref_mut().ok_or_else(|| Error::Unanswered("nobody listens".to_owned()))
+    }
+
+    fn taken(&self, value: Value) -> Result<T, Error> {
+        wire::from_value(value)
+            .map_err(|fault| Error::Misunderstood(format!("the event `{}`: {fault}", self.event)))
+    }
+}
+
+/// Listens to one event.
+struct Ear {
+    request: Request,
+    event: String,
+    stream: Option<Stream>,
+    /// In a row.
+    failures: u32,
+    /// The next try.
+    not_before: Option<Instant>,
+}
+
+/// What comes, for as long as it does.
+struct Stream {
+    line: Line,
+    answer: Answer,
+    events: Events,
+}
+
+/// A server says something every twenty seconds, if only that it is there.
+const QUIET: Duration = Duration::from_mins(1);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+/// Six times twice as long as the shortest.
+const MOST_DOUBLINGS: u32 = 6;
+
+impl Ear {
+    async fn next(&mut self) -> Result<Value, Error> {
+        let heard = self.hear().await;
+        match &heard {
+            Ok(_) => self.failures = 0,
+            // What makes no sense is passed over, and others may come behind it.
+            Err(Error::Misunderstood(_)) if self.stream.is_some() => {}
+            Err(_) => {
+                self.stream = None;
+                // Listeners that lost their server at one moment must not come back at one.
+                let whole = SHORTEST_PAUSE * (1 << self.failures.min(MOST_DOUBLINGS));
+                let share = RandomState::new().hash_one(0) % 1000;
+                let pause = whole / 2 + whole / 2 * share as u32 / 1000;
+                self.failures += 1;
+                self.not_before = Some(Instant::now() + pause);
+            }
+        }
+        heard
+    }
+
+    async fn hear(&mut self) -> Result<Value, Error> {
+        let said = |what: &dyn fmt::Display| format!("{}: {what}", self.request.address);
+        if let Some(then) = self.not_before {
+            sleep_until(then).await;
+            self.not_before = None;
+        }
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => self.stream.insert(Stream::begin(&self.request).await?),
+        };
+        loop {
+            while let Some(event) = stream.events.next() {
+                if let Some(data) = told(&event, &self.event, self.request.most) {
+                    return data.map_err(|fault| Error::Misunderstood(said(&fault)));
+                }
+            }
+            if stream.events.len() > self.request.most {
+                let long = format!("an event has more than {} bytes", self.request.most);
+                // What is left of it is no event.
+                self.stream = None;
+                return Err(Error::Misunderstood(said(&long)));
+            }
+            let received = stream.line.receive(stream.answer.incoming());
+            let has_ended = match timeout(QUIET, received).await {
+                Ok(Ok(count)) => count == 0,
+                Ok(Err(error)) => return Err(Error::Unanswered(said(&error))),
+                Err(_) => return Err(Error::TimedOut(said(&"nothing was heard for a minute"))),
+            };
+            let mut bytes = Vec::new();
+            let is_over = stream.answer.body(has_ended, &mut bytes);
+            let is_over = is_over.map_err(|what| Error::Unanswered(said(&what)))?;
+            stream.events.add(&bytes);
+            if is_over && bytes.is_empty() {
+                return Err(Error::Unanswered(said(&"it has ended what it told")));
+            }
+        }
+    }
+}
+
+impl Stream {
+    async fn begin(request: &Request) -> Result<Self, Error> {
+        let deadline = Instant::now() + request.whole;
+        let line = request.open(deadline).await?;
+        match timeout_at(deadline, Self::ask(request, line)).await {
+            Ok(begun) => begun,
+            Err(_) => Err(Error::TimedOut(format!("{}: no answer in time", request.address))),
+        }
+    }
+
+    async fn ask(request: &Request, mut line: Line) -> Result<Self, Error> {
+        let said = |what: &dyn fmt::Display| format!("{}: {what}", request.address);
+        let broken = |error: std::io::Error| Error::Unanswered(said(&error));
+        request.send(&mut line).await.map_err(broken)?;
+        let mut answer = Answer::default();
+        let head = loop {
+            if line.receive(answer.incoming()).await.map_err(broken)? == 0 {
+                let what = "the connection ended before an answer";
+                return Err(Error::Unanswered(said(&what)));
+            }
+            let head = answer.head().map_err(|what| Error::Unanswered(said(&what)))?;
+            if let Some(head) = head {
+                break head;
+            }
+        };
+        let mut events = Events::default();
+        let mut bytes = Vec::new();
+        let body = answer.body(false, &mut bytes);
+        body.map_err(|what| Error::Unanswered(said(&what)))?;
+        if head.status == 200 && head.kind.starts_with("text/event-stream") {
+            events.add(&bytes);
+            return Ok(Self { line, answer, events });
+        }
+        let Head { status, kind, .. } = head;
+        Err(match Status::new(status).filter(|_| status >= 400) {
+            Some(status) => Error::refused(&request.address, status, &kind, &bytes),
+            None => {
+                Error::Misunderstood(said(&format!("it answered {status}, and tells no events")))
+            }
+        })
+    }
+}
+
+/// What an event says under the name that is listened to. `None`: it is another.
+fn told(event: &Event, name: &str, most: usize) -> Option<Result<Value, wire::Fault>> {
+    if event.kind != "event" {
+        return None;
+    }
+    let limits = Limits { bytes: most, keys: most, ..Limits::default() };
+    match wire::read(event.data.as_bytes(), &limits) {
+        Ok(Value::Object(mut told)) if told.get("name").is_some_and(|own| own == name) => {
+            Some(Ok(told.remove("data").unwrap_or_default()))
+        }
+        Ok(_) => None,
+        Err(fault) => Some(Err(fault)),
+    }
+}
+
+impl<T> fmt::Debug for Listener<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("Listener").field(&self.remote).field(&self.event).finish()
+    }
+}

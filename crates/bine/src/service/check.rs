@@ -1,0 +1,50 @@
+//! Decides what must hold of the arguments of any call, for whoever searches for one of which it does not.
+
+use super::given::{Given, Taken, Unread};
+use crate::Text;
+use crate::store::{Id, RowId, Time};
+use crate::wire::Bytes;
+
+/// One of each kind.
+type Arguments =
+    (i64, Option<u8>, Vec<Text>, bool, Time, Bytes, Result<Text, Option<char>>, f32, Option<RowId>);
+
+const NAMES: [(&str, &str); 9] = [
+    ("whole", "i64"),
+    ("small", "Option<u8>"),
+    ("texts", "Vec<Text>"),
+    ("yes", "bool"),
+    ("moment", "Time"),
+    ("bytes", "Bytes"),
+    ("told", "Result<Text, Option<char>>"),
+    ("half", "f32"),
+    ("id", "Option<RowId>"),
+];
+
+/// What must hold of any content of a call, however it says that it is to be read: it is refused with words, or it has
+/// arguments that are the same when they are taken again, or is told by names what is wrong with them, each once.
+pub fn check_call(kind: u8, bytes: &[u8]) {
+    let given = match (kind % 4, str::from_utf8(bytes)) {
+        (0, _) => Given::in_content("application/json", bytes),
+        (1, _) => Given::in_content("application/x-www-form-urlencoded", bytes),
+        (2, _) => Given::in_content("multipart/form-data; boundary=x", bytes),
+        (_, Ok(query)) => Given::in_query(query),
+        (_, Err(_)) => return,
+    };
+    let given = match given {
+        Ok(given) => given,
+        Err(Unread::Bad(words)) => return assert!(!words.is_empty()),
+        Err(Unread::Unsupported) => panic!("each of these is a way to call"),
+    };
+    let taken = Arguments::take(&given, &NAMES);
+    let again = Arguments::take(&given, &NAMES);
+    // Not by their values: a fraction that is none is not like itself.
+    assert_eq!(format!("{taken:?}"), format!("{again:?}"));
+    if let Err(wrong) = taken {
+        assert!(!wrong.is_empty() && wrong.iter().all(|wrong| !wrong.detail.is_empty()));
+        let mut names: Vec<_> = wrong.iter().map(|wrong| &wrong.name).collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|one, other| one < other), "{names:?}");
+    }
+    let _ = <(Id<()>,)>::take(&given, &NAMES[8..]);
+}

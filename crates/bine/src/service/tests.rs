@@ -1,0 +1,184 @@
+//! Claims about what comes through a call.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::check_call;
+use super::given::{Given, Taken};
+use crate::Text;
+use crate::store::{RowId, Time};
+use crate::wire::{self, Bytes, Limits};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Parcel {
+    name: String,
+    weights: Vec<i64>,
+    inner: Option<Box<Self>>,
+    state: State,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+enum State {
+    Packed,
+    Sent { at: Time, by: Text },
+    Lost(Option<u64>),
+}
+
+fn state() -> impl Strategy<Value = State> {
+    prop_oneof![
+        Just(State::Packed),
+        any::<(i64, String)>()
+            .prop_map(|(at, by)| State::Sent { at: Time(at), by: by.as_str().into() }),
+        any::<Option<u64>>().prop_map(State::Lost),
+    ]
+}
+
+fn parcel() -> impl Strategy<Value = Parcel> {
+    let flat = (any::<(String, Vec<i64>)>(), state());
+    let flat = flat
+        .prop_map(|((name, weights), state)| Parcel { name, weights, inner: None, state })
+        .boxed();
+    (flat.clone(), prop::option::of(flat))
+        .prop_map(|(parcel, inner)| Parcel { inner: inner.map(Box::new), ..parcel })
+}
+
+type Sent = (i64, u64, Option<i128>, Time, Bytes, RowId, bool, char, Parcel, BTreeMap<i64, Text>);
+
+const NAMES: [(&str, &str); 10] = [
+    ("signed", ""),
+    ("unsigned", ""),
+    ("perhaps", ""),
+    ("moment", ""),
+    ("bytes", ""),
+    ("id", ""),
+    ("yes", ""),
+    ("letter", ""),
+    ("parcel", ""),
+    ("map", ""),
+];
+
+fn sent() -> impl Strategy<Value = Sent> {
+    let plain = any::<(i64, u64, Option<i128>, i64, Vec<u8>, u128, bool, char)>();
+    let map = prop::collection::btree_map(any::<i64>(), any::<String>(), 0..3);
+    (plain, parcel(), map).prop_map(|(plain, parcel, map)| {
+        let (signed, unsigned, perhaps, moment, bytes, id, yes, letter) = plain;
+        let map = map.into_iter().map(|(key, text)| (key, text.as_str().into()));
+        let (moment, bytes, id) = (Time(moment), Bytes(bytes), RowId::from_number(id));
+        (signed, unsigned, perhaps, moment, bytes, id, yes, letter, parcel, map.collect())
+    })
+}
+
+/// As a program writes them: each under its name.
+fn object(sent: &Sent) -> Vec<u8> {
+    let mut text = b"{".to_vec();
+    let mut names = NAMES.iter();
+    let mut put = |value: Vec<u8>| {
+        let comma = if text.len() > 1 { "," } else { "" };
+        text.extend_from_slice(format!("{comma}\"{}\":", names.next().unwrap().0).as_bytes());
+        text.extend_from_slice(&value);
+    };
+    put(wire::to_json(&sent.0).unwrap());
+    put(wire::to_json(&sent.1).unwrap());
+    put(wire::to_json(&sent.2).unwrap());
+    put(wire::to_json(&sent.3).unwrap());
+    put(wire::to_json(&sent.4).unwrap());
+    put(wire::to_json(&sent.5).unwrap());
+    put(wire::to_json(&sent.6).unwrap());
+    put(wire::to_json(&sent.7).unwrap());
+    put(wire::to_json(&sent.8).unwrap());
+    put(wire::to_json(&sent.9).unwrap());
+    text.push(b'}');
+    text
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_called_with_arrives_and_comes_back_unchanged(sent in sent()) {
+        let given = Given::in_content("application/json", &object(&sent)).unwrap();
+        let taken = Sent::take(&given, &NAMES).unwrap();
+        prop_assert_eq!(&taken, &sent);
+        let answer = wire::read(&wire::to_json(&taken).unwrap(), &Limits::default()).unwrap();
+        prop_assert_eq!(wire::from_value::<Sent>(answer).unwrap(), sent);
+    }
+
+    #[test]
+    fn texts_of_a_form_arrive_unchanged(texts: Vec<String>, whole: i64, small: Option<u8>) {
+        let encode = |text: &str| {
+            let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            bytes.concat()
+        };
+        let small_text = small.map_or(String::new(), |small| small.to_string());
+        let mut form = format!("whole={whole}&small={small_text}&text={}", encode("a=&+b"));
+        for text in &texts {
+            form.push_str(&format!("&texts={}", encode(text)));
+        }
+        let names = ["whole", "small", "text", "texts"].map(|name| (name, ""));
+        let given = Given::in_query(&form).unwrap();
+        let taken = <(i64, Option<u8>, Text, Vec<String>)>::take(&given, &names);
+        prop_assert_eq!(taken, Ok((whole, small, "a=&+b".into(), texts)));
+    }
+
+    #[test]
+    fn no_content_is_too_odd(kind: u8, bytes: Vec<u8>, parts in prop::collection::vec("[{}\\[\\]\":,&=%0-9a-z]{0,9}", 0..9)) {
+        check_call(kind, &bytes);
+        check_call(kind, parts.concat().as_bytes());
+    }
+}
+
+#[track_caller]
+fn check<A: Taken + std::fmt::Debug>(kind: &str, content: &str, expected: &str) {
+    let names = [("state", ""), ("more", "")];
+    let told = match Given::in_content(kind, content.as_bytes()) {
+        Ok(given) => match A::take(&given, &names) {
+            Ok(taken) => format!("{taken:?}"),
+            Err(wrong) => super::Wrong::sentence(&wrong),
+        },
+        Err(unread) => format!("{unread:?}"),
+    };
+    assert_eq!(told, expected, "{content}");
+}
+
+#[test]
+fn what_does_not_fit_is_told_by_its_name() {
+    let json = "application/json";
+    check::<(State,)>(json, r#"{"state": {"Lost": 7}}"#, "(Lost(Some(7)),)");
+    check::<(State, Option<u8>)>(json, r#"{"state": "Packed", "more": null}"#, "(Packed, None)");
+    check::<(State,)>(
+        json,
+        r#"{"state": {"Lost": "x"}}"#,
+        "`state` is not what is expected: invalid type: string \"x\", expected u64 (at Lost)",
+    );
+    check::<(State,)>(json, "{}", "`state` is missing");
+    check::<(State,)>(
+        json,
+        r#"{"state": "Packed", "__proto__": {}}"#,
+        "Bad(\"the arguments: the key `__proto__` is refused (at line 1 column 31)\")",
+    );
+    check::<(State,)>(
+        json,
+        r#"{"state": "Packed", "state": "Packed"}"#,
+        "Bad(\"the arguments: the key `state` is there twice (at line 1 column 27)\")",
+    );
+    let form = "application/x-www-form-urlencoded";
+    check::<(State, Vec<u8>)>(form, "state=Packed&more=1&more=2", "(Packed, [1, 2])");
+    check::<(Time, bool)>(form, "state=2026-11-21T09:30:00Z", "(Time(1795253400000000), false)");
+    check::<(Parcel,)>(form, "state=a", "`state` cannot come from a form: send it as JSON");
+    check::<(State,)>(
+        form,
+        "state=Broken",
+        "`state` is not what is expected: unknown variant `Broken`, expected one of `Packed`, `Sent`, `Lost`",
+    );
+    check::<(char, u8)>(
+        form,
+        "state=ab&more=-1",
+        "`state` must be one character; `more` must be a whole number from 0 to 255, not `-1`",
+    );
+    check::<(State,)>(
+        "multipart/form-data; boundary=x",
+        "--x\r\nContent-Disposition: form-data; name=\"state\"; filename=\"a\"\r\n\r\n\r\n--x--",
+        "Bad(\"`state` is a file: a page takes it, as `Upload`\")",
+    );
+    check::<(State,)>("text/plain", "x", "Unsupported");
+}

@@ -1,0 +1,200 @@
+//! Claims about channels that are open to whoever has logged in, and about what waits there when a session ends.
+
+use std::net::SocketAddr;
+
+use bine::channels::{Access, Asked, Grant, Settings};
+use bine::prelude::*;
+
+use crate::app::{options, program};
+use crate::harness::{Peer, Program, Reply, SCHEDULERS};
+use crate::websocket::{Socket, asks};
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_with_logins_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .channels(Access::none().users_follow("users/*").users_publish("users/{wall}").ask(may))
+        .page(log_in)
+        .page(log_out)
+        .page(revoke_others)
+        .page(create)
+        .page(publish)
+        .page(held)
+        .run_with("Usage: logins", options.lines())
+}
+
+async fn may(asked: Asked) -> Grant {
+    match asked.user() {
+        Some(user) => Grant::to(user).follow(&format!("inbox/{user}")),
+        None => Grant::nothing(),
+    }
+}
+
+#[page(POST "/login/{user}")]
+async fn log_in(session: Session, user: Path<Text>) -> Result<Response, Error> {
+    session.log_in(user).await?;
+    Ok(Response::text("in"))
+}
+
+#[page(POST "/logout")]
+async fn log_out(session: Session) -> Result<Response, Error> {
+    session.log_out().await?;
+    Ok(Response::text("out"))
+}
+
+#[page(POST "/revoke-others")]
+fn revoke_others(session: Session) -> Result<Response, Error> {
+    Ok(Response::text(session.revoke_others().wait()?.to_string()))
+}
+
+#[page(POST "/create/{name..}")]
+async fn create(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
+    channels.create(&name, Settings::default()).await?;
+    Ok(Response::text("made"))
+}
+
+#[page(POST "/publish/{name..}")]
+async fn publish(channels: Channels, name: Path<Text>) -> Result<Response, Error> {
+    channels.publish(&name, "news").await?;
+    Ok(Response::text("said"))
+}
+
+#[page("/held")]
+async fn held(user: User, channels: Channels) -> Response {
+    channels.hold([format!("inbox/{user}")]).into()
+}
+
+fn start(scheduler: &str) -> Program {
+    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "24"];
+    let program = Program::start(&mut program("logins::the_program_with_logins_serves", &options));
+    let mut peer = program.connect();
+    for name in ["users/wall", "inbox/ann", "inbox/ben"] {
+        assert_eq!(ask(&mut peer, &format!("POST /create/{name}"), "", "").status(), 200);
+    }
+    program
+}
+
+fn ask(peer: &mut Peer, request: &str, fields: &str, content: &str) -> Reply {
+    let length = content.len();
+    let fields = format!("Host: a\r\n{fields}Content-Length: {length}\r\n");
+    peer.send(format!("{request} HTTP/1.1\r\n{fields}\r\n{content}"));
+    peer.reply()
+}
+
+/// A new session of this user, as a field.
+fn log_in_as(address: SocketAddr, user: &str) -> String {
+    let reply = ask(&mut Peer::tcp(address), &format!("POST /login/{user}"), "", "");
+    let (pair, _) = reply.field("Set-Cookie").unwrap().split_once(';').unwrap();
+    format!("Cookie: {pair}\r\n")
+}
+
+/// All ways to wait by one login: at `/channels` as a poll, a stream and a WebSocket, and the same held by a page.
+struct Waiting {
+    polls: [Peer; 2],
+    streams: [Peer; 2],
+    sockets: [Socket; 2],
+}
+
+impl Waiting {
+    fn by(program: &Program, user: &str, cookie: &str) -> Self {
+        let targets = [format!("/channels?c=inbox/{user}&wait=55"), "/held?wait=55".to_owned()];
+        let begin = |target: &String, fields: &str| {
+            let mut peer = program.connect();
+            peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{cookie}{fields}\r\n"));
+            peer
+        };
+        let streams = targets.each_ref().map(|target| {
+            let mut stream = begin(target, "Accept: text/event-stream\r\n");
+            stream.await_text("id: ");
+            stream
+        });
+        let sockets = targets.each_ref().map(|target| {
+            let mut socket = Socket::ask(program, asks(target, cookie));
+            socket.hear_text();
+            socket
+        });
+        let polls = targets.each_ref().map(|target| begin(target, ""));
+        Self { polls, streams, sockets }
+    }
+
+    /// All of it ends though nothing is published.
+    fn expect_end(self) {
+        for mut poll in self.polls {
+            let reply = poll.reply();
+            assert_eq!(reply.status(), 401, "{reply:?}");
+        }
+        for mut stream in self.streams {
+            stream.await_text("0\r\n\r\n");
+            stream.expect_closed();
+        }
+        for socket in self.sockets {
+            socket.expect_close(4401);
+        }
+    }
+
+    /// All of it gets what is published.
+    fn expect_news(self) {
+        for mut poll in self.polls {
+            assert!(poll.reply().text().contains("news"));
+        }
+        for mut stream in self.streams {
+            stream.await_text("news");
+        }
+        for mut socket in self.sockets {
+            assert!(socket.hear_text().contains("news"));
+        }
+    }
+}
+
+#[test]
+fn users_do_what_rules_for_users_and_the_function_let_them() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        let mut peer = program.connect();
+        let cookie = log_in_as(program.address(), "ann");
+        let publish = "POST /channels/users/wall";
+        let cases = [
+            ("GET /channels?c=users/wall&wait=0", 401, 204),
+            ("GET /channels?c=inbox/ann&wait=0", 401, 204),
+            ("GET /channels?c=inbox/ben&wait=0", 401, 403),
+            (publish, 401, 204),
+            ("POST /channels/inbox/ann", 401, 403),
+        ];
+        for (request, of_stranger, of_user) in cases {
+            for (fields, status) in [("", of_stranger), (&*cookie, of_user)] {
+                let fields = format!("{fields}Content-Type: application/octet-stream\r\n");
+                let content = if request.starts_with("POST") { "hello" } else { "" };
+                let reply = ask(&mut peer, request, &fields, content);
+                assert_eq!(reply.status(), status, "{request} {fields}: {reply:?}");
+            }
+        }
+        // What was said to the session is not said to whoever shows its cookie later.
+        assert_eq!(ask(&mut peer, "POST /logout", &cookie, "").text(), "out");
+        for (request, status, _) in cases {
+            assert_eq!(ask(&mut peer, request, &cookie, "").status(), status, "{request}");
+        }
+    }
+}
+
+#[test]
+fn what_waits_by_a_session_ends_with_it_and_nothing_else_does() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        let [one, two] = [(); 2].map(|()| log_in_as(program.address(), "ann"));
+        let ben = log_in_as(program.address(), "ben");
+        let waiting = |user, cookie: &str| Waiting::by(&program, user, cookie);
+        let mut peer = program.connect();
+        // By another session of the user, and by itself.
+        let gone = waiting("ann", &two);
+        assert_eq!(ask(&mut peer, "POST /revoke-others", &one, "").text(), "1");
+        gone.expect_end();
+        let (gone, stays) = (waiting("ann", &one), waiting("ben", &ben));
+        assert_eq!(ask(&mut peer, "POST /logout", &one, "").text(), "out");
+        gone.expect_end();
+        assert_eq!(ask(&mut peer, "POST /publish/inbox/ben", "", "").text(), "said");
+        stays.expect_news();
+    }
+}
