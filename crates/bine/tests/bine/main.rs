@@ -1,6 +1,7 @@
 //! Decides that the front door keeps what it promises to programs and to those they serve.
 
 mod access;
+mod actions;
 mod app;
 mod arguments;
 mod channels;
@@ -10,6 +11,7 @@ mod examples;
 mod faults;
 mod followers;
 mod following;
+mod frames;
 mod framing;
 mod harness;
 mod held;
