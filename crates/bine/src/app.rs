@@ -27,12 +27,12 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
-use crate::live::Live;
+use crate::live::{Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
-use crate::route::{Endpoint, House, Route};
+use crate::route::{Endpoint, House, Kind, Route};
 use crate::secrecy::Secrets;
 use crate::service::Callable;
 use crate::sessions::{Keeper, Sessions};
@@ -60,6 +60,8 @@ pub struct App {
     /// Those for users alone are marked.
     events: Vec<(&'static str, bool)>,
     look: Look,
+    /// Of pages to which other sites may send.
+    open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
     at_start: Vec<Box<dyn FnOnce()>>,
@@ -76,6 +78,17 @@ impl App {
     /// Serves a page: a function with `#[page("/path")]` above it.
     pub fn page(mut self, endpoint: impl Endpoint) -> Self {
         self.routes.push(endpoint.route());
+        self
+    }
+
+    /// Lets forms and scripts of other sites send to the pages at this path, such as `/saml/{name}`: for a payment, or a
+    /// login elsewhere, that comes back by POST.
+    ///
+    /// In a program with sessions what a browser sends by POST and the like is otherwise refused (403), if it comes from a
+    /// page of another site: it might send a visitor's words, or log somebody in whom the visitor is not. Programs that are
+    /// no browsers are not asked where they come from.
+    pub fn posts_from_anywhere(mut self, path: &'static str) -> Self {
+        self.open_paths.push(path);
         self
     }
 
@@ -422,11 +435,24 @@ impl App {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
+        for path in std::mem::take(&mut self.open_paths) {
+            let mut at_path = self.routes.iter_mut().filter(|route| route.path == path).peekable();
+            if at_path.peek().is_none() {
+                return Err(format!(
+                    "`.posts_from_anywhere({path:?})` names no path of a page; write it as in `#[page(..)]`"
+                ));
+            }
+            at_path.for_each(|route| route.from_anywhere = true);
+        }
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
-            let linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
+            let script = (is_called || Has::any()).then(|| Linked::script(bine_browser::SCRIPT));
+            let door = script.as_ref().map(Linked::door);
+            linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);
-            self.routes.extend(linked.into_iter().map(Linked::route));
+            self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
         }
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
