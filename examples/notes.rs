@@ -32,6 +32,24 @@ async fn keep(store: Store, text: Form<Text>) -> Result<Response, Error> {
     Ok(Response::see_other("/"))
 }
 
+fn app() -> App {
+    App::new().table::<Note>().page(notes).page(keep)
+}
+
 fn main() -> Exit {
-    App::new().table::<Note>().page(notes).page(keep).run()
+    app().run()
+}
+
+#[cfg(test)]
+mod tests {
+    use bine::test::Site;
+
+    #[test]
+    fn a_note_is_kept_and_the_newest_comes_first() {
+        let site = Site::new(super::app());
+        let mut tab = site.visit("/");
+        tab.submit("form", [("text", "buy hops")]);
+        tab.submit("form", [("text", "boil <them>")]);
+        assert_eq!(site.visit("/").texts("li"), ["boil <them>", "buy hops"]);
+    }
 }

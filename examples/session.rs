@@ -54,6 +54,41 @@ async fn log_out(session: Session) -> Result<Response, Error> {
     Ok(Response::see_other("/"))
 }
 
+fn app() -> App {
+    App::new().page(home).page(choose).page(log_in).page(end_others).page(log_out)
+}
+
 fn main() -> Exit {
-    App::new().page(home).page(choose).page(log_in).page(end_others).page(log_out).run()
+    app().run()
+}
+
+#[cfg(test)]
+mod tests {
+    use bine::test::Site;
+
+    #[test]
+    fn each_visitor_is_another_person_and_their_tabs_are_one() {
+        let site = Site::new(super::app());
+        let (ann, bo) = (site.visitor(), site.visitor());
+        let mut tab = ann.visit("/");
+        tab.click("button[value=dark]");
+        tab.expect("form", "The theme is dark:");
+        tab.open("/").expect("form", "The theme is dark:");
+        bo.visit("/").expect("form", "The theme is light:");
+        assert_ne!(tab.text("h1"), bo.visit("/").text("h1"));
+    }
+
+    #[test]
+    fn a_user_can_end_what_runs_elsewhere() {
+        let site = Site::new(super::app());
+        let (mut tab, mut phone) = (site.visit("/"), site.visit("/"));
+        for each in [&mut tab, &mut phone] {
+            each.submit("form[action='/login']", [("user", "ann")]);
+        }
+        tab.reload();
+        tab.expect("p", "ann is logged in 2 times.");
+        tab.click("form[action='/elsewhere'] button");
+        phone.reload();
+        phone.expect_none("p", "logged in");
+    }
 }

@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{
-    Handler, Server, Settings, end_with_parent, log, notify, reopen_logs_on_signal,
+    AccessSettings, Handler, Server, Settings, end_with_parent, log, notify, reopen_logs_on_signal,
     stop_on_signals, supervise,
 };
 
+use crate::acme::Plan;
 use crate::arguments::States;
 use crate::asset;
 use crate::channels::{self, Access, Channels, Face};
@@ -26,12 +27,12 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
-use crate::live::Live;
+use crate::live::{Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
-use crate::route::{Endpoint, House, Route};
+use crate::route::{Endpoint, House, Kind, Route};
 use crate::secrecy::Secrets;
 use crate::service::Callable;
 use crate::sessions::{Keeper, Sessions};
@@ -59,6 +60,8 @@ pub struct App {
     /// Those for users alone are marked.
     events: Vec<(&'static str, bool)>,
     look: Look,
+    /// Of pages to which other sites may send.
+    open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
     at_start: Vec<Box<dyn FnOnce()>>,
@@ -75,6 +78,17 @@ impl App {
     /// Serves a page: a function with `#[page("/path")]` above it.
     pub fn page(mut self, endpoint: impl Endpoint) -> Self {
         self.routes.push(endpoint.route());
+        self
+    }
+
+    /// Lets forms and scripts of other sites send to the pages at this path, such as `/saml/{name}`: for a payment, or a
+    /// login elsewhere, that comes back by POST.
+    ///
+    /// In a program with sessions what a browser sends by POST and the like is otherwise refused (403), if it comes from a
+    /// page of another site: it might send a visitor's words, or log somebody in whom the visitor is not. Programs that are
+    /// no browsers are not asked where they come from.
+    pub fn posts_from_anywhere(mut self, path: &'static str) -> Self {
+        self.open_paths.push(path);
         self
     }
 
@@ -421,11 +435,24 @@ impl App {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
+        for path in std::mem::take(&mut self.open_paths) {
+            let mut at_path = self.routes.iter_mut().filter(|route| route.path == path).peekable();
+            if at_path.peek().is_none() {
+                return Err(format!(
+                    "`.posts_from_anywhere({path:?})` names no path of a page; write it as in `#[page(..)]`"
+                ));
+            }
+            at_path.for_each(|route| route.from_anywhere = true);
+        }
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
-            let linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
+            let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
+            let script = (is_called || Has::any()).then(|| Linked::script(bine_browser::SCRIPT));
+            let door = script.as_ref().map(Linked::door);
+            linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);
-            self.routes.extend(linked.into_iter().map(Linked::route));
+            self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
         }
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
@@ -464,10 +491,31 @@ impl App {
         panics::log_them();
         tell_where_wanted(&configuration.logs)?;
         configuration.doubts.iter().for_each(|doubt| log::warn(format_args!("{doubt}")));
-        let (blueprint, once) = self.with_channels_of(&configuration).blueprint()?;
+        let (blueprint, access, plan, running) = self.open(&configuration)?;
+        let server = &running.server;
+        stop_on_signals(server).map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let control = configuration.control.clone();
+        let data = configuration.data.clone();
+        let acme = Arc::clone(&blueprint.secrets.acme);
+        let reloader = Arc::new(Reloader::new(sources, blueprint, server, configuration, access));
+        let on_hangup = Arc::clone(&reloader);
+        bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
+            .map_err(|error| format!("cannot watch for signals: {error}"))?;
+        let _control = control::serve(&control, data.as_deref(), reloader)?;
+        reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
+        // Last: an authority is not asked for a server that does not start.
+        acme.pursue(plan)?;
+        announce(server);
+        notify("READY=1");
+        running.run()
+    }
+
+    /// Opens its addresses, then its tables and channels, and begins whatever it wants to have begun.
+    fn open(self, configuration: &Configuration) -> Result<Opened, String> {
+        let (blueprint, once) = self.with_channels_of(configuration).blueprint()?;
         let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
         let channels = kept.channels.clone();
-        let parts = Parts::of(&configuration, &blueprint, None)?;
+        let parts = Parts::of(configuration, &blueprint, None)?;
         let access = parts.access.clone();
         let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
         let handler = Arc::clone(&parts.handler);
@@ -481,7 +529,7 @@ impl App {
         let pages = Arc::clone(&blueprint.pages);
         let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
-            pages.tables().open(tables, kept, &configuration, at_open)?;
+            pages.tables().open(tables, kept, configuration, at_open)?;
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
                 let own = channels.clone();
                 let pages = Arc::clone(live.engine());
@@ -489,7 +537,7 @@ impl App {
                     own.end_logins(rows);
                     pages.end_logins(rows);
                 });
-                sessions.open(store, &configuration)?;
+                sessions.open(store, configuration)?;
             }
             if let Some(store) = pages.tables().opened() {
                 live.follow(store);
@@ -500,27 +548,39 @@ impl App {
         for run in at_start {
             run();
         }
-        stop_on_signals(&server).map_err(|error| format!("cannot watch for signals: {error}"))?;
-        let control = configuration.control.clone();
-        let data = configuration.data.clone();
-        let acme = Arc::clone(&blueprint.secrets.acme);
-        let reloader = Arc::new(Reloader::new(sources, blueprint, &server, configuration, access));
-        let on_hangup = Arc::clone(&reloader);
-        bine_pipeline::on_hangup(move || drop(on_hangup.reload()))
-            .map_err(|error| format!("cannot watch for signals: {error}"))?;
-        let _control = control::serve(&control, data.as_deref(), reloader)?;
-        reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
-        // Last: an authority is not asked for a server that does not start.
-        acme.pursue(parts.plan)?;
-        announce(&server);
-        notify("READY=1");
-        let outcome = match scheduler {
-            Some(scheduler) => server.run_with(scheduler),
-            None => server.run(),
+        Ok((blueprint, access, parts.plan, Running { server, scheduler, channels, pages }))
+    }
+
+    /// The same without anything of the process but threads: no signal, no log, no configuration file. For tests.
+    #[cfg(feature = "test")]
+    pub(crate) fn open_by_itself(self, arguments: &[&str]) -> Result<Running, String> {
+        let arguments = arguments.iter().map(Into::into).collect();
+        let configuration = Sources { arguments, ..Sources::default() }.read()?;
+        self.open(&configuration).map(|(_, _, _, running)| running)
+    }
+}
+
+/// What a program is when it is open, and what of it a reload will want.
+type Opened = (Blueprint, Option<AccessSettings>, Option<Plan>, Running);
+
+/// A program that is open, and will serve.
+pub(crate) struct Running {
+    pub(crate) server: Arc<Server>,
+    scheduler: Option<Arc<dyn Scheduler>>,
+    channels: Channels,
+    pages: Arc<Pages>,
+}
+
+impl Running {
+    /// Serves until the server is stopped, then closes what is kept.
+    pub(crate) fn run(self) -> Result<(), String> {
+        let outcome = match self.scheduler {
+            Some(scheduler) => self.server.run_with(scheduler),
+            None => self.server.run(),
         };
-        live.end();
-        channels.end();
-        pages.tables().close();
+        self.pages.live().end();
+        self.channels.end();
+        self.pages.tables().close();
         outcome.map_err(|error| error.to_string())
     }
 }

@@ -58,6 +58,8 @@ mod stream;
 mod style;
 mod tables;
 mod taste;
+#[cfg(feature = "test")]
+pub mod test;
 mod text;
 mod websocket;
 mod wire;
@@ -236,4 +238,7 @@ mod guide {
     struct Services;
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
+    #[cfg(feature = "test")]
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
 }

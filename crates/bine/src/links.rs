@@ -8,7 +8,6 @@ use std::sync::Arc;
 use bine_http::Head;
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
-use crate::arguments::Needs;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
 use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
@@ -46,6 +45,12 @@ impl Linked {
         Self::new(text, "text/javascript; charset=utf-8", "live", "js")
     }
 
+    /// By which a page's own script finds this one, at an address that does not change.
+    pub(crate) fn door(&self) -> Self {
+        let text = bine_browser::door(self.path).leak();
+        Self { path: "/_bine/live.js", ..Self::new(text, self.media_type, "door", "js") }
+    }
+
     fn new(text: &'static str, media_type: &'static str, name: &'static str, ending: &str) -> Self {
         let hash = hash(text);
         let path = format!("/_bine/{name}-{hash}.{ending}").leak();
@@ -62,9 +67,8 @@ impl Linked {
     /// The route that serves it.
     pub(crate) fn route(self) -> Route {
         let (path, name) = (self.path, self.name);
-        let caller = Arc::new(Shared(Arc::new(self)));
         let told = Told { kind: Kind::Asset, ..Told::default() };
-        Route { methods: Methods::GET, path, name, needs: Needs::default(), told, caller }
+        Route::new(Methods::GET, path, name, Shared(Arc::new(self))).told(told)
     }
 
     /// The text, or that the peer has it (RFC 9110 section 13).
@@ -73,9 +77,11 @@ impl Linked {
             Some(status) => Response::status(status),
             None => Response::bytes(self.media_type, self.text.as_bytes()),
         };
-        response
-            .with_field("Cache-Control", "public, max-age=31536000, immutable")
-            .with_field("ETag", self.tag.clone())
+        let kept = match self.name {
+            "door" => "no-cache",
+            _ => "public, max-age=31536000, immutable",
+        };
+        response.with_field("Cache-Control", kept).with_field("ETag", self.tag.clone())
     }
 }
 

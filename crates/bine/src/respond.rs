@@ -20,7 +20,7 @@ use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
 use crate::service::Manner;
-use crate::service::problem::{PROBLEM, problem};
+use crate::service::problem::{Wrong, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
@@ -79,7 +79,8 @@ pub(crate) fn apologize(asked: Asked<'_>, clock: &Clock, look: &Look, out: &mut 
     let said = panics::last_words();
     let causes = if look.shows_causes() { said.as_slice() } else { &[] };
     let top = Top::of(Status::INTERNAL_SERVER_ERROR);
-    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, Look::APOLOGY, causes);
+    let telling = Telling { causes, ..Telling::of(Look::APOLOGY) };
+    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, &telling);
 }
 
 /// A reply to be written.
@@ -208,52 +209,39 @@ impl<'r, 'o> Replying<'r, 'o> {
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
         note(status, error);
-        self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
+        let (message, causes) = (Look::message(error), self.look.causes(error));
+        let telling = Telling { wrong: error.arguments(), causes: &causes, ..Telling::of(message) };
+        self.tell(&Top::of(status), &telling)
     }
 
     /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, with a way back to
     /// the one that called, else as a problem.
     pub(crate) fn fail(&mut self, error: &Error, manner: &Manner) -> Finished {
         note(error.code(), error);
-        let causes = self.look.causes(error);
-        let (status, detail) = (error.code(), Look::message(error));
-        if manner.reads_pages {
-            return self.tell_from(manner.page.as_deref(), &Top::of(status), detail, &causes);
-        }
-        Response::bytes(PROBLEM, problem(status, detail, error.arguments(), &causes))
-            .with_status(status)
-            .respond(self)
+        let (message, causes) = (Look::message(error), self.look.causes(error));
+        let telling =
+            Telling { wrong: error.arguments(), causes: &causes, ..Telling::to(manner, message) };
+        self.tell(&Top::of(error.code()), &telling)
     }
 
     /// The same of a call that panicked, which the log has been told.
     pub(crate) fn break_down(&mut self, words: &[String], manner: &Manner) -> Finished {
         let causes = if self.look.shows_causes() { words } else { &[] };
-        let status = Status::INTERNAL_SERVER_ERROR;
-        if manner.reads_pages {
-            let page = manner.page.as_deref();
-            return self.tell_from(page, &Top::of(status), Look::APOLOGY, causes);
-        }
-        Response::bytes(PROBLEM, problem(status, Look::APOLOGY, &[], causes))
-            .with_status(status)
-            .respond(self)
+        let telling = Telling { causes, ..Telling::to(manner, Look::APOLOGY) };
+        self.tell(&Top::of(Status::INTERNAL_SERVER_ERROR), &telling)
     }
 
-    fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
-        self.tell_from(None, top, message, causes)
-    }
-
-    /// The same of what a page has called, to which there is a way back.
-    fn tell_from(
-        &mut self,
-        back: Option<&str>,
-        top: &Top,
-        message: &str,
-        causes: &[String],
-    ) -> Finished {
+    /// Writes of a failure: a page for whoever reads pages, a problem (RFC 9457) for whoever would rather have JSON, else
+    /// a line of text.
+    fn tell(&mut self, top: &Top, telling: &Telling<'_>) -> Finished {
         let top = &*self.complete(top);
+        let Telling { message, wrong, causes, back, is_for_program } = *telling;
         let mut bytes = Vec::new();
-        let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
-        let kind = if reads_pages {
+        let Taste { reads_pages, prefers_xhtml, prefers_json } = self.asked.taste();
+        let kind = if is_for_program || prefers_json {
+            bytes = problem(top.status, message, wrong, causes);
+            PROBLEM
+        } else if reads_pages {
             let failure = Failure { status: top.status, message, causes, back };
             let is_xml = prefers_xhtml && self.look.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.look.head());
@@ -351,7 +339,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             }
             Err(Refused::Foreign) => {
                 let message = "Only pages of this host may open this WebSocket.";
-                return self.tell(&Top::of(Status::FORBIDDEN), message, &[]);
+                return self.tell(&Top::of(Status::FORBIDDEN), &Telling::of(message));
             }
         }
         Finished { close: !self.asked.exchange.keep_alive }
@@ -374,7 +362,9 @@ impl<'r, 'o> Replying<'r, 'o> {
                 channels::refuse(self.out.buffer, exchange, &self.date, &refused);
             }
             Answered::Denied(denied) => denied.write(self.out.buffer, exchange, &self.date),
-            Answered::Bad(reason) => return self.tell(&Top::of(Status::BAD_REQUEST), &reason, &[]),
+            Answered::Bad(reason) => {
+                return self.tell(&Top::of(Status::BAD_REQUEST), &Telling::of(&reason));
+            }
         }
         Finished { close: !exchange.keep_alive }
     }
@@ -383,6 +373,30 @@ impl<'r, 'o> Replying<'r, 'o> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
         reply
+    }
+}
+
+/// What is told of a failure.
+struct Telling<'t> {
+    message: &'t str,
+    /// Arguments, by their names.
+    wrong: &'t [Wrong],
+    /// For developers.
+    causes: &'t [String],
+    /// The page to go back to.
+    back: Option<&'t str>,
+    /// A program has called that did not say what it would rather have.
+    is_for_program: bool,
+}
+
+impl<'t> Telling<'t> {
+    const fn of(message: &'t str) -> Self {
+        Self { message, wrong: &[], causes: &[], back: None, is_for_program: false }
+    }
+
+    fn to(manner: &'t Manner, message: &'t str) -> Self {
+        let (back, is_for_program) = (manner.page.as_deref(), !manner.reads_pages);
+        Self { back, is_for_program, ..Self::of(message) }
     }
 }
 
@@ -398,6 +412,7 @@ fn note(status: Status, error: &Error) {
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
+const PROBLEM: &str = "Content-Type: application/problem+json\r\n";
 const VARY: &str = "Vary: Accept\r\n";
 
 fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
@@ -728,7 +743,7 @@ impl Respond for Response {
             Content::Upgrade(opening) => return to.upgrade(*opening, top),
             // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
             Content::Held(held) => return to.hold(*held, visit, &self.top),
-            Content::Refusal(message) => return to.tell(top, &message, &[]),
+            Content::Refusal(message) => return to.tell(top, &Telling::of(&message)),
         }
         Finished { close: !exchange.keep_alive }
     }

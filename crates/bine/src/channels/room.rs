@@ -128,7 +128,8 @@ impl Room {
             return self.over(number);
         }
         let is_first = seat.pieces.is_none();
-        if watch.regions != Regions::None && page.lost.is_some() {
+        let is_stream = !watch.manner.is_poll();
+        if watch.regions != Regions::None && page.lost.is_some() && is_stream {
             // What it shows by now, nobody knows: it comes again and says so.
             let pieces =
                 seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, true));

@@ -380,8 +380,8 @@ impl Showing {
         Some(changed)
     }
 
-    /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are sent what it is from
-    /// now on, since nobody knows which of the two is newer.
+    /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are
+    /// sent what it is from now on, since nobody knows which of the two is newer.
     pub(super) fn meet(&mut self, notes: &Notes) {
         self.shows_who |= notes.shows_who;
         for (own, new) in self.regions.iter_mut().zip(&notes.regions) {

@@ -30,6 +30,7 @@ mod sessions;
 mod stop;
 mod style;
 mod tables;
+mod testing;
 mod trees;
 mod websocket;
 mod xhtml;

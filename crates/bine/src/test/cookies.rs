@@ -1,0 +1,104 @@
+//! Decides which cookies a visitor of a test has, and which of them a request carries (RFC 6265 section 5).
+
+use bine_http::Date;
+
+/// The cookies of one visitor.
+#[derive(Debug, Default)]
+pub(super) struct Jar {
+    cookies: Vec<Cookie>,
+}
+
+#[derive(Debug)]
+struct Cookie {
+    name: String,
+    value: String,
+    path: String,
+}
+
+impl Jar {
+    /// Takes what a reply to `path` sets by one `Set-Cookie`. What says that its time is over goes.
+    pub(super) fn take(&mut self, set: &str, path: &str) {
+        let mut parts = set.split(';').map(str::trim);
+        let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
+            return;
+        };
+        let mut cookie =
+            Cookie { name: name.into(), value: value.into(), path: folder(path).into() };
+        let mut is_over = false;
+        let mut says_age = false;
+        for part in parts {
+            let (word, value) = part.split_once('=').unwrap_or((part, ""));
+            match &*word.to_ascii_lowercase() {
+                "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
+                // It wins over a date, wherever that stands.
+                "max-age" => (says_age, is_over) = (true, value.starts_with('-') || value == "0"),
+                // Those who end a cookie name a time long ago; to others it makes no difference in a test.
+                "expires" if !says_age => {
+                    is_over = Date::read(value).is_some_and(|end| end < 86_400);
+                }
+                _ => {}
+            }
+        }
+        self.cookies.retain(|own| (&own.name, &own.path) != (&cookie.name, &cookie.path));
+        if !is_over {
+            self.cookies.push(cookie);
+        }
+    }
+
+    /// What a request for `path` carries, if anything; the longest path first.
+    pub(super) fn of(&self, path: &str) -> Option<String> {
+        let mut own: Vec<&Cookie> = self.cookies.iter().filter(|own| own.is_for(path)).collect();
+        own.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
+        let pairs: Vec<String> =
+            own.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect();
+        (!pairs.is_empty()).then(|| pairs.join("; "))
+    }
+}
+
+impl Cookie {
+    fn is_for(&self, path: &str) -> bool {
+        path.strip_prefix(&*self.path).is_some_and(|rest| {
+            self.path.ends_with('/') || rest.is_empty() || rest.starts_with('/')
+        })
+    }
+}
+
+/// Where a cookie belongs that does not say it.
+fn folder(path: &str) -> &str {
+    match path.rfind('/') {
+        None | Some(0) => "/",
+        Some(end) => &path[..end],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(set: &[&str], path: &str, expected: Option<&str>) {
+        let mut jar = Jar::default();
+        for set in set {
+            jar.take(set, "/shop/basket");
+        }
+        assert_eq!(jar.of(path).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_cookie_goes_where_it_belongs() {
+        check(&["a=1"], "/shop/x", Some("a=1"));
+        check(&["a=1"], "/shop", Some("a=1"));
+        check(&["a=1"], "/shopping", None);
+        check(&["a=1; Path=/"], "/", Some("a=1"));
+        check(&["a=1; Path=/; HttpOnly", "b=x=y"], "/shop/", Some("b=x=y; a=1"));
+    }
+
+    #[test]
+    fn a_cookie_is_replaced_and_taken_away() {
+        check(&["a=1", "a=2"], "/shop/", Some("a=2"));
+        check(&["a=1", "a=; Max-Age=0"], "/shop/", None);
+        check(&["a=1", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], "/shop/", None);
+        check(&["a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], "/shop/", Some("a=1"));
+        check(&["nothing"], "/shop/", None);
+    }
+}

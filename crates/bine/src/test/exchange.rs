@@ -1,0 +1,305 @@
+//! Decides how a test asks its server: one request to a connection, and the reply read to the letter.
+
+use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bine_http::Method;
+use serde::de::DeserializeOwned;
+
+use super::address;
+
+/// A server in the same process that is silent for so long will not answer any more.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// No head of a reply has more bytes.
+const LONGEST_HEAD: u64 = 1 << 20;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) target: String,
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Request {
+    pub(super) fn new(method: Method, target: &str) -> Self {
+        Self { method, target: address::sent(target), fields: Vec::new(), body: Vec::new() }
+    }
+
+    pub(super) fn field(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.fields.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Sends it and reads the whole reply.
+    pub(super) fn send(&self, to: SocketAddr) -> io::Result<Reply> {
+        let (mut reply, mut content) = self.open(to, PATIENCE)?;
+        if self.method != Method::Head {
+            content.read_to_end(&mut reply.body)?;
+        }
+        Ok(reply)
+    }
+
+    /// Sends it and reads the head of the reply, behind which each piece of content may take so long to come.
+    pub(super) fn open(&self, to: SocketAddr, silence: Duration) -> io::Result<(Reply, Content)> {
+        let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(silence))?;
+        stream.write_all(&self.written(to)?)?;
+        let mut stream = BufReader::new(stream);
+        loop {
+            let reply = Reply::read(&mut stream)?;
+            // What stands before the answer proper (RFC 9110 section 15.2).
+            if reply.status / 100 != 1 {
+                let framing = reply.framing()?;
+                return Ok((reply, Content { stream, framing }));
+            }
+        }
+    }
+
+    fn written(&self, to: SocketAddr) -> io::Result<Vec<u8>> {
+        let has = |name| self.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let mut head = vec![format!("{} {} HTTP/1.1", self.method.as_str(), self.target)];
+        if !has("host") {
+            head.push(format!("Host: {to}"));
+        }
+        if !self.body.is_empty() || !self.method.is_safe() {
+            head.push(format!("Content-Length: {}", self.body.len()));
+        }
+        head.extend(self.fields.iter().map(|(name, value)| format!("{name}: {value}")));
+        if let Some(line) = head.iter().find(|line| line.contains(['\r', '\n'])) {
+            return Err(Error::other(format!("{line:?} would be several lines")));
+        }
+        head.push("Connection: close\r\n\r\n".to_owned());
+        Ok([head.join("\r\n").as_bytes(), &self.body].concat())
+    }
+}
+
+/// What was answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    status: u16,
+    fields: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    /// The status, as 200.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The value of the first header field of that name, in either case.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// Names and values of all header fields, in their order.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The content.
+    pub fn bytes(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The content as text.
+    ///
+    /// # Panics
+    ///
+    /// It is none.
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        match str::from_utf8(&self.body) {
+            Ok(text) => text,
+            Err(error) => panic!("the answer ({}) is no text: {error}", self.status),
+        }
+    }
+
+    /// The content as a value of JSON.
+    ///
+    /// # Panics
+    ///
+    /// It is no JSON, or another value.
+    #[track_caller]
+    pub fn json<T: DeserializeOwned>(&self) -> T {
+        match serde_json::from_slice(&self.body) {
+            Ok(value) => value,
+            Err(error) => panic!(
+                "the answer ({}) is no such JSON: {error}\n    {}",
+                self.status,
+                String::from_utf8_lossy(&self.body)
+            ),
+        }
+    }
+
+    /// The media type, without what follows it.
+    pub(super) fn media_type(&self) -> &str {
+        let whole = self.field("Content-Type").unwrap_or_default();
+        whole.split_once(';').map_or(whole, |(kind, _)| kind).trim()
+    }
+
+    fn read(from: &mut impl BufRead) -> io::Result<Self> {
+        let mut left = from.take(LONGEST_HEAD);
+        let mut line = || {
+            let mut line = String::new();
+            left.read_line(&mut line)?;
+            let line = line.strip_suffix("\r\n").ok_or_else(|| wrong("the head is cut"))?;
+            Ok::<_, Error>(line.to_owned())
+        };
+        let first = line()?;
+        let status = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+        let status = status.ok_or_else(|| wrong(&format!("no reply begins {first:?}")))?;
+        let mut fields = Vec::new();
+        loop {
+            let line = line()?;
+            if line.is_empty() {
+                return Ok(Self { status, fields, body: Vec::new() });
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| wrong("no header field"))?;
+            fields.push((name.to_owned(), value.trim().to_owned()));
+        }
+    }
+
+    /// How much content follows (RFC 9112 section 6.3).
+    fn framing(&self) -> io::Result<Framing> {
+        if matches!(self.status, 204 | 304) {
+            return Ok(Framing::Length(0));
+        }
+        if self.field("Transfer-Encoding").is_some() {
+            return Ok(Framing::Chunks { left: 0, is_first: true });
+        }
+        match self.field("Content-Length") {
+            None => Ok(Framing::Close),
+            Some(length) => {
+                Ok(Framing::Length(length.parse().map_err(|_| wrong("the length is none"))?))
+            }
+        }
+    }
+}
+
+/// The content of a reply, freed of its framing.
+pub(super) struct Content<S = TcpStream> {
+    stream: BufReader<S>,
+    framing: Framing,
+}
+
+enum Framing {
+    Length(u64),
+    /// `left`: bytes of the chunk that is being read.
+    Chunks {
+        left: u64,
+        is_first: bool,
+    },
+    Close,
+}
+
+impl Content {
+    /// The connection itself, for whoever is to end it while another reads.
+    pub(super) fn connection(&self) -> io::Result<TcpStream> {
+        self.stream.get_ref().try_clone()
+    }
+}
+
+impl<S: Read> Content<S> {
+    /// How many bytes there are to read now; 0 at the end of all.
+    fn left(&mut self) -> io::Result<u64> {
+        let Self { stream, framing } = self;
+        match framing {
+            Framing::Close => Ok(u64::MAX),
+            Framing::Chunks { left: left @ 0, is_first } => {
+                let mut line = String::new();
+                if !std::mem::replace(is_first, false) {
+                    stream.read_line(&mut line)?;
+                }
+                line.clear();
+                stream.take(16).read_line(&mut line)?;
+                *left = u64::from_str_radix(line.trim_end(), 16)
+                    .map_err(|_| wrong("cut in the middle of its content"))?;
+                if *left == 0 {
+                    self.framing = Framing::Length(0);
+                    return Ok(0);
+                }
+                Ok(*left)
+            }
+            Framing::Length(left) | Framing::Chunks { left, .. } => Ok(*left),
+        }
+    }
+}
+
+impl<S: Read> Read for Content<S> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = self.left()?.min(into.len() as u64);
+        let count = self.stream.read(&mut into[..most as usize])?;
+        match &mut self.framing {
+            Framing::Close => {}
+            _ if count == 0 && most > 0 => return Err(wrong("cut in the middle of its content")),
+            Framing::Length(left) | Framing::Chunks { left, .. } => *left -= count as u64,
+        }
+        Ok(count)
+    }
+}
+
+fn wrong(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Status and content of what came, if it is whole.
+    fn read(bytes: &[u8]) -> io::Result<(u16, Vec<u8>)> {
+        let mut stream = BufReader::with_capacity(7, bytes);
+        let reply = Reply::read(&mut stream)?;
+        let framing = reply.framing()?;
+        let mut body = Vec::new();
+        Content { stream, framing }.read_to_end(&mut body)?;
+        Ok((reply.status, body))
+    }
+
+    fn in_chunks(chunks: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
+            bytes.extend(format!("{:x}\r\n", chunk.len()).bytes());
+            bytes.extend([chunk, &b"\r\n"[..]].concat());
+        }
+        bytes.extend(b"0\r\n\r\n");
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_are_joined_and_a_cut_in_them_is_told(
+            chunks: Vec<Vec<u8>>, cut: prop::sample::Index,
+        ) {
+            let bytes = in_chunks(&chunks);
+            prop_assert_eq!(read(&bytes).unwrap(), (200, chunks.concat()));
+            // The last chunk is there with its line; what may follow it says nothing.
+            let end = bytes.len() - "0\r\n\r\n".len();
+            prop_assert!(read(&bytes[..cut.index(end)]).is_err());
+        }
+
+        #[test]
+        fn whatever_comes_is_read_or_refused(bytes: Vec<u8>) {
+            let _ = read(&bytes);
+            let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &*bytes].concat());
+        }
+    }
+
+    #[test]
+    fn content_has_the_length_that_it_says() {
+        let head = "HTTP/1.1 404 Not Found\r\nContent-Length:  3\r\n\r\n";
+        assert_eq!(read(format!("{head}abcd").as_bytes()).unwrap(), (404, b"abc".to_vec()));
+        assert!(read(format!("{head}ab").as_bytes()).is_err());
+        assert_eq!(read(b"HTTP/1.1 200 OK\r\n\r\nabc").unwrap(), (200, b"abc".to_vec()));
+        assert_eq!(read(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap(), (204, Vec::new()));
+    }
+}

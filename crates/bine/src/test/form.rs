@@ -1,0 +1,392 @@
+//! Decides what a form sends: its fields as they are, with what a visitor fills in, and no more than a browser would
+//! let through (HTML 4.10.21 and 4.10.22).
+
+use bine_html::tree::{Element, Tree};
+use bine_http::Method;
+
+use super::address::encoded;
+use super::document::{elements, text_of};
+use crate::nearest::nearest;
+
+/// A form that is about to be sent.
+pub(super) struct Form<'t> {
+    form: &'t Element,
+    /// Its fields and buttons, in the order of the page.
+    controls: Vec<Control<'t>>,
+}
+
+/// A file that a visitor has chosen for a field.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// The name of the field.
+    pub(super) field: String,
+    pub(super) name: String,
+    pub(super) media_type: String,
+    pub(super) content: Vec<u8>,
+}
+
+/// What is sent of a field where no file was chosen (HTML 4.10.21.4).
+static NOTHING: Chosen = Chosen {
+    field: String::new(),
+    name: String::new(),
+    media_type: String::new(),
+    content: Vec::new(),
+};
+
+/// One thing that a form says.
+struct Entry<'e> {
+    name: &'e str,
+    value: &'e str,
+    /// In a field for files.
+    file: Option<&'e Chosen>,
+}
+
+/// What a form is sent as.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Submission {
+    pub(super) method: Method,
+    /// Where to, as the page says it.
+    pub(super) action: String,
+    /// For GET, the query; else the content with its type.
+    pub(super) query: String,
+    pub(super) content: Option<(String, Vec<u8>)>,
+}
+
+struct Control<'t> {
+    element: &'t Element,
+    kind: Kind,
+    name: &'t str,
+    /// A browser sends nothing of it.
+    is_disabled: bool,
+    /// What is sent under its name; of files, their names.
+    values: Vec<String>,
+    files: Vec<&'t Chosen>,
+    is_filled: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Lines of text, numbers, dates and the like.
+    Text,
+    Hidden,
+    /// A checkbox or a radio button.
+    Check,
+    Select,
+    File,
+    Button,
+}
+
+/// In a content of several parts, between them; no value of a test has it.
+const BOUNDARY: &str = "---------------------------bine-test-5d1f0c9a7e3b";
+
+impl<'t> Form<'t> {
+    /// The form, on its page, where these files were chosen.
+    pub(super) fn of(tree: &'t Tree, form: &'t Element, chosen: &'t [Chosen]) -> Self {
+        let id = form.attribute("id").filter(|id| !id.is_empty());
+        let inside: Vec<&Element> = elements(form.children()).collect();
+        let is_in = |element: &Element| inside.iter().any(|own| std::ptr::eq(*own, element));
+        let off: Vec<&Element> = elements(tree.roots())
+            .filter(|set| set.name() == "fieldset" && set.attribute("disabled").is_some())
+            .flat_map(|set| elements(set.children()))
+            .collect();
+        let all = elements(tree.roots()).filter_map(|element| {
+            let owner = element.attribute("form");
+            let belongs = if owner.is_some() { owner == id } else { is_in(element) };
+            let is_off = off.iter().any(|own| std::ptr::eq(*own, element));
+            belongs.then(|| Control::of(element, is_off, chosen)).flatten()
+        });
+        Self { controls: all.collect(), form }
+    }
+
+    /// Fills in fields by their names: the first of a name that is not filled yet, or the choice of this value.
+    ///
+    /// # Errors
+    ///
+    /// What the form does not have, with what it has.
+    pub(super) fn fill(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if self.controls.iter().all(|control| control.name != name) {
+            let mut names: Vec<&str> = Vec::new();
+            for control in &self.controls {
+                if !control.name.is_empty() && !names.contains(&control.name) {
+                    names.push(control.name);
+                }
+            }
+            let meant = nearest(names.iter().copied(), name);
+            let meant =
+                meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+            let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(format!("the form has no field `{name}`{meant} (its fields: {has})"));
+        }
+        let named = self.controls.iter().filter(|control| control.name == name);
+        let choices: Vec<String> = named.flat_map(Control::choices).collect();
+        let mut named = self.controls.iter_mut().filter(|control| control.name == name);
+        let taken = named.find(|control| control.takes(value));
+        let Some(control) = taken else {
+            let why = if choices.is_empty() {
+                "it is filled already, or no visitor can fill it (hidden, disabled or read-only)"
+                    .to_owned()
+            } else {
+                let meant = nearest(choices.iter().map(|choice| &**choice), value);
+                let meant =
+                    meant.map_or_else(String::new, |meant| format!("; did you mean {meant:?}?"));
+                format!("it takes {}{meant}", quoted(&choices))
+            };
+            return Err(format!("the field `{name}` does not take {value:?}: {why}"));
+        };
+        control.fill(value);
+        if control.is_radio() {
+            let chosen = control.element;
+            for other in self.controls.iter_mut().filter(|other| other.name == name) {
+                if other.is_radio() && !std::ptr::eq(other.element, chosen) {
+                    other.values.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The button by which it is sent if none is pressed: the one that was filled in, else the first.
+    pub(super) fn button(&self) -> Option<&'t Element> {
+        let mut buttons =
+            self.controls.iter().filter(|own| own.kind == Kind::Button && !own.is_disabled);
+        let filled = buttons.clone().find(|button| button.is_filled);
+        filled.or_else(|| buttons.next()).map(|button| button.element)
+    }
+
+    /// What is sent when `button` is pressed.
+    ///
+    /// # Errors
+    ///
+    /// Why a browser would not send it.
+    pub(super) fn submission(&self, button: Option<&Element>) -> Result<Submission, String> {
+        let said = |name: &str, of_button: &str| {
+            let by_button = button.and_then(|button| button.attribute(of_button));
+            by_button.or_else(|| self.form.attribute(name)).unwrap_or_default().to_owned()
+        };
+        let is_checked = self.form.attribute("novalidate").is_none()
+            && button.is_none_or(|button| button.attribute("formnovalidate").is_none());
+        if is_checked {
+            self.controls.iter().try_for_each(|control| control.check(&self.controls))?;
+        }
+        let mut entries: Vec<Entry<'_>> = Vec::new();
+        for control in self.controls.iter().filter(|own| !own.is_disabled && !own.name.is_empty()) {
+            let name = control.name;
+            let is_pressed = button.is_some_and(|button| std::ptr::eq(button, control.element));
+            match control.kind {
+                Kind::Button if is_pressed => {
+                    let value = control.element.attribute("value").unwrap_or_default();
+                    entries.push(Entry { name, value, file: None });
+                }
+                Kind::Button => {}
+                Kind::File => {
+                    let files = control.files.iter();
+                    entries.extend(files.map(|file| Entry {
+                        name,
+                        value: &file.name,
+                        file: Some(file),
+                    }));
+                }
+                _ => {
+                    let values = control.values.iter();
+                    entries.extend(values.map(|value| Entry { name, value, file: None }));
+                }
+            }
+        }
+        let pairs = entries.iter().map(|entry| (entry.name, entry.value));
+        let action = said("action", "formaction");
+        let method = said("method", "formmethod").to_ascii_lowercase();
+        match &*method {
+            "post" => {
+                let content = if said("enctype", "formenctype") == "multipart/form-data" {
+                    (format!("multipart/form-data; boundary={BOUNDARY}"), parts(&entries))
+                } else {
+                    ("application/x-www-form-urlencoded".to_owned(), encoded(pairs).into_bytes())
+                };
+                let query = String::new();
+                Ok(Submission { method: Method::Post, action, query, content: Some(content) })
+            }
+            "dialog" => Err("a form with method=\"dialog\" is not sent anywhere".to_owned()),
+            _ => {
+                let query = encoded(pairs);
+                Ok(Submission { method: Method::Get, action, query, content: None })
+            }
+        }
+    }
+}
+
+/// What a form says as `multipart/form-data` (RFC 7578).
+fn parts(entries: &[Entry<'_>]) -> Vec<u8> {
+    let plain = |name: &str| name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+    let mut content = Vec::new();
+    for Entry { name, value, file } in entries {
+        let head =
+            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{}\"", plain(name));
+        content.extend(head.bytes());
+        if let Some(file) = file {
+            let kind = match &*file.media_type {
+                "" => "application/octet-stream",
+                kind => kind,
+            };
+            let of_file = format!("; filename=\"{}\"\r\nContent-Type: {kind}", plain(value));
+            content.extend(of_file.bytes());
+        }
+        content.extend(b"\r\n\r\n");
+        content.extend(file.map_or(value.as_bytes(), |file| &file.content));
+        content.extend(b"\r\n");
+    }
+    content.extend(format!("--{BOUNDARY}--\r\n").bytes());
+    content
+}
+
+impl<'t> Control<'t> {
+    /// `None`: it is nothing that a form sends.
+    fn of(element: &'t Element, is_off: bool, chosen: &'t [Chosen]) -> Option<Self> {
+        let of_type = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
+        let kind = match (element.name(), &*of_type) {
+            ("input", "hidden") => Kind::Hidden,
+            ("input", "checkbox" | "radio") => Kind::Check,
+            ("input", "file") => Kind::File,
+            ("input", "submit" | "image") | ("button", "" | "submit") => Kind::Button,
+            ("input", "button" | "reset") | ("button", _) => return None,
+            ("input" | "textarea", _) => Kind::Text,
+            ("select", _) => Kind::Select,
+            _ => return None,
+        };
+        let name = element.attribute("name").unwrap_or_default();
+        let is_disabled = is_off || element.attribute("disabled").is_some();
+        let (values, files) = (Vec::new(), Vec::new());
+        let mut own = Self { element, kind, name, is_disabled, values, files, is_filled: false };
+        own.values = own.usual();
+        if kind == Kind::File {
+            own.files = chosen.iter().filter(|chosen| chosen.field == name).collect();
+            if own.files.is_empty() {
+                own.files.push(&NOTHING);
+            }
+            own.values = own.files.iter().map(|file| file.name.clone()).collect();
+        }
+        Some(own)
+    }
+
+    /// What it sends when nobody touches it.
+    fn usual(&self) -> Vec<String> {
+        let value = || self.element.attribute("value").unwrap_or_default().to_owned();
+        match self.kind {
+            Kind::Button | Kind::File => Vec::new(),
+            Kind::Check if self.element.attribute("checked").is_none() => Vec::new(),
+            Kind::Check => self.choices(),
+            Kind::Text if self.element.name() == "textarea" => vec![self.element.text()],
+            Kind::Text | Kind::Hidden => vec![value()],
+            Kind::Select => {
+                let open =
+                    || options(self.element).filter(|one| one.attribute("disabled").is_none());
+                let chosen = open().filter(|option| option.attribute("selected").is_some());
+                let chosen: Vec<String> = chosen.map(option_value).collect();
+                match chosen.last() {
+                    _ if self.is_multiple() => chosen,
+                    Some(last) => vec![last.clone()],
+                    None => open().next().map(option_value).into_iter().collect(),
+                }
+            }
+        }
+    }
+
+    /// The values of which one is to be chosen; none if any can be filled in.
+    fn choices(&self) -> Vec<String> {
+        match self.kind {
+            Kind::Check => vec![self.element.attribute("value").unwrap_or("on").to_owned()],
+            Kind::Button => vec![self.element.attribute("value").unwrap_or_default().to_owned()],
+            Kind::Select => options(self.element)
+                .filter(|option| option.attribute("disabled").is_none())
+                .map(option_value)
+                .collect(),
+            Kind::Text | Kind::Hidden | Kind::File => Vec::new(),
+        }
+    }
+
+    fn takes(&self, value: &str) -> bool {
+        if self.is_disabled || self.element.attribute("readonly").is_some() {
+            return false;
+        }
+        match self.kind {
+            Kind::Text => !self.is_filled,
+            Kind::Hidden | Kind::File => false,
+            Kind::Check | Kind::Button => {
+                self.is_unchecking(value) || self.choices().iter().any(|own| own == value)
+            }
+            Kind::Select => {
+                (!self.is_filled || self.is_multiple())
+                    && self.choices().iter().any(|own| own == value)
+            }
+        }
+    }
+
+    fn fill(&mut self, value: &str) {
+        // What was chosen by itself gives way to the first that a visitor chooses.
+        if !(self.is_filled && self.is_multiple()) {
+            self.values.clear();
+        }
+        if !self.is_unchecking(value) {
+            self.values.push(value.to_owned());
+        }
+        self.is_filled = true;
+    }
+
+    /// Why a browser would keep back a form with it.
+    fn check(&self, all: &[Self]) -> Result<(), String> {
+        if self.is_disabled || matches!(self.kind, Kind::Hidden | Kind::Button) {
+            return Ok(());
+        }
+        let name = self.name;
+        let is_empty = if self.is_radio() {
+            let group = all.iter().filter(|other| other.is_radio() && other.name == name);
+            group.flat_map(|other| &other.values).next().is_none()
+        } else {
+            self.values.iter().all(String::is_empty)
+        };
+        if is_empty && self.element.attribute("required").is_some() {
+            return Err(format!("`{name}` is required and empty"));
+        }
+        // Browsers look at the length of what was typed alone.
+        if !self.is_filled || self.kind != Kind::Text || is_empty {
+            return Ok(());
+        }
+        // They count in UTF-16.
+        let length: usize = self.values.iter().map(|value| value.encode_utf16().count()).sum();
+        let limit = |name: &str| self.element.attribute(name)?.trim().parse::<usize>().ok();
+        match (limit("minlength"), limit("maxlength")) {
+            (Some(least), _) if length < least => {
+                Err(format!("`{name}` takes at least {least} characters, not {length}"))
+            }
+            (_, Some(most)) if length > most => {
+                Err(format!("`{name}` takes at most {most} characters, not {length}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing takes the check from a checkbox.
+    fn is_unchecking(&self, value: &str) -> bool {
+        self.kind == Kind::Check && !self.is_radio() && value.is_empty()
+    }
+
+    fn is_radio(&self) -> bool {
+        self.kind == Kind::Check
+            && self.element.attribute("type").is_some_and(|own| own.eq_ignore_ascii_case("radio"))
+    }
+
+    fn is_multiple(&self) -> bool {
+        self.element.attribute("multiple").is_some()
+    }
+}
+
+fn options(select: &Element) -> impl Iterator<Item = &Element> {
+    elements(select.children()).filter(|option| option.name() == "option")
+}
+
+fn option_value(option: &Element) -> String {
+    option.attribute("value").map_or_else(|| text_of(option), ToOwned::to_owned)
+}
+
+fn quoted(texts: &[String]) -> String {
+    texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ")
+}

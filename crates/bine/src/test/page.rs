@@ -1,0 +1,287 @@
+//! Decides what is in a tab: the page that an answer makes, kept as its stream says.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::time::Instant;
+
+use bine_html::tree::{Element, Node, Tree};
+use bine_http::Method;
+use serde_json::Value;
+
+use super::address;
+use super::document;
+use super::exchange::{Reply, Request};
+use super::regions;
+use super::stream::{News, Opened, Stream};
+use super::visitor::Visitor;
+
+/// A page as it is shown.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// Path and query.
+    pub(super) url: String,
+    pub(super) status: u16,
+    pub(super) tree: Tree,
+    /// It has the script that sends forms and follows the page.
+    pub(super) has_script: bool,
+    markup: String,
+    /// What is wrong with what the form of this number has sent.
+    alert: Option<(usize, Vec<String>)>,
+    /// Events that somebody listens to, and those that came.
+    on: Vec<String>,
+    events: VecDeque<(String, Value)>,
+    stream: Option<Stream>,
+    /// How often the stream was opened since anything came by it.
+    attempts: usize,
+    /// What has come by it.
+    patches: usize,
+    /// Why the page is no longer followed.
+    left: Option<String>,
+}
+
+/// The script of this program's pages.
+const SCRIPT: &str = "script[type=module][src^=\"/_bine/live-\"]";
+/// A tab that is sent on more often goes in a circle.
+const MOST_REDIRECTS: usize = 20;
+/// A stream that ends so often without a word is given up.
+const MOST_ATTEMPTS: usize = 5;
+/// What a browser would like to see in a tab.
+const PAGES: &str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
+
+impl Shown {
+    /// The page that a request leads to.
+    ///
+    /// # Errors
+    ///
+    /// No answer came, or none of this site.
+    pub(super) fn load(visitor: &Visitor, request: Request) -> Result<Self, String> {
+        let answer = asked(visitor, request.field("Accept", PAGES))?;
+        Ok(Self::of(visitor, answer))
+    }
+
+    /// The page that an answer makes, which is followed if it has regions.
+    pub(super) fn of(visitor: &Visitor, (url, reply): (String, Reply)) -> Self {
+        let text = String::from_utf8_lossy(reply.bytes());
+        // Other text is shown as it is.
+        let markup = match reply.media_type() {
+            "text/html" => text.into_owned(),
+            _ => format!("<pre>{}</pre>", text.replace('&', "&amp;").replace('<', "&lt;")),
+        };
+        let tree = document::read(&markup, true);
+        let has_script = tree.find(SCRIPT).is_ok_and(|script| script.is_some());
+        // Without that script a page is what a browser without any makes of it.
+        let tree = if has_script { tree } else { document::read(&markup, false) };
+        let mut shown = Self {
+            url,
+            status: reply.status(),
+            tree,
+            has_script,
+            markup,
+            alert: None,
+            on: Vec::new(),
+            events: VecDeque::new(),
+            stream: None,
+            attempts: 0,
+            patches: 0,
+            left: None,
+        };
+        shown.follow(visitor);
+        shown
+    }
+
+    /// Listens to an event besides.
+    pub(super) fn listen(&mut self, visitor: &Visitor, event: &str) {
+        self.on.push(event.to_owned());
+        self.attempts = 0;
+        self.follow(visitor);
+    }
+
+    /// What came with the next event of this name, if one has come.
+    pub(super) fn take_event(&mut self, event: &str) -> Option<Value> {
+        let place = self.events.iter().position(|(name, _)| name == event)?;
+        self.events.remove(place).map(|(_, data)| data)
+    }
+
+    pub(super) const fn is_followed(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// How the page is followed, for a message.
+    pub(super) fn followed(&self) -> String {
+        match (&self.left, self.patches) {
+            (Some(reason), _) => format!(", and no longer followed: {reason}"),
+            (None, _) if self.stream.is_none() => String::new(),
+            (None, 1) => ", followed: 1 change came".to_owned(),
+            (None, patches) => format!(", followed: {patches} changes came"),
+        }
+    }
+
+    /// Takes all that has come.
+    pub(super) fn catch_up(&mut self, visitor: &Visitor) {
+        while self.hear(visitor, None) {}
+    }
+
+    /// Takes what comes next; false: nothing has come, or will by the deadline.
+    pub(super) fn hear(&mut self, visitor: &Visitor, deadline: Option<Instant>) -> bool {
+        let Some(stream) = &self.stream else { return false };
+        let heard = match deadline {
+            None => stream.news.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+            Some(deadline) => stream
+                .news
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                .map_err(|error| error == RecvTimeoutError::Disconnected),
+        };
+        match heard {
+            Ok(news) => {
+                self.attempts = 0;
+                self.heed(visitor, news);
+                true
+            }
+            // As a browser does: what was missed is what differs from what is shown.
+            Err(true) => {
+                if let Some(400..500) = self.follow(visitor) {
+                    // It is gone, or not for this visitor any more; a browser shows what is there instead.
+                    self.reload(visitor);
+                    return true;
+                }
+                self.is_followed()
+            }
+            Err(false) => false,
+        }
+    }
+
+    fn heed(&mut self, visitor: &Visitor, news: News) {
+        match news {
+            News::Patch { number, hash, markup } => {
+                self.patches += 1;
+                if regions::patch(&mut self.markup, &number, &hash, &markup) {
+                    self.draw();
+                } else {
+                    self.reload(visitor);
+                }
+            }
+            News::Reload => self.reload(visitor),
+            News::Event(text) => {
+                let mut event: Value = serde_json::from_str(&text).unwrap_or_default();
+                let name = event["name"].as_str().unwrap_or_default().to_owned();
+                self.events.push_back((name, event["data"].take()));
+            }
+        }
+    }
+
+    /// Asks for the page again.
+    fn reload(&mut self, visitor: &Visitor) {
+        let request = Request::new(Method::Get, &self.url).field("Sec-Fetch-Site", "same-origin");
+        match Self::load(visitor, request) {
+            Ok(page) => {
+                let (on, patches) = (std::mem::take(&mut self.on), self.patches);
+                *self = Self { patches, ..page };
+                if !on.is_empty() {
+                    self.on = on;
+                    self.follow(visitor);
+                }
+            }
+            Err(reason) => {
+                self.stream = None;
+                self.left = Some(reason);
+            }
+        }
+    }
+
+    /// Opens the stream of the page, telling what is shown, if there is anything to follow. The status is one that is
+    /// none of a stream.
+    fn follow(&mut self, visitor: &Visitor) -> Option<u16> {
+        self.stream = None;
+        let (shown, on) = (regions::shown(&self.markup), self.on.join(","));
+        if shown.is_empty() && on.is_empty() {
+            return None;
+        }
+        self.attempts += 1;
+        if self.attempts > MOST_ATTEMPTS {
+            self.left = Some("its stream ends again and again".to_owned());
+            return None;
+        }
+        let mut pairs = vec![("page", &*self.url), ("have", &shown)];
+        if !on.is_empty() {
+            pairs.push(("on", &on));
+        }
+        let target = format!("/_bine/live?{}", address::encoded(pairs));
+        let mut request = Request::new(Method::Get, &target)
+            .field("Accept", "text/event-stream")
+            .field("Sec-Fetch-Site", "same-origin");
+        visitor.dress(&mut request);
+        self.left = None;
+        match Stream::open(&request, visitor.site) {
+            Ok(Opened::Stream(stream)) => self.stream = Some(stream),
+            // Nothing on it is live.
+            Ok(Opened::Not(204)) => {}
+            Ok(Opened::Not(status)) => {
+                self.left = Some(format!("its stream has status {status}"));
+                return Some(status);
+            }
+            Err(error) => self.left = Some(format!("its stream: {error}")),
+        }
+        None
+    }
+
+    /// Shows in a form what is wrong with what it has sent, or nothing.
+    pub(super) fn alert(&mut self, alert: Option<(usize, Vec<String>)>) {
+        self.alert = alert;
+        self.draw();
+    }
+
+    /// Makes the tree anew of what is to be shown.
+    fn draw(&mut self) {
+        self.tree = document::read(&self.markup, self.has_script);
+        let Some((place, texts)) = &self.alert else { return };
+        // They are visited from the last to the first.
+        let mut left = self.tree.find_all("form").into_iter().flatten().count();
+        let alerted = self.tree.change("form", |form| {
+            left -= 1;
+            for text in texts.iter().filter(|_| left == *place) {
+                let mut alert = Element::new("p")?;
+                alert.set_attribute("role", "alert")?;
+                alert.push(Node::text(text.clone()));
+                form.push(alert);
+            }
+            Ok(())
+        });
+        alerted.expect("its names are right");
+    }
+}
+
+/// The answer to a request, or to where it is sent on, with its address (Fetch Standard section 4.4).
+pub(super) fn asked(visitor: &Visitor, mut request: Request) -> Result<(String, Reply), String> {
+    for _ in 0..=MOST_REDIRECTS {
+        let reply = visitor.ask(request.clone())?;
+        let location = match reply.status() {
+            301 | 302 | 303 | 307 | 308 => reply.field("Location"),
+            _ => None,
+        };
+        let Some(location) = location else { return Ok((request.target, reply)) };
+        let target = match address::joined(&request.target, location, visitor.site) {
+            Ok(target) => target,
+            Err(other) => {
+                return Err(format!("{} leads away from the site, to {other}", request.target));
+            }
+        };
+        request.target = address::sent(&target);
+        if reply.status() == 303 || (reply.status() < 303 && request.method == Method::Post) {
+            request.method = Method::Get;
+            request.body.clear();
+            request.fields.retain(|(name, _)| !["Content-Type", "Origin"].contains(&&**name));
+        }
+    }
+    Err(format!("sent on {MOST_REDIRECTS} times, at last to {}", request.target))
+}
+
+/// What is said in the page of an answer that says what was wrong (RFC 9457), a paragraph each: of all, and of fields.
+pub(super) fn complaints(problem: &[u8]) -> Vec<String> {
+    let problem: Value = serde_json::from_slice(problem).unwrap_or_default();
+    let text = |text: &Value| text.as_str().map(ToOwned::to_owned);
+    let whole = text(&problem["detail"]).or_else(|| text(&problem["title"]));
+    let whole = whole.unwrap_or_else(|| "This did not work.".to_owned());
+    let errors = problem["errors"].as_array().into_iter().flatten();
+    let of_fields = errors.filter_map(|error| text(&error["detail"]));
+    [whole].into_iter().chain(of_fields).collect()
+}

@@ -1,0 +1,257 @@
+//! Decides how a test that fails says why: what was looked for, what is there that is near it, and the whole page.
+
+use bine_html::tree::{Element, PlainText, Tree};
+
+use super::document::{elements, text_of};
+use crate::nearest::nearest;
+
+/// So many things are listed, and so many lines of a page.
+const MOST_LISTED: usize = 8;
+const MOST_LINES: usize = 40;
+/// Letters of one of them.
+const LONGEST: usize = 120;
+
+/// What is wanted of the text of an element: that it holds a text, or what a function says of it.
+pub trait Wanted {
+    /// Whether this text is as wanted. White space in it is one space.
+    fn holds(&self, text: &str) -> bool;
+
+    /// What is wanted, for a message: `says "hi"`.
+    fn shown(&self) -> String;
+}
+
+impl Wanted for &str {
+    fn holds(&self, text: &str) -> bool {
+        text.contains(*self)
+    }
+
+    fn shown(&self) -> String {
+        format!("says {self:?}")
+    }
+}
+
+impl Wanted for &String {
+    fn holds(&self, text: &str) -> bool {
+        (&***self).holds(text)
+    }
+
+    fn shown(&self) -> String {
+        (&***self).shown()
+    }
+}
+
+impl Wanted for String {
+    fn holds(&self, text: &str) -> bool {
+        (&**self).holds(text)
+    }
+
+    fn shown(&self) -> String {
+        (&**self).shown()
+    }
+}
+
+impl<F: Fn(&str) -> bool> Wanted for F {
+    fn holds(&self, text: &str) -> bool {
+        self(text)
+    }
+
+    fn shown(&self) -> String {
+        "is as wanted".to_owned()
+    }
+}
+
+/// That no element which the selector means is as wanted.
+pub(super) fn missing(tree: &Tree, selector: &str, wanted: &impl Wanted) -> String {
+    let found = find(tree, selector);
+    if found.is_empty() {
+        return absent(tree, selector);
+    }
+    let mut told = vec![format!("no `{selector}` {}", wanted.shown())];
+    told.push(format!("there {} `{selector}`:\n{}", are(found.len()), listed(&found)));
+    let elsewhere = elements(tree.roots()).filter(|one| says_itself(one, wanted));
+    let elsewhere: Vec<&Element> = elsewhere.collect();
+    if !elsewhere.is_empty() {
+        told.push(format!("elsewhere there {}:\n{}", are(elsewhere.len()), listed(&elsewhere)));
+    }
+    told.join("\n\n")
+}
+
+/// That the selector means nothing on the page.
+pub(super) fn absent(tree: &Tree, selector: &str) -> String {
+    let mut told = vec![format!("there is no `{selector}`")];
+    let known = |of: fn(&Element) -> Vec<String>| {
+        let mut names: Vec<String> = elements(tree.roots()).flat_map(of).collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let kinds = known(|element| vec![element.name().to_owned()]);
+    let classes = known(|element| words(element, "class", '.'));
+    let ids = known(|element| words(element, "id", '#'));
+    for name in simple_names(selector) {
+        let known = match name.as_bytes()[0] {
+            b'.' => &classes,
+            b'#' => &ids,
+            _ => &kinds,
+        };
+        if known.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        let (meant, all) = (nearest(known.iter().map(|own| &**own), name), known.join(", "));
+        let near = match meant {
+            // A name of two letters is near to all of them.
+            Some(meant) if name.len() > 3 => format!("; did you mean `{meant}`?"),
+            _ if all.is_empty() => "; it has none of that kind".to_owned(),
+            _ => format!("; it has {}", cut(&all)),
+        };
+        told.push(format!("nothing on the page is `{name}`{near}"));
+    }
+    // How far the way down leads.
+    let ends =
+        selector.match_indices(' ').map(|(end, _)| selector[..end].trim_end_matches([' ', '>']));
+    let outer = ends.rev().find(|outer| !outer.ends_with(',') && !find(tree, outer).is_empty());
+    if let Some(outer) = outer {
+        let found = find(tree, outer);
+        told.push(format!("there {} `{outer}`:\n{}", are(found.len()), listed(&found)));
+    }
+    told.join("\n\n")
+}
+
+/// Elements, a line each: their start tag, and what is read in them.
+pub(super) fn listed(found: &[&Element]) -> String {
+    let line = |element: &&Element| {
+        let attributes = element.attributes().map(|(name, value)| match value {
+            "" => format!(" {name}"),
+            value => format!(" {name}={value:?}"),
+        });
+        let tag = format!("<{}{}", element.name(), attributes.collect::<String>());
+        format!("    {}> {}", cut(&tag), cut(&text_of(element)))
+    };
+    lines_of(found.iter().take(MOST_LISTED).map(line), found.len(), "")
+}
+
+/// Where the test is: the last words of every message.
+pub(super) fn page(tree: &Tree, url: &str, how: &str) -> String {
+    let text = tree.to_string_by(PlainText::default());
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let read = lines.iter().take(MOST_LINES).map(|line| format!("    {}", cut(line)));
+    match lines.len() {
+        0 => format!("the page is {url} ({how}), and nothing can be read on it"),
+        count => {
+            let read = lines_of(read, count, " lines");
+            format!("the page is {url} ({how}), and reads:\n{read}")
+        }
+    }
+}
+
+/// The lines, and how many of `count` were left out.
+fn lines_of(lines: impl Iterator<Item = String>, count: usize, of: &str) -> String {
+    let mut lines: Vec<String> = lines.collect();
+    if lines.len() < count {
+        lines.push(format!("    and {} more{of}", count - lines.len()));
+    }
+    lines.join("\n")
+}
+
+/// All that a selector means; nothing if it is none, which was said before.
+fn find<'t>(tree: &'t Tree, selector: &str) -> Vec<&'t Element> {
+    tree.find_all(selector).map(Iterator::collect).unwrap_or_default()
+}
+
+/// Whether an element is as wanted, and nothing in it is by itself.
+fn says_itself(element: &Element, wanted: &impl Wanted) -> bool {
+    // Of what no reader sees, and what holds all of a page, nothing is told.
+    let is_read = !["html", "head", "body", "script", "style", "title"].contains(&element.name());
+    is_read
+        && wanted.holds(&text_of(element))
+        && !elements(element.children()).any(|inner| wanted.holds(&text_of(inner)))
+}
+
+fn are(count: usize) -> String {
+    if count == 1 { "is one".to_owned() } else { format!("are {count}") }
+}
+
+fn words(element: &Element, attribute: &str, mark: char) -> Vec<String> {
+    let words = element.attribute(attribute).unwrap_or_default().split_ascii_whitespace();
+    words.map(|word| format!("{mark}{word}")).collect()
+}
+
+/// The types, classes and ids in a selector: `ul.big > #a [x=".b"]` has `ul`, `.big` and `#a`.
+fn simple_names(selector: &str) -> Vec<&str> {
+    let is_of_a_name = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
+    let (mut names, mut rest) = (Vec::new(), selector);
+    while let Some(first) = rest.chars().next() {
+        if first == '[' {
+            rest = rest.split_once(']').map_or("", |(_, rest)| rest);
+            continue;
+        }
+        let begins = first == '.' || first == '#' || is_of_a_name(first);
+        let after = &rest[first.len_utf8()..];
+        let end = after.find(|letter| !is_of_a_name(letter)).unwrap_or(after.len());
+        if begins {
+            names.push(&rest[..first.len_utf8() + end]);
+            rest = &after[end..];
+        } else {
+            rest = after;
+        }
+    }
+    names
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::read;
+    use super::*;
+
+    fn page_of_messages() -> Tree {
+        read(
+            "<h1>Ubuntu</h1><ul class=messages><li>hello<li class=new>good <b>day</b></ul><p>hi</p>",
+            false,
+        )
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_is_there() {
+        assert_eq!(
+            missing(&page_of_messages(), "li", &"hi"),
+            "no `li` says \"hi\"\n\n\
+             there are 2 `li`:\n    <li> hello\n    <li class=\"new\"> good day\n\n\
+             elsewhere there is one:\n    <p> hi"
+        );
+    }
+
+    #[test]
+    fn what_a_selector_misses_is_told_with_what_is_near() {
+        assert_eq!(
+            missing(&page_of_messages(), "ul.message li", &"hi"),
+            "there is no `ul.message li`\n\n\
+             nothing on the page is `.message`; did you mean `.messages`?"
+        );
+        assert_eq!(
+            absent(&page_of_messages(), "ul.messages > em"),
+            "there is no `ul.messages > em`\n\n\
+             nothing on the page is `em`; it has b, body, h1, head, html, li, p, ul\n\n\
+             there is one `ul.messages`:\n    <ul class=\"messages\"> hello good day"
+        );
+    }
+
+    #[test]
+    fn a_page_is_told_as_it_reads() {
+        assert_eq!(
+            page(&page_of_messages(), "/board", "status 200"),
+            "the page is /board (status 200), and reads:\n    Ubuntu\n    - hello\n    - good day\n    hi"
+        );
+    }
+
+    #[test]
+    fn names_of_a_selector_are_found() {
+        assert_eq!(simple_names("ul.big > #a [x=\".b\"], my-x *"), ["ul", ".big", "#a", "my-x"]);
+    }
+}
