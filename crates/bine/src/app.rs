@@ -459,7 +459,7 @@ impl App {
         if !self.routes.is_empty() {
             let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
             let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
-            let script = (is_called || Has::any()).then(|| Linked::script(bine_browser::SCRIPT));
+            let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(Linked::door);
             linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);
