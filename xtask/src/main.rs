@@ -11,6 +11,7 @@ mod media;
 mod places;
 mod process;
 mod report;
+mod script;
 mod test;
 mod tidy;
 mod tools;
@@ -24,6 +25,7 @@ The one door for chores.
     cargo xtask fuzz [--seconds N]    every fuzz target in turn, 60 seconds each unless told
     cargo xtask media                 makes the table of media types again; needs npm and the network
     cargo xtask vocabulary            makes the table of what HTML and CSS allow again; needs npm, node and the network
+    cargo xtask script                makes the script of live pages again; needs npm and the network
     cargo xtask conformance           a fresh server judged by the public suite of Durable Streams; needs npm and node
     cargo xtask bench [ARGUMENTS]     the measurements, in release; see bench/README.md
 
@@ -60,6 +62,7 @@ fn perform(words: &[&str]) -> Result<()> {
         ["test", "--bare"] => test::run(test::Extent::Bare),
         ["media"] => media::run(),
         ["vocabulary"] => vocabulary::run(),
+        ["script"] => script::run(),
         ["tidy"] => tidy::run(),
         ["conformance"] => evidence::streams::run(),
         ["fuzz"] => fuzz::run(60),

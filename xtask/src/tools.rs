@@ -29,6 +29,8 @@ const SELENIUM: &str = "4.51.0";
 const CARGO_FUZZ: &str = "0.13.2";
 /// What finds mistakes in HTML; the last that the Node of Debian 12 runs.
 const HTML_VALIDATE: &str = "9.7.1";
+/// What makes the script of live pages small; another version may make another text.
+const TERSER: &str = "5.51.2";
 /// Two that speak WebSocket from the other end.
 const WEBSOCKETS: &str = "17.4";
 const WS: &str = "8.23.0";
@@ -71,20 +73,10 @@ pub(crate) fn install() -> Result<()> {
         }
         println!("{name}: {}", place.display());
     }
-    for (name, version, part) in [
-        ("html-validate", HTML_VALIDATE, html_validate()),
-        ("ws", WS, ws()),
-        ("eventsource-parser", EVENTSOURCE_PARSER, eventsource_parser()),
-    ] {
-        if !part.exists() {
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
-                .arg(versioned(name, version))
-                .arg(format!("{name}@{version}"));
-            process::run(&mut npm)?;
-        }
-        println!("{name}: {}", part.display());
-    }
+    install_module("html-validate", HTML_VALIDATE, &html_validate())?;
+    install_module("ws", WS, &ws())?;
+    install_module("eventsource-parser", EVENTSOURCE_PARSER, &eventsource_parser())?;
+    install_terser()?;
     install_streams()?;
     println!("cargo-fuzz: {}", cargo_fuzz()?.display());
     let pebble = pebble();
@@ -97,6 +89,11 @@ pub(crate) fn install() -> Result<()> {
     }
     println!("pebble: {}", pebble.display());
     Ok(())
+}
+
+/// The same for what makes the script of live pages small alone.
+pub(crate) fn install_terser() -> Result<()> {
+    install_module("terser", TERSER, &terser())
 }
 
 /// The same for the suite of the Durable Streams protocol alone.
@@ -140,6 +137,11 @@ pub(crate) fn ws() -> PathBuf {
     versioned("ws", WS).join("node_modules/ws/wrapper.mjs")
 }
 
+/// What makes JavaScript small, whether installed or not.
+pub(crate) fn terser() -> PathBuf {
+    versioned("terser", TERSER).join("node_modules/.bin/terser")
+}
+
 /// A Python that speaks WebSocket, whether installed or not.
 pub(crate) fn websockets() -> PathBuf {
     versioned("websockets", WEBSOCKETS).join("bin/python3")
@@ -173,6 +175,19 @@ pub(crate) fn cargo_fuzz() -> Result<PathBuf> {
         process::run(command.arg("--root").arg(places::tools()))?;
     }
     Ok(own)
+}
+
+/// A package of npm, unless its `part` is there.
+fn install_module(name: &str, version: &str, part: &Path) -> Result<()> {
+    if !part.exists() {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+            .arg(versioned(name, version))
+            .arg(format!("{name}@{version}"));
+        process::run(&mut npm)?;
+    }
+    println!("{name}: {}", part.display());
+    Ok(())
 }
 
 fn install_packages() -> Result<()> {

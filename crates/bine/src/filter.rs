@@ -76,7 +76,9 @@ impl<'a> Seen<'a> {
     /// The first field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&'a str> {
         let field = self.incoming.head.field_text(name);
-        Looked::Filtered.note(|| [name, ":", field.unwrap_or_default()].concat().into_bytes());
+        // An empty field is not none.
+        let seen = || field.map_or_else(|| name.to_owned(), |value| [name, ":", value].concat());
+        Looked::Filtered.note(|| seen().into_bytes());
         field
     }
 

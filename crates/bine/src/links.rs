@@ -45,6 +45,12 @@ impl Linked {
         Self::new(text, "text/javascript; charset=utf-8", "live", "js")
     }
 
+    /// By which a page's own script finds this one, at an address that does not change.
+    pub(crate) fn door(&self) -> Self {
+        let text = bine_browser::door(self.path).leak();
+        Self { path: "/_bine/live.js", ..Self::new(text, self.media_type, "door", "js") }
+    }
+
     fn new(text: &'static str, media_type: &'static str, name: &'static str, ending: &str) -> Self {
         let hash = hash(text);
         let path = format!("/_bine/{name}-{hash}.{ending}").leak();
@@ -71,9 +77,11 @@ impl Linked {
             Some(status) => Response::status(status),
             None => Response::bytes(self.media_type, self.text.as_bytes()),
         };
-        response
-            .with_field("Cache-Control", "public, max-age=31536000, immutable")
-            .with_field("ETag", self.tag.clone())
+        let kept = match self.name {
+            "door" => "no-cache",
+            _ => "public, max-age=31536000, immutable",
+        };
+        response.with_field("Cache-Control", kept).with_field("ETag", self.tag.clone())
     }
 }
 

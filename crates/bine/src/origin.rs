@@ -32,3 +32,72 @@ fn is_own(head: &Head<'_>, address: &str) -> bool {
 pub(crate) fn page_before<'h>(head: &Head<'h>) -> Option<&'h str> {
     head.field_text("referer").filter(|address| is_own(head, address))
 }
+
+/// Path and query of an address with an origin, without what stands behind a `#`.
+pub(crate) fn target_of(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    rest.get(rest.find('/')?..)?.split('#').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use bine_http::{Event, Limits, Machine};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(fields: &str, expected: (bool, bool), page: Option<&str>) {
+        let request = format!("POST / HTTP/1.1\r\nHost: a.example:81\r\n{fields}\r\n");
+        let mut machine = Machine::new();
+        let Event::Head(head) = machine.receive(request.as_bytes(), &Limits::default()).event
+        else {
+            panic!("{request}");
+        };
+        assert_eq!((is_foreign(&head), may_be_foreign(&head)), expected, "{fields}");
+        assert_eq!(page_before(&head), page, "{fields}");
+    }
+
+    #[test]
+    fn what_a_browser_says_of_the_page_comes_first() {
+        check("Sec-Fetch-Site: same-origin\r\nOrigin: http://b\r\n", (false, false), None);
+        check("Sec-Fetch-Site: none\r\nCookie: a=b\r\n", (false, false), None);
+        for site in ["same-site", "cross-site", "Same-Origin", ""] {
+            let fields = format!("Sec-Fetch-Site: {site}\r\nOrigin: http://a.example:81\r\n");
+            check(&fields, (true, true), None);
+        }
+    }
+
+    #[test]
+    fn an_origin_is_own_if_it_is_the_host_to_the_letter() {
+        for own in ["http://a.example:81", "https://a.example:81"] {
+            check(&format!("Origin: {own}\r\nCookie: a=b\r\n"), (false, false), None);
+        }
+        for other in [
+            "null",
+            "",
+            "http://a.example",
+            "http://A.example:81",
+            "ftp://a.example:81",
+            "//a.example:81",
+        ] {
+            check(&format!("Origin: {other}\r\n"), (true, true), None);
+        }
+    }
+
+    #[test]
+    fn whoever_says_nothing_and_has_no_cookies_is_no_browser() {
+        check("", (false, false), None);
+        check("Cookie: a=b\r\n", (false, true), None);
+    }
+
+    #[test]
+    fn the_page_before_is_one_of_this_site() {
+        let own = "http://a.example:81//b/c?d";
+        check(&format!("Referer: {own}\r\n"), (false, false), Some(own));
+        for other in
+            ["http://b/", "http://a.example:81.b/", "http://a.example:81@b/", "/a", "data:a"]
+        {
+            check(&format!("Referer: {other}\r\n"), (false, false), None);
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Once};
 
 use bine_files::Sending;
@@ -12,18 +13,22 @@ use bine_html::{Frozen, Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
 use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
+mod page;
+
+use page::{Above, write_page};
+
 use crate::arguments::Rejection;
 use crate::channels::{self, Answered, Held};
 use crate::error::Error;
-use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
 use crate::service::Manner;
-use crate::service::problem::{PROBLEM, problem};
+use crate::service::problem::{Wrong, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
+use crate::writing::Writing;
 
 /// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
 #[diagnostic::on_unimplemented(
@@ -79,7 +84,8 @@ pub(crate) fn apologize(asked: Asked<'_>, clock: &Clock, look: &Look, out: &mut 
     let said = panics::last_words();
     let causes = if look.shows_causes() { said.as_slice() } else { &[] };
     let top = Top::of(Status::INTERNAL_SERVER_ERROR);
-    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, Look::APOLOGY, causes);
+    let telling = Telling { causes, ..Telling::of(Look::APOLOGY) };
+    Replying::new(&mut out, asked, clock, usize::MAX, look).tell(&top, &telling);
 }
 
 /// A reply to be written.
@@ -122,10 +128,10 @@ impl<'r> Asked<'r> {
     }
 
     /// The same without the request, for an answer that comes later. `None`: an answer may want to see it, as one that
-    /// is held does.
-    pub(crate) fn kept(self, may_hold: bool) -> Option<Asked<'static>> {
+    /// is held does, and a page with actions.
+    pub(crate) fn kept(self, may_ask: bool) -> Option<Asked<'static>> {
         if let Reader::Unread(request) = self.reader
-            && (may_hold || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
+            && (may_ask || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
         {
             return None;
         }
@@ -208,56 +214,50 @@ impl<'r, 'o> Replying<'r, 'o> {
     /// Writes that it cannot be done: a page for whoever reads pages, else a line of text.
     pub(crate) fn refuse(&mut self, status: Status, error: &Error) -> Finished {
         note(status, error);
-        self.tell(&Top::of(status), Look::message(error), &self.look.causes(error))
+        let (message, causes) = (Look::message(error), self.look.causes(error));
+        let telling = Telling { wrong: error.arguments(), causes: &causes, ..Telling::of(message) };
+        self.tell(&Top::of(status), &telling)
     }
 
     /// Writes that a call cannot be done: as [`refuse`](Self::refuse) does for whoever reads pages, with a way back to
     /// the one that called, else as a problem.
     pub(crate) fn fail(&mut self, error: &Error, manner: &Manner) -> Finished {
         note(error.code(), error);
-        let causes = self.look.causes(error);
-        let (status, detail) = (error.code(), Look::message(error));
-        if manner.reads_pages {
-            return self.tell_from(manner.page.as_deref(), &Top::of(status), detail, &causes);
-        }
-        Response::bytes(PROBLEM, problem(status, detail, error.arguments(), &causes))
-            .with_status(status)
-            .respond(self)
+        let (message, causes) = (Look::message(error), self.look.causes(error));
+        let telling =
+            Telling { wrong: error.arguments(), causes: &causes, ..Telling::to(manner, message) };
+        self.tell(&Top::of(error.code()), &telling)
     }
 
     /// The same of a call that panicked, which the log has been told.
     pub(crate) fn break_down(&mut self, words: &[String], manner: &Manner) -> Finished {
         let causes = if self.look.shows_causes() { words } else { &[] };
-        let status = Status::INTERNAL_SERVER_ERROR;
-        if manner.reads_pages {
-            let page = manner.page.as_deref();
-            return self.tell_from(page, &Top::of(status), Look::APOLOGY, causes);
-        }
-        Response::bytes(PROBLEM, problem(status, Look::APOLOGY, &[], causes))
-            .with_status(status)
-            .respond(self)
+        let telling = Telling { causes, ..Telling::to(manner, Look::APOLOGY) };
+        self.tell(&Top::of(Status::INTERNAL_SERVER_ERROR), &telling)
     }
 
-    fn tell(&mut self, top: &Top, message: &str, causes: &[String]) -> Finished {
-        self.tell_from(None, top, message, causes)
-    }
-
-    /// The same of what a page has called, to which there is a way back.
-    fn tell_from(
-        &mut self,
-        back: Option<&str>,
-        top: &Top,
-        message: &str,
-        causes: &[String],
-    ) -> Finished {
-        let top = &*self.complete(top);
+    /// Writes of a failure: a page for whoever reads pages, a problem (RFC 9457) for whoever would rather have JSON, else
+    /// a line of text.
+    fn tell(&mut self, top: &Top, telling: &Telling<'_>) -> Finished {
+        let Telling { message, wrong, causes, back, is_for_program } = *telling;
         let mut bytes = Vec::new();
-        let Taste { reads_pages, prefers_xhtml } = self.asked.taste();
-        let kind = if reads_pages {
+        let Taste { reads_pages, prefers_xhtml, prefers_json } = self.asked.taste();
+        let kind = if is_for_program || prefers_json {
+            bytes = problem(top.status, message, wrong, causes);
+            PROBLEM
+        } else if reads_pages {
             let failure = Failure { status: top.status, message, causes, back };
             let is_xml = prefers_xhtml && self.look.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.look.head());
-            self.look.write_failure(&failure, &mut writer_for(is_xml, writer));
+            let mut writer = writer_for(is_xml, writer);
+            match self.writing() {
+                // There may be some in the layout.
+                Some(writing) => {
+                    writing.during(|| self.look.write_failure(&failure, &mut writer));
+                    self.visit = self.visit.take().or_else(|| writing.visitor());
+                }
+                None => self.look.write_failure(&failure, &mut writer),
+            }
             if is_xml { XHTML } else { HTML }
         } else {
             bytes.extend_from_slice(message.as_bytes());
@@ -268,6 +268,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             bytes.push(b'\n');
             TEXT
         };
+        let top = &*self.complete(top);
         let mut reply = self.begin(top);
         reply.constant(kind);
         // The same address may answer in several ways.
@@ -351,7 +352,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             }
             Err(Refused::Foreign) => {
                 let message = "Only pages of this host may open this WebSocket.";
-                return self.tell(&Top::of(Status::FORBIDDEN), message, &[]);
+                return self.tell(&Top::of(Status::FORBIDDEN), &Telling::of(message));
             }
         }
         Finished { close: !self.asked.exchange.keep_alive }
@@ -374,15 +375,47 @@ impl<'r, 'o> Replying<'r, 'o> {
                 channels::refuse(self.out.buffer, exchange, &self.date, &refused);
             }
             Answered::Denied(denied) => denied.write(self.out.buffer, exchange, &self.date),
-            Answered::Bad(reason) => return self.tell(&Top::of(Status::BAD_REQUEST), &reason, &[]),
+            Answered::Bad(reason) => {
+                return self.tell(&Top::of(Status::BAD_REQUEST), &Telling::of(&reason));
+            }
         }
         Finished { close: !exchange.keep_alive }
+    }
+
+    /// The page that this is going to be, in a program with actions.
+    fn writing(&self) -> Option<Rc<Writing>> {
+        let (keeper, request) = (self.look.actions.as_ref()?, self.asked.request()?);
+        Writing::of(request, self.visit.as_ref(), keeper)
     }
 
     fn begin(&mut self, top: &Top) -> Reply<'_> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
         reply
+    }
+}
+
+/// What is told of a failure.
+struct Telling<'t> {
+    message: &'t str,
+    /// Arguments, by their names.
+    wrong: &'t [Wrong],
+    /// For developers.
+    causes: &'t [String],
+    /// The page to go back to.
+    back: Option<&'t str>,
+    /// A program has called that did not say what it would rather have.
+    is_for_program: bool,
+}
+
+impl<'t> Telling<'t> {
+    const fn of(message: &'t str) -> Self {
+        Self { message, wrong: &[], causes: &[], back: None, is_for_program: false }
+    }
+
+    fn to(manner: &'t Manner, message: &'t str) -> Self {
+        let (back, is_for_program) = (manner.page.as_deref(), !manner.reads_pages);
+        Self { back, is_for_program, ..Self::of(message) }
     }
 }
 
@@ -398,6 +431,7 @@ fn note(status: Status, error: &Error) {
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 const XHTML: &str = "Content-Type: application/xhtml+xml; charset=utf-8\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
+const PROBLEM: &str = "Content-Type: application/problem+json\r\n";
 const VARY: &str = "Vary: Accept\r\n";
 
 fn writer_for(is_xml: bool, writer: Writer<'_>) -> Writer<'_> {
@@ -409,50 +443,6 @@ impl<P: Page> Respond for P {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         write_page(self, &Top::of(Status::OK), &Above::default(), to)
     }
-}
-
-fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
-    let top = &*to.complete(top);
-    // In a layout it is a part of a page that is written anew.
-    if let Some(frozen) = page.frozen()
-        && (above.is_bare || to.look.is_left_alone(&page))
-    {
-        return to.send_frozen(frozen, top);
-    }
-    let (look, chunk_at) = (to.look, to.chunk_at);
-    let is_document = if above.is_bare { page.is_this_document() } else { look.is_document(&page) };
-    let is_xml = is_document && to.asked.taste().prefers_xhtml;
-    let Outgoing { buffer, drain } = &mut *to.out;
-    let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);
-    top.write_fields(&mut reply);
-    reply.constant(if is_xml { XHTML } else { HTML });
-    if is_document {
-        reply.constant(VARY);
-    }
-    let mut body = reply.body();
-    let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
-    let mut writer = writer.marking_regions();
-    if look.shows_causes() {
-        writer.inspect_by(tell_once);
-    }
-    let mut writer = writer_for(is_xml, writer);
-    if above.is_bare {
-        page.write(&mut writer);
-    } else {
-        look.write(page, &above.title, &above.meta, &mut writer);
-    }
-    drop(writer);
-    body.finish(buffer)
-}
-
-/// What a page says to the layout around it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Above {
-    title: Cow<'static, str>,
-    meta: Vec<(Cow<'static, str>, Cow<'static, str>)>,
-    /// The page is whole by itself.
-    is_bare: bool,
 }
 
 /// What stands above the content: a status, and the fields that a program adds.
@@ -659,6 +649,7 @@ impl Response {
             Rejection::Bad { name, reason } => {
                 Self::refusal(Status::BAD_REQUEST, format!("`{name}` {reason}"))
             }
+            Rejection::Elsewhere { location } => Self::see_other(location.clone()),
             // A body that was collected and is still asked for is a handler's mistake.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
             // A challenge belongs to it (RFC 9110 section 15.5.2), and browsers show the page of one that they do not know.
@@ -728,7 +719,7 @@ impl Respond for Response {
             Content::Upgrade(opening) => return to.upgrade(*opening, top),
             // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
             Content::Held(held) => return to.hold(*held, visit, &self.top),
-            Content::Refusal(message) => return to.tell(top, &message, &[]),
+            Content::Refusal(message) => return to.tell(top, &Telling::of(&message)),
         }
         Finished { close: !exchange.keep_alive }
     }

@@ -2,6 +2,7 @@
 
 const HTML: &str = "text/html";
 const XHTML: &str = "application/xhtml+xml";
+const JSON: &str = "application/json";
 
 /// What a peer says of pages in its field `Accept` (RFC 9110 section 12.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,6 +11,8 @@ pub(crate) struct Taste {
     pub(crate) reads_pages: bool,
     /// It names XHTML and gives it a greater weight than HTML; browsers name both and like them alike.
     pub(crate) prefers_xhtml: bool,
+    /// It names JSON, and gives it a greater weight than any language of pages.
+    pub(crate) prefers_json: bool,
 }
 
 impl Taste {
@@ -17,12 +20,13 @@ impl Taste {
         let accept = accept.unwrap_or_default();
         // As all browsers say it: nothing outweighs that.
         if accept.starts_with("text/html,") {
-            return Self { reads_pages: true, prefers_xhtml: false };
+            return Self { reads_pages: true, prefers_xhtml: false, prefers_json: false };
         }
         let names_xhtml = accept.contains(XHTML);
         Self {
             reads_pages: names_xhtml || accept.contains(HTML),
             prefers_xhtml: names_xhtml && prefers_xhtml(accept),
+            prefers_json: accept.contains("json") && prefers_json(accept),
         }
     }
 }
@@ -33,7 +37,12 @@ pub(crate) fn prefers_pages(accept: Option<&str>) -> bool {
     let accept = accept.unwrap_or_default();
     let weight = |kinds: &[&str]| kinds.iter().find_map(|kind| weight_of(accept, kind));
     let html = weight(&[HTML, "text/*", "*/*"]).max(weight_of(accept, XHTML));
-    html > weight(&["application/json", "application/*", "*/*"])
+    html > weight(&[JSON, "application/*", "*/*"])
+}
+
+fn prefers_json(accept: &str) -> bool {
+    let json = weight_of(accept, JSON).max(weight_of(accept, "application/problem+json"));
+    json > weight_of(accept, HTML).max(weight_of(accept, XHTML)).or(Some(0))
 }
 
 fn prefers_xhtml(accept: &str) -> bool {
@@ -83,7 +92,8 @@ mod tests {
 
     #[track_caller]
     fn check(accept: &str, reads_pages: bool, prefers_xhtml: bool) {
-        assert_eq!(Taste::of(Some(accept)), Taste { reads_pages, prefers_xhtml }, "{accept}");
+        let taste = Taste { reads_pages, prefers_xhtml, prefers_json: false };
+        assert_eq!(Taste::of(Some(accept)), taste, "{accept}");
     }
 
     #[test]
@@ -93,7 +103,7 @@ mod tests {
         check("text/html", true, false);
         check("*/*", false, false);
         check("image/png", false, false);
-        assert_eq!(Taste::of(None), Taste { reads_pages: false, prefers_xhtml: false });
+        check("", false, false);
     }
 
     #[test]
@@ -115,6 +125,37 @@ mod tests {
         check("application/xhtml+xml;q=0.1234", true, false);
         check("application/xhtml+xml;q=", true, false);
         check("xapplication/xhtml+xml", true, false);
+    }
+
+    #[test]
+    fn a_program_that_names_json_is_told_in_json() {
+        for (accept, prefers) in [
+            ("application/json", true),
+            ("application/json, text/html;q=0.5", true),
+            ("application/problem+json;q=0.1", true),
+            ("application/json;q=0.5, text/html", false),
+            ("application/json, text/html", false),
+            ("application/json;q=0", false),
+            ("*/*", false),
+            ("application/ld+json", false),
+        ] {
+            assert_eq!(Taste::of(Some(accept)).prefers_json, prefers, "{accept}");
+        }
+    }
+
+    #[test]
+    fn a_service_answers_by_a_page_who_would_rather_have_one() {
+        for (accept, prefers) in [
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true),
+            ("application/json, text/html;q=0.5", false),
+            ("text/html", true),
+            ("application/xhtml+xml", true),
+            ("text/html, application/json", false),
+            ("*/*", false),
+            ("", false),
+        ] {
+            assert_eq!(prefers_pages(Some(accept)), prefers, "{accept}");
+        }
     }
 
     proptest! {

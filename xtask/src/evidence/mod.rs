@@ -15,6 +15,7 @@ use crate::{places, process, tools};
 
 mod channels;
 mod exchange;
+mod live;
 mod pages;
 mod program;
 mod sessions;
@@ -62,6 +63,7 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     browse(tally, &demo)?;
     websocket::judge(tally)?;
     channels::judge(tally)?;
+    live::judge(tally)?;
     sessions::judge(tally)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());

@@ -2,7 +2,7 @@
 //! each host, and the certificate.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +10,12 @@ use instant_acme::{
     Account, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount, NewOrder, Order,
     OrderStatus, RetryPolicy,
 };
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore, crypto};
+use rustls::ClientConfig;
 
 use super::call::Caller;
 use super::challenges::Challenges;
 use super::shelf::{self, Shelf};
+use crate::remote::trust;
 
 /// An authority, and what we are to it.
 #[derive(Clone, Debug)]
@@ -30,14 +29,6 @@ pub(super) struct Authority {
     pub(super) shelf: Shelf,
 }
 
-/// Where systems keep the certificates that all their programs trust.
-const USUAL_ROOTS: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
 /// An authority that looks at proofs, or makes a certificate, is asked again after a quarter of a second, then twice
 /// as long each time.
 const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_mins(2));
@@ -48,8 +39,7 @@ const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_mins(2))
 ///
 /// Nowhere.
 pub(super) fn usual_roots() -> Result<PathBuf, String> {
-    let found = USUAL_ROOTS.iter().map(Path::new).find(|path| path.exists());
-    found.map(Path::to_owned).ok_or_else(|| {
+    trust::usual_roots().ok_or_else(|| {
         "this system has no roots to trust an authority by: install its package `ca-certificates`, or set `acme-roots`".to_owned()
     })
 }
@@ -117,19 +107,7 @@ impl Authority {
     fn trust(&self) -> Result<Arc<ClientConfig>, String> {
         let path = self.roots.display();
         let pem = fs::read(&self.roots).map_err(|error| format!("cannot read {path}: {error}"))?;
-        let mut roots = RootCertStore::empty();
-        // A system's collection may hold one that cannot be understood.
-        roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).flatten());
-        if roots.is_empty() {
-            return Err(format!("{path}: there is no certificate to trust an authority by"));
-        }
-        let config =
-            ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .map_err(|error| error.to_string())?
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-        Ok(Arc::new(config))
+        trust::of(&pem).map_err(|error| format!("{path}: {error}"))
     }
 
     fn reason(&self, error: &Error) -> String {

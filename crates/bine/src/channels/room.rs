@@ -79,6 +79,7 @@ impl Room {
     }
 
     /// Reads what a seat is owed, and lets it wait if that is nothing.
+    // Long because each way of following ends in its own way, and they share what was read.
     fn look(&mut self, number: u32, is_last: bool, out: &mut Vec<u8>) -> After {
         let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
         let watch = Arc::clone(&seat.watch);
@@ -128,7 +129,8 @@ impl Room {
             return self.over(number);
         }
         let is_first = seat.pieces.is_none();
-        if watch.regions != Regions::None && page.lost.is_some() {
+        let is_stream = !watch.manner.is_poll();
+        if watch.regions != Regions::None && page.lost.is_some() && is_stream {
             // What it shows by now, nobody knows: it comes again and says so.
             let pieces =
                 seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, true));

@@ -380,12 +380,9 @@ impl Showing {
         Some(changed)
     }
 
-    /// Somebody joins for whom another run was made. Where that is another than all have, all are sent what it is from
-    /// now on, since nobody knows which of the two is newer.
+    /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are
+    /// sent what it is from now on, since nobody knows which of the two is newer.
     pub(super) fn meet(&mut self, notes: &Notes) {
-        if self.regions.len() != notes.regions.len() {
-            return self.touch_all();
-        }
         self.shows_who |= notes.shows_who;
         for (own, new) in self.regions.iter_mut().zip(&notes.regions) {
             if own.hash != Some(new.hash) {
@@ -427,3 +424,6 @@ impl Shown {
         Self { hash: Some(region.hash), reads: region.reads, signals, is_touched: false }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,8 +117,7 @@ impl Wish {
             page.or_else(|| (!on.is_empty()).then(|| "/".to_owned())).ok_or_else(|| {
                 bad("`page` is missing: a page's path and query, encoded; or `on`: names of events")
             })?;
-        let request = page_request(request, &target)
-            .ok_or_else(|| bad("`page` is no path of a page here, or longer than 4096 bytes"))?;
+        let request = page_request(request, &target).map_err(bad)?;
         let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
         let visit = who.known::<Visit>();
         Ok(Self {
@@ -154,13 +153,17 @@ const OWN: [&str; 12] = [
     "upgrade",
 ];
 
-/// The request that whoever follows a page would have asked for it. `None`: there can be no page.
-fn page_request(request: &Incoming<'_>, target: &str) -> Option<Retained> {
+/// The request that whoever follows a page would have asked for it, or why there can be no page.
+fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'static str> {
     let is_own = target.starts_with('/') && !target.starts_with("//");
     // What an address never has would begin another line of the head.
     let is_plain = target.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_own || !is_plain || target.len() > LONGEST || target.starts_with("/_bine/") {
-        return None;
+    if !is_own || target.len() > LONGEST {
+        return Err("`page` is no path of this site, or longer than 4096 bytes");
+    }
+    let not_encoded = "`page` is not encoded as an address is, once as a whole and once in itself";
+    if !is_plain {
+        return Err(not_encoded);
     }
     let mut bytes = format!("GET {target} HTTP/1.1\r\nAccept: text/html\r\n").into_bytes();
     for (name, value) in request.head.fields() {
@@ -171,11 +174,17 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Option<Retained> {
     bytes.extend_from_slice(b"\r\n");
     // The head itself was within the program's own.
     let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
-    let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else { return None };
-    let is_it = head.target() == target && head.raw().len() == bytes.len();
-    // However it is written, it means none of those that are not pages.
-    let is_page = is_it && !head.path().starts_with("/_bine/");
-    is_page.then(|| Retained::of(&Incoming { head, body: Body::None, ..*request }))
+    let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else {
+        return Err(not_encoded);
+    };
+    if head.target() != target || head.raw().len() != bytes.len() {
+        return Err(not_encoded);
+    }
+    // However it is written.
+    if head.path().starts_with("/_bine/") {
+        return Err("`page` is no page");
+    }
+    Ok(Retained::of(&Incoming { head, body: Body::None, ..*request }))
 }
 
 /// What whoever shows `have` is to be told of a page.
@@ -304,7 +313,15 @@ impl Live {
         if self.generation.load(Ordering::SeqCst) != generation {
             return Err(busy());
         }
-        let name = match showings.find(&wish.address, &notes.looks) {
+        let mut found = showings.find(&wish.address, &notes.looks);
+        if let Some(name) = found
+            && showings.get(name).is_some_and(|own| own.regions.len() != notes.regions.len())
+        {
+            // Nobody knows which of the two is newer, and regions of the other would never be sent to this one.
+            self.send_away(&mut showings, name);
+            found = None;
+        }
+        let name = match found {
             Some(name) => name,
             None if showings.len() >= MOST => return Err(busy()),
             None => {

@@ -5,7 +5,7 @@ use httparse::{EMPTY_HEADER, Status, parse_chunk_size};
 /// What a server answers to one request that is not HEAD, as it comes. Give it bytes by [`incoming`](Self::incoming), then ask
 /// for the [`head`](Self::head), and then for the [`body`](Self::body) until it is whole.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     received: Vec<u8>,
     /// So much of it is understood. It is dropped when more comes, not at each of many small chunks.
     passed: usize,
@@ -15,8 +15,10 @@ pub(super) struct Answer {
 
 /// What the head says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Head {
-    pub(super) status: u16,
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    /// All of them, as they were sent.
+    pub(crate) fields: Vec<(String, Vec<u8>)>,
     /// Its `Content-Type`.
     pub(super) kind: String,
     /// Whether the connection may carry another request.
@@ -51,7 +53,7 @@ const WRONG_CHUNKS: &str = "the answer's chunks are wrong";
 
 impl Answer {
     /// What comes is added to this.
-    pub(super) fn incoming(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn incoming(&mut self) -> &mut Vec<u8> {
         self.received.drain(..self.passed);
         self.passed = 0;
         &mut self.received
@@ -63,7 +65,7 @@ impl Answer {
     }
 
     /// The head of the final answer; `None`: it is not all there.
-    pub(super) fn head(&mut self) -> Result<Option<Head>, &'static str> {
+    pub(crate) fn head(&mut self) -> Result<Option<Head>, &'static str> {
         loop {
             let mut fields = [EMPTY_HEADER; MOST_FIELDS];
             let mut parsed = httparse::Response::new(&mut fields);
@@ -81,7 +83,7 @@ impl Answer {
     }
 
     /// Moves what is there of the body to `to`; true: that was all of it. `has_ended`: nothing more will come.
-    pub(super) fn body(&mut self, has_ended: bool, to: &mut Vec<u8>) -> Result<bool, &'static str> {
+    pub(crate) fn body(&mut self, has_ended: bool, to: &mut Vec<u8>) -> Result<bool, &'static str> {
         loop {
             let is_over = match self.next {
                 Next::Nothing => return Ok(true),
@@ -175,6 +177,7 @@ fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>
     }
     let (mut length, mut is_chunked) = (None, false);
     for field in parsed.headers.iter() {
+        head.fields.push((field.name.to_owned(), field.value.to_vec()));
         let value = std::str::from_utf8(field.value).unwrap_or_default().trim();
         match field.name.to_ascii_lowercase().as_str() {
             "content-type" => value.clone_into(&mut head.kind),

@@ -17,7 +17,7 @@
 //! gets [`Error::Unanswered`] or [`Error::TimedOut`] does not know whether it was carried out.
 
 mod address;
-mod answer;
+pub(crate) mod answer;
 mod aside;
 mod call;
 mod error;
@@ -25,7 +25,7 @@ mod events;
 mod line;
 mod listener;
 mod pool;
-mod trust;
+pub(crate) mod trust;
 
 #[cfg(test)]
 mod tests;

@@ -32,12 +32,13 @@ pub(super) fn usual() -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::clone(USUAL.get_or_init(|| config)))
 }
 
-fn usual_roots() -> Option<PathBuf> {
+/// The file of those whom the system trusts.
+pub(crate) fn usual_roots() -> Option<PathBuf> {
     USUAL_ROOTS.iter().map(Path::new).find(|path| path.exists()).map(Path::to_owned)
 }
 
 /// Those in a file of PEM, and nobody else.
-pub(super) fn of(pem: &[u8]) -> Result<Arc<ClientConfig>, String> {
+pub(crate) fn of(pem: &[u8]) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     // A system's collection may hold one that cannot be understood.
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten());

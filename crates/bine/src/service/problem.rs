@@ -3,9 +3,6 @@
 use bine_http::Status;
 use serde_json::{Value, json};
 
-/// The media type of what [`problem`] writes.
-pub(crate) const PROBLEM: &str = "application/problem+json";
-
 /// What is wrong with one argument of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wrong {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -20,13 +21,14 @@ use crate::app::App;
 /// A program that runs within this process, for a test. It ends with this value.
 ///
 /// It listens on a port of this machine that is free, keeps tables, channels and sessions in memory whatever it says,
-/// reads neither `bine.toml` nor the environment, and tells warnings and errors alone. Any number may run at a time.
+/// reads neither `bine.toml` nor the environment, and its log tells errors alone. Any number may run at a time.
 pub struct Site {
     address: SocketAddr,
     server: Arc<Server>,
     serving: Option<JoinHandle<()>>,
     /// Has a word, or no sender, when it has ended.
     ended: Receiver<()>,
+    is_over: Arc<AtomicBool>,
 }
 
 /// A test has few visitors, and many tests run at one time.
@@ -53,7 +55,7 @@ impl Site {
     /// It cannot start, with the reason that its user would read.
     #[track_caller]
     pub fn new(app: App) -> Self {
-        log::set_level(Level::Warning);
+        log::set_level(Level::Error);
         let running = match app.open_by_itself(&ARGUMENTS) {
             Ok(running) => running,
             Err(reason) => panic!("the program cannot start: {reason}"),
@@ -65,15 +67,20 @@ impl Site {
         });
         let address = address.expect("it was told to listen on TCP");
         let (tell, ended) = channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_meant = Arc::clone(&is_over);
         let serve = move || {
-            if let Err(reason) = running.run() {
+            // At the end connections are cut, of which a server tells.
+            if let Err(reason) = running.run()
+                && !is_meant.load(Ordering::Acquire)
+            {
                 log::error(format_args!("a program under test has ended: {reason}"));
             }
             // A site that has waited long enough does not hear it.
             let _ = tell.send(());
         };
         match thread::Builder::new().name("bine site".to_owned()).spawn(serve) {
-            Ok(serving) => Self { address, server, serving: Some(serving), ended },
+            Ok(serving) => Self { address, server, serving: Some(serving), ended, is_over },
             Err(error) => panic!("no thread can be had for the program: {error}"),
         }
     }
@@ -125,12 +132,12 @@ impl fmt::Debug for Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
         // Asked twice it ends at once: whoever still waits for an answer is cut.
         self.server.stop();
         self.server.stop();
         // It has ended if there is a word, or can be none; what hangs must not hang the test.
-        let is_late =
-            self.ended.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+        let is_late = self.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
         if let Some(serving) = self.serving.take().filter(|_| !is_late) {
             // A panic of it was told where it happened.
             let _ = serving.join();

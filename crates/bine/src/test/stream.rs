@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::exchange::{Content, Reply, Request};
 
 /// A server says something every twenty seconds, if only that it is still there.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// The stream of one page. It ends with this value.
 #[derive(Debug)]

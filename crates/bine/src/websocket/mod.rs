@@ -15,6 +15,7 @@ use bine_pipeline::{self as pipeline, Gone, Incoming, Retained};
 
 use crate::arguments::{Argument, Arguments, Rejection};
 use crate::error::Error;
+use crate::origin::is_foreign;
 use crate::respond::Response;
 
 use line::Line;
@@ -153,7 +154,7 @@ impl Opening {
         let Self { request, terms, talk } = self;
         let head = request.incoming().head;
         let upgrade = machine::Upgrade::read(&head).map_err(Refused::Unfit)?;
-        if !terms.from_anywhere && !upgrade.is_same_origin() {
+        if !terms.from_anywhere && is_foreign(&head) {
             return Err(Refused::Foreign);
         }
         let chosen = upgrade.choose(terms.protocols);

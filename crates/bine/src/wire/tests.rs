@@ -179,6 +179,9 @@ fn each_kind_of_value_has_its_form() {
     check(&u128::MAX, "\"340282366920938463463374607431768211455\"");
     check(&BTreeMap::from([(u64::MAX, 0.1)]), "{\"18446744073709551615\":0.1}");
     check(&(Some(1), None::<u8>, ()), "[1,null,null]");
+    check(&0.1_f32, "0.1");
+    // Its shortest digits lie in the middle between two numbers of 32 bits, once they are one of 64.
+    check(&f32::from_bits(0x15ae_43fd), "7.038530691851209e-26");
     check(&Bytes::from(&b"hops"[..]), "\"aG9wcw==\"");
     check(&Time(1_795_253_400_000_001), "\"2026-11-21T09:30:00.000001Z\"");
     check(&vec![Word::WideOpen, Word::Shut], "[\"wide-open\",\"shut\"]");

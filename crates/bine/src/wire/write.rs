@@ -29,11 +29,11 @@ impl<'t> Writer<'t> {
         let _never_fails = write!(self.0, "{quote}{number}{quote}");
     }
 
-    fn float<F: Into<f64> + Serialize + Copy>(self, number: F) -> Result<(), Fault> {
-        if number.into().is_finite() {
+    fn float(self, number: f64) -> Result<(), Fault> {
+        if number.is_finite() {
             return Ok(serde_json::to_writer(self.0, &number)?);
         }
-        Err(Fault::new(format!("{} is no number of JSON", number.into())))
+        Err(Fault::new(format!("{number} is no number of JSON")))
     }
 
     /// What holds others, from its first byte on.
@@ -98,8 +98,14 @@ impl<'t> Serializer for Writer<'t> {
         Ok(())
     }
 
+    /// In few digits, unless whoever reads them as 64 bits and makes 32 of these comes to the neighbor, as it is with
+    /// 7.038531e-26.
     fn serialize_f32(self, number: f32) -> Result<(), Fault> {
-        self.float(number)
+        let (whole, shortest) = (f64::from(number), number.to_string().parse::<f64>());
+        match shortest {
+            Ok(shortest) if (shortest as f32).to_bits() == number.to_bits() => self.float(shortest),
+            _ => self.float(whole),
+        }
     }
 
     fn serialize_f64(self, number: f64) -> Result<(), Fault> {

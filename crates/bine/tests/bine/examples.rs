@@ -60,6 +60,25 @@ fn filters_stand_before_the_pages_in_their_order() {
 }
 
 #[test]
+fn a_service_is_called_by_its_name() {
+    let folder = Folder::new();
+    let mut command = example("services");
+    command.args(["--listen", "127.0.0.1:0"]).current_dir(folder.path());
+    let program = Program::start(&mut command);
+    let mut peer = program.connect();
+    assert_eq!(peer.get("/services/add?one=40&other=2").text(), "42");
+    let form = "name=Anna&words=Hello";
+    peer.send(format!(
+        "POST /services/sign HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nReferer: http://a/\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+        form.len()
+    ));
+    let reply = peer.reply();
+    assert_eq!((reply.status(), reply.field("Location")), (303, Some("http://a/")));
+    assert!(peer.get("/").text().contains("<li>Anna: Hello</li>"));
+}
+
+#[test]
 fn a_step_of_the_program_may_ask_another_server() {
     let other = serve("hello");
     let mut command = example("step");

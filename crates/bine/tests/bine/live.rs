@@ -1,6 +1,9 @@
 //! Claims about pages that somebody looks at: what they show between `<Live>` and `</Live>` is what it would be if they
 //! were fetched again.
 
+mod model;
+mod reads;
+mod scopes;
 mod viewer;
 
 use std::collections::HashMap;
@@ -42,6 +45,11 @@ fn the_program_with_regions_serves() -> Exit {
         .page(degrees)
         .page(while_made)
         .page(set)
+        .page(reads::before)
+        .page(reads::by_snapshot)
+        .page(reads::in_change)
+        .page(reads::linked)
+        .page(reads::behind)
         .run_with("Usage: live", options.lines())
 }
 
@@ -375,8 +383,10 @@ fn what_cannot_be_followed_is_told_why() {
             ("?page=two", "`page` is no path"),
             ("?page=//two", "`page` is no path"),
             ("?page=http%3A%2F%2Fa%2Ftwo", "`page` is no path"),
-            ("?page=/two%20three", "`page` is not encoded"),
-            ("?page=/two%0D%0AHost%3A%20b", "`page` is not encoded"),
+            ("?page=/two%20three", "`page` is no path"),
+            ("?page=/two%0D%0AHost%3A%20b", "`page` is no path"),
+            ("?page=/_bine/live%3Fpage%3D/two", "`page` is no path"),
+            ("?page=/%25%35Fbine/live%3Fpage%3D/two", "`page` is no path"),
             ("?page=/two&have=x", "`have`"),
             ("?page=/two&have=0.x", "`have`"),
             ("?page=/two&have=99999.0", "`have`"),
@@ -391,6 +401,10 @@ fn what_cannot_be_followed_is_told_why() {
         peer.send("POST /_bine/live?page=/two HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
         let reply = peer.reply();
         assert_eq!((reply.status(), reply.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
+        let mut peer = program.connect();
+        let foreign = "Sec-Fetch-Site: cross-site";
+        peer.send(format!("GET /_bine/live?page=/two HTTP/1.1\r\nHost: a\r\n{foreign}\r\n\r\n"));
+        assert_eq!(peer.reply().status(), 403);
     }
 }
 

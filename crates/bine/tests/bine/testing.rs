@@ -1,10 +1,14 @@
 //! Decides that `bine::test` visits a program as people do, and says well what it does not find.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 use bine::prelude::*;
 use bine::test::{Method, Site};
 use serde_json::{Value, json};
+
+use crate::app::{options, program};
+use crate::harness::{PATIENCE, Program};
 
 // Examples that carry tests, which run here with the others.
 #[allow(dead_code, reason = "its `main` is for people")]
@@ -64,13 +68,38 @@ async fn twice(given: Json<Value>, request: Request) -> Json<Value> {
     Json(json!([given.0, given.0, accept]))
 }
 
+#[page("/upload")]
+async fn choice() -> impl Page {
+    html! {
+        <form method="post" action="/upload" enctype="multipart/form-data">
+            <input name="title" aria-label="Title"> <input type="file" name="picture" aria-label="Picture">
+            <button>Send</button>
+        </form>
+    }
+}
+
+#[page(POST "/upload")]
+fn uploaded(title: Form<Text>, picture: Upload) -> Result<impl Page, Error> {
+    let (name, kind) = (picture.file_name().to_owned(), picture.media_type().to_owned());
+    let length = picture.content()?.len();
+    Ok(html!(<p>{title}": "{name} {kind} {length}</p>))
+}
+
 #[page("/circle")]
 async fn circle() -> Response {
     Response::see_other("/circle")
 }
 
 fn shop() -> App {
-    App::new().table::<Order>().page(form).page(order).page(count).page(twice).page(circle)
+    App::new()
+        .table::<Order>()
+        .page(form)
+        .page(order)
+        .page(count)
+        .page(twice)
+        .page(circle)
+        .page(choice)
+        .page(uploaded)
 }
 
 #[derive(Table)]
@@ -84,6 +113,7 @@ async fn board(store: Store, session: Session) -> impl Page {
     html! {
         <h1>Hello {session.name()}</h1>
         <form method="post" action="/board"><input name="body" aria-label="Post"> <button>Post</button></form>
+        <form method="post" action="/shout"><input name="body" aria-label="Loud"> <button>Shout</button></form>
         <ul><Live>{for post in store.read().newest::<Post>(20) { <li>{post.body}</li> }}</Live></ul>
     }
 }
@@ -109,8 +139,50 @@ async fn clear(store: Store) -> Result<Response, Error> {
     Ok(Response::see_other("/board"))
 }
 
+/// What it stands for is shown to those who have logged in.
+#[page("/users")]
+async fn users(user: User, store: Store) -> impl Page {
+    html! {
+        <form method="post" action="/logout"><button>Log out</button></form>
+        <p>Hello {user}<Live>, there are {store.read().count::<Post>()} posts</Live>.</p>
+    }
+}
+
+#[page(POST "/login")]
+async fn log_in(session: Session, user: Form<Text>) -> Result<Response, Error> {
+    session.log_in(user).await?;
+    Ok(Response::see_other("/users"))
+}
+
+#[page(POST "/logout")]
+async fn log_out(session: Session) -> Result<Response, Error> {
+    session.log_out().await?;
+    Ok(Response::see_other("/users"))
+}
+
 fn boards() -> App {
-    App::new().table::<Post>().event("posted").page(board).page(post).page(clear)
+    let app = App::new().table::<Post>().event("posted").page(board).page(post).page(clear);
+    app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
+}
+
+/// A page as it is with the script, which sends its forms.
+#[page("/scripted")]
+async fn scripted(store: Store) -> impl Page {
+    html! {
+        <script type="module" src="/_bine/live-0.js"></script>
+        <form id="wrong" method="post" action="/shout"><input name="wrong" aria-label="Post"></form>
+        <form id="shout" method="post" action="/shout"><input name="body" aria-label="Post"></form>
+        <ul><Live>{for post in store.read().newest::<Post>(20) { <li>{post.body}</li> }}</Live></ul>
+    }
+}
+
+#[service("/shout")]
+fn shout(call: &mut Call, body: Text) -> Result<(), Error> {
+    if body.is_empty() {
+        return Err(Error::wrong("body", "must not be empty"));
+    }
+    call.insert(Post { id: Id::new(), body: body.to_uppercase().as_str().into() })?;
+    Ok(())
 }
 
 /// What a test is told that fails.
@@ -278,6 +350,38 @@ fn each_site_begins_with_nothing_and_many_run_at_once() {
 }
 
 #[test]
+fn a_site_leaves_no_thread_behind() {
+    let test = "testing::a_site_leaves_no_thread_behind";
+    if options().is_none() {
+        // Alone in a process, or the threads of other tests would be counted.
+        let ended = Program::run(&mut program(test, &[]));
+        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+        return;
+    }
+    // Names, for whoever must find out which.
+    let threads = || -> Vec<String> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let mut names: Vec<String> = tasks
+            .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+            .collect();
+        names.sort();
+        names
+    };
+    let visit =
+        || Site::new(boards()).visit("/board").submit("form[action='/board']", [("body", "hi")]);
+    visit();
+    let before = threads();
+    (0..10).for_each(|_| visit());
+    // Some are only told to end.
+    let deadline = Instant::now() + PATIENCE;
+    while threads().len() > before.len() && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    let after = threads();
+    assert!(after.len() <= before.len(), "{before:?} became {after:?}");
+}
+
+#[test]
 fn a_site_that_was_never_asked_ends_too() {
     let site = Site::new(shop());
     let address = site.address();
@@ -297,9 +401,9 @@ fn tabs_see_what_others_post() {
     let site = Site::new(boards());
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     assert_ne!(ann.text("h1"), bo.text("h1"));
-    ann.submit("form", [("body", "hi")]);
+    ann.submit("form[action='/board']", [("body", "hi")]);
     bo.expect("li", "hi");
-    bo.submit("form", [("body", "good day")]);
+    bo.submit("form[action='/board']", [("body", "good day")]);
     ann.expect("li", "good day");
     assert_eq!(ann.texts("li"), ["good day", "hi"]);
     site.fetch(Method::Post, "/clear").send();
@@ -312,9 +416,92 @@ fn a_tab_hears_the_events_that_it_listens_to() {
     let site = Site::new(boards());
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
     bo.listen("posted");
-    ann.submit("form", [("body", "hi")]);
+    ann.submit("form[action='/board']", [("body", "hi")]);
     assert_eq!(bo.expect_event("posted"), "hi");
     bo.expect("li", "hi");
     let told = told(|| bo.listen("poste"));
     assert!(told.contains("the event `poste` cannot be heard\n"), "{told}");
+}
+
+#[test]
+fn who_is_logged_out_elsewhere_sees_it() {
+    let site = Site::new(boards());
+    let ann = site.visitor();
+    ann.fetch(Method::Post, "/login")
+        .field("Content-Type", "application/x-www-form-urlencoded")
+        .body("user=ann")
+        .send();
+    let (mut tab, mut other) = (ann.visit("/users"), ann.visit("/users"));
+    site.visit("/board").submit("form[action='/board']", [("body", "hi")]);
+    tab.expect("p", "Hello ann, there are 1 posts.");
+    other.click("button");
+    for tab in [&mut tab, &mut other] {
+        tab.expect_none("p", "ann");
+        assert_eq!(tab.status(), 401);
+    }
+}
+
+#[test]
+fn a_form_is_sent_by_the_script_where_there_is_one() {
+    let site = Site::new(boards());
+    let mut tab = site.visit("/scripted");
+    tab.submit("#shout", [("body", "hi")]);
+    assert_eq!(tab.url(), "/scripted");
+    tab.expect("li", "HI");
+    tab.submit("#shout", [("body", "")]);
+    tab.expect("#shout [role=alert]", |text: &str| text == "must not be empty");
+    tab.submit("#wrong", [("wrong", "x")]);
+    tab.expect("#wrong [role=alert]", "body: ");
+    tab.expect_none("#shout [role=alert]", "");
+}
+
+#[test]
+fn a_service_is_called_and_answers_forms_too() {
+    let site = Site::new(boards());
+    assert_eq!(site.post_json("/shout", &json!({ "body": "a" })).status(), 204);
+    let refused = site.post_json("/shout", &json!({ "bdy": "a" }));
+    assert_eq!(
+        (refused.status(), refused.field("Content-Type")),
+        (400, Some("application/problem+json"))
+    );
+    let foreign = site
+        .fetch(Method::Post, "/shout")
+        .field("Origin", "https://other.example")
+        .json(&json!({ "body": "a" }));
+    assert_eq!(foreign.send().status(), 403);
+    let mut tab = site.visit("/board");
+    tab.submit("form[action='/shout']", [("body", "b")]);
+    tab.expect("li", "B");
+    assert_eq!(tab.texts("li"), ["B", "A"]);
+    assert_eq!(tab.url(), "/board");
+}
+
+#[test]
+fn a_file_that_was_chosen_is_sent() {
+    let site = Site::new(shop());
+    let mut tab = site.visit("/upload");
+    tab.choose("input[type=file]", "hop \"1\".png", "image/png", b"\x89PNG\r\n--".as_slice());
+    tab.submit("form", [("title", "A hop")]);
+    tab.expect("p", "A hop: hop \"1\".png image/png 8");
+    tab.visit("/upload");
+    tab.submit("form", [("title", "No hop")]);
+    tab.expect("p", "`picture` is missing from the form");
+    tab.visit("/upload");
+    let told = told(|| tab.choose("input[name=title]", "a", "text/plain", ""));
+    assert!(
+        told.starts_with("`input[name=title]` takes no file\n\n    <input name=\"title\""),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_page_whose_site_has_ended_says_that_it_is_no_longer_followed() {
+    let site = Site::new(boards());
+    let mut tab = site.visit("/board");
+    drop(site);
+    let told = told(|| tab.expect("li", "hi"));
+    assert!(told.starts_with("there is no `li`\n"), "{told}");
+    assert!(told.contains("(status 200, and no longer followed: its stream: "), "{told}");
+    // It may be given to another thread.
+    std::thread::scope(|scope| scope.spawn(move || drop(tab)).join().unwrap());
 }

@@ -32,6 +32,7 @@ chapters! {
     "trees": "Trees",
     "tables": "Tables",
     "sessions": "Sessions",
+    "browser": "In the browser",
     "remote": "Calling another server",
     "channels": "Channels",
     "push": "Push for an existing site",

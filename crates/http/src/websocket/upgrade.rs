@@ -14,7 +14,8 @@ use crate::status::Status;
 
 /// A request to change to WebSocket, checked (RFC 6455 section 4.2.1).
 ///
-/// Nothing of this says that the peer may: see [`is_same_origin`](Self::is_same_origin) for pages.
+/// Nothing of this says that the peer may. A browser lets every page open a WebSocket to every host and sends the
+/// visitor's cookies along, so who may do something by cookie must ask where the page is from (RFC 6455 section 10.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Upgrade<'b> {
     head: Head<'b>,
@@ -74,18 +75,6 @@ impl<'b> Upgrade<'b> {
     /// Where none is, a browser that asked for one closes.
     pub fn choose(&self, spoken: &[&str]) -> Option<&'b str> {
         self.protocols().find(|name| spoken.contains(name))
-    }
-
-    /// Whether it comes from a page of the host that it asks, or from no page at all.
-    ///
-    /// A browser lets every page open a WebSocket to every host and sends the visitor's cookies along. So who may do
-    /// something by cookie must ask this first (RFC 6455 section 10.2). Ports 80 and 443 count as none: whether this
-    /// connection is secret is not known here.
-    pub fn is_same_origin(&self) -> bool {
-        let Some(origin) = self.head.field("origin") else { return true };
-        let origin = str::from_utf8(origin).ok().and_then(|origin| origin.split_once("://"));
-        let (Some((_, from)), Some(host)) = (origin, self.head.authority()) else { return false };
-        without_port(from).eq_ignore_ascii_case(without_port(host))
     }
 
     /// Begins the answer, to which fields may be added; end it with [`Reply::empty`]. Frames follow in both directions.
@@ -162,8 +151,4 @@ fn values<'b>(head: &Head<'b>, name: &'static str) -> impl Iterator<Item = &'b [
 fn only<'b>(head: &Head<'b>, name: &'static str) -> Option<&'b [u8]> {
     let mut values = values(head, name);
     values.next().filter(|_| values.next().is_none())
-}
-
-fn without_port(authority: &str) -> &str {
-    authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80")).unwrap_or(authority)
 }

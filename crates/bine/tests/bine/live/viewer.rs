@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::time::Instant;
 
-use crate::harness::{Peer, Program, Reply};
+use crate::harness::{PATIENCE, Peer, Program, Reply};
 
 /// One open page.
 pub(super) struct Viewer {
     address: SocketAddr,
     target: String,
     /// Lines of the head that it sends with every request.
-    fields: String,
+    pub(super) fields: String,
     is_poll: bool,
     /// By which it follows.
     peer: Option<Peer>,
@@ -143,7 +144,10 @@ impl Viewer {
 
     /// Waits for what comes next, and shows it.
     pub(super) fn next(&mut self) -> Event {
+        // A stream shows that it lives, also when nothing else comes.
+        let patience = Instant::now() + PATIENCE;
         while self.events.is_empty() {
+            assert!(Instant::now() < patience, "nothing comes of {}", self.target);
             if self.is_poll {
                 self.hear_poll();
             } else {
@@ -151,6 +155,12 @@ impl Viewer {
             }
         }
         self.events.pop_front().unwrap()
+    }
+
+    /// Waits until it is told that the page is not for it as it was: by an event, or by the end of what it may follow. What
+    /// it has shown until then is what comes before.
+    pub(super) fn await_farewell(&mut self) {
+        while matches!(self.next(), Event::Patch(_)) {}
     }
 
     /// Waits until a region shows this text, and says what came until then. Whatever else comes is shown too, and the

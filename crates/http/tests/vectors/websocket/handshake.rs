@@ -27,16 +27,6 @@ fn refused(line: &str, fields: &str, expected: Refusal) {
     assert!(answer.starts_with(&status) && answer.ends_with(expected.told()), "{answer}");
 }
 
-#[track_caller]
-fn origin(fields: &str, is_same: bool) {
-    let request = format!("GET / HTTP/1.1\r\nHost: example.org\r\n{ASKED}{fields}\r\n");
-    let Event::Head(head) = Machine::new().receive(request.as_bytes(), &Limits::default()).event
-    else {
-        panic!("{request}");
-    };
-    assert_eq!(Upgrade::read(&head).map(|upgrade| upgrade.is_same_origin()), Ok(is_same));
-}
-
 #[test]
 fn the_handshake_of_the_standard_is_answered() {
     assert_eq!(
@@ -106,17 +96,4 @@ fn a_malformed_request_is_refused() {
         let fields = format!("{ASKED}Sec-WebSocket-Protocol: {protocol}\r\n");
         refused("GET / HTTP/1.1", &fields, Refusal::Protocol);
     }
-}
-
-#[test]
-fn a_page_of_another_host_is_told_apart() {
-    origin("", true);
-    origin("Origin: https://example.org\r\n", true);
-    origin("Origin: http://EXAMPLE.org:80\r\n", true);
-    origin("Origin: https://example.org:8443\r\n", false);
-    origin("Origin: https://example.org.evil.test\r\n", false);
-    origin("Origin: https://evil.test\r\n", false);
-    origin("Origin: null\r\n", false);
-    origin("Origin: example.org\r\n", false);
-    origin("Origin: \r\n", false);
 }

@@ -1,0 +1,360 @@
+//! Claims about whom a region is for: what a page has looked at of one visitor is never sent to another, wherever in the
+//! page it has looked; who may not see it any more is sent nothing more.
+
+use bine::prelude::*;
+use bine::{Body, Filter, Seen, Sessions, Verdict};
+
+use super::viewer::{Event, Viewer};
+use crate::app::{options, program};
+use crate::harness::{Program, Reply, SCHEDULERS};
+
+#[derive(Clone, Table)]
+struct Tick {
+    id: Id<Tick>,
+    text: Text,
+}
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_for_visitors_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .table::<Tick>()
+        .sessions(Sessions::new())
+        .filter(Tenants)
+        .page(tick)
+        .page(log_in)
+        .page(log_out)
+        .page(keep)
+        .page(revoke_others)
+        .page(by_session)
+        .page(by_session_perhaps)
+        .page(by_session_behind)
+        .page(by_session_by_worker)
+        .page(by_session_later)
+        .page(by_user)
+        .page(by_user_perhaps)
+        .page(by_cookie)
+        .page(by_field)
+        .page(by_request)
+        .page(by_filter)
+        .page(for_users)
+        .page(for_friends)
+        .page(for_all)
+        .run_with("Usage: scopes", options.lines())
+}
+
+#[page(POST "/tick/{text}")]
+async fn tick(store: Store, text: Path<Text>) -> Result<Response, Error> {
+    store.insert(Tick { id: Id::new(), text: text.0 }).await?;
+    Ok(Response::text("ticked"))
+}
+
+#[page(POST "/login/{user}")]
+async fn log_in(session: Session, user: Path<Text>) -> Result<Response, Error> {
+    session.log_in(user).await?;
+    Ok(Response::text("in"))
+}
+
+#[page(POST "/logout")]
+async fn log_out(session: Session) -> Result<Response, Error> {
+    session.log_out().await?;
+    Ok(Response::text("out"))
+}
+
+#[page(POST "/keep/{word}")]
+async fn keep(session: Session, word: Path<Text>, _body: Body) -> Result<Response, Error> {
+    session.set("word", word.as_str()).await?;
+    Ok(Response::text("kept"))
+}
+
+#[page(POST "/revoke-others")]
+async fn revoke_others(session: Session) -> Result<Response, Error> {
+    Ok(Response::text(session.revoke_others().await?.to_string()))
+}
+
+fn last(store: &Store) -> Text {
+    store.read().newest::<Tick>(1).pop().map(|tick| tick.text).unwrap_or_default()
+}
+
+/// What is secret stands before the region and in it.
+fn shown(secret: Option<Text>, store: Store) -> impl Page {
+    let secret = secret.unwrap_or_default();
+    html! {
+        <p>{&secret}</p>
+        <Live><p>{last(&store)} for {&secret}</p></Live>
+    }
+}
+
+fn word(session: &Session) -> Option<Text> {
+    session.get("word")
+}
+
+#[page("/session")]
+async fn by_session(session: Session, store: Store) -> impl Page {
+    shown(word(&session), store)
+}
+
+#[page("/session/perhaps")]
+async fn by_session_perhaps(session: Option<Session>, store: Store) -> impl Page {
+    shown(session.as_ref().and_then(word), store)
+}
+
+/// It looks at the session when the region has been written already.
+#[page("/session/behind")]
+async fn by_session_behind(session: Session, store: Store) -> impl Page {
+    html! {
+        <Live><p>{last(&store)}</p></Live>
+        <p>{word(&session)}</p>
+        <Live><p>{last(&store)} for whom?</p></Live>
+    }
+}
+
+#[page("/session/worker")]
+fn by_session_by_worker(session: Session, store: Store) -> impl Page {
+    shown(word(&session), store)
+}
+
+#[page("/session/later")]
+async fn by_session_later(session: Session, store: Store) -> impl Page {
+    tokio::task::yield_now().await;
+    let word = word(&session);
+    tokio::task::yield_now().await;
+    shown(word, store)
+}
+
+#[page("/user")]
+async fn by_user(user: User, store: Store) -> impl Page {
+    shown(Some(user.0), store)
+}
+
+#[page("/user/perhaps")]
+async fn by_user_perhaps(user: Option<User>, store: Store) -> impl Page {
+    shown(user.map(|user| user.0), store)
+}
+
+#[page("/cookie")]
+async fn by_cookie(taste: Cookie<Option<Text>>, store: Store) -> impl Page {
+    shown(taste.0, store)
+}
+
+#[page("/field")]
+async fn by_field(x_taste: Header<Option<Text>>, store: Store) -> impl Page {
+    shown(x_taste.0, store)
+}
+
+#[page("/request")]
+async fn by_request(request: Request, store: Store) -> impl Page {
+    shown(request.field("x-taste").map(Text::from), store)
+}
+
+#[page("/filter/{taste}")]
+async fn by_filter(taste: Path<Text>, store: Store) -> impl Page {
+    shown(Some(taste.0), store)
+}
+
+/// Sends each visitor of one path to a page of their own.
+struct Tenants;
+
+impl Filter for Tenants {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
+        match (request.path(), request.path() == "/filter") {
+            (_, true) => match request.field("x-taste") {
+                Some(taste) => Verdict::Rewrite(format!("/filter/{taste}")),
+                None => Verdict::Answer(Response::refusal(Status::FORBIDDEN, "nobody's")),
+            },
+            _ => Verdict::Pass,
+        }
+    }
+}
+
+/// It tells nobody apart but users from others.
+#[page("/for-users")]
+async fn for_users(_user: User, store: Store) -> impl Page {
+    html!(<Live><p>{last(&store)}</p></Live>)
+}
+
+/// Not for everybody, and who may see it is found out by the page.
+#[page("/for-friends")]
+async fn for_friends(session: Session, store: Store) -> Result<impl Page, Error> {
+    match session.user().as_deref() {
+        Some("ann" | "ben") => Ok(html!(<Live><p>{last(&store)}</p></Live>)),
+        _ => Err(Error::forbidden("for friends")),
+    }
+}
+
+/// Whoever asks, it is the same.
+#[page("/for-all")]
+async fn for_all(session: Session, store: Store) -> impl Page {
+    drop(session);
+    html!(<Live><p>{last(&store)}</p></Live>)
+}
+
+fn start(scheduler: &str) -> Program {
+    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "16"];
+    Program::start(&mut program("live::scopes::the_program_for_visitors_serves", &options))
+}
+
+/// A visitor, by the fields of their requests.
+struct Visitor<'p> {
+    program: &'p Program,
+    cookie: String,
+    taste: &'static str,
+}
+
+impl<'p> Visitor<'p> {
+    fn new(program: &'p Program, taste: &'static str) -> Self {
+        Self { program, cookie: String::new(), taste }
+    }
+
+    /// One who has logged in.
+    fn logged_in(program: &'p Program, user: &'static str) -> Self {
+        let mut visitor = Self::new(program, user);
+        visitor.post(&format!("/login/{user}"));
+        visitor
+    }
+
+    fn fields(&self) -> String {
+        let Self { cookie, taste, .. } = self;
+        format!("Cookie: {cookie}taste={taste}\r\nX-Taste: {taste}\r\n")
+    }
+
+    fn post(&mut self, target: &str) -> Reply {
+        let mut peer = self.program.connect();
+        let fields = self.fields();
+        peer.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 0\r\n\r\n"
+        ));
+        let reply = peer.reply();
+        assert_eq!(reply.status(), 200, "{target}: {reply:?}");
+        if let Some(told) = reply.field("Set-Cookie") {
+            let (pair, _) = told.split_once(';').unwrap();
+            self.cookie = if pair.ends_with('=') { String::new() } else { format!("{pair}; ") };
+        }
+        reply
+    }
+
+    fn look_at(&self, target: &str) -> Viewer {
+        Viewer::known(self.program, target, &self.fields())
+    }
+
+    /// By which status it is granted to follow a page.
+    fn asks(&self, target: &str) -> u16 {
+        Viewer::with(self.program, target, &self.fields(), false).follow()
+    }
+}
+
+fn tick_with(program: &Program, text: &str) {
+    Visitor::new(program, "nobody").post(&format!("/tick/{text}"));
+}
+
+#[test]
+fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
+    const TASTES: [&str; 3] = ["almond", "bergamot", "cardamom"];
+    let targets = [
+        "/session",
+        "/session/perhaps",
+        "/session/behind",
+        "/session/worker",
+        "/session/later",
+        "/user",
+        "/user/perhaps",
+        "/cookie",
+        "/field",
+        "/request",
+        "/filter",
+    ];
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        let visitors = TASTES.map(|taste| {
+            let mut visitor = Visitor::logged_in(&program, taste);
+            visitor.post(&format!("/keep/{taste}"));
+            visitor
+        });
+        for target in targets {
+            let mut viewers = visitors.each_ref().map(|visitor| visitor.look_at(target));
+            for round in 0..4 {
+                let text = format!("{}-{round}.", target.trim_start_matches('/').replace('/', "-"));
+                tick_with(&program, &text);
+                for viewer in &mut viewers {
+                    viewer.await_shown(&text);
+                    if round == 1 {
+                        // It comes again, after the others.
+                        assert_eq!(viewer.follow(), 200);
+                    }
+                }
+            }
+            for (viewer, own) in viewers.iter().zip(TASTES) {
+                let others = TASTES.into_iter().filter(|other| *other != own);
+                for other in others {
+                    assert!(!viewer.heard.contains(other), "{target}: {own} got {other}'s");
+                }
+                assert_eq!(viewer.regions, viewer.fresh(), "{target}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stranger_is_sent_nothing_of_a_users_page() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        let (ann, stranger) = (Visitor::logged_in(&program, "ann"), Visitor::new(&program, "salt"));
+        let mut viewer = ann.look_at("/user/perhaps");
+        let mut other = stranger.look_at("/user/perhaps");
+        for round in ["one.", "two.", "three."] {
+            tick_with(&program, round);
+            viewer.await_shown(&format!("{round} for ann"));
+            other.await_shown(&format!("{round} for <"));
+        }
+        assert!(!other.heard.contains("ann"), "{}", other.heard);
+        assert_eq!([stranger.asks("/user"), stranger.asks("/for-friends")], [401, 403]);
+        assert_eq!([ann.asks("/user"), ann.asks("/for-friends")], [200, 200]);
+    }
+}
+
+#[test]
+fn all_sessions_of_a_user_share_what_is_the_users() {
+    let program = start("hybrid");
+    let (first, second) =
+        (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
+    assert_ne!(first.cookie, second.cookie);
+    let mut viewers = [first.look_at("/for-users"), second.look_at("/for-users")];
+    tick_with(&program, "one");
+    for viewer in &mut viewers {
+        assert_eq!(viewer.await_shown("one"), [Event::Patch(0)]);
+    }
+}
+
+#[test]
+fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        for (target, then) in [("/user", 401), ("/for-users", 401), ("/for-friends", 403)] {
+            for other_is_first in [false, true] {
+                let (mut one, other) =
+                    (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
+                // Who came first is whose request is asked again when something changes.
+                let mut viewers = if other_is_first {
+                    let other = other.look_at(target);
+                    [one.look_at(target), other]
+                } else {
+                    [one.look_at(target), other.look_at(target)]
+                };
+                assert_eq!(one.post("/revoke-others").text().trim(), "1");
+                viewers[1].await_farewell();
+                assert_eq!(other.asks(target), then, "{scheduler} {target}");
+                let secret = format!("secret-{other_is_first}.");
+                tick_with(&program, &secret);
+                viewers[0].await_shown(&secret);
+                assert!(!viewers[1].heard.contains(&secret));
+                assert_eq!(one.post("/logout").status(), 200);
+                viewers[0].await_farewell();
+                assert_eq!(other.asks(target), then, "{scheduler} {target}");
+            }
+        }
+    }
+}

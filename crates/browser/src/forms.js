@@ -1,0 +1,94 @@
+// Decides which forms are sent without a reload, and what the page becomes then.
+
+import { result, send } from "./calls.js";
+import { change, parsePage, sending } from "./morph.js";
+import { catchUp, refresh, show } from "./regions.js";
+import { connect } from "./stream.js";
+
+// The page that is shown; an address that differs by its fragment alone is the same.
+let here = address(location);
+
+document.addEventListener("submit", async (event) => {
+  const { target: form, submitter } = event;
+  // Attributes and not properties, which fields of these names would hide.
+  const said = (name) => submitter?.getAttribute(`form${name}`) || form.getAttribute(name) || "";
+  const url = new URL(said("action") || location.href, document.baseURI);
+  const isOurs = /^post$/i.test(said("method")) && /^(_self)?$/i.test(said("target")) && url.origin === location.origin;
+  if (event.defaultPrevented || !isOurs || (submitter ?? form).closest("[data-reload]")) return;
+  event.preventDefault();
+  if (sending.has(form)) return;
+
+  const data = new FormData(form, submitter);
+  // The bytes that the browser itself would send.
+  const texts = () => [...data].map(([name, value]) => [name, (value.name ?? value).replace(/\r?\n/g, "\r\n")]);
+  const body = said("enctype") === "multipart/form-data" ? data : new URLSearchParams(texts());
+  const before = written(form);
+  let answer, value;
+  const isDone = await send(form, submitter, async () => {
+    answer = await fetch(url, { method: "POST", body, headers: { Accept: "application/json, text/html;q=0.5" } });
+    const isPage = /^text\/html/.test(answer.headers.get("Content-Type"));
+    value = isPage ? parsePage(await answer.text()) : await result(answer);
+    // A page of an error is no place to leave what is written for, unless it is the form itself, with what is wrong.
+    if (isPage && !answer.ok && !(answer.status === 422 && value.forms.length)) {
+      throw { message: (value.querySelector("p") ?? value.querySelector("title")).textContent, status: answer.status };
+    }
+  });
+  if (isDone) {
+    // Who has written on meanwhile keeps it.
+    if (answer.ok && written(form) === before && !form.hasAttribute("data-keep")) begin(form);
+    if (value instanceof Document) visit(answer, value);
+    else form.dispatchEvent(new CustomEvent("done", { bubbles: true, detail: value }));
+  }
+  catchUp();
+});
+
+addEventListener("popstate", async () => {
+  if (here === address(location)) return;
+  here = address(location);
+  try {
+    await refresh(true);
+    connect();
+  } catch {
+    location.reload();
+  }
+});
+
+function address({ pathname, search }) {
+  return pathname + search;
+}
+
+function written(form) {
+  return String(new URLSearchParams(new FormData(form)));
+}
+
+// Makes a form ready for the next one.
+function begin(form) {
+  const focused = document.activeElement;
+  HTMLFormElement.prototype.reset.call(form);
+  if (focused === document.body || form.contains(focused)) {
+    form.querySelector(":is(input:not([type=hidden],[type=submit]),select,textarea):enabled")?.focus();
+  }
+}
+
+// Shows the page that a form was answered with. It is another page unless it has this one's address, or tells an error.
+function visit({ ok, redirected, url }, page) {
+  const isOther = ok && address(new URL(url)) !== here;
+  if (isOther) {
+    const scripts = (of) => String([...of.scripts].map((script) => script.src).filter(Boolean));
+    // Other scripts begin, and these end, only if the browser itself goes there.
+    if (redirected && scripts(page) !== scripts(document)) return location.assign(url);
+    history.pushState(null, "", url);
+    here = address(location);
+  }
+  show(page, isOther);
+  if (isOther) {
+    scrollTo(0, 0);
+    const start = document.querySelector("[autofocus],h1,main");
+    if (start?.tabIndex < 0) {
+      change(start, "tabindex");
+      start.tabIndex = -1;
+    }
+    start?.focus({ preventScroll: true });
+  }
+  connect();
+}

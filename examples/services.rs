@@ -1,0 +1,44 @@
+//! Functions that are called by their names: by a form, by curl, by another program.
+//!
+//! `cargo run --release --example services`, then <http://127.0.0.1:8080/>, or
+//! `curl -d name=Anna -d words=Hello http://127.0.0.1:8080/services/sign` and
+//! `curl 'http://127.0.0.1:8080/services/add?one=1&other=2'`. With `--routes` it tells what can be called.
+
+use bine::prelude::*;
+
+#[derive(Table)]
+struct Entry {
+    id: Id<Entry>,
+    #[table(length = 1..=40)]
+    name: Text,
+    #[table(length = 1..=500)]
+    words: Text,
+}
+
+#[service]
+fn sign(call: &mut Call, name: Text, words: Text) -> Result<Id<Entry>, Error> {
+    Ok(call.insert(Entry { id: Id::new(), name, words })?)
+}
+
+#[service(safe)]
+fn add(one: i64, other: i64) -> Result<i64, Error> {
+    one.checked_add(other).ok_or_else(|| Error::wrong("other", "is too much"))
+}
+
+#[page("/")]
+async fn book(store: Store) -> impl Page {
+    let entries = store.read().newest::<Entry>(20);
+    html! {
+        <h1>Guests</h1>
+        <form method="post" action={sign}>
+            <input name="name" aria-label="Your name" required>
+            <input name="words" aria-label="Your words" required>
+            <button>Sign</button>
+        </form>
+        <ul>{for entry in entries { <li>{entry.name}: {entry.words}</li> }}</ul>
+    }
+}
+
+fn main() -> Exit {
+    App::new().table::<Entry>().page(book).service(sign).service(add).run()
+}

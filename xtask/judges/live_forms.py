@@ -1,0 +1,337 @@
+"""Decides what forms, handlers and calls must do on a live page in a real browser, against a server of its own.
+
+usage: live_forms.py SCRIPT
+
+SCRIPT is the file that a page is served.
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+import threading
+import urllib.parse
+
+from selenium.webdriver.common.keys import Keys
+
+from browser import a_browser
+from judge import judge
+from live_page import LivePage
+from live_server import SCRIPT, LiveServer
+
+FORM = '<form method="post" action="/board/post"{0}><input type="hidden" name="forum" value="garden"><label>Text <input name="body"></label><textarea name="more"></textarea><button name="way" value="quick">Post</button></form>'
+PROBLEM = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": "The post is not complete.", "errors": [{"name": "body", "detail": "Write something."}]}
+
+
+class Forms(LivePage):
+    def post(self, index=0):
+        """What a form has sent, as fields."""
+        self.server.wait_for(lambda: len(self.server.posts) > index)
+        path, headers, body = self.server.posts[index]
+        return path, headers, dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
+
+    def held(self, status, kind, text):
+        """Answers the next post only when what comes back is called."""
+        gate = threading.Event()
+        self.server.post = lambda exchange, body: gate.wait(20) and (status, kind, text)
+        return gate.set
+
+    # Forms.
+
+    def a_form_is_sent_without_a_reload(self):
+        self.open(body=FORM.format(""))
+        self.run("window.stays = true; window.told = []; addEventListener('done', (event) => told.push(event.detail))")
+        self.server.post = lambda exchange, body: (200, "application/json", '{"id": 7}')
+        self.find("[name=body]").send_keys("h\u00e9llo & <b>")
+        self.run("document.querySelector('textarea').value = 'two\\nlines'")
+        self.find("button").click()
+        path, headers, fields = self.post()
+        assert path == "/board/post" and headers["Content-Type"].startswith("application/x-www-form-urlencoded")
+        assert headers["Accept"] == "application/json, text/html;q=0.5", headers
+        assert fields == {"forum": "garden", "body": "h\u00e9llo & <b>", "more": "two\r\nlines", "way": "quick"}, fields
+        self.holds("window.told.length")
+        assert self.run("return told") == [{"id": 7}]
+        assert self.run("return [window.stays, document.activeElement.name, document.querySelector('[name=body]').value]") == [True, "body", ""]
+
+    def a_button_may_send_elsewhere(self):
+        self.open(body=FORM.format("").replace("</form>", '<button id="other" formaction="/board/other" name="way" value="slow">x</button></form>'))
+        self.find("#other").click()
+        path, _, fields = self.post()
+        assert path == "/board/other" and fields["way"] == "slow"
+
+    def it_is_sent_once(self):
+        self.open(FORM.format(" id=f"))
+        answer = self.held(204, None, "")
+        self.find("[name=body]").send_keys("one")
+        self.find("button").click()
+        self.holds("document.querySelector('form.is-sending button:disabled')")
+        self.run("document.querySelector('form').requestSubmit(); document.querySelector('form').requestSubmit()")
+        # What comes meanwhile does not touch the form, and is put when it is done.
+        self.change(0, "<p>new</p>" + FORM.format(" id=f title=new"))
+        assert self.text("p") == "new"
+        assert self.run("return [document.querySelector('form').title, document.querySelector('[name=body]').value]") == ["", "one"]
+        self.find("textarea").send_keys("written on")
+        answer()
+        self.holds("!document.querySelector('form.is-sending, button:disabled')")
+        self.holds("document.querySelector('form').title === 'new'")
+        assert self.run("return document.querySelector('textarea').value") == "written on"
+        assert len(self.server.posts) == 1
+
+    def files_are_sent(self):
+        self.open(body='<form method="post" enctype="multipart/form-data" action="/up"><input type="file" name="file"><button>x</button></form>')
+        with tempfile.NamedTemporaryFile(suffix=".txt") as file:
+            pathlib.Path(file.name).write_text("what is in it")
+            self.find("[type=file]").send_keys(file.name)
+            self.find("button").click()
+            self.server.wait_for(lambda: self.server.posts)
+        _, headers, body = self.server.posts[0]
+        assert headers["Content-Type"].startswith("multipart/form-data; boundary=")
+        assert b"what is in it" in body and b'filename="' in body, body
+
+    def others_are_left_to_the_browser(self):
+        other = '<form method="post" action="/plain" {0}><button {1}>x</button></form>'
+        for form, button in [("data-reload", ""), ("", "data-reload"), ('target="_top"', "")]:
+            self.open(body=other.format(form, button))
+            self.run("window.stays = true")
+            self.server.post = lambda exchange, body: (200, "text/html", "<title>Plain</title>")
+            self.find("button").click()
+            self.holds("document.title === 'Plain'")
+            assert self.run("return window.stays") is None, (form, button)
+        self.open(body='<form action="/found"><input name="q" value="x"><button>x</button></form>', found=("Found", "<h1>Found</h1>"))
+        self.run("window.stays = true")
+        self.find("button").click()
+        self.holds("document.title === 'Found'")
+        assert self.run("return [window.stays ?? null, location.search]") == [None, "?q=x"]
+
+    def a_problem_is_told_at_its_field(self):
+        self.open(FORM.format(""))
+        self.server.post = lambda exchange, body: (400, "application/problem+json", json.dumps(PROBLEM))
+        self.find("textarea").send_keys("kept")
+        self.find("button").click()
+        self.holds("document.querySelector('[role=alert]')")
+        told = self.run("const field = document.querySelector('[name=body]'); return [field.ariaInvalid, document.getElementById(field.getAttribute('aria-describedby')).textContent, document.activeElement === field, document.querySelectorAll('.problem').length]")
+        assert told == ["true", "Write something.", True, 1], told
+        # It stays where it is when the page changes.
+        self.change(0, "<p>new</p>" + FORM.format(""))
+        assert self.run("return document.querySelectorAll('[aria-invalid] , .problem').length") == 2
+        assert self.run("return document.querySelector('textarea').value") == "kept"
+        self.server.post = lambda exchange, body: (204, None, "")
+        self.find("button").click()
+        self.holds("!document.querySelector('.problem, [aria-invalid], [aria-describedby]')")
+        assert self.run("return document.querySelector('textarea').value") == ""
+
+    def a_problem_without_a_field_is_told_at_the_form(self):
+        self.open(body=FORM.format(""))
+        problem = {**PROBLEM, "errors": [{"name": "forum", "detail": "There is no such forum."}]}
+        self.server.post = lambda exchange, body: (409, "application/problem+json", json.dumps(problem))
+        self.find("button").click()
+        self.holds("document.querySelector('form > [role=alert]')")
+        assert self.text("form > [role=alert]") == "The post is not complete. forum: There is no such forum."
+        self.server.post = lambda exchange, body: (500, "text/plain", "<b>oops</b>")
+        self.find("button").click()
+        self.holds("document.querySelector('form > [role=alert]')?.textContent === '500 Internal Server Error'")
+
+    def a_page_of_an_error_takes_nothing_away(self):
+        self.open(body=FORM.format(""))
+        self.find("[name=body]").send_keys("precious")
+        page = "<title>Unprocessable Content</title><h1>Unprocessable Content</h1><p>`body` must have 3 letters</p>"
+        self.server.post = lambda exchange, body: (422, "text/html", page)
+        self.find("button").click()
+        self.holds("document.querySelector('[role=alert]')")
+        assert self.text("[role=alert]") == "`body` must have 3 letters"
+        assert self.run("return document.querySelector('[name=body]').value") == "precious"
+        # The form itself, with what is wrong with it, is another matter.
+        self.server.post = lambda exchange, body: (422, "text/html", "<title>Again</title><p id=why>Too short.</p>" + FORM.format(""))
+        self.find("button").click()
+        self.holds("document.querySelector('#why')")
+        assert self.run("return [document.querySelector('[name=body]').value, location.pathname]") == ["precious", "/"]
+
+    def text_outlives_a_server_that_is_away(self):
+        self.open(body=FORM.format(' data-failed="Nobody is there."'))
+        self.find("[name=body]").send_keys("precious")
+        self.browser.set_network_conditions(offline=True, latency=0, throughput=1)
+        try:
+            self.find("button").click()
+            self.holds("document.querySelector('[role=alert]')")
+        finally:
+            self.browser.delete_network_conditions()
+        assert self.text("[role=alert]") == "Nobody is there."
+        assert self.run("return [document.querySelector('[name=body]').value, document.querySelector('button').disabled]") == ["precious", False]
+        self.find("button").click()
+        assert self.post()[2]["body"] == "precious"
+
+    def a_page_that_answers_is_shown(self):
+        self.open("<p>one</p>", body="<h1>First</h1>{0}<dialog id=d>x</dialog>" + FORM.format(""), second=("Second", "<h1>Second</h1>{0}" + FORM.format("")))
+        self.run("window.stays = true; document.querySelector('#d').show()")
+        self.server.post = lambda exchange, body: (303, "Location", "/second?at=1")
+        self.find("[name=body]").send_keys("hi")
+        self.run("document.querySelector('textarea').value = 'draft of the first'")
+        self.find("button").click()
+        self.holds("document.title === 'Second'")
+        seen = self.run("return [window.stays, location.pathname + location.search, document.activeElement.localName, document.querySelector('textarea').value]")
+        assert seen == [True, "/second?at=1", "h1", ""], seen
+        self.server.wait_for(lambda: self.server.asked[-1][0]["page"] == "/second?at=1")
+        self.change(0, "<p>two</p>")
+        assert self.text("p") == "two"
+        self.browser.back()
+        self.holds("document.title === 'Live'")
+        assert self.run("return [window.stays, location.pathname]") == [True, "/"]
+        self.server.wait_for(lambda: self.server.asked[-1][0]["page"] == "/")
+
+    def the_same_page_is_changed_in_place(self):
+        self.open("<p>one</p>", body="<input id=search>{0}" + FORM.format(""))
+        self.find("#search").send_keys("half")
+        self.server.post = lambda exchange, body: (303, "Location", "/")
+        self.server.regions[0] = "<p>two</p>"
+        length = self.run("return history.length")
+        self.find("[name=body]").send_keys("hi", Keys.ENTER)
+        self.holds("document.querySelector('p').textContent === 'two'")
+        self.holds("document.querySelector('[name=body]').value === ''")
+        assert self.run("return [document.querySelector('#search').value, history.length]") == ["half", length]
+
+    def a_page_with_scripts_of_its_own_is_gone_to(self):
+        self.open(body=FORM.format(""), second=("Second", "<script type=module src=/judge/none.mjs></script>"))
+        self.run("window.stays = true")
+        self.server.post = lambda exchange, body: (303, "Location", "/second")
+        self.find("button").click()
+        self.holds("document.title === 'Second' && !window.stays")
+
+    # Handlers.
+
+    def handlers_call_services(self):
+        self.open(body="""<button data-id="it's" data-on="click: call /board/vote id=7 text='7' word=two name=data.id is=true none=null">x</button><input type=range max=9 value=3 data-on="change: call /house/set level=this.valueAsNumber">""")
+        self.find("button").click()
+        self.server.wait_for(lambda: self.server.posts)
+        path, headers, body = self.server.posts[0]
+        assert path == "/board/vote" and headers["Content-Type"] == "application/json"
+        assert json.loads(body) == {"id": 7, "text": "7", "word": "two", "name": "it's", "is": True, "none": None}, body
+        self.find("input").send_keys(Keys.ARROW_RIGHT)
+        self.server.wait_for(lambda: len(self.server.posts) == 2)
+        assert json.loads(self.server.posts[1][2]) == {"level": 4}
+        assert not self.said()
+
+    def handlers_stop_at_what_fails(self):
+        self.open(body='<button data-on="click: confirm \'Really do?\'; call /board/delete; hide #row">x</button><p id=row>row</p>')
+        self.find("button").click()
+        alert = self.browser.switch_to.alert
+        assert alert.text == "Really do?"
+        alert.dismiss()
+        assert not self.server.posts
+        self.server.post = lambda exchange, body: (403, "application/problem+json", '{"detail": "Not yours."}')
+        self.find("button").click()
+        self.browser.switch_to.alert.accept()
+        self.holds("document.querySelector('button + [role=alert]')")
+        assert self.text("[role=alert]") == "Not yours." and not self.run("return document.querySelector('#row').hidden")
+        self.server.post = lambda exchange, body: (204, None, "")
+        self.find("button").click()
+        self.browser.switch_to.alert.accept()
+        self.holds("document.querySelector('#row').hidden && !document.querySelector('[role=alert]')")
+
+    def a_form_may_be_refused(self):
+        self.open(body=FORM.format(' data-on="submit: confirm Sure?"'))
+        self.find("button").click()
+        self.browser.switch_to.alert.dismiss()
+        assert self.run("return location.pathname") == "/"
+        self.find("button").click()
+        self.browser.switch_to.alert.accept()
+        self.server.wait_for(lambda: self.server.posts)
+        assert len(self.server.posts) == 1
+
+    def handlers_show_and_hide(self):
+        page = (
+            '<button id=t aria-expanded=false aria-controls=menu data-on="click: toggle #menu; toggle \'closest section\' is-wide">x</button><ul id=menu hidden><li>{0}</li></ul>'
+            '<dialog><b>{0}</b></dialog><button id=d data-on="click: show dialog">x</button><div popover>p</div><details><summary>s</summary></details>'
+            '<input id=k data-on="keydown.Escape: set this \'\'; focus: set #out \'a focus\'; input: set #out this.value"><output id=out></output>'
+        )
+        self.open("<section>" + page.format("a") + "</section>")
+        self.find("#t").click()
+        look = "return [!document.querySelector('#menu').hidden, document.querySelector('#t').ariaExpanded, document.querySelector('section').className]"
+        assert self.run(look) == [True, "true", "is-wide"]
+        # What was chosen here stays when something else changes.
+        self.change(0, "<section>" + page.format("b") + "</section>")
+        assert self.text("#menu") == "b" and self.run(look) == [True, "true", "is-wide"]
+        # What the server says anew holds.
+        self.change(0, "<section class=red>" + page.format("c") + "</section>")
+        assert self.run(look) == [True, "true", "red"]
+        self.find("#t").click()
+        assert self.run(look) == [False, "false", "red is-wide"]
+        self.find("#d").click()
+        assert self.run("const dialog = document.querySelector('dialog'); const is = dialog.matches(':modal'); dialog.close(); return is")
+        self.find("#k").click()
+        assert self.text("#out") == "a focus"
+        self.find("#k").send_keys("words")
+        assert self.text("#out") == "words"
+        self.find("#k").send_keys(Keys.ESCAPE)
+        assert self.run("return document.querySelector('#k').value") == ""
+        assert not self.said()
+
+    def patches_bring_handlers(self):
+        self.open("<p>one</p>")
+        self.change(0, '<p data-on="dblclick: set this twice; keyup.q: set this never">one</p>')
+        self.run("document.querySelector('p').dispatchEvent(new MouseEvent('dblclick', { bubbles: true }))")
+        assert self.text("p") == "twice"
+
+    def mistakes_in_handlers_are_told(self):
+        for said, why in [("click: explode #a", "explode"), ("click: constructor x", "constructor"), ("click: hide #nowhere", "#nowhere"), ("click: call https://example.org/x", "another site"), ("click: call /x y", "`y`")]:
+            self.open(body=f'<button data-on="{said}">x</button>')
+            self.find("button").click()
+            self.until(lambda: any(why in line for line in self.said()), said)
+        assert not self.server.posts
+
+    def a_form_done_is_an_event(self):
+        self.open(body='<div id=box>' + FORM.format(' data-on="done: hide #box"') + "</div>")
+        self.find("button").click()
+        self.holds("document.querySelector('#box').hidden")
+
+    # What a page's own script may use.
+
+    def scripts_call_and_listen(self):
+        self.open("<p>one</p>")
+        self.server.post = lambda exchange, body: (200, "application/json", '{"a": [1, null]}')
+        value = self.browser.execute_async_script(f"const done = arguments[0]; import('{SCRIPT}').then(({{ call }}) => call('/app/thing', {{ x: 1 }})).then(done, done)")
+        assert value == {"a": [1, None]} and json.loads(self.server.posts[0][2]) == {"x": 1}
+        self.server.post = lambda exchange, body: (400, "application/problem+json", json.dumps(PROBLEM))
+        error = self.browser.execute_async_script(f"const done = arguments[0]; import('{SCRIPT}').then(({{ call }}) => call('/app/thing')).catch(({{ message, status, errors }}) => done({{ message, status, errors }}))")
+        assert error == {"message": "The post is not complete.", "status": 400, "errors": PROBLEM["errors"]}, error
+        self.browser.execute_async_script(f"const done = arguments[0]; window.heard = []; import('{SCRIPT}').then(({{ on }}) => {{ on('fire', () => {{ throw new Error('mine'); }}); window.off = on('fire', (value) => heard.push(value)); on('a,b', () => 1); done(); }})")
+        self.server.wait_for(lambda: self.server.asked[-1][0].get("on") == "fire,a%2Cb" or self.server.asked[-1][0].get("on") == "fire,a,b")
+        self.is_open()
+        self.server.send('event: event\ndata: {"name": "fire", "data": {"n": 1}}\n\n')
+        self.holds("heard.length === 1")
+        self.run("window.off()")
+        self.server.send('event: event\ndata: {"name": "fire", "data": 2}\n\n')
+        self.change(0, "<p>two</p>")
+        assert self.run("return heard") == [{"n": 1}]
+
+
+def main():
+    _, script = sys.argv
+    server = LiveServer(script)
+    with a_browser() as browser:
+        forms = Forms(browser, server)
+        judge([
+            ("a form is sent without a reload, as the browser would send it", forms.a_form_is_sent_without_a_reload),
+            ("a button may send its form elsewhere", forms.a_button_may_send_elsewhere),
+            ("a form is sent once, and nothing touches it meanwhile", forms.it_is_sent_once),
+            ("files are sent", forms.files_are_sent),
+            ("what is not the script's is left to the browser", forms.others_are_left_to_the_browser),
+            ("a problem is told at its field until the next attempt", forms.a_problem_is_told_at_its_field),
+            ("a problem without a field is told at the form", forms.a_problem_without_a_field_is_told_at_the_form),
+            ("a page of an error takes nothing away", forms.a_page_of_an_error_takes_nothing_away),
+            ("what is written outlives a server that is away", forms.text_outlives_a_server_that_is_away),
+            ("a page that answers a form is shown at its address, and Back goes back", forms.a_page_that_answers_is_shown),
+            ("the same page is changed in place", forms.the_same_page_is_changed_in_place),
+            ("a page with scripts of its own is gone to", forms.a_page_with_scripts_of_its_own_is_gone_to),
+            ("handlers call services with typed arguments", forms.handlers_call_services),
+            ("handlers stop at what is refused or fails", forms.handlers_stop_at_what_fails),
+            ("a form may be refused by who sends it", forms.a_form_may_be_refused),
+            ("handlers show, hide and set, and patches leave it so", forms.handlers_show_and_hide),
+            ("patches bring handlers for events of any kind", forms.patches_bring_handlers),
+            ("mistakes in handlers are told in the console", forms.mistakes_in_handlers_are_told),
+            ("a form that is done is an event", forms.a_form_done_is_an_event),
+            ("a page's own script calls services and hears events", forms.scripts_call_and_listen),
+        ])
+
+
+if __name__ == "__main__":
+    main()

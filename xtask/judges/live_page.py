@@ -1,0 +1,64 @@
+"""Decides how a test of live pages opens one, changes it and looks at it."""
+
+import time
+
+from selenium.webdriver.common.by import By
+
+# A morph of a long list takes some milliseconds; a busy machine may need longer.
+PATIENCE = 20
+
+
+class LivePage:
+    """A page in a browser, and the server that it comes from."""
+
+    def __init__(self, browser, server):
+        self.browser = browser
+        self.server = server
+
+    def open(self, *regions, body="{0}", **pages):
+        """Opens a page with these regions, and waits until it is connected."""
+        self.server.reset()
+        self.browser.get("about:blank")
+        self.browser.get_log("browser")
+        self.server.regions = list(regions)
+        self.server.pages = {"/": ("Live", body), **{f"/{name}": page for name, page in pages.items()}}
+        self.browser.get(self.server.url())
+        if regions:
+            self.is_open()
+
+    def is_open(self):
+        self.holds("document.documentElement.dataset.live === 'open'")
+
+    def run(self, script, *arguments):
+        return self.browser.execute_script(script, *arguments)
+
+    def holds(self, expression):
+        """Waits until something is true of the page."""
+        self.until(lambda: self.run(f"return Boolean({expression})"), expression)
+
+    def until(self, holds, what):
+        """Waits until something is true."""
+        end = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < end, f"never: {what}: {self.run('return document.documentElement.outerHTML')}"
+            time.sleep(0.01)
+
+    def change(self, number, markup):
+        """Changes a region and waits until the page has it."""
+        before = self.run("return window.patches ??= (document.addEventListener('bine:patch', () => window.patches++), 0)")
+        self.server.set(number, markup)
+        self.holds(f"window.patches > {before}")
+
+    def find(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0])?.textContent", selector)
+
+    def mark(self):
+        """The mark at the end of the last region."""
+        return self.run("return [...document.body.childNodes].findLast((node) => node.nodeType === Node.COMMENT_NODE).data")
+
+    def said(self):
+        """What stands in the console."""
+        return [line["message"] for line in self.browser.get_log("browser")]
