@@ -20,7 +20,7 @@ use super::mailbox::News;
 use super::run::{Notes, Part, Run as OneRun};
 use super::showing::{MOST, Showing, Showings};
 use super::waiting::FOLLOWS_PAGE;
-use super::{Guest, Live, Unmade, draft, notes_of, patch};
+use super::{Events, Guest, Live, Unmade, draft, notes_of, patch};
 use crate::channels::{
     Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention, Settings,
     Watch, hold_for,
@@ -65,6 +65,14 @@ struct Wish {
     manner: Manner,
     peer: Peer,
     exchange: Exchange,
+}
+
+impl Wish {
+    /// For a page that is the same for all: it is for whoever has no login too, but events for users are not.
+    fn for_all(self, events: &Events) -> Self {
+        let login = self.login.filter(|_| events.are_for_users(&self.on));
+        Self { login, ..self }
+    }
 }
 
 /// One of those for whom pages may be made at one time.
@@ -243,7 +251,8 @@ impl Live {
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
         let shows_who = showing.shows_who;
         // Still under the lock: what is published from here on is for it.
-        Ok(self.hold(Wish { login: None, ..wish }, &watch, shows_who, None))
+        let wish = wish.for_all(self.events());
+        Ok(self.hold(wish, &watch, shows_who, None))
     }
 
     async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
@@ -299,9 +308,7 @@ impl Live {
             return Err(Response::bytes("application/json", encoded(View::Json, news)));
         }
         let first = (!news.is_empty()).then(|| encoded(View::Sse, news).into());
-        // A page that is the same for all is for whoever has no login too.
-        let login = wish.login.clone().filter(|_| !notes.looks.is_empty());
-        let wish = Wish { login, ..wish };
+        let wish = if notes.looks.is_empty() { wish.for_all(self.events()) } else { wish };
         let mut showings = self.showings();
         if self.generation.load(Ordering::SeqCst) != generation {
             return Err(busy());
