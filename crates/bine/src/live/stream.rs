@@ -518,3 +518,55 @@ impl<T> Default for Told<T> {
         Self(Mutex::new((None, None)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_comes_before_or_behind_the_question() {
+        let task = &mut Context::from_waker(Waker::noop());
+        for is_first in [true, false] {
+            let told = Told::default();
+            let mut wait = pin!(told.wait());
+            if is_first {
+                told.tell(7);
+            } else {
+                assert_eq!(wait.as_mut().poll(task), Poll::Pending);
+                told.tell(7);
+            }
+            assert_eq!(wait.as_mut().poll(task), Poll::Ready(7));
+        }
+    }
+
+    #[test]
+    fn regions_come_in_any_order_and_one_that_is_left_out_is_not_known() {
+        assert_eq!(have(""), Some(Vec::new()));
+        assert_eq!(have("2.0f,0.1"), Some(vec![Some(1), None, Some(15)]));
+        for wrong in ["0", "0.", ".0", "a.0", "0.g", "0.10000000000000000", "1000.0", "-1.0"] {
+            assert_eq!(have(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_browser_shows_is_read_as_it_was_written(hashes in vec(any::<u64>(), 0..40)) {
+            let words = hashes.iter().enumerate();
+            let words: Vec<_> = words.map(|(place, hash)| format!("{place}.{hash:016x}")).collect();
+            prop_assert_eq!(have(&words.join(",")), Some(hashes.into_iter().map(Some).collect()));
+        }
+
+        #[test]
+        fn nothing_that_is_said_of_regions_takes_much_memory(text in "[0-9a-g.,+]{0,60}") {
+            if let Some(have) = have(&text) {
+                prop_assert!(have.len() <= MOST_REGIONS);
+            }
+        }
+    }
+}
