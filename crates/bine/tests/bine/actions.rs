@@ -189,7 +189,7 @@ fn a_form_without_script_does_it_and_comes_back_to_its_page() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let page = visitor.get("/leaves?order=new");
-    assert_eq!(page.field("Vary"), Some("Cookie"));
+    assert!(page.head.contains("Vary: Cookie\r\n"), "{}", page.head);
     assert_eq!(page.field("Cache-Control"), Some("private, no-cache"));
     assert!(visitor.cookie.starts_with("session="), "{}", page.head);
     let [write] = &actions(&page)[..] else { panic!("{}", page.text()) };
@@ -231,7 +231,8 @@ fn values_of_all_sorts_come_back_as_they_were() {
     let tell = actions(&visitor.get("/captured")).pop().unwrap();
     assert!(tell.starts_with("/_bine/action/tell/"), "{tell}");
     let told = visitor.submit(&tell, "more=1&more=2");
-    assert_eq!(told.text(), "<p>-9223372036854775808 a&amp;b\n|  true 2</p>");
+    let expected = "<p>-9223372036854775808 a&amp;b\n|  true 2</p>";
+    assert!(told.text().contains(expected), "{}", told.text());
 }
 
 #[test]
@@ -245,7 +246,8 @@ fn a_page_is_the_same_each_time_for_one_visitor_and_another_for_the_next() {
     assert_ne!(first.text(), others.text());
     // What has no action is as it always was.
     let plain = Visitor::new(&program).get("/plain");
-    assert_eq!((plain.field("Set-Cookie"), plain.field("Vary")), (None, None));
+    let is_for_all = !plain.head.contains("Cookie") && plain.field("Cache-Control").is_none();
+    assert!(is_for_all, "{}", plain.head);
 }
 
 #[test]
