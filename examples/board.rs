@@ -1,8 +1,8 @@
-//! A message board that everybody sees change: posts are rows, and whoever looks at a forum sees them as they come.
-//!
-//! `cargo run --release --example board`, then open <http://127.0.0.1:8080/> in two windows.
+//! A message board that lives: `cargo run --release --example board`, and look at it in two windows.
 
 use bine::prelude::*;
+
+const FORUMS: [&str; 3] = ["Garden", "Kitchen", "Workshop"];
 
 #[derive(Table)]
 struct Message {
@@ -14,42 +14,56 @@ struct Message {
     body: Text,
 }
 
-#[page("/{forum}")]
-async fn forum(store: Store, forum: Path<Text>) -> impl Page {
-    html! {
-        <h1>{forum}</h1>
-        <Live>
-            <ul aria-live="polite">
-                {for message in store.read().find(Message::BY_FORUM, &**forum).rev().take(50) {
-                    <li id={message.id.to_string()}>{message.body} <small>by {message.author}</small></li>
-                }}
-            </ul>
-        </Live>
-        <form method="post">
-            <input name="body" aria-label="Message" required maxlength="500" autofocus>
-            <button>Post</button>
-        </form>
-    }
+#[service]
+fn post(call: &mut Call, forum: Text, body: Text) -> Result<Id<Message>, Error> {
+    let author = call.session().name();
+    Ok(call.insert(Message { id: Id::new(), forum, author, body })?)
 }
 
-#[page(POST "/{forum}")]
-async fn post(
-    store: Store,
-    session: Session,
-    forum: Path<Text>,
-    body: Form<Text>,
-) -> Result<Response, Error> {
-    store
-        .insert(Message {
-            id: Id::new(),
-            forum: forum.0.clone(),
-            author: session.name(),
-            body: body.0,
-        })
-        .await?;
-    Ok(Response::see_other(format!("/{}", *forum)))
+#[page("/{forum}")]
+async fn forum(store: Store, here: Here, forum: Path<Text>) -> impl Respond {
+    html! {
+        <h1>{forum}</h1>
+        <Live><p>{here.count()} here: {here.names(20).join(", ")}</p></Live>
+        <Live><ul aria-live="polite">
+            {for message in store.read().find(Message::BY_FORUM, &**forum).rev().take(50) {
+                <li id={message.id.to_string()}><b>{message.author}</b> {message.body}</li>
+            }}
+        </ul></Live>
+        <form method="post" action={post}>
+            <input type="hidden" name="forum" value={forum}>
+            <input name="body" aria-label="Message" required autofocus> <button>Post</button>
+        </form>
+        <p><a href={format_args!("/read/{forum}")}>All forums</a></p>
+    }
+    .with_title("A forum")
+}
+
+#[page("/")]
+async fn forums(store: Store, session: Session) -> impl Respond {
+    html! {
+        <h1>Forums</h1>
+        <p>You are {session.name()}.</p>
+        <Live><ul>
+            {for forum in FORUMS {
+                <li><a href={forum}>{forum}</a>": "
+                    {count(&store, forum).saturating_sub(session.get(forum).unwrap_or(0))} new</li>
+            }}
+        </ul></Live>
+    }
+    .with_title("Forums")
+}
+
+#[page("/read/{forum}")]
+async fn read(store: Store, session: Session, forum: Path<Text>) -> Result<Response, Error> {
+    session.set(&**forum, count(&store, &forum)).await?;
+    Ok(Response::see_other("/"))
+}
+
+fn count(store: &Store, forum: &str) -> usize {
+    store.read().find(Message::BY_FORUM, forum).count()
 }
 
 fn main() -> Exit {
-    App::new().table::<Message>().page(forum).page(post).run()
+    App::new().table::<Message>().page(forums).page(forum).page(read).service(post).run()
 }

@@ -7,9 +7,10 @@ from selenium import webdriver
 
 
 @contextlib.contextmanager
-def a_browser():
-    """A browser of one's own, which is gone behind the block."""
+def a_browser(trusts_anybody=False):
+    """A browser of one's own, which is gone behind the block. One that trusts anybody takes any certificate."""
     options = webdriver.ChromeOptions()
+    options.accept_insecure_certs = trusts_anybody
     # A sandbox cannot be made by root in a container; only our own pages are shown.
     for switch in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"]:
         options.add_argument(switch)

@@ -60,6 +60,8 @@ pub struct App {
     /// Those for users alone are marked.
     events: Vec<(&'static str, bool)>,
     look: Look,
+    /// Of pages to which other sites may send.
+    open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
     step: Option<Step>,
     at_start: Vec<Box<dyn FnOnce()>>,
@@ -76,6 +78,17 @@ impl App {
     /// Serves a page: a function with `#[page("/path")]` above it.
     pub fn page(mut self, endpoint: impl Endpoint) -> Self {
         self.routes.push(endpoint.route());
+        self
+    }
+
+    /// Lets forms and scripts of other sites send to the pages at this path, such as `/saml/{name}`: for a payment, or a
+    /// login elsewhere, that comes back by POST.
+    ///
+    /// In a program with sessions what a browser sends by POST and the like is otherwise refused (403), if it comes from a
+    /// page of another site: it might send a visitor's words, or log somebody in whom the visitor is not. Programs that are
+    /// no browsers are not asked where they come from.
+    pub fn posts_from_anywhere(mut self, path: &'static str) -> Self {
+        self.open_paths.push(path);
         self
     }
 
@@ -428,6 +441,15 @@ impl App {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
+        for path in std::mem::take(&mut self.open_paths) {
+            let mut at_path = self.routes.iter_mut().filter(|route| route.path == path).peekable();
+            if at_path.peek().is_none() {
+                return Err(format!(
+                    "`.posts_from_anywhere({path:?})` names no path of a page; write it as in `#[page(..)]`"
+                ));
+            }
+            at_path.for_each(|route| route.from_anywhere = true);
+        }
         let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
@@ -437,7 +459,7 @@ impl App {
         if !self.routes.is_empty() {
             let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
             let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
-            let script = (is_called || Has::any()).then(|| Linked::script(bine_browser::SCRIPT));
+            let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(Linked::door);
             linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);

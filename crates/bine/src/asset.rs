@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
-use crate::arguments::Needs;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
 use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
@@ -23,15 +22,8 @@ struct LocalAsset {
 
 /// A route that answers with `bytes`.
 pub(crate) fn route(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Route {
-    let caller = Shared(Arc::new(Asset { media_type, bytes }));
-    Route {
-        methods: Methods::GET,
-        path,
-        name: path,
-        needs: Needs::default(),
-        told: Told { kind: Kind::Asset, ..Told::default() },
-        caller: Arc::new(caller),
-    }
+    let asset = Shared(Arc::new(Asset { media_type, bytes }));
+    Route::new(Methods::GET, path, path, asset).told(Told { kind: Kind::Asset, ..Told::default() })
 }
 
 struct Shared(Arc<Asset>);

@@ -286,6 +286,8 @@ mod guide {
     struct Sessions;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
+    #[doc = include_str!("../../../docs/guide/live.md")]
+    struct Live;
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
     #[cfg(feature = "test")]

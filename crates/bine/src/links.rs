@@ -8,7 +8,6 @@ use std::sync::Arc;
 use bine_http::Head;
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
-use crate::arguments::Needs;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
 use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
@@ -68,9 +67,8 @@ impl Linked {
     /// The route that serves it.
     pub(crate) fn route(self) -> Route {
         let (path, name) = (self.path, self.name);
-        let caller = Arc::new(Shared(Arc::new(self)));
         let told = Told { kind: Kind::Asset, ..Told::default() };
-        Route { methods: Methods::GET, path, name, needs: Needs::default(), told, caller }
+        Route::new(Methods::GET, path, name, Shared(Arc::new(self))).told(told)
     }
 
     /// The text, or that the peer has it (RFC 9110 section 13).

@@ -13,6 +13,7 @@ use crate::channels::Face;
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
 use crate::live::Live;
 use crate::methods::Methods;
+use crate::origin::is_foreign;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
 use crate::route::{House, LocalCaller, Place, Route};
@@ -158,13 +159,15 @@ impl Resource {
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
         let Pages { resources, router, filters, face, house } = &*self.pages;
+        let is_without_sessions = house.sessions.is_none();
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
                 let (house, pattern) = (Arc::clone(house), Arc::clone(&resource.pattern));
                 let Needs { body, on_disk, .. } = route.needs;
                 let place = Place { house, pattern, body, on_disk };
                 let caller = route.caller.local(&bench, &place);
-                LocalRoute { methods: route.methods, name: route.name, caller }
+                let from_anywhere = route.from_anywhere || is_without_sessions;
+                LocalRoute { methods: route.methods, name: route.name, from_anywhere, caller }
             });
             routes.collect()
         });
@@ -199,6 +202,8 @@ struct LocalProgram {
 struct LocalRoute {
     methods: Methods,
     name: &'static str,
+    /// Pages of other sites may send something here.
+    from_anywhere: bool,
     caller: Box<dyn LocalCaller>,
 }
 
@@ -317,7 +322,15 @@ impl LocalProgram {
             let routes = &mut self.resources[place];
             if let Some(route) = routes.iter_mut().find(|route| route.methods.has(method)) {
                 self.last = route.name;
-                return route.caller.call(request, out);
+                if route.from_anywhere || method.is_safe() || !is_foreign(&request.head) {
+                    return route.caller.call(request, out);
+                }
+                log::debug(format_args!(
+                    "{} was not run: what a page of another site sends is refused, unless `.posts_from_anywhere(..)` names its path",
+                    route.name
+                ));
+                let told = "A page of another site may not send this here.";
+                return self.answer(request, Response::refusal(Status::FORBIDDEN, told), out);
             }
         }
         // A page for some methods may stand in front of a file for the others.

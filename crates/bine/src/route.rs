@@ -45,6 +45,8 @@ pub struct Route {
     pub(crate) name: &'static str,
     pub(crate) needs: Needs,
     pub(crate) told: Told,
+    /// Pages of other sites may send something here, or it sees to that itself.
+    pub(crate) from_anywhere: bool,
     pub(crate) caller: Arc<dyn Caller>,
 }
 
@@ -115,9 +117,7 @@ impl Route {
         F: Future<Output: Outcome<K>> + 'static,
         K: 'static,
     {
-        let caller = Arc::new(Async { name, call: Arc::new(call), kind: PhantomData });
-        let (needs, told) = (Needs::default(), Told::default());
-        Self { methods, path, name, needs, told, caller }
+        Self::new(methods, path, name, Async { name, call: Arc::new(call), kind: PhantomData })
     }
 
     /// A route whose handler may block.
@@ -132,9 +132,23 @@ impl Route {
         R: Outcome<K> + 'static,
         K: 'static,
     {
-        let caller = Arc::new(Blocking { name, call: Arc::new(call), kind: PhantomData });
+        Self::new(methods, path, name, Blocking { name, call: Arc::new(call), kind: PhantomData })
+    }
+
+    pub(crate) fn new(
+        methods: Methods,
+        path: &'static str,
+        name: &'static str,
+        caller: impl Caller + 'static,
+    ) -> Self {
         let (needs, told) = (Needs::default(), Told::default());
-        Self { methods, path, name, needs, told, caller }
+        let caller = Arc::new(caller);
+        Self { methods, path, name, needs, told, from_anywhere: false, caller }
+    }
+
+    /// The same route, of which this is told.
+    pub(crate) fn told(self, told: Told) -> Self {
+        Self { told, ..self }
     }
 
     /// The same route with the names and types of its arguments.

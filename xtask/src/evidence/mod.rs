@@ -18,6 +18,7 @@ mod exchange;
 mod live;
 mod pages;
 mod program;
+mod sessions;
 pub(crate) mod streams;
 mod websocket;
 
@@ -63,6 +64,7 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     websocket::judge(tally)?;
     channels::judge(tally)?;
     live::judge(tally)?;
+    sessions::judge(tally)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());
     tally.check("the demo ends when asked", demo.end());

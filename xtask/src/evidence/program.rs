@@ -123,8 +123,8 @@ fn first_address(lines: &mpsc::Receiver<String>) -> Result<SocketAddr> {
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {
-    let (_, rest) = line.split_once("listening on http://")?;
-    rest.split('/').next()?.trim().parse().ok()
+    let (_, rest) = line.split_once("listening on http")?;
+    rest.split_once("://")?.1.split('/').next()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -135,6 +135,7 @@ mod tests {
     fn the_address_is_read_from_the_ready_line() {
         let address = address_in("listening on http://127.0.0.1:41397/");
         assert_eq!(address, Some(SocketAddr::from(([127, 0, 0, 1], 41397))));
+        assert_eq!(address_in("listening on https://127.0.0.1:41397/"), address);
     }
 
     #[test]

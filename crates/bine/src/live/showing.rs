@@ -424,3 +424,6 @@ impl Shown {
         Self { hash: Some(region.hash), reads: region.reads, signals, is_touched: false }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -254,7 +254,8 @@ impl Signature {
         let knows_sessions = self.knows_caller || self.is_for_users;
         let arguments = self.arguments;
         let told = Told { kind: Kind::Service, arguments, is_for_users: self.is_for_users };
-        let route = Route { told, ..route };
+        // It asks that itself, and answers in the manner of services.
+        let route = Route { told, from_anywhere: true, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
             if knows_sessions {

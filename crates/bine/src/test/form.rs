@@ -15,6 +15,32 @@ pub(super) struct Form<'t> {
     controls: Vec<Control<'t>>,
 }
 
+/// A file that a visitor has chosen for a field.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// The name of the field.
+    pub(super) field: String,
+    pub(super) name: String,
+    pub(super) media_type: String,
+    pub(super) content: Vec<u8>,
+}
+
+/// What is sent of a field where no file was chosen (HTML 4.10.21.4).
+static NOTHING: Chosen = Chosen {
+    field: String::new(),
+    name: String::new(),
+    media_type: String::new(),
+    content: Vec::new(),
+};
+
+/// One thing that a form says.
+struct Entry<'e> {
+    name: &'e str,
+    value: &'e str,
+    /// In a field for files.
+    file: Option<&'e Chosen>,
+}
+
 /// What a form is sent as.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Submission {
@@ -32,8 +58,9 @@ struct Control<'t> {
     name: &'t str,
     /// A browser sends nothing of it.
     is_disabled: bool,
-    /// What is sent under its name.
+    /// What is sent under its name; of files, their names.
     values: Vec<String>,
+    files: Vec<&'t Chosen>,
     is_filled: bool,
 }
 
@@ -53,8 +80,8 @@ enum Kind {
 const BOUNDARY: &str = "---------------------------bine-test-5d1f0c9a7e3b";
 
 impl<'t> Form<'t> {
-    /// The form, on its page.
-    pub(super) fn of(tree: &'t Tree, form: &'t Element) -> Self {
+    /// The form, on its page, where these files were chosen.
+    pub(super) fn of(tree: &'t Tree, form: &'t Element, chosen: &'t [Chosen]) -> Self {
         let id = form.attribute("id").filter(|id| !id.is_empty());
         let inside: Vec<&Element> = elements(form.children()).collect();
         let is_in = |element: &Element| inside.iter().any(|own| std::ptr::eq(*own, element));
@@ -66,7 +93,7 @@ impl<'t> Form<'t> {
             let owner = element.attribute("form");
             let belongs = if owner.is_some() { owner == id } else { is_in(element) };
             let is_off = off.iter().any(|own| std::ptr::eq(*own, element));
-            belongs.then(|| Control::of(element, is_off)).flatten()
+            belongs.then(|| Control::of(element, is_off, chosen)).flatten()
         });
         Self { controls: all.collect(), form }
     }
@@ -141,21 +168,37 @@ impl<'t> Form<'t> {
         if is_checked {
             self.controls.iter().try_for_each(|control| control.check(&self.controls))?;
         }
-        let mut pairs: Vec<(&str, &str)> = Vec::new();
+        let mut entries: Vec<Entry<'_>> = Vec::new();
         for control in self.controls.iter().filter(|own| !own.is_disabled && !own.name.is_empty()) {
+            let name = control.name;
             let is_pressed = button.is_some_and(|button| std::ptr::eq(button, control.element));
-            if control.kind != Kind::Button {
-                pairs.extend(control.values.iter().map(|value| (control.name, &**value)));
-            } else if is_pressed {
-                pairs.push((control.name, control.element.attribute("value").unwrap_or_default()));
+            match control.kind {
+                Kind::Button if is_pressed => {
+                    let value = control.element.attribute("value").unwrap_or_default();
+                    entries.push(Entry { name, value, file: None });
+                }
+                Kind::Button => {}
+                Kind::File => {
+                    let files = control.files.iter();
+                    entries.extend(files.map(|file| Entry {
+                        name,
+                        value: &file.name,
+                        file: Some(file),
+                    }));
+                }
+                _ => {
+                    let values = control.values.iter();
+                    entries.extend(values.map(|value| Entry { name, value, file: None }));
+                }
             }
         }
+        let pairs = entries.iter().map(|entry| (entry.name, entry.value));
         let action = said("action", "formaction");
         let method = said("method", "formmethod").to_ascii_lowercase();
         match &*method {
             "post" => {
                 let content = if said("enctype", "formenctype") == "multipart/form-data" {
-                    (format!("multipart/form-data; boundary={BOUNDARY}"), self.parts(&pairs))
+                    (format!("multipart/form-data; boundary={BOUNDARY}"), parts(&entries))
                 } else {
                     ("application/x-www-form-urlencoded".to_owned(), encoded(pairs).into_bytes())
                 };
@@ -169,30 +212,35 @@ impl<'t> Form<'t> {
             }
         }
     }
+}
 
-    /// As `multipart/form-data` (RFC 7578); files are those that nobody has chosen.
-    fn parts(&self, pairs: &[(&str, &str)]) -> Vec<u8> {
-        let plain = |name: &str| name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
-        let part = |(name, value): &(&str, &str)| {
-            let mut named = self.controls.iter().filter(|own| own.name == *name);
-            let file = if named.any(|own| own.kind == Kind::File) {
-                "; filename=\"\"\r\nContent-Type: application/octet-stream"
-            } else {
-                ""
+/// What a form says as `multipart/form-data` (RFC 7578).
+fn parts(entries: &[Entry<'_>]) -> Vec<u8> {
+    let plain = |name: &str| name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+    let mut content = Vec::new();
+    for Entry { name, value, file } in entries {
+        let head =
+            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{}\"", plain(name));
+        content.extend(head.bytes());
+        if let Some(file) = file {
+            let kind = match &*file.media_type {
+                "" => "application/octet-stream",
+                kind => kind,
             };
-            format!(
-                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n\r\n{value}\r\n",
-                plain(name)
-            )
-        };
-        let parts: String = pairs.iter().map(part).collect();
-        [parts.as_bytes(), b"--", BOUNDARY.as_bytes(), b"--\r\n"].concat()
+            let of_file = format!("; filename=\"{}\"\r\nContent-Type: {kind}", plain(value));
+            content.extend(of_file.bytes());
+        }
+        content.extend(b"\r\n\r\n");
+        content.extend(file.map_or(value.as_bytes(), |file| &file.content));
+        content.extend(b"\r\n");
     }
+    content.extend(format!("--{BOUNDARY}--\r\n").bytes());
+    content
 }
 
 impl<'t> Control<'t> {
     /// `None`: it is nothing that a form sends.
-    fn of(element: &'t Element, is_off: bool) -> Option<Self> {
+    fn of(element: &'t Element, is_off: bool, chosen: &'t [Chosen]) -> Option<Self> {
         let of_type = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
         let kind = match (element.name(), &*of_type) {
             ("input", "hidden") => Kind::Hidden,
@@ -206,9 +254,16 @@ impl<'t> Control<'t> {
         };
         let name = element.attribute("name").unwrap_or_default();
         let is_disabled = is_off || element.attribute("disabled").is_some();
-        let mut own =
-            Self { element, kind, name, is_disabled, values: Vec::new(), is_filled: false };
+        let (values, files) = (Vec::new(), Vec::new());
+        let mut own = Self { element, kind, name, is_disabled, values, files, is_filled: false };
         own.values = own.usual();
+        if kind == Kind::File {
+            own.files = chosen.iter().filter(|chosen| chosen.field == name).collect();
+            if own.files.is_empty() {
+                own.files.push(&NOTHING);
+            }
+            own.values = own.files.iter().map(|file| file.name.clone()).collect();
+        }
         Some(own)
     }
 
@@ -216,8 +271,7 @@ impl<'t> Control<'t> {
     fn usual(&self) -> Vec<String> {
         let value = || self.element.attribute("value").unwrap_or_default().to_owned();
         match self.kind {
-            Kind::Button => Vec::new(),
-            Kind::File => vec![String::new()],
+            Kind::Button | Kind::File => Vec::new(),
             Kind::Check if self.element.attribute("checked").is_none() => Vec::new(),
             Kind::Check => self.choices(),
             Kind::Text if self.element.name() == "textarea" => vec![self.element.text()],

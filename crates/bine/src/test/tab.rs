@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::address;
 use super::document::{elements, text_of};
 use super::exchange::Request;
-use super::form::{Form, Submission};
+use super::form::{Chosen, Form, Submission};
 use super::page::{Shown, asked, complaints};
 use super::told::{self, Wanted};
 use super::visitor::Visitor;
@@ -27,6 +27,8 @@ pub struct Tab {
     page: Shown,
     /// The addresses that [`back`](Self::back) leads to, the latest last.
     before: Vec<String>,
+    /// Files that were chosen on this page.
+    chosen: Vec<Chosen>,
 }
 
 /// How long something that is expected may take to come.
@@ -41,7 +43,7 @@ impl Tab {
         // Nobody has sent who types an address.
         let request = Request::new(Method::Get, path).field("Sec-Fetch-Site", "none");
         match Shown::load(&visitor, request) {
-            Ok(page) => Self { visitor, page, before: Vec::new() },
+            Ok(page) => Self { visitor, page, before: Vec::new(), chosen: Vec::new() },
             Err(reason) => panic!("{reason}"),
         }
     }
@@ -58,13 +60,15 @@ impl Tab {
     pub fn visit(&mut self, path: &str) {
         let mut other = self.open(path);
         std::mem::swap(&mut self.page, &mut other.page);
-        self.before.push(other.page.url);
+        self.before.push(std::mem::take(&mut other.page.url));
+        self.chosen.clear();
     }
 
     /// Shows the page anew.
     #[track_caller]
     pub fn reload(&mut self) {
         self.page = self.open(&self.page.url).page;
+        self.chosen.clear();
     }
 
     /// Goes to the page that was shown before this one.
@@ -99,7 +103,7 @@ impl Tab {
         if form.name() != "form" {
             self.fail(&format!("`{selector}` is no form\n\n{}", told::listed(&[form])));
         }
-        let mut filled = Form::of(&self.page.tree, form);
+        let mut filled = Form::of(&self.page.tree, form, &self.chosen);
         for (name, value) in fields {
             if let Err(reason) = filled.fill(name.as_ref(), value.as_ref()) {
                 self.fail(&reason);
@@ -108,6 +112,32 @@ impl Tab {
         let submission = filled.submission(filled.button());
         let place = self.place(form);
         self.send(submission, place);
+    }
+
+    /// Chooses a file for a field, which the form sends when it is sent.
+    ///
+    /// # Panics
+    ///
+    /// There is no such field for files, or several.
+    #[track_caller]
+    pub fn choose(
+        &mut self,
+        selector: &str,
+        name: &str,
+        media_type: &str,
+        content: impl Into<Vec<u8>>,
+    ) {
+        let field = self.only(selector);
+        if field.name() != "input" || field.attribute("type") != Some("file") {
+            self.fail(&format!("`{selector}` takes no file\n\n{}", told::listed(&[field])));
+        }
+        let is_multiple = field.attribute("multiple").is_some();
+        let field = field.attribute("name").unwrap_or_default().to_owned();
+        if !is_multiple {
+            self.chosen.retain(|chosen| chosen.field != field);
+        }
+        let (name, media_type, content) = (name.into(), media_type.into(), content.into());
+        self.chosen.push(Chosen { field, name, media_type, content });
     }
 
     /// Follows a link, or presses a button of a form. What is in one of these stands for it.
@@ -155,7 +185,7 @@ impl Tab {
         let Some(form) = form else {
             self.fail(&format!("the button belongs to no form\n\n{}", told::listed(&[met])));
         };
-        let submission = Form::of(&self.page.tree, form).submission(Some(met));
+        let submission = Form::of(&self.page.tree, form, &self.chosen).submission(Some(met));
         let place = self.place(form);
         self.send(submission, place);
     }
@@ -325,18 +355,33 @@ impl Tab {
     #[track_caller]
     fn call(&mut self, request: Request, place: usize) {
         self.page.alert(None);
-        let answer = match asked(&self.visitor, request.field("Accept", ANSWERS)) {
+        let forms = self.all("form").nth(place).map(|form| elements(form.children()));
+        let fields = forms.into_iter().flatten();
+        let fields = fields.filter(|field| field.attribute("type") != Some("hidden"));
+        let names = fields.filter_map(|field| field.attribute("name").map(ToOwned::to_owned));
+        let names: Vec<String> = names.collect();
+        let mut answer = match asked(&self.visitor, request.field("Accept", ANSWERS)) {
             Ok(answer) => answer,
             Err(reason) => self.fail(&reason),
         };
-        let reply = &answer.1;
-        match reply.media_type() {
-            "text/html" => self.show(Shown::of(&self.visitor, answer)),
-            // Of what says nothing it is shown that it went wrong.
-            _ if reply.status() >= 400 => {
-                self.page.alert(Some((place, complaints(reply.bytes()))));
+        let status = answer.1.status();
+        if answer.1.media_type() == "text/html" {
+            if status >= 400 {
+                // A page of an error is shown where the form is, if at all.
+                answer.0.clone_from(&self.page.url);
             }
-            _ => {}
+            let page = Shown::of(&self.visitor, answer);
+            let first = |selector: &str| page.tree.find(selector).ok().flatten();
+            if status < 400 || (status == 422 && first("form").is_some()) {
+                self.show(page);
+            } else {
+                let said = first("p").or_else(|| first("title"));
+                let said = said.map_or_else(|| status.to_string(), text_of);
+                self.page.alert(Some((place, vec![said])));
+            }
+        } else if status >= 400 {
+            let texts = complaints(&answer.1, |name| names.iter().any(|own| own == name));
+            self.page.alert(Some((place, texts)));
         }
     }
 
@@ -353,6 +398,7 @@ impl Tab {
         if matches!(page.status, 204 | 205) {
             return;
         }
+        self.chosen.clear();
         let before = std::mem::replace(&mut self.page, page);
         if before.url != self.page.url {
             self.before.push(before.url);

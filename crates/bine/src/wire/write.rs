@@ -103,7 +103,7 @@ impl<'t> Serializer for Writer<'t> {
     fn serialize_f32(self, number: f32) -> Result<(), Fault> {
         let (whole, shortest) = (f64::from(number), number.to_string().parse::<f64>());
         match shortest {
-            Ok(shortest) if shortest as f32 == number => self.float(shortest),
+            Ok(shortest) if (shortest as f32).to_bits() == number.to_bits() => self.float(shortest),
             _ => self.float(whole),
         }
     }

@@ -2,6 +2,7 @@
 //! were fetched again.
 
 mod model;
+mod reads;
 mod scopes;
 mod viewer;
 
@@ -44,6 +45,11 @@ fn the_program_with_regions_serves() -> Exit {
         .page(degrees)
         .page(while_made)
         .page(set)
+        .page(reads::before)
+        .page(reads::by_snapshot)
+        .page(reads::in_change)
+        .page(reads::linked)
+        .page(reads::behind)
         .run_with("Usage: live", options.lines())
 }
 

@@ -36,3 +36,6 @@ mod testing;
 mod trees;
 mod websocket;
 mod xhtml;
+
+// The programs of these tests are one binary. What lives in one would put the script into the pages of all.
+bine::__private::submit! { bine::__private::Has::BarePages }

@@ -37,6 +37,8 @@ fn the_program_with_sessions_serves() -> Exit {
         .page(user_of_the_request)
         .page(post_as_user)
         .page(post_as_user_plainly)
+        .page(paid)
+        .posts_from_anywhere("/paid/{id}")
         .page(others)
         .page(revoke_others)
         .run_with("Usage: sessions", options.lines())
@@ -160,6 +162,11 @@ async fn post_as_user(user: User, body: Body) -> Response {
 #[page(POST "/user/post/plain")]
 fn post_as_user_plainly(user: User, body: Body) -> Response {
     Response::text(format!("{} bytes of {user}", body.len()))
+}
+
+#[page(POST "/paid/{id}")]
+async fn paid(id: Path<u32>) -> Response {
+    Response::text(format!("paid {id}"))
 }
 
 #[page("/others")]
@@ -351,6 +358,68 @@ fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
             assert_eq!(peer.reply().status(), 401, "{path}");
         }
     }
+}
+
+#[test]
+fn what_a_page_of_another_site_sends_is_refused() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(&["--scheduler", scheduler, "--data", "memory"]);
+        let mut peer = program.connect();
+        let own = format!("Origin: http://{}", program.address());
+        let cases = [
+            ("Sec-Fetch-Site: cross-site", false),
+            ("Sec-Fetch-Site: same-site", false),
+            ("Sec-Fetch-Site: same-origin", true),
+            ("Sec-Fetch-Site: none", true),
+            ("Origin: null", false),
+            ("Origin: http://foe.example", false),
+            (&*own, true),
+            // The field of which scripts can say nothing goes before.
+            ("Sec-Fetch-Site: same-origin\r\nOrigin: null", true),
+            // No browser.
+            ("Accept: */*", true),
+        ];
+        for (fields, is_own) in cases {
+            let mut post = |path: &str, content: &str| {
+                peer.send(format!(
+                    "POST {path} HTTP/1.1\r\nHost: {}\r\n{fields}\r\nContent-Length: {}\r\n\r\n{content}",
+                    program.address(),
+                    content.len()
+                ));
+                peer.reply()
+            };
+            for (path, status) in
+                [("/login/ann", 303), ("/login/ann/plain", 303), ("/value/a", 200)]
+            {
+                let reply = post(path, "x");
+                let status = if is_own { status } else { 403 };
+                assert_eq!(reply.status(), status, "{path} {fields}: {reply:?}");
+                assert_eq!(reply.field("Set-Cookie").is_some(), is_own, "{path} {fields}");
+            }
+            assert_eq!(post("/paid/7", "").text(), "paid 7", "{fields}");
+            // A link of another site may lead here.
+            let host = program.address();
+            peer.send(format!("GET /nothing HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n\r\n"));
+            assert_eq!(peer.reply().status(), 200, "{fields}");
+        }
+    }
+}
+
+/// A program that names a path of no page. As a test among the others it has nothing to do.
+#[test]
+fn the_program_that_is_open_at_no_page() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    let app = App::new().page(name).posts_from_anywhere("/saml");
+    app.run_with("Usage: sessions", options.lines())
+}
+
+#[test]
+fn a_path_to_which_others_may_send_must_be_one_of_a_page() {
+    let test = "sessions::the_program_that_is_open_at_no_page";
+    let refused = Program::run(&mut program(test, &["--data", "memory"]));
+    let told = "`.posts_from_anywhere(\"/saml\")` names no path of a page";
+    assert!(refused.errors.contains(told), "{refused:?}");
 }
 
 /// A cache that others share gave one visitor's session to the next.

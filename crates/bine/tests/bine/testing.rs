@@ -68,13 +68,38 @@ async fn twice(given: Json<Value>, request: Request) -> Json<Value> {
     Json(json!([given.0, given.0, accept]))
 }
 
+#[page("/upload")]
+async fn choice() -> impl Page {
+    html! {
+        <form method="post" action="/upload" enctype="multipart/form-data">
+            <input name="title" aria-label="Title"> <input type="file" name="picture" aria-label="Picture">
+            <button>Send</button>
+        </form>
+    }
+}
+
+#[page(POST "/upload")]
+fn uploaded(title: Form<Text>, picture: Upload) -> Result<impl Page, Error> {
+    let (name, kind) = (picture.file_name().to_owned(), picture.media_type().to_owned());
+    let length = picture.content()?.len();
+    Ok(html!(<p>{title}": "{name} {kind} {length}</p>))
+}
+
 #[page("/circle")]
 async fn circle() -> Response {
     Response::see_other("/circle")
 }
 
 fn shop() -> App {
-    App::new().table::<Order>().page(form).page(order).page(count).page(twice).page(circle)
+    App::new()
+        .table::<Order>()
+        .page(form)
+        .page(order)
+        .page(count)
+        .page(twice)
+        .page(circle)
+        .page(choice)
+        .page(uploaded)
 }
 
 #[derive(Table)]
@@ -410,9 +435,10 @@ fn who_is_logged_out_elsewhere_sees_it() {
     site.visit("/board").submit("form[action='/board']", [("body", "hi")]);
     tab.expect("p", "Hello ann, there are 1 posts.");
     other.click("button");
-    assert_eq!(other.status(), 401);
-    tab.expect_none("p", "ann");
-    assert_eq!(tab.status(), 401);
+    for tab in [&mut tab, &mut other] {
+        tab.expect_none("p", "ann");
+        assert_eq!(tab.status(), 401);
+    }
 }
 
 #[test]
@@ -423,9 +449,9 @@ fn a_form_is_sent_by_the_script_where_there_is_one() {
     assert_eq!(tab.url(), "/scripted");
     tab.expect("li", "HI");
     tab.submit("#shout", [("body", "")]);
-    tab.expect("#shout [role=alert]", "must not be empty");
+    tab.expect("#shout [role=alert]", |text: &str| text == "must not be empty");
     tab.submit("#wrong", [("wrong", "x")]);
-    tab.expect("#wrong [role=alert]", "body");
+    tab.expect("#wrong [role=alert]", "body: ");
     tab.expect_none("#shout [role=alert]", "");
 }
 
@@ -445,6 +471,37 @@ fn a_service_is_called_and_answers_forms_too() {
     assert_eq!(foreign.send().status(), 403);
     let mut tab = site.visit("/board");
     tab.submit("form[action='/shout']", [("body", "b")]);
+    tab.expect("li", "B");
     assert_eq!(tab.texts("li"), ["B", "A"]);
     assert_eq!(tab.url(), "/board");
+}
+
+#[test]
+fn a_file_that_was_chosen_is_sent() {
+    let site = Site::new(shop());
+    let mut tab = site.visit("/upload");
+    tab.choose("input[type=file]", "hop \"1\".png", "image/png", b"\x89PNG\r\n--".as_slice());
+    tab.submit("form", [("title", "A hop")]);
+    tab.expect("p", "A hop: hop \"1\".png image/png 8");
+    tab.visit("/upload");
+    tab.submit("form", [("title", "No hop")]);
+    tab.expect("p", "`picture` is missing from the form");
+    tab.visit("/upload");
+    let told = told(|| tab.choose("input[name=title]", "a", "text/plain", ""));
+    assert!(
+        told.starts_with("`input[name=title]` takes no file\n\n    <input name=\"title\""),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_page_whose_site_has_ended_says_that_it_is_no_longer_followed() {
+    let site = Site::new(boards());
+    let mut tab = site.visit("/board");
+    drop(site);
+    let told = told(|| tab.expect("li", "hi"));
+    assert!(told.starts_with("there is no `li`\n"), "{told}");
+    assert!(told.contains("(status 200, and no longer followed: its stream: "), "{told}");
+    // It may be given to another thread.
+    std::thread::scope(|scope| scope.spawn(move || drop(tab)).join().unwrap());
 }

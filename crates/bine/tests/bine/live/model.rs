@@ -215,7 +215,7 @@ fn looks() -> impl Strategy<Value = Look> {
     // Who looks at all of a table misses nothing.
     let of_rows = || prop_oneof![8 => "([ilrnogg][0-2]){1,2}", 1 => "[ca]0"];
     let looks = prop_oneof![4 => of_rows(), 1 => Just("u0".to_owned()), 1 => Just("s0".to_owned())];
-    let part = ("[bprr0-3]", looks).prop_map(|(kind, looks)| kind + &looks);
+    let part = ("[bbpprrrr012]", looks).prop_map(|(kind, looks)| kind + &looks);
     // Of two pages whose last part is the same, one has it outside of its regions.
     let plan = (vec(part, 0..4), of_rows())
         .prop_map(|(parts, last)| format!("{}.r{last}", parts.join(".")));

@@ -1,0 +1,139 @@
+"""Decides what real browsers must do with the cookie of a session.
+
+usage: sessions_browser.py URL SECURE_URL
+
+Both are the example of sessions, without TLS and with a certificate that it signed itself.
+"""
+
+import sys
+
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from browser import a_browser
+from judge import judge
+
+# Sends what a page of another site may send without asking.
+FORM = """
+const form = Object.assign(document.createElement("form"), { method: "post", action: arguments[0] });
+form.append(Object.assign(document.createElement("input"), { name: "user", value: "foe" }));
+document.body.append(form);
+form.submit();
+"""
+FETCH = """
+const [url, done] = arguments;
+fetch(url, { method: "POST", mode: "no-cors", credentials: "include" }).then(() => done(""), (error) => done(String(error)));
+"""
+
+
+class Visitor:
+    """One browser before the example."""
+
+    def __init__(self, browser, url, cookie="session"):
+        self.browser, self.url, self.name = browser, url, cookie
+
+    def open(self):
+        self.browser.get(self.url)
+
+    def text(self):
+        return self.browser.find_element(By.TAG_NAME, "body").text
+
+    def cookie(self):
+        return self.browser.get_cookie(self.name)
+
+    def press(self, name):
+        button = self.browser.find_element(By.XPATH, f"//button[normalize-space()='{name}']")
+        button.click()
+        # The form's answer is a redirect to the page itself.
+        WebDriverWait(self.browser, 20).until(lambda _: is_gone(button))
+
+    def log_in(self, user):
+        self.open()
+        self.browser.find_element(By.NAME, "user").send_keys(user)
+        self.press("Log in")
+        assert f"{user} is logged in" in self.text(), self.text()
+
+
+def is_gone(element):
+    try:
+        element.is_enabled()
+        return False
+    except StaleElementReferenceException:
+        return True
+
+
+def logs_in_and_rotates(visitor):
+    visitor.open()
+    before, name = visitor.cookie(), visitor.browser.find_element(By.TAG_NAME, "h1").text
+    visitor.log_in("ann")
+    after = visitor.cookie()
+    assert before["value"] != after["value"], "the cookie of before the login is good still"
+    assert visitor.browser.find_element(By.TAG_NAME, "h1").text == name, "another made-up name"
+    assert after["httpOnly"] and after["sameSite"] == "Lax" and after["path"] == "/", after
+    assert "session" not in visitor.browser.execute_script("return document.cookie"), "a script can read it"
+    # What was there before the login is put back, as who has planted it would.
+    visitor.browser.add_cookie({"name": visitor.name, "value": before["value"], "httpOnly": True})
+    visitor.open()
+    assert "is logged in" not in visitor.text(), visitor.text()
+    visitor.browser.delete_all_cookies()
+
+
+def ends_the_others(visitor, other):
+    visitor.log_in("ben")
+    other.log_in("ben")
+    visitor.open()
+    assert "2 times" in visitor.text(), visitor.text()
+    visitor.press("Log out everywhere else")
+    assert "1 times" in visitor.text(), visitor.text()
+    other.open()
+    assert "is logged in" not in other.text(), other.text()
+    visitor.press("Log out")
+    assert "is logged in" not in visitor.text(), visitor.text()
+
+
+def is_let_alone_by_others(visitor):
+    elsewhere = visitor.url.replace("127.0.0.1", "localhost")
+    visitor.browser.delete_all_cookies()
+    visitor.browser.get(elsewhere)
+    visitor.browser.execute_script(FORM, visitor.url + "login")
+    refused = "A page of another site may not send this here."
+    WebDriverWait(visitor.browser, 20).until(lambda _: refused in visitor.text())
+    visitor.open()
+    assert "is logged in" not in visitor.text(), visitor.text()
+    visitor.log_in("ann")
+    visitor.browser.get(elsewhere)
+    wrong = visitor.browser.execute_async_script(FETCH, visitor.url + "logout")
+    assert not wrong, wrong
+    visitor.open()
+    assert "ann is logged in" in visitor.text(), visitor.text()
+
+
+def is_the_hosts_alone(secure):
+    # Ports of one host have their cookies together.
+    secure.browser.delete_all_cookies()
+    secure.log_in("ann")
+    cookie = secure.cookie()
+    assert cookie["secure"] and cookie["httpOnly"] and cookie["path"] == "/", cookie
+    assert not cookie["domain"].startswith("."), cookie
+    secure.open()
+    assert "ann is logged in" in secure.text(), secure.text()
+    names = [cookie["name"] for cookie in secure.browser.get_cookies()]
+    assert names == [secure.name], names
+
+
+def main():
+    _, url, secure_url = sys.argv
+    with a_browser() as browser, a_browser(trusts_anybody=True) as other:
+        visitor, elsewhere = Visitor(browser, url), Visitor(other, url)
+        secure = Visitor(other, secure_url, cookie="__Host-session")
+        judge([
+            ("a login gives a browser another cookie, which no script can read", lambda: logs_in_and_rotates(visitor)),
+            ("a visitor logs out in all other browsers, and then in this", lambda: ends_the_others(visitor, elsewhere)),
+            ("a page of another site logs nobody in, and nobody out", lambda: is_let_alone_by_others(visitor)),
+            ("with TLS the cookie is __Host-, Secure, and taken back", lambda: is_the_hosts_alone(secure)),
+        ])
+
+
+if __name__ == "__main__":
+    main()
