@@ -157,7 +157,7 @@ impl Frame {
         }
         let seen = time(self.visit.now);
         match known {
-            Some(row) => change.replace(&Row { values, seen, ..row })?,
+            Some(row) => change.replace(&Row { seen, values, ..row })?,
             None => {
                 self.make_room(change)?;
                 change.insert(Row { id: Id::new(), key: self.key.to_vec(), seen, values })?;
