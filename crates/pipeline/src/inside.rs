@@ -251,7 +251,7 @@ mod tests {
                 "/panic" => panic!("it was told to"),
                 "/collect" => Answer::Collect { limit: 1, on_disk: false },
                 "/work" => Answer::Work(Arc::new(Errand { panics: false })),
-                "/work/panic" => Answer::Work(Arc::new(Errand { panics: true })),
+                "/work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
                 "/later" => Answer::Later(Box::pin(async move {
                     tokio::task::yield_now().await;
                     Finished { bytes: own.into(), ..Finished::default() }
@@ -347,7 +347,7 @@ mod tests {
             check(&inside, "/collect", None, 1);
             check(&inside, "/panic", None, 1);
             check(&inside, "/later/panic", None, 3);
-            check(&inside, "/work/panic", None, 2);
+            check(&inside, "/work-panic", None, 2);
         }
     }
 

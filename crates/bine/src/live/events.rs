@@ -199,6 +199,14 @@ impl Events {
         Ok(places.map(|place| (*self.0.all[place].channel).into()).collect())
     }
 
+    /// Whether one of these names is that of an event for users.
+    pub(super) fn are_for_users(&self, names: &[String]) -> bool {
+        self.0
+            .all
+            .iter()
+            .any(|event| event.is_for_users && names.iter().any(|name| name == event.name))
+    }
+
     /// Where the events of these names are, each once.
     fn places(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
         let place = |name: &String| {

@@ -188,7 +188,7 @@ impl Live {
                 for name in showings.deserted() {
                     self.drop_showing(&mut showings, name);
                 }
-                for departed in showings.take_departed(now - SWEEP) {
+                for departed in showings.take_departed(now, SWEEP) {
                     self.forget(departed);
                 }
             }

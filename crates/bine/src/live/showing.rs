@@ -197,9 +197,9 @@ impl Showings {
         self.departed.push_back((now, showing));
     }
 
-    /// Of those who were sent away up to `then`, all have read it that will.
-    pub(super) fn take_departed(&mut self, then: Instant) -> Vec<Showing> {
-        let count = self.departed.partition_point(|(when, _)| *when <= then);
+    /// Those who were sent away so long ago: all have read it that will.
+    pub(super) fn take_departed(&mut self, now: Instant, age: Duration) -> Vec<Showing> {
+        let count = self.departed.partition_point(|(when, _)| now.duration_since(*when) >= age);
         self.departed.drain(..count).map(|(_, showing)| showing).collect()
     }
 
