@@ -334,3 +334,33 @@ fn what_cannot_be_sealed_leads_nowhere_and_the_log_says_why() {
     let errors = program.stop().errors;
     assert!(errors.contains("capture an id, and read the row in the action"), "{errors}");
 }
+
+#[test]
+fn what_a_live_region_shows_of_it_is_for_its_own_visitor() {
+    let program = serve();
+    let mut visitors = [Visitor::new(&program), Visitor::new(&program)];
+    let mut write = String::new();
+    let mut streams = visitors.each_mut().map(|visitor| {
+        let page = visitor.get("/leaves");
+        write = actions(&page).pop().unwrap();
+        let hash = &page.text().split_once("<!--/live 0 ").unwrap().1[..16];
+        let (mut peer, cookie) = (program.connect(), &visitor.cookie);
+        peer.send(format!(
+            "GET /_bine/live?page=/leaves&have=0.{hash} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nCookie: {cookie}\r\n\r\n"
+        ));
+        assert!(peer.await_text("\r\n\r\n").starts_with("HTTP/1.1 200"));
+        peer
+    });
+    let [one, other] = &mut visitors;
+    assert_eq!(other.submit(&write, "text=oak").status(), 303);
+    let removes = streams.each_mut().map(|stream| {
+        let patch = stream.await_text("</ul>");
+        assert!(patch.contains("event: patch") && patch.contains("oak"), "{patch}");
+        let (_, action) = patch.split_once("action=\"").unwrap();
+        action.split('"').next().unwrap().to_owned()
+    });
+    assert_ne!(removes[0], removes[1]);
+    assert_eq!(one.submit(&removes[1], "").status(), 403);
+    assert_eq!(one.submit(&removes[0], "").status(), 303);
+    assert!(!other.get("/leaves").text().contains("oak"));
+}
