@@ -37,7 +37,10 @@ pub struct Errand {
 
 /// Gets the whole reply to an [`Errand`], once. `None`: there is none, because the handler panicked or took too long,
 /// answers with something else than bytes, or nobody is there any more who could ask it.
-pub struct Then(Option<Box<dyn FnOnce(Option<Vec<u8>>) + Send>>);
+pub struct Then(Option<Telling>);
+
+/// What is told of a reply.
+type Telling = Box<dyn FnOnce(Option<Vec<u8>>) + Send>;
 
 impl Then {
     /// Has `then` called.

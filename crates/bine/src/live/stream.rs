@@ -219,7 +219,7 @@ impl Live {
             Err(response) => return Some(answer(response, out)),
         };
         // Most look at what others look at too, and show what it is.
-        let wish = match self.join_at_once(wish) {
+        let wish = match self.join_at_once(Box::new(wish)) {
             Ok(Ok(hold)) => return Some(Answer::Hold(hold)),
             Ok(Err(response)) => return Some(answer(response, out)),
             Err(wish) => wish,
@@ -228,17 +228,17 @@ impl Live {
         let asked = Retained::of(request);
         let (house, clock) = (Arc::clone(house), Rc::clone(clock));
         Some(Answer::Later(Box::pin(async move {
-            let granted = turn.0.grant(wish).await;
+            let granted = turn.0.grant(*wish).await;
             drop(turn);
             finished(granted, &asked, &clock, &house.look)
         })))
     }
 
     /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
-    fn join_at_once(&self, wish: Wish) -> Result<Result<Hold, Response>, Wish> {
+    fn join_at_once(&self, wish: Box<Wish>) -> Result<Result<Hold, Response>, Box<Wish>> {
         if wish.address.is_empty() {
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
-            return Ok(self.hold(wish, &Arc::new(watch), false, None));
+            return Ok(self.hold(*wish, &Arc::new(watch), false, None));
         }
         let mut showings = self.showings();
         let Some(name) = showings.settled(&wish.address) else { return Err(wish) };
