@@ -260,6 +260,10 @@ impl Watch {
         if let (Manner::Events, Some(lost)) = (self.manner, place.lost) {
             first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
         }
+        if self.regions != Regions::None && self.manner == Manner::Events {
+            // So that whoever waits for the stream knows that nothing on the way holds it back.
+            first.extend_from_slice(b":\n\n");
+        }
         if !follows {
             self.mark(&mut first, place.next);
         }
