@@ -135,8 +135,9 @@ impl Live {
         }
     }
 
-    /// Nothing is made any more, and nobody is asked.
+    /// Nothing is made any more, nobody is asked, and nobody is told anything.
     pub(crate) fn end(&self) {
+        self.engine.end();
         self.mailbox.end();
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use bine::live::Listening;
 use bine::prelude::*;
 use bine::test::{Method, Site};
 use serde_json::{Value, json};
@@ -409,6 +410,33 @@ fn tabs_see_what_others_post() {
     site.fetch(Method::Post, "/clear").send();
     ann.expect_none("li", "");
     bo.expect_count("li", 0);
+}
+
+/// Whoever is told when a server has ended does not go on for nobody.
+#[test]
+fn a_thread_tells_and_is_told_who_listens_until_the_server_has_ended() {
+    let (give, given) = std::sync::mpsc::channel();
+    let app = App::new().event("bell").page(nothing).at_events(move |events| {
+        let monitor = events.monitor("bell")?;
+        give.send((events.clone(), monitor)).map_err(|_| Error::not_found("the test has ended"))
+    });
+    let site = Site::new(app);
+    let (events, mut monitor) = given.recv().unwrap();
+    let mut tab = site.visit("/nothing");
+    tab.listen("bell");
+    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Joined { listeners: 1 }));
+    events.broadcast("bell", 7).unwrap();
+    assert_eq!(tab.expect_event("bell"), 7);
+    drop(tab);
+    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Left { listeners: 0 }));
+    drop(site);
+    assert_eq!(monitor.wait(PATIENCE), None);
+    assert!(events.broadcast("bell", 8).is_err());
+}
+
+#[page("/nothing")]
+async fn nothing() -> impl Page {
+    html!(<p>"Nothing."</p>)
 }
 
 #[test]
