@@ -6,13 +6,13 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, fs, os::unix, process};
+use std::{env, fs, os::unix};
 
 use anyhow::{Context, Result, ensure};
 
 use super::program::Program;
-use crate::places;
 use crate::report::Tally;
+use crate::{places, process};
 
 /// The address that the guide uses; a free port takes its place.
 const PORT: &str = "127.0.0.1:8080";
@@ -20,7 +20,7 @@ const PORT: &str = "127.0.0.1:8080";
 /// Builds `bine` and does all that the tutorial says.
 pub(crate) fn run() -> Result<()> {
     let mut cargo = Command::new("cargo");
-    crate::process::run(cargo.args(["build", "--release"]).current_dir(places::root()))?;
+    process::run(cargo.args(["build", "--release"]).current_dir(places::root()))?;
     let mut tally = Tally::default();
     follow(&mut tally)?;
     ensure!(tally.failed == 0, "the tutorial does not work");
@@ -54,7 +54,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Result<Self> {
-        let folder = env::temp_dir().join(format!("bine-tutorial-{}", process::id()));
+        let folder = env::temp_dir().join(format!("bine-tutorial-{}", std::process::id()));
         fs::create_dir(&folder)?;
         unix::fs::symlink(places::root(), folder.join("bine"))?;
         Ok(Self { folder, program: Source::default(), server: None })
@@ -122,11 +122,11 @@ impl Reader {
             .env("PATH", format!("{}:{path}", places::release("").display()))
             .env("CARGO_TARGET_DIR", places::target())
             .env("CARGO_NET_OFFLINE", "true")
-            // As the workspace builds, or all that the board needs would be built again.
+            // As the workspace builds, or all that the tests need would be built again.
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
-            .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
-            .env("CARGO_PROFILE_RELEASE_LTO", "fat")
-            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
+            // Whether it builds and serves is asked here; how fast takes longer to build than all else.
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256");
         shell
     }
 
