@@ -126,6 +126,12 @@ async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response
     Ok(Response::see_other("/board"))
 }
 
+/// A job for one of those who listen; whether there is one.
+#[page(POST "/job/{number}")]
+async fn job(events: Events, number: Path<u32>) -> Result<Json<bool>, Error> {
+    Ok(Json(events.signal("job", *number)?))
+}
+
 #[page(POST "/clear")]
 async fn clear(store: Store) -> Result<Response, Error> {
     let all = store.read().newest::<Post>(20);
@@ -162,8 +168,8 @@ async fn log_out(session: Session) -> Result<Response, Error> {
 }
 
 fn boards() -> App {
-    let app = App::new().table::<Post>().event("posted").page(board).page(post).page(clear);
-    app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
+    let app = App::new().table::<Post>().event("posted").event("job").page(board).page(post);
+    app.page(job).page(clear).page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
 
 /// A page as it is with the script, which sends its forms.
@@ -449,6 +455,22 @@ fn a_tab_hears_the_events_that_it_listens_to() {
     bo.expect("li", "hi");
     let told = told(|| bo.listen("poste"));
     assert!(told.contains("the event `poste` cannot be heard\n"), "{told}");
+}
+
+#[test]
+fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
+    let site = Site::new(boards());
+    let job =
+        |number: u32| site.fetch(Method::Post, &format!("/job/{number}")).send().json::<bool>();
+    assert!(!job(1), "nobody listens");
+    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
+    ann.listen("job");
+    bo.listen("job");
+    for jobs in [[2, 3], [4, 5]] {
+        assert!(jobs.map(job).iter().all(|is_heard| *is_heard));
+        let heard = [ann.expect_event("job"), bo.expect_event("job")];
+        assert!(heard == jobs.map(Value::from) || heard == [jobs[1], jobs[0]].map(Value::from));
+    }
 }
 
 #[test]
