@@ -156,6 +156,9 @@ impl Look {
     /// What the user may know of what only the log tells.
     pub(crate) const APOLOGY: &str = "Something went wrong here. It has been noted.";
 
+    /// What the user is told where nothing is.
+    pub(crate) const NOWHERE: &str = "There is nothing at this address.";
+
     /// What the user may know of an error.
     pub(crate) fn message(error: &Error) -> &str {
         error.message().unwrap_or(Self::APOLOGY)

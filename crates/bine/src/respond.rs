@@ -243,7 +243,9 @@ impl<'r, 'o> Replying<'r, 'o> {
         let mut bytes = Vec::new();
         let Taste { reads_pages, prefers_xhtml, prefers_json } = self.asked.taste();
         let kind = if is_for_program || prefers_json {
-            bytes = problem(top.status, message, wrong, causes);
+            // A server that has called what is not here tells its visitors nothing of that.
+            let detail = Some(message).filter(|message| *message != Look::NOWHERE);
+            bytes = problem(top.status, detail, wrong, causes);
             PROBLEM
         } else if reads_pages {
             let failure = Failure { status: top.status, message, causes, back };

@@ -37,7 +37,10 @@ pub struct Errand {
 
 /// Gets the whole reply to an [`Errand`], once. `None`: there is none, because the handler panicked or took too long,
 /// answers with something else than bytes, or nobody is there any more who could ask it.
-pub struct Then(Option<Box<dyn FnOnce(Option<Vec<u8>>) + Send>>);
+pub struct Then(Option<Telling>);
+
+/// What is told of a reply.
+type Telling = Box<dyn FnOnce(Option<Vec<u8>>) + Send>;
 
 impl Then {
     /// Has `then` called.
@@ -251,7 +254,7 @@ mod tests {
                 "/panic" => panic!("it was told to"),
                 "/collect" => Answer::Collect { limit: 1, on_disk: false },
                 "/work" => Answer::Work(Arc::new(Errand { panics: false })),
-                "/work/panic" => Answer::Work(Arc::new(Errand { panics: true })),
+                "/work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
                 "/later" => Answer::Later(Box::pin(async move {
                     tokio::task::yield_now().await;
                     Finished { bytes: own.into(), ..Finished::default() }
@@ -347,7 +350,7 @@ mod tests {
             check(&inside, "/collect", None, 1);
             check(&inside, "/panic", None, 1);
             check(&inside, "/later/panic", None, 3);
-            check(&inside, "/work/panic", None, 2);
+            check(&inside, "/work-panic", None, 2);
         }
     }
 

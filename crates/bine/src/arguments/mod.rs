@@ -40,7 +40,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Session`, `Frame`, `User`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
+            `Session`, `Frame`, `User`, `Store`, `Channels`, `Events`, `Here`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.

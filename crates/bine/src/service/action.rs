@@ -116,20 +116,21 @@ const PLACE: &str = "/_bine/action";
 ///
 /// Two have one name.
 pub(crate) fn routes() -> Result<Vec<Route>, String> {
-    let mut all: Vec<&'static Declaration> =
-        inventory::iter::<Linked>.into_iter().map(|linked| linked.0).collect();
-    // The linker promises no order.
-    all.sort_unstable_by_key(|own| (own.to_string(), own.module, own.line));
-    for pair in all.windows(2) {
-        if pair[0].to_string() == pair[1].to_string() {
-            return Err(alike(pair[0], pair[1]));
-        }
-    }
-    let mut routes: Vec<Route> = all.into_iter().map(|own| (own.route)(own)).collect();
+    let all = inventory::iter::<Linked>.into_iter().map(|linked| linked.0).collect();
+    let mut routes: Vec<Route> = told_apart(all)?.into_iter().map(|own| (own.route)(own)).collect();
     if !routes.is_empty() {
         routes.push(gone());
     }
     Ok(routes)
+}
+
+/// In an order of their own, since the linker promises none.
+fn told_apart(mut all: Vec<&'static Declaration>) -> Result<Vec<&'static Declaration>, String> {
+    all.sort_unstable_by_key(|own| (own.to_string(), own.module, own.line));
+    match all.windows(2).find(|pair| pair[0].to_string() == pair[1].to_string()) {
+        Some(pair) => Err(alike(pair[0], pair[1])),
+        None => Ok(all),
+    }
 }
 
 /// Whether any is linked.
@@ -379,4 +380,30 @@ fn take<A: Taken>(given: &Given, names: &[(&str, &str)]) -> Result<A, Error> {
 fn outdated() -> Error {
     let message = "This page is older than the program that serves it. Go back, and load it again.";
     Error::status(Status::GONE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn action(module: &'static str, line: u32, name: Option<&'static str>) -> Declaration {
+        let (captures, arguments): (&[_], &[_]) = (&[], &[]);
+        Declaration { module, line, name, hash: 7, captures, arguments, route: |_| gone() }
+    }
+
+    #[test]
+    fn two_that_cannot_be_told_apart_are_refused_with_both_places() {
+        static FIRST: Declaration = action("board::forum", 10, None);
+        static SAME: Declaration = action("board::forum", 40, None);
+        static ELSEWHERE: Declaration = action("board", 10, None);
+        static NAMED: Declaration = action("board", 20, Some("remove"));
+        static AGAIN: Declaration = action("home", 30, Some("remove"));
+        let apart = told_apart(vec![&NAMED, &FIRST, &ELSEWHERE]).unwrap();
+        let names: Vec<String> = apart.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["board.0000000000000007", "board.forum.0000000000000007", "remove"]);
+        let told = told_apart(vec![&SAME, &NAMED, &FIRST]).unwrap_err();
+        assert!(told.contains("the same, in board::forum (line 10) and in board::forum (line 40)"));
+        let told = told_apart(vec![&AGAIN, &FIRST, &NAMED]).unwrap_err();
+        assert!(told.contains("called `remove`, in board (line 20) and in home (line 30)"));
+    }
 }

@@ -82,8 +82,8 @@ const MOST: usize = 100_000;
 const MOST_GOING: usize = 16;
 /// In an address.
 const PARAMETER: &str = "_frame";
-/// What a frame's name is sealed for.
-const PURPOSE: &str = "frame";
+/// What a frame's name is sealed for. No action is called so, since none has a blank in its name.
+const PURPOSE: &str = "a frame";
 /// Before the name, where somebody came with a frame and without a session: their browser may keep no cookies.
 const AGAIN: &str = "0.";
 
@@ -157,7 +157,7 @@ impl Frame {
         }
         let seen = time(self.visit.now);
         match known {
-            Some(row) => change.replace(&Row { values, seen, ..row })?,
+            Some(row) => change.replace(&Row { seen, values, ..row })?,
             None => {
                 self.make_room(change)?;
                 change.insert(Row { id: Id::new(), key: self.key.to_vec(), seen, values })?;

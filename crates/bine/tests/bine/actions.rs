@@ -189,7 +189,7 @@ fn a_form_without_script_does_it_and_comes_back_to_its_page() {
     let program = serve();
     let mut visitor = Visitor::new(&program);
     let page = visitor.get("/leaves?order=new");
-    assert_eq!(page.field("Vary"), Some("Cookie"));
+    assert!(page.head.contains("Vary: Cookie\r\n"), "{}", page.head);
     assert_eq!(page.field("Cache-Control"), Some("private, no-cache"));
     assert!(visitor.cookie.starts_with("session="), "{}", page.head);
     let [write] = &actions(&page)[..] else { panic!("{}", page.text()) };
@@ -231,7 +231,8 @@ fn values_of_all_sorts_come_back_as_they_were() {
     let tell = actions(&visitor.get("/captured")).pop().unwrap();
     assert!(tell.starts_with("/_bine/action/tell/"), "{tell}");
     let told = visitor.submit(&tell, "more=1&more=2");
-    assert_eq!(told.text(), "<p>-9223372036854775808 a&amp;b\n|  true 2</p>");
+    let expected = "<p>-9223372036854775808 a&amp;b\n|  true 2</p>";
+    assert!(told.text().contains(expected), "{}", told.text());
 }
 
 #[test]
@@ -245,7 +246,8 @@ fn a_page_is_the_same_each_time_for_one_visitor_and_another_for_the_next() {
     assert_ne!(first.text(), others.text());
     // What has no action is as it always was.
     let plain = Visitor::new(&program).get("/plain");
-    assert_eq!((plain.field("Set-Cookie"), plain.field("Vary")), (None, None));
+    let is_for_all = !plain.head.contains("Cookie") && plain.field("Cache-Control").is_none();
+    assert!(is_for_all, "{}", plain.head);
 }
 
 #[test]
@@ -331,4 +333,34 @@ fn what_cannot_be_sealed_leads_nowhere_and_the_log_says_why() {
     assert_eq!(actions(&visitor.get("/frozen")), ["about:invalid#action"]);
     let errors = program.stop().errors;
     assert!(errors.contains("capture an id, and read the row in the action"), "{errors}");
+}
+
+#[test]
+fn what_a_live_region_shows_of_it_is_for_its_own_visitor() {
+    let program = serve();
+    let mut visitors = [Visitor::new(&program), Visitor::new(&program)];
+    let mut write = String::new();
+    let mut streams = visitors.each_mut().map(|visitor| {
+        let page = visitor.get("/leaves");
+        write = actions(&page).pop().unwrap();
+        let hash = &page.text().split_once("<!--/live 0 ").unwrap().1[..16];
+        let (mut peer, cookie) = (program.connect(), &visitor.cookie);
+        peer.send(format!(
+            "GET /_bine/live?page=/leaves&have=0.{hash} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nCookie: {cookie}\r\n\r\n"
+        ));
+        assert!(peer.await_text("\r\n\r\n").starts_with("HTTP/1.1 200"));
+        peer
+    });
+    let [one, other] = &mut visitors;
+    assert_eq!(other.submit(&write, "text=oak").status(), 303);
+    let removes = streams.each_mut().map(|stream| {
+        let patch = stream.await_text("</ul>");
+        assert!(patch.contains("event: patch") && patch.contains("oak"), "{patch}");
+        let (_, action) = patch.split_once("action=\"").unwrap();
+        action.split('"').next().unwrap().to_owned()
+    });
+    assert_ne!(removes[0], removes[1]);
+    assert_eq!(one.submit(&removes[1], "").status(), 403);
+    assert_eq!(one.submit(&removes[0], "").status(), 303);
+    assert!(!other.get("/leaves").text().contains("oak"));
 }

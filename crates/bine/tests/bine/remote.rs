@@ -141,8 +141,8 @@ fn a_page_of_either_kind_calls_another_server_and_values_come_back_as_they_were(
         let (status, text) = told(peer.get(&format!("/ask/wrongly?{of}")));
         assert_eq!(status, 400);
         assert!(text.contains("did you mean `reading`?"), "{text}");
-        // The other says so in words for users, as of anything that it has not.
-        assert_eq!(told(peer.get(&format!("/ask/lost?{of}"))).0, 404);
+        // That the other has no such service is this program's mistake, and not its visitor's.
+        assert_eq!(told(peer.get(&format!("/ask/lost?{of}"))).0, 502);
         // A server may call itself, too.
         let own = format!("/ask?of=http://{}", caller.address());
         assert_eq!(peer.get(&own).text(), "true");

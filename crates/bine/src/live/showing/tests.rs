@@ -185,7 +185,7 @@ fn who_joins_with_another_state_is_sent_what_there_is_though_it_is_nothing_new()
     tables.add(2);
     let own = showings.get(name).unwrap();
     own.meet(&tables.run(&[1, 2]));
-    showings.schedule(name, now, QUIET);
+    showings.schedule(name, now);
     assert_eq!(showings.take_due(now + QUIET, tables.sequence()), Some(name));
     let changed = showings.end_making(name).unwrap().follow(&old).unwrap();
     assert_eq!(changed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1]);
