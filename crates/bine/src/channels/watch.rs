@@ -304,6 +304,15 @@ impl Watch {
         pieces.end(out);
     }
 
+    /// The end of an answer that went on, for one who may not have more of it. What a page shows beside its regions was
+    /// for them too, so the browser asks for the page again.
+    pub(crate) fn dismiss(&self, out: &mut Vec<u8>, pieces: Pieces) {
+        if self.regions != Regions::None {
+            pieces.append(out, b"event: reload\ndata: \n\n");
+        }
+        self.end(out, pieces);
+    }
+
     /// Why somebody cannot follow.
     pub(crate) fn refuse(
         &self,

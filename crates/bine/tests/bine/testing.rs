@@ -13,6 +13,9 @@ use crate::harness::{PATIENCE, Program};
 
 // Examples that carry tests, which run here with the others.
 #[allow(dead_code, reason = "its `main` is for people")]
+#[path = "../../../../examples/actions.rs"]
+mod actions;
+#[allow(dead_code, reason = "its `main` is for people")]
 #[path = "../../../../examples/notes.rs"]
 mod notes;
 #[allow(dead_code, reason = "its `main` is for people")]
