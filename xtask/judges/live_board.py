@@ -87,8 +87,8 @@ class People:
             return self.bo.find_element(By.CSS_SELECTOR, "li").text
 
         self.open(self.bo)
-        self.bo.find_element(By.LINK_TEXT, "All forums").click()
-        until(lambda: self.bo.find_element(By.TAG_NAME, "h1").text == "Forums", lambda: self.bo.page_source)
+        self.bo.find_element(By.XPATH, "//button[.='All forums']").click()
+        until(lambda: self.bo.find_element(By.TAG_NAME, "h1").text.startswith("Forums"), lambda: self.bo.page_source)
         page_holds(self.bo, "document.documentElement.dataset.live === 'open'")
         assert garden() == "Garden: 0 new", garden()
         self.bo.execute_script("window.stays = true")
