@@ -8,8 +8,8 @@
  * and INTERVAL_US after it at the earliest.
  *
  * Prints words of the form NAME=VALUE. Times are microseconds from before the post is sent: "wire" until the kernel has
- * the patch for a viewer, "hand" until this process has read it, which is after those that it read before; "last" is
- * "wire" of the last viewer of each post. "cpu" is that of all the server's threads while it was posted, "before" and
+ * the patch for a viewer, "hand" until this process has read it, which is after those that it read before; "first" and
+ * "last" are "wire" of the first and the last viewer of each post. "cpu" is that of all the server's threads while it was posted, "before" and
  * "waiting" its user memory in bytes without viewers and for each of them. What came besides patches is counted by
  * "others": bytes that keep a stream open.
  */
@@ -36,8 +36,8 @@ enum { MOST = 19900, FIRST = 3, PATIENCE = 20000000 };
 static struct { int fd, in_body; uint32_t got; } viewers[MOST + 1];
 static char room[1 << 16];
 static int port, n, ep;
-static uint32_t length, answered, *wires, *hands, *lasts, heads, patches, trips, others;
-static int64_t posted, last; /* times of the post that is under way; 0: it does not count */
+static uint32_t length, answered, *wires, *hands, *firsts, *lasts, heads, patches, trips, others;
+static int64_t posted, first, last; /* times of the post that is under way; 0: it does not count */
 
 static _Noreturn void fail(const char *said) { fprintf(stderr, "%s\n", said); exit(1); }
 
@@ -136,6 +136,7 @@ static void receive(uint32_t number) {
         if (posted) {
             wires[trips] = at - posted;
             hands[trips++] = now() - posted;
+            if (!first || at < first) first = at;
             if (at > last) last = at;
         }
     } else if (more && *so_far < 100 && !strcmp(room + got - 2, "\r\n") && !strstr(begin, "data:")) {
@@ -195,8 +196,9 @@ int main(int argc, char **argv) {
     ep = epoll_create1(0);
     wires = malloc(sizeof *wires * n * (size_t)posts);
     hands = malloc(sizeof *hands * n * (size_t)posts);
+    firsts = malloc(sizeof *firsts * posts);
     lasts = malloc(sizeof *lasts * posts);
-    if (!wires || !hands || !lasts) die("memory");
+    if (!wires || !hands || !firsts || !lasts) die("memory");
     long before = of_all(pids, 1);
     for (int i = 0; i < n; i++) {
         join(i, target);
@@ -215,20 +217,24 @@ int main(int argc, char **argv) {
         answered = 0;
         patches = 0;
         int64_t begun = now();
-        last = 0;
+        first = last = 0;
         posted = i < 0 ? 0 : begun;
         if (send(viewers[n].fd, request, len, MSG_NOSIGNAL) != len) die("send");
         await(&patches, n, "a patch has not come");
         await(&answered, 1, "a post was not answered");
-        if (i >= 0) lasts[i] = last - begun;
+        if (i >= 0) {
+            firsts[i] = first - begun;
+            lasts[i] = last - begun;
+        }
         turn_until(begun + interval);
     }
     cpu = of_all(pids, 0) - cpu;
     if (patches > (uint32_t)n) fail("a patch came twice");
-    printf("posts=%d first=%d patches=%u cpu=%ld before=%ld waiting=%ld others=%u ", posts, FIRST, trips, cpu, before,
+    printf("posts=%d before_them=%d patches=%u cpu=%ld before=%ld waiting=%ld others=%u ", posts, FIRST, trips, cpu, before,
            (waiting - before) / n, others);
     print("wire", wires, trips);
     print("hand", hands, trips);
+    print("first", firsts, posts);
     print("last", lasts, posts);
     printf("\n");
 }

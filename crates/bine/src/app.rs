@@ -34,7 +34,7 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Kind, Route};
 use crate::secrecy::Secrets;
-use crate::service::Callable;
+use crate::service::{Callable, action};
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style;
@@ -418,7 +418,13 @@ impl App {
     /// How long sessions last, if there are any.
     fn sessions_wanted(&self) -> Option<Sessions> {
         let are_looked_at = || self.routes.iter().any(|route| route.needs.sessions);
-        self.sessions.clone().or_else(|| are_looked_at().then(Sessions::new))
+        let are_wanted = || self.has_actions() || are_looked_at();
+        self.sessions.clone().or_else(|| are_wanted().then(Sessions::new))
+    }
+
+    /// Whether its pages may have actions, which change tables. Those of a library do not make a program have sessions.
+    fn has_actions(&self) -> bool {
+        self.tables.is_some() && !self.routes.is_empty() && action::are_any()
     }
 
     /// Lets those reach channels too whom the configuration lets.
@@ -444,11 +450,16 @@ impl App {
             }
             at_path.for_each(|route| route.from_anywhere = true);
         }
+        let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
+        if sessions.is_some() && action::are_any() {
+            self.routes.extend(action::routes()?);
+            self.look.actions.clone_from(&sessions);
+        }
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
             let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
             let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
-            let script = (is_called || Has::any()).then(|| Linked::script(bine_browser::SCRIPT));
+            let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(Linked::door);
             linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);
@@ -457,7 +468,6 @@ impl App {
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
-        let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         let tables = Tables::new(self.tables.is_some());
         let channels = Channels::new();
         let has_channels = self.channels.is_some();

@@ -25,6 +25,7 @@ mod asset;
 mod base64;
 mod blocking;
 pub mod channels;
+mod choose;
 mod configuration;
 mod control;
 mod error;
@@ -63,6 +64,7 @@ pub mod test;
 mod text;
 mod websocket;
 mod wire;
+mod writing;
 
 pub use app::App;
 pub use arguments::{
@@ -77,6 +79,7 @@ pub use bine_http::{Date, Method, Status};
 pub use bine_macros::{page, service};
 pub use bine_pipeline::{Gone, overdue_calls, timeout};
 pub use blocking::blocking;
+pub use choose::{Label, Marked, Words, choose};
 pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
@@ -86,8 +89,10 @@ pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
-pub use service::{Answer, Call, Callable, Caller, Service, Shown, Taken, Valued};
-pub use sessions::{Open, Saving, Session, Sessions, User};
+pub use service::{
+    Action, Answer, Call, Callable, Caller, Done, Replace, Replaced, Service, Shown, Taken, Valued,
+};
+pub use sessions::{Frame, Keeping, Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
@@ -166,6 +171,48 @@ macro_rules! css_file {
     ($($file:tt)*) => { $crate::__macros::__css_file! { [$crate] $($file)* } };
 }
 
+/// Makes an action of a page: what a form or a button does, written where that stands.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// #[derive(Table)]
+/// struct Message {
+///     id: Id<Message>,
+///     body: Text,
+/// }
+///
+/// #[page("/")]
+/// async fn board(store: Store) -> impl Page {
+///     html! {
+///         {for message in store.read().newest::<Message>(50) {
+///             <form method="post" action={action!([id: Id<Message> = message.id] |call| call.remove(id))}>
+///                 {message.body} <button>Remove</button>
+///             </form>
+///         }}
+///         <form method="post" action={action!(|call, body: Text| call.insert(Message { id: Id::new(), body }))}>
+///             <input name="body" aria-label="Message"> <button>Post</button>
+///         </form>
+///     }
+/// }
+/// # let _ = App::new().table::<Message>().page(board);
+/// ```
+///
+/// It is a [service](macro@crate::service) without a name: a function whose first argument is the [`Call`](crate::Call),
+/// a transaction of the program's tables. What it needs of the page stands in brackets before it, each with its type:
+/// `[id: Id<Message>]` is the variable of that name, `[id: Id<Message> = message.id]` any value. Those are sealed in its
+/// address, up to 4096 bytes of JSON, for the session of whoever gets the page: nobody else can read, change or use
+/// them. What the form sends are its other arguments, each with its type. It sees nothing else of the page.
+///
+/// It returns what a service does. A form without script comes back to the page that it stands in.
+///
+/// An action is found again by what it says, in its module: after a restart, and in a program that was changed elsewhere.
+/// `action!(name = "remove", [..] |..| ..)` is found by that name whatever it says.
+#[macro_export]
+macro_rules! action {
+    ($($action:tt)*) => { $crate::__macros::__action!([$crate] $($action)*) };
+}
+
 /// Makes a [`Tree`](crate::Tree) of the same markup as [`html!`](crate::html!): a page that can be looked into,
 /// changed, kept and written in several ways.
 ///
@@ -207,12 +254,13 @@ pub mod __private {
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::route::Route;
+    pub use crate::service::action::{Captured, Declaration, Linked, Perhaps, Surely, captured};
     pub use crate::service::check_call;
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
-    pub use crate::sessions::check_session;
+    pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
     pub use crate::wire::check_wire;
-    pub use crate::{Error, Response};
+    pub use crate::{Action, Call, Error, Response};
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.
@@ -228,6 +276,8 @@ mod guide {
     struct Style;
     #[doc = include_str!("../../../docs/guide/trees.md")]
     struct Trees;
+    #[doc = include_str!("../../../docs/guide/actions.md")]
+    struct Actions;
     #[doc = include_str!("../../../docs/guide/channels.md")]
     struct Channels;
     #[doc = include_str!("../../../docs/guide/tables.md")]
@@ -236,6 +286,8 @@ mod guide {
     struct Sessions;
     #[doc = include_str!("../../../docs/guide/services.md")]
     struct Services;
+    #[doc = include_str!("../../../docs/guide/live.md")]
+    struct Live;
     #[doc = include_str!("../../../docs/guide/remote.md")]
     struct Remote;
     #[cfg(feature = "test")]

@@ -10,6 +10,7 @@ use bine_http::Status;
 
 use crate::error::Error;
 use crate::links::Links;
+use crate::sessions::Keeper;
 
 /// What all pages of a program share.
 #[derive(Clone, Default)]
@@ -18,6 +19,8 @@ pub(crate) struct Look {
     pub(crate) error_page: Option<Arc<dyn ErrorLayout>>,
     /// The style sheet and the script, if it has them.
     pub(crate) links: Option<Arc<Links>>,
+    /// Whose sessions actions are sealed for, of a program that has some.
+    pub(crate) actions: Option<Arc<Keeper>>,
     /// Errors are shown with their causes, if the configuration does not say.
     pub(crate) develops: bool,
     /// They are.
@@ -152,6 +155,9 @@ impl<F: for<'a> ErrorFunction<'a>> ErrorLayout for ByFunction<F> {
 impl Look {
     /// What the user may know of what only the log tells.
     pub(crate) const APOLOGY: &str = "Something went wrong here. It has been noted.";
+
+    /// What the user is told where nothing is.
+    pub(crate) const NOWHERE: &str = "There is nothing at this address.";
 
     /// What the user may know of an error.
     pub(crate) fn message(error: &Error) -> &str {

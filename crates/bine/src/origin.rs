@@ -33,6 +33,12 @@ pub(crate) fn page_before<'h>(head: &Head<'h>) -> Option<&'h str> {
     head.field_text("referer").filter(|address| is_own(head, address))
 }
 
+/// Path and query of an address with an origin, without what stands behind a `#`.
+pub(crate) fn target_of(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    rest.get(rest.find('/')?..)?.split('#').next()
+}
+
 #[cfg(test)]
 mod tests {
     use bine_http::{Event, Limits, Machine};

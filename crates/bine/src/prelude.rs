@@ -4,7 +4,7 @@ pub use crate::channels::Channels;
 pub use crate::store::{Id, Store, Table, Time};
 pub use crate::{
     App, Call, Caller, Class, Content, Cookie, Dress, Error, Events, Exit, Failure, Flow, Form,
-    Frozen, Header, Here, Html, Json, Page, Parts, Path, Phrasing, Query, Request, Respond,
-    Response, Session, Show, Signal, State, Status, Text, Tree, Upgrade, Upload, User, css,
-    css_file, html, page, raw, service, tree,
+    Frame, Frozen, Header, Here, Html, Json, Page, Parts, Path, Phrasing, Query, Replace, Request,
+    Respond, Response, Session, Show, Signal, State, Status, Text, Tree, Upgrade, Upload, User,
+    action, choose, css, css_file, html, page, raw, service, tree,
 };

@@ -12,6 +12,7 @@ use crate::arguments::Needs;
 use crate::channels::Face;
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
 use crate::live::Live;
+use crate::look::Look;
 use crate::methods::Methods;
 use crate::origin::is_foreign;
 use crate::pattern::Pattern;
@@ -349,7 +350,7 @@ impl LocalProgram {
             None if path == "*" && method == Method::Options => {
                 Response::status(Status::NO_CONTENT).with_field("Allow", "GET, HEAD, OPTIONS")
             }
-            None => Response::refusal(Status::NOT_FOUND, "There is nothing at this address."),
+            None => Response::refusal(Status::NOT_FOUND, Look::NOWHERE),
         };
         self.answer(request, response, out)
     }

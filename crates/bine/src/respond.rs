@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Once};
 
 use bine_files::Sending;
@@ -12,10 +13,13 @@ use bine_html::{Frozen, Page, Writer};
 use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
 use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
+mod page;
+
+use page::{Above, write_page};
+
 use crate::arguments::Rejection;
 use crate::channels::{self, Answered, Held};
 use crate::error::Error;
-use crate::findings::tell_once;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
@@ -24,6 +28,7 @@ use crate::service::problem::{Wrong, problem};
 use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::websocket::{Opening, Refused};
+use crate::writing::Writing;
 
 /// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
 #[diagnostic::on_unimplemented(
@@ -123,10 +128,10 @@ impl<'r> Asked<'r> {
     }
 
     /// The same without the request, for an answer that comes later. `None`: an answer may want to see it, as one that
-    /// is held does.
-    pub(crate) fn kept(self, may_hold: bool) -> Option<Asked<'static>> {
+    /// is held does, and a page with actions.
+    pub(crate) fn kept(self, may_ask: bool) -> Option<Asked<'static>> {
         if let Reader::Unread(request) = self.reader
-            && (may_hold || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
+            && (may_ask || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
         {
             return None;
         }
@@ -234,18 +239,27 @@ impl<'r, 'o> Replying<'r, 'o> {
     /// Writes of a failure: a page for whoever reads pages, a problem (RFC 9457) for whoever would rather have JSON, else
     /// a line of text.
     fn tell(&mut self, top: &Top, telling: &Telling<'_>) -> Finished {
-        let top = &*self.complete(top);
         let Telling { message, wrong, causes, back, is_for_program } = *telling;
         let mut bytes = Vec::new();
         let Taste { reads_pages, prefers_xhtml, prefers_json } = self.asked.taste();
         let kind = if is_for_program || prefers_json {
-            bytes = problem(top.status, message, wrong, causes);
+            // A server that has called what is not here tells its visitors nothing of that.
+            let detail = Some(message).filter(|message| *message != Look::NOWHERE);
+            bytes = problem(top.status, detail, wrong, causes);
             PROBLEM
         } else if reads_pages {
             let failure = Failure { status: top.status, message, causes, back };
             let is_xml = prefers_xhtml && self.look.failure_is_document();
             let writer = Writer::new(&mut bytes).with_head(self.look.head());
-            self.look.write_failure(&failure, &mut writer_for(is_xml, writer));
+            let mut writer = writer_for(is_xml, writer);
+            match self.writing() {
+                // There may be some in the layout.
+                Some(writing) => {
+                    writing.during(|| self.look.write_failure(&failure, &mut writer));
+                    self.visit = self.visit.take().or_else(|| writing.visitor());
+                }
+                None => self.look.write_failure(&failure, &mut writer),
+            }
             if is_xml { XHTML } else { HTML }
         } else {
             bytes.extend_from_slice(message.as_bytes());
@@ -256,6 +270,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             bytes.push(b'\n');
             TEXT
         };
+        let top = &*self.complete(top);
         let mut reply = self.begin(top);
         reply.constant(kind);
         // The same address may answer in several ways.
@@ -369,6 +384,12 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !exchange.keep_alive }
     }
 
+    /// The page that this is going to be, in a program with actions.
+    fn writing(&self) -> Option<Rc<Writing>> {
+        let (keeper, request) = (self.look.actions.as_ref()?, self.asked.request()?);
+        Writing::of(request, self.visit.as_ref(), keeper)
+    }
+
     fn begin(&mut self, top: &Top) -> Reply<'_> {
         let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
         top.write_fields(&mut reply);
@@ -424,50 +445,6 @@ impl<P: Page> Respond for P {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
         write_page(self, &Top::of(Status::OK), &Above::default(), to)
     }
-}
-
-fn write_page<P: Page>(page: P, top: &Top, above: &Above, to: &mut Replying<'_, '_>) -> Finished {
-    let top = &*to.complete(top);
-    // In a layout it is a part of a page that is written anew.
-    if let Some(frozen) = page.frozen()
-        && (above.is_bare || to.look.is_left_alone(&page))
-    {
-        return to.send_frozen(frozen, top);
-    }
-    let (look, chunk_at) = (to.look, to.chunk_at);
-    let is_document = if above.is_bare { page.is_this_document() } else { look.is_document(&page) };
-    let is_xml = is_document && to.asked.taste().prefers_xhtml;
-    let Outgoing { buffer, drain } = &mut *to.out;
-    let mut reply = Reply::begin(buffer, to.asked.exchange, top.status, &to.date);
-    top.write_fields(&mut reply);
-    reply.constant(if is_xml { XHTML } else { HTML });
-    if is_document {
-        reply.constant(VARY);
-    }
-    let mut body = reply.body();
-    let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    let writer = Writer::with_spill(buffer, chunk_at, &mut spill).with_head(look.head());
-    let mut writer = writer.marking_regions();
-    if look.shows_causes() {
-        writer.inspect_by(tell_once);
-    }
-    let mut writer = writer_for(is_xml, writer);
-    if above.is_bare {
-        page.write(&mut writer);
-    } else {
-        look.write(page, &above.title, &above.meta, &mut writer);
-    }
-    drop(writer);
-    body.finish(buffer)
-}
-
-/// What a page says to the layout around it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Above {
-    title: Cow<'static, str>,
-    meta: Vec<(Cow<'static, str>, Cow<'static, str>)>,
-    /// The page is whole by itself.
-    is_bare: bool,
 }
 
 /// What stands above the content: a status, and the fields that a program adds.
@@ -674,6 +651,7 @@ impl Response {
             Rejection::Bad { name, reason } => {
                 Self::refusal(Status::BAD_REQUEST, format!("`{name}` {reason}"))
             }
+            Rejection::Elsewhere { location } => Self::see_other(location.clone()),
             // A body that was collected and is still asked for is a handler's mistake.
             Rejection::NeedsBody { .. } => Self::status(Status::INTERNAL_SERVER_ERROR),
             // A challenge belongs to it (RFC 9110 section 15.5.2), and browsers show the page of one that they do not know.

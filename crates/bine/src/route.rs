@@ -239,8 +239,8 @@ where
             }
             Poll::Pending => {
                 let house = Arc::clone(&self.place.house);
-                let asked =
-                    asked.kept(house.channels.is_some()).ok_or_else(|| Retained::of(incoming));
+                let may_ask = house.channels.is_some() || house.look.actions.is_some();
+                let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
                 let later =
                     Later { asked, visit, bench: self.bench.clone(), house, name: self.name };
                 Answer::Later(finish_later(place, later))

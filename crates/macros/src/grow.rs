@@ -193,11 +193,15 @@ fn refuse_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
             Node::Element(element) => refuse_regions(&element.children, faults),
             Node::For { body, .. } => refuse_regions(body, faults),
             Node::If { branches, otherwise } => {
-                branches.iter().for_each(|branch| refuse_regions(&branch.body, faults));
+                for branch in branches {
+                    refuse_regions(&branch.body, faults);
+                }
                 refuse_regions(otherwise, faults);
             }
             Node::Match { arms, .. } => {
-                arms.iter().for_each(|arm| refuse_regions(&arm.body, faults));
+                for arm in arms {
+                    refuse_regions(&arm.body, faults);
+                }
             }
             Node::Doctype
             | Node::Text(..)

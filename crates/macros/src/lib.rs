@@ -2,13 +2,14 @@
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
 //! `tree`; `emit` writes that as a page and `grow` as a tree, and both ask `place` and `context` what a hole in text and
-//! in an attribute may hold. `endpoint` does both for `#[page]`, `service` for `#[service]`, `css` for style sheets. None of them touches
+//! in an attribute may hold. `endpoint` does both for `#[page]`, `service` for `#[service]`, `action` for `action!`, `css` for style sheets. None of them touches
 //! `proc_macro`, so all are tested from plain text; `bridge` alone translates,
 //! both ways.
 #![forbid(unsafe_code)]
 
 use proc_macro::TokenStream;
 
+mod action;
 mod bridge;
 mod check;
 mod column;
@@ -40,6 +41,14 @@ mod sample;
 pub fn __html(input: TokenStream) -> TokenStream {
     let source = bridge::Source::read([input]);
     source.write(&emit::html(&source.streams[0]))
+}
+
+/// The inside of `action!`: a bracket with the path of the `bine` crate, then an action.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __action(input: TokenStream) -> TokenStream {
+    let source = bridge::Source::read([input]);
+    source.write(&action::action(&source.streams[0]))
 }
 
 /// The inside of `css!`: a bracket with the path of the `bine` crate, then a style sheet.

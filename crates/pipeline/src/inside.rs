@@ -37,7 +37,10 @@ pub struct Errand {
 
 /// Gets the whole reply to an [`Errand`], once. `None`: there is none, because the handler panicked or took too long,
 /// answers with something else than bytes, or nobody is there any more who could ask it.
-pub struct Then(Option<Box<dyn FnOnce(Option<Vec<u8>>) + Send>>);
+pub struct Then(Option<Telling>);
+
+/// What is told of a reply.
+type Telling = Box<dyn FnOnce(Option<Vec<u8>>) + Send>;
 
 impl Then {
     /// Has `then` called.
@@ -214,4 +217,170 @@ async fn worked(
         }
     });
     worked.await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+
+    use bine_http::{Event, Head, Limits, Machine};
+
+    use super::*;
+    use crate::address::Peer;
+    use crate::handler::{Body, Done, Finished, Incoming, Who};
+
+    /// Longer than a test may take.
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// Answers by path, and says of which program it is.
+    struct Program(&'static str);
+
+    impl Handler for Program {
+        fn local(&self, _bench: Bench) -> Box<dyn Responder> {
+            Box::new(Self(self.0))
+        }
+    }
+
+    impl Responder for Program {
+        fn admit(&mut self, head: &Head<'_>, _peer: Peer) -> Who {
+            head.field_text("name").map_or(Who::Anonymous, Who::named)
+        }
+
+        fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+            let own = self.0;
+            match &*request.head.path() {
+                "/panic" => panic!("it was told to"),
+                "/collect" => Answer::Collect { limit: 1, on_disk: false },
+                "/work" => Answer::Work(Arc::new(Errand { panics: false })),
+                "/work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
+                "/later" => Answer::Later(Box::pin(async move {
+                    tokio::task::yield_now().await;
+                    Finished { bytes: own.into(), ..Finished::default() }
+                })),
+                "/later/panic" => Answer::Later(Box::pin(async {
+                    tokio::task::yield_now().await;
+                    panic!("it was told to")
+                })),
+                "/never" => Answer::Later(Box::pin(pending())),
+                _ => {
+                    let user = request.who.user().unwrap_or("nobody");
+                    out.buffer.extend_from_slice(format!("{own} for {user}").as_bytes());
+                    Answer::Written { close: false }
+                }
+            }
+        }
+
+        fn last(&self) -> &'static str {
+            self.0
+        }
+    }
+
+    struct Errand {
+        panics: bool,
+    }
+
+    impl Work for Errand {
+        fn run(&self, _request: &Retained, _clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+            assert!(!self.panics, "it was told to");
+            out.buffer.extend_from_slice(b"worked");
+            Done { follow: None, close: false }
+        }
+
+        fn name(&self) -> &'static str {
+            "errand"
+        }
+    }
+
+    /// Counts the parts, and says whether anybody wants to know.
+    #[derive(Default)]
+    struct Parts {
+        count: AtomicUsize,
+        is_unwanted: AtomicBool,
+    }
+
+    impl Around for Parts {
+        fn is_wanted(&self) -> bool {
+            !self.is_unwanted.load(Ordering::Relaxed)
+        }
+
+        fn around(&self, part: &mut dyn FnMut()) {
+            self.count.fetch_add(1, Ordering::Relaxed);
+            part();
+        }
+    }
+
+    fn request(path: &str) -> Retained {
+        let bytes = format!("GET {path} HTTP/1.1\r\nHost: a\r\nName: ann\r\n\r\n");
+        let Event::Head(head) = Machine::new().receive(bytes.as_bytes(), &Limits::default()).event
+        else {
+            panic!("it is a request");
+        };
+        let peer = Peer::tcp(([127, 0, 0, 1], 1).into());
+        let (who, exchange) = (&Who::Anonymous, head.exchange());
+        Retained::of(&Incoming { head, body: Body::None, peer, who, arrival: 0, exchange })
+    }
+
+    /// What comes of an errand, and in how many parts it ran.
+    fn ask(inside: &Inside, path: &str, around: &Arc<Parts>) -> (Option<String>, usize) {
+        let (tell, told) = channel();
+        let then = Then::new(move |reply| tell.send(reply).unwrap());
+        let (request, part) = (request(path), Arc::clone(around));
+        inside.ask(super::Errand { request, around: part, then });
+        let reply = told.recv_timeout(LONG).unwrap();
+        let text = reply.map(|reply| String::from_utf8(reply).unwrap());
+        (text, around.count.load(Ordering::Relaxed))
+    }
+
+    #[track_caller]
+    fn check(inside: &Inside, path: &str, reply: Option<&str>, parts: usize) {
+        let told = ask(inside, path, &Arc::default());
+        assert_eq!(told, (reply.map(str::to_owned), parts), "{path}");
+    }
+
+    #[test]
+    fn every_kind_of_answer_comes_or_nothing_does_and_all_that_runs_is_within() {
+        let inside = Inside::begin(Arc::new(Program("first")), LONG).unwrap();
+        for _ in 0..2 {
+            // Who asks is found out again, whoever asked first.
+            check(&inside, "/", Some("first for ann"), 1);
+            check(&inside, "/later", Some("first"), 3);
+            check(&inside, "/work", Some("worked"), 2);
+            check(&inside, "/collect", None, 1);
+            check(&inside, "/panic", None, 1);
+            check(&inside, "/later/panic", None, 3);
+            check(&inside, "/work-panic", None, 2);
+        }
+    }
+
+    #[test]
+    fn what_takes_too_long_is_given_up_and_holds_nobody_up() {
+        let inside = Inside::begin(Arc::new(Program("first")), Duration::from_millis(1)).unwrap();
+        assert_eq!(ask(&inside, "/never", &Arc::default()).0, None);
+        check(&inside, "/", Some("first for ann"), 1);
+    }
+
+    #[test]
+    fn what_nobody_wants_to_know_is_not_asked() {
+        let inside = Inside::begin(Arc::new(Program("first")), LONG).unwrap();
+        let around = Arc::new(Parts { is_unwanted: true.into(), ..Parts::default() });
+        assert_eq!(ask(&inside, "/", &around), (None, 0));
+    }
+
+    #[test]
+    fn another_program_answers_when_it_has_come() {
+        let inside = Inside::begin(Arc::new(Program("first")), LONG).unwrap();
+        check(&inside, "/", Some("first for ann"), 1);
+        inside.replace(Arc::new(Program("second")));
+        check(&inside, "/", Some("second for ann"), 1);
+        check(&inside, "/later", Some("second"), 3);
+    }
+
+    #[test]
+    fn who_asks_nobody_is_told_so() {
+        let (sender, letters) = unbounded_channel();
+        drop(letters);
+        assert_eq!(ask(&Inside(sender), "/", &Arc::default()), (None, 0));
+    }
 }

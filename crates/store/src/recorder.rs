@@ -1,6 +1,7 @@
 //! Decides to whom besides itself a snapshot's looks are told: to the run under way on its thread.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::reads::{Read, ReadSet};
@@ -24,7 +25,13 @@ thread_local! {
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Default, Debug)]
-pub struct Recorder(Arc<Mutex<ReadSet>>);
+pub struct Recorder(Arc<Own>);
+
+#[derive(Default, Debug)]
+struct Own {
+    reads: Mutex<ReadSet>,
+    has_written: AtomicBool,
+}
 
 impl Recorder {
     /// Runs a part of the function: what is begun meanwhile on this thread is told to this recorder alone.
@@ -43,6 +50,15 @@ impl Recorder {
         self.set().len()
     }
 
+    /// Whether a change was committed that it was told of.
+    pub fn has_written(&self) -> bool {
+        self.0.has_written.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_write(&self) {
+        self.0.has_written.store(true, Ordering::Release);
+    }
+
     pub(crate) fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
     }
@@ -52,7 +68,7 @@ impl Recorder {
     }
 
     fn set(&self) -> MutexGuard<'_, ReadSet> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub(crate) reads: RefCell<ReadSet>,
     is_noting: bool,
     /// Of the run that it was begun in.
-    recorder: Option<Recorder>,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// Rows of one table, in the order of their ids or of an index; from behind by `rev()`.

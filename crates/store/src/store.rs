@@ -335,6 +335,9 @@ impl Store {
     ///
     /// [`Error::Conflict`], or nothing is taken any more.
     pub fn commit(&self, transaction: Transaction) -> Result<Pending, Error> {
+        if let Some(recorder) = transaction.recorder().filter(|_| !transaction.writes.is_empty()) {
+            recorder.note_write();
+        }
         self.0.commits.commit(transaction)
     }
 

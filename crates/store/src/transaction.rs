@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::id::{Id, RowId};
 use crate::image::LONGEST_ROW;
 use crate::reads::Read;
+use crate::recorder::Recorder;
 use crate::schema::Table;
 use crate::snapshot::{Snapshot, table_of};
 use crate::state::{Definitions, State, Write};
@@ -32,12 +33,14 @@ pub struct Transaction {
     pub(crate) writes: Vec<Write>,
     pub(crate) after: Vec<Action>,
     ids: Arc<dyn Fn() -> RowId + Send + Sync>,
+    recorder: Option<Recorder>,
 }
 
 impl Transaction {
     pub(crate) fn new(snapshot: Snapshot, ids: Arc<dyn Fn() -> RowId + Send + Sync>) -> Self {
         Self {
             definitions: Arc::clone(&snapshot.definitions),
+            recorder: snapshot.recorder.clone(),
             base: Arc::clone(&snapshot.state),
             seen: snapshot.into(),
             unseen: Cell::default(),
@@ -123,6 +126,11 @@ impl Transaction {
     /// Has `action` run when this change is durable, and never if it is not.
     pub fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
         self.after.push(Box::new(action));
+    }
+
+    /// Who is told of what it looks at.
+    pub(crate) fn recorder(&self) -> Option<Recorder> {
+        self.recorder.clone()
     }
 
     /// Leaves what it has seen, to be waited for.

@@ -9,7 +9,7 @@ const FOREIGN_TEXTS: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 const MAPS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 
 /// Where the README's page lives.
-const EXAMPLE: &str = "examples/hello.rs";
+const EXAMPLE: &str = "examples/board.rs";
 
 /// Beginnings of paths that mean something on one machine only. In pieces, or this file would break its rule.
 const MACHINE_PATHS: [&str; 4] =
@@ -187,7 +187,7 @@ mod tests {
     fn a_page_shown_but_not_run_is_caught() {
         let readme = ("README.md", "A page:\n\n```rust\nfn main() {}\n```\n");
         check(super::check, &[readme, (EXAMPLE, "//! A.\n\nfn main() {}\n")], &[]);
-        let told = ["README.md: its page is not, word for word, in examples/hello.rs"];
+        let told = ["README.md: its page is not, word for word, in examples/board.rs"];
         check(super::check, &[readme, (EXAMPLE, "//! A.\n\nfn main() { run() }\n")], &told);
     }
 

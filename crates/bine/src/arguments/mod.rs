@@ -40,7 +40,7 @@ pub use wrapped::{Cookie, Header, Path, Query};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an argument of a page",
     note = "arguments are `Query<T>`, `Path<T>`, `Header<T>`, `Cookie<T>`, `Form<T>`, `Json<T>`, `State<T>`, \
-            `Session`, `User`, `Store`, `Channels`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
+            `Session`, `Frame`, `User`, `Store`, `Channels`, `Events`, `Here`, `Upload`, `Upgrade`, `Body` and `Request`, or a type with `impl Argument`"
 )]
 pub trait Argument: Sized {
     /// Takes the argument called `name` out of a request.
@@ -141,6 +141,11 @@ pub enum Rejection {
     NeedsBody {
         /// The most bytes this handler takes.
         limit: u64,
+    },
+    /// It is at another address of this program for whoever asks: they are sent there.
+    Elsewhere {
+        /// Path and query.
+        location: String,
     },
     /// It is for users, and nobody has logged in: the peer is told so by a 401.
     NeedsUser,

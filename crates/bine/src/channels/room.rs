@@ -79,6 +79,7 @@ impl Room {
     }
 
     /// Reads what a seat is owed, and lets it wait if that is nothing.
+    // Long because each way of following ends in its own way, and they share what was read.
     fn look(&mut self, number: u32, is_last: bool, out: &mut Vec<u8>) -> After {
         let Some(seat) = self.seats.get(number) else { return After::Over { close: true } };
         let watch = Arc::clone(&seat.watch);

@@ -15,7 +15,9 @@ use serde::Serialize;
 
 use super::{Signal, draft};
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
-use crate::channels::{Durability, Engine, Follower, Interruption, Name, Retention, Settings};
+use crate::channels::{
+    Durability, Engine, Follower, Interruption, Name, Received, Retention, Settings,
+};
 use crate::error::Error;
 use crate::respond::Response;
 use crate::wire;
@@ -199,6 +201,14 @@ impl Events {
         Ok(places.map(|place| (*self.0.all[place].channel).into()).collect())
     }
 
+    /// Whether one of these names is that of an event for users.
+    pub(super) fn are_for_users(&self, names: &[String]) -> bool {
+        self.0
+            .all
+            .iter()
+            .any(|event| event.is_for_users && names.iter().any(|name| name == event.name))
+    }
+
     /// Where the events of these names are, each once.
     fn places(&self, names: &[String], is_user: bool) -> Result<Vec<usize>, Response> {
         let place = |name: &String| {
@@ -282,30 +292,44 @@ impl Monitor {
     /// number that the next tells is right.
     pub async fn next(&mut self) -> Option<Listening> {
         loop {
-            if let Some(change) = change(self.0.next().await?) {
-                return change;
+            match Heard::of(self.0.next().await?) {
+                Heard::Change(change) => return Some(change),
+                Heard::Nothing => {}
+                Heard::End => return None,
             }
         }
     }
 
     /// The same where a thread may block, for so long at most.
     pub fn wait(&mut self, at_most: Duration) -> Option<Listening> {
-        change(self.0.wait(at_most)?).flatten()
+        match Heard::of(self.0.wait(at_most)?) {
+            Heard::Change(change) => Some(change),
+            Heard::Nothing | Heard::End => None,
+        }
     }
 }
 
-/// `None`: it is none, and there may be others behind it.
-fn change(next: Result<crate::channels::Received, Interruption>) -> Option<Option<Listening>> {
-    match next {
-        Ok(message) => {
-            let listeners = message.text().ok()?.parse().ok()?;
-            Some(Some(match message.event() {
-                Some("join") => Listening::Joined { listeners },
-                _ => Listening::Left { listeners },
-            }))
+/// What a monitor makes of a message.
+enum Heard {
+    Change(Listening),
+    /// There may be more behind it.
+    Nothing,
+    End,
+}
+
+impl Heard {
+    fn of(next: Result<Received, Interruption>) -> Self {
+        let message = match next {
+            Ok(message) => message,
+            Err(Interruption::Lost { .. } | Interruption::Quiet) => return Self::Nothing,
+            Err(Interruption::Refused(_)) => return Self::End,
+        };
+        let count = message.text().ok().and_then(|text| text.parse().ok());
+        match (message.event(), count) {
+            (Some("join"), Some(listeners)) => Self::Change(Listening::Joined { listeners }),
+            (_, Some(listeners)) => Self::Change(Listening::Left { listeners }),
+            (_, None) => Self::Nothing,
         }
-        Err(Interruption::Lost { .. }) => None,
-        Err(Interruption::Quiet | Interruption::Refused(_)) => Some(None),
     }
 }
 

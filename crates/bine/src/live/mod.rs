@@ -18,7 +18,7 @@ mod waiting;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -30,7 +30,7 @@ use crate::store::Store;
 use here::Places;
 use mailbox::{Mailbox, News};
 use run::{Notes, Part, Run as OneRun, Written};
-use showing::{AGAIN, Name, Showing, Showings};
+use showing::{Name, QUIET, Showing, Showings};
 
 pub use events::{Events, Listening, Monitor};
 pub(crate) use guest::Guest;
@@ -188,7 +188,7 @@ impl Live {
                 for name in showings.deserted() {
                     self.drop_showing(&mut showings, name);
                 }
-                for departed in showings.take_departed(now - SWEEP) {
+                for departed in showings.take_departed(now, SWEEP) {
                     self.forget(departed);
                 }
             }
@@ -234,11 +234,21 @@ impl Live {
             Ok(notes) => notes,
             Err(Unmade::Failed) => {
                 // They see what they saw.
-                showing.touch_all();
-                return showings.schedule(name, now, AGAIN);
+                showing.fail();
+                return showings.schedule(name, now);
             }
             Err(Unmade::Refused(_)) => return self.send_away(showings, name),
         };
+        if notes.has_written {
+            static TOLD: Once = Once::new();
+            let page = Arc::clone(&showing.address);
+            TOLD.call_once(|| {
+                log::warn(format_args!(
+                    "{page} changes tables while it is made, and so may move itself: it is made again once a second, not {} times; services are for changes",
+                    1000 / QUIET.as_millis()
+                ));
+            });
+        }
         let channel = Arc::clone(&showing.channel);
         let Some(changed) = showing.follow(&notes) else {
             return self.send_away(showings, name);

@@ -41,6 +41,8 @@ pub(super) struct Notes {
     pub(super) ends: Option<u64>,
     /// It has looked who is there.
     pub(super) shows_who: bool,
+    /// It has changed tables, which perhaps it shows.
+    pub(super) has_written: bool,
 }
 
 /// What was looked at, each with what was seen.
@@ -120,8 +122,8 @@ impl Run {
 
     /// What was noted; a run that is over notes nothing more.
     pub(super) fn take(&self) -> Notes {
-        let reads = self.recorder.reads();
-        Notes { reads, ..std::mem::take(&mut *self.notes()) }
+        let (reads, has_written) = (self.recorder.reads(), self.recorder.has_written());
+        Notes { reads, has_written, ..std::mem::take(&mut *self.notes()) }
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {

@@ -33,6 +33,8 @@ pub(super) struct Showing {
     pub(super) since: u64,
     /// It shows who is there.
     pub(super) shows_who: bool,
+    /// It is begun again at most so often.
+    pause: Duration,
     /// When what was seen ends by itself, in seconds since 1970.
     pub(super) ends: Option<u64>,
     state: State,
@@ -96,8 +98,8 @@ pub(super) struct Showings {
 }
 
 /// A showing is begun again at most so often: newer changes take the place of those that were not shown.
-const QUIET: Duration = Duration::from_millis(40);
-/// One that could not be made is tried again after this.
+pub(super) const QUIET: Duration = Duration::from_millis(40);
+/// One that could not be made is tried again after this, and one that changes tables while it is made.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
 /// At one time.
 const MOST_UNDER_WAY: usize = 64;
@@ -197,9 +199,9 @@ impl Showings {
         self.departed.push_back((now, showing));
     }
 
-    /// Of those who were sent away up to `then`, all have read it that will.
-    pub(super) fn take_departed(&mut self, then: Instant) -> Vec<Showing> {
-        let count = self.departed.partition_point(|(when, _)| *when <= then);
+    /// Those who were sent away so long ago: all have read it that will.
+    pub(super) fn take_departed(&mut self, now: Instant, age: Duration) -> Vec<Showing> {
+        let count = self.departed.partition_point(|(when, _)| now.duration_since(*when) >= age);
         self.departed.drain(..count).map(|(_, showing)| showing).collect()
     }
 
@@ -235,7 +237,7 @@ impl Showings {
                 showing.ends = None;
                 showing.touch_all();
             }
-            self.schedule(name, now, QUIET);
+            self.schedule(name, now);
         }
         let is_news = everything || !commits.is_empty() || !signals.is_empty();
         // Most often somebody has only come.
@@ -248,7 +250,7 @@ impl Showings {
                 showing.touch(&commits, &signals);
             }
             let name = Name { place, number: *number };
-            self.schedule(name, now, QUIET);
+            self.schedule(name, now);
         }
         if everything {
             // There may have been commits among what was not told.
@@ -266,10 +268,10 @@ impl Showings {
     }
 
     /// Has a showing made again when it may be, if something has changed.
-    pub(super) fn schedule(&mut self, name: Name, now: Instant, pause: Duration) {
+    pub(super) fn schedule(&mut self, name: Name, now: Instant) {
         let Some(showing) = self.get(name) else { return };
         if showing.state == State::Rests && showing.is_touched() {
-            let then = now.max(showing.begun + pause);
+            let then = now.max(showing.begun + showing.pause);
             showing.state = State::Due(then);
             self.due.insert((then, name));
         }
@@ -322,7 +324,7 @@ impl Showings {
             showing.touch(&late, &stale);
         }
         self.recent = recent;
-        self.schedule(name, now, QUIET);
+        self.schedule(name, now);
     }
 }
 
@@ -348,6 +350,7 @@ impl Showing {
             channel,
             since,
             shows_who,
+            pause: QUIET,
             ends,
             state,
             begun: now,
@@ -359,6 +362,7 @@ impl Showing {
         self.looks = std::mem::take(&mut notes.looks);
         self.reads.clone_from(&notes.reads);
         (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
+        self.pause = if notes.has_written { AGAIN } else { QUIET };
         self.regions = notes.regions.iter().map(|region| Shown::of(region, notes)).collect();
     }
 
@@ -369,6 +373,7 @@ impl Showing {
         }
         self.reads.clone_from(&notes.reads);
         (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
+        self.pause = if notes.has_written { AGAIN } else { QUIET };
         let mut changed = Vec::new();
         for (number, (own, new)) in self.regions.iter_mut().zip(&notes.regions).enumerate() {
             let Shown { hash, is_touched, .. } = *own;
@@ -378,6 +383,12 @@ impl Showing {
             }
         }
         Some(changed)
+    }
+
+    /// It could not be made: it rests for longer, and is made then whatever changes.
+    pub(super) fn fail(&mut self) {
+        self.pause = AGAIN;
+        self.touch_all();
     }
 
     /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are
@@ -424,3 +435,6 @@ impl Shown {
         Self { hash: Some(region.hash), reads: region.reads, signals, is_touched: false }
     }
 }
+
+#[cfg(test)]
+mod tests;

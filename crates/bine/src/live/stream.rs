@@ -20,7 +20,7 @@ use super::mailbox::News;
 use super::run::{Notes, Part, Run as OneRun};
 use super::showing::{MOST, Showing, Showings};
 use super::waiting::FOLLOWS_PAGE;
-use super::{Guest, Live, Unmade, draft, notes_of, patch};
+use super::{Events, Guest, Live, Unmade, draft, notes_of, patch};
 use crate::channels::{
     Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention, Settings,
     Watch, hold_for,
@@ -65,6 +65,14 @@ struct Wish {
     manner: Manner,
     peer: Peer,
     exchange: Exchange,
+}
+
+impl Wish {
+    /// For a page that is the same for all: it is for whoever has no login too, but events for users are not.
+    fn for_all(self, events: &Events) -> Self {
+        let login = self.login.filter(|_| events.are_for_users(&self.on));
+        Self { login, ..self }
+    }
 }
 
 /// One of those for whom pages may be made at one time.
@@ -211,7 +219,7 @@ impl Live {
             Err(response) => return Some(answer(response, out)),
         };
         // Most look at what others look at too, and show what it is.
-        let wish = match self.join_at_once(wish) {
+        let wish = match self.join_at_once(Box::new(wish)) {
             Ok(Ok(hold)) => return Some(Answer::Hold(hold)),
             Ok(Err(response)) => return Some(answer(response, out)),
             Err(wish) => wish,
@@ -220,17 +228,17 @@ impl Live {
         let asked = Retained::of(request);
         let (house, clock) = (Arc::clone(house), Rc::clone(clock));
         Some(Answer::Later(Box::pin(async move {
-            let granted = turn.0.grant(wish).await;
+            let granted = turn.0.grant(*wish).await;
             drop(turn);
             finished(granted, &asked, &clock, &house.look)
         })))
     }
 
     /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
-    fn join_at_once(&self, wish: Wish) -> Result<Result<Hold, Response>, Wish> {
+    fn join_at_once(&self, wish: Box<Wish>) -> Result<Result<Hold, Response>, Box<Wish>> {
         if wish.address.is_empty() {
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
-            return Ok(self.hold(wish, &Arc::new(watch), false, None));
+            return Ok(self.hold(*wish, &Arc::new(watch), false, None));
         }
         let mut showings = self.showings();
         let Some(name) = showings.settled(&wish.address) else { return Err(wish) };
@@ -243,7 +251,8 @@ impl Live {
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
         let shows_who = showing.shows_who;
         // Still under the lock: what is published from here on is for it.
-        Ok(self.hold(Wish { login: None, ..wish }, &watch, shows_who, None))
+        let wish = wish.for_all(self.events());
+        Ok(self.hold(wish, &watch, shows_who, None))
     }
 
     async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
@@ -299,9 +308,7 @@ impl Live {
             return Err(Response::bytes("application/json", encoded(View::Json, news)));
         }
         let first = (!news.is_empty()).then(|| encoded(View::Sse, news).into());
-        // A page that is the same for all is for whoever has no login too.
-        let login = wish.login.clone().filter(|_| !notes.looks.is_empty());
-        let wish = Wish { login, ..wish };
+        let wish = if notes.looks.is_empty() { wish.for_all(self.events()) } else { wish };
         let mut showings = self.showings();
         if self.generation.load(Ordering::SeqCst) != generation {
             return Err(busy());
@@ -509,5 +516,57 @@ impl<T> Told<T> {
 impl<T> Default for Told<T> {
     fn default() -> Self {
         Self(Mutex::new((None, None)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_comes_before_or_behind_the_question() {
+        let task = &mut Context::from_waker(Waker::noop());
+        for is_first in [true, false] {
+            let told = Told::default();
+            let mut wait = pin!(told.wait());
+            if is_first {
+                told.tell(7);
+            } else {
+                assert_eq!(wait.as_mut().poll(task), Poll::Pending);
+                told.tell(7);
+            }
+            assert_eq!(wait.as_mut().poll(task), Poll::Ready(7));
+        }
+    }
+
+    #[test]
+    fn regions_come_in_any_order_and_one_that_is_left_out_is_not_known() {
+        assert_eq!(have(""), Some(Vec::new()));
+        assert_eq!(have("2.0f,0.1"), Some(vec![Some(1), None, Some(15)]));
+        for wrong in ["0", "0.", ".0", "a.0", "0.g", "0.10000000000000000", "1000.0", "-1.0"] {
+            assert_eq!(have(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_browser_shows_is_read_as_it_was_written(hashes in vec(any::<u64>(), 0..40)) {
+            let words = hashes.iter().enumerate();
+            let words: Vec<_> = words.map(|(place, hash)| format!("{place}.{hash:016x}")).collect();
+            prop_assert_eq!(have(&words.join(",")), Some(hashes.into_iter().map(Some).collect()));
+        }
+
+        #[test]
+        fn nothing_that_is_said_of_regions_takes_much_memory(text in "[0-9a-g.,+]{0,60}") {
+            if let Some(have) = have(&text) {
+                prop_assert!(have.len() <= MOST_REGIONS);
+            }
+        }
     }
 }

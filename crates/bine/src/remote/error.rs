@@ -44,9 +44,12 @@ impl Error {
         let is_problem =
             kind.split(';').next().unwrap_or_default().trim() == "application/problem+json";
         let problem = is_problem.then(|| serde_json::from_slice::<Value>(body).ok()).flatten();
-        // RFC 9457 section 3.1: the detail is about this time, the title about all of its kind.
-        let message =
-            ["detail", "title"].iter().find_map(|name| problem.as_ref()?.get(name)?.as_str());
+        // RFC 9457 section 3.1: the detail is about this time, the title about all of its kind, and without a kind (section
+        // 4.2.1) no more than the status.
+        let kind = problem.as_ref().and_then(|problem| problem.get("type")?.as_str());
+        let words: &[&str] =
+            if kind == Some("about:blank") { &["detail"] } else { &["detail", "title"] };
+        let message = words.iter().find_map(|name| problem.as_ref()?.get(name)?.as_str());
         let message = message.unwrap_or_default().chars().take(LONGEST_MESSAGE).collect();
         Self::Refused { by: by.to_string(), status, message }
     }

@@ -170,7 +170,7 @@ fn a_refusal_keeps_its_status_and_its_words() {
     );
     let error = crate::Error::from(told);
     assert_eq!((error.code(), error.message()), (status, Some("there is no forum `a` ")));
-    // That there is no such service is nothing that a visitor can help.
+    // Without words for users it is between the servers.
     assert_eq!(crate::Error::from(call()).code(), Status::BAD_GATEWAY);
     assert!(matches!(call(), Error::Misunderstood(_)));
     server.join().unwrap();

@@ -12,8 +12,9 @@ use crate::arguments::State;
 use crate::channels::Channels;
 use crate::error::Error;
 use crate::live::Events;
+use crate::origin;
 use crate::route::House;
-use crate::sessions::{Session, User, Visit};
+use crate::sessions::{Frame, Session, User, Visit};
 use crate::store::{Store, Transaction};
 
 /// A call of a service that changes tables: the first argument of one that is no `async fn`, as `call: &mut Call`.
@@ -62,6 +63,8 @@ pub(super) struct Asked {
     request: Retained,
     house: Arc<House>,
     visit: OnceLock<Arc<Visit>>,
+    /// Path and query of the page that called, as its action says it.
+    pub(super) page: OnceLock<String>,
 }
 
 impl Call {
@@ -89,6 +92,15 @@ impl Call {
     /// Who has logged in.
     pub fn user(&self) -> Option<User> {
         self.caller.user()
+    }
+
+    /// The frame of the page that called.
+    ///
+    /// # Errors
+    ///
+    /// That page has none: it takes no [`Frame`] (400).
+    pub fn frame(&self) -> Result<Frame, Error> {
+        self.caller.frame()
     }
 
     /// The first field of the request called `name`, if it is UTF-8.
@@ -155,6 +167,23 @@ impl Caller {
         self.0.user()
     }
 
+    /// The frame of the page that called.
+    ///
+    /// # Errors
+    ///
+    /// That page has none: it takes no [`Frame`] (400).
+    pub fn frame(&self) -> Result<Frame, Error> {
+        let request = self.0.request.incoming();
+        let before = || origin::page_before(&request.head).and_then(origin::target_of);
+        let page = self.0.page.get().map(String::as_str).or_else(before);
+        let frame = page.and_then(|page| Frame::at(self.0.visit(), page));
+        frame.ok_or_else(|| {
+            Error::bad_request(
+                "The page that called has no frame, or one that has ended. Load it again.",
+            )
+        })
+    }
+
     /// The first field of the request called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.0.request.incoming().head.field_text(name)
@@ -207,7 +236,8 @@ impl Asked {
     pub(super) fn new(incoming: &Incoming<'_>, house: &Arc<House>) -> Self {
         // What it calls with has been read.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
-        Self { request, house: Arc::clone(house), visit: OnceLock::new() }
+        let (visit, page) = (OnceLock::new(), OnceLock::new());
+        Self { request, house: Arc::clone(house), visit, page }
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -226,7 +256,7 @@ impl Asked {
         self.visit.get().cloned()
     }
 
-    fn visit(&self) -> &Arc<Visit> {
+    pub(super) fn visit(&self) -> &Arc<Visit> {
         self.visit.get_or_init(|| {
             let keeper = self.house.sessions.as_ref();
             let visit = keeper.and_then(|own| own.visit_of(&self.request.incoming()));

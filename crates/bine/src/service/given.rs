@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use bine_http::query;
+use bine_http::{Status, query};
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
 use super::field::{Field, Missing, Reason};
 use super::problem::Wrong;
 use crate::arguments::{form_fields, is_json};
+use crate::error::Error;
 use crate::nearest::nearest;
 use crate::wire::{self, Limits, Value};
 
@@ -32,7 +33,28 @@ pub(super) enum Unread {
     Bad(String),
 }
 
+impl Unread {
+    /// What the caller is told.
+    pub(super) fn told(self) -> Error {
+        match self {
+            Self::Bad(message) => Error::bad_request(message),
+            Self::Unsupported => {
+                let message = "Send the arguments as `application/json`, or from a form.";
+                Error::status(Status::UNSUPPORTED_MEDIA_TYPE, message)
+            }
+        }
+    }
+}
+
 impl Given {
+    /// What an action has captured, which this program has written.
+    pub(super) fn captured(json: &[u8]) -> Result<Self, Error> {
+        match wire::read(json, &Limits::default())? {
+            Value::Object(named) => Ok(Self(Sent::Json(named))),
+            _ => Ok(Self(Sent::Json(Map::new()))),
+        }
+    }
+
     /// The arguments in a query.
     pub(super) fn in_query(text: &str) -> Result<Self, Unread> {
         let pairs = query::pairs(text).map(|(name, value)| {

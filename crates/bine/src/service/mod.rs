@@ -1,11 +1,13 @@
 //! Services: functions that a browser, a form or another program calls by name.
 
+pub(crate) mod action;
 mod answer;
 mod call;
 mod check;
 mod field;
 mod given;
 pub(crate) mod problem;
+mod replace;
 
 #[cfg(test)]
 mod tests;
@@ -36,11 +38,13 @@ use crate::route::{Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
+pub use action::{Action, Done};
 pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
 pub use check::check_call;
 pub use given::{Given, Taken};
 pub use problem::Wrong;
+pub use replace::{Replace, Replaced};
 
 /// What `#[service]` makes of a function: where it is called, with arguments `A` and a value `T` as the answer.
 ///
@@ -241,7 +245,7 @@ impl Signature {
             };
             Ok(async move {
                 let outcome = match begun {
-                    Ok(work) => self.settle(work).await,
+                    Ok(work) => settle(self.name, work).await,
                     Err(error) => Outcome::Failed(error),
                 };
                 Said { outcome, manner, visit: asked.visited(), kind: PhantomData }
@@ -287,11 +291,7 @@ impl Signature {
         };
         let given = match given {
             Ok(given) => given,
-            Err(Unread::Bad(message)) => return Ok(Err(Error::bad_request(message))),
-            Err(Unread::Unsupported) => {
-                let message = "Send the arguments as `application/json`, or from a form.";
-                return Ok(Err(Error::status(Status::UNSUPPORTED_MEDIA_TYPE, message)));
-            }
+            Err(unread) => return Ok(Err(unread.told())),
         };
         Ok(self.take(&given).map(|taken| (given, taken)))
     }
@@ -300,21 +300,21 @@ impl Signature {
         A::take(given, self.arguments)
             .map_err(|wrong: Vec<Wrong>| Error::of_arguments(Status::BAD_REQUEST, wrong))
     }
+}
 
-    /// What comes of it, whatever it does.
-    async fn settle<R>(&self, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
-        let mut work = pin!(work);
-        let polled = poll_fn(|task| {
-            let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));
-            polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
-        });
-        match polled.await {
-            Some(Ok(value)) => Outcome::Done(value),
-            Some(Err(error)) => Outcome::Failed(error),
-            None => {
-                log::error(format_args!("{} panicked; its caller got a 500", self.name));
-                Outcome::Broken(panics::last_words())
-            }
+/// What comes of a call, whatever it does.
+async fn settle<R>(name: &str, work: impl Future<Output = Result<R, Error>>) -> Outcome<R> {
+    let mut work = pin!(work);
+    let polled = poll_fn(|task| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(task)));
+        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+    });
+    match polled.await {
+        Some(Ok(value)) => Outcome::Done(value),
+        Some(Err(error)) => Outcome::Failed(error),
+        None => {
+            log::error(format_args!("{name} panicked; its caller got a 500"));
+            Outcome::Broken(panics::last_words())
         }
     }
 }

@@ -27,13 +27,15 @@ impl Wrong {
 /// A failure as JSON. `causes` are for developers.
 pub(crate) fn problem(
     status: Status,
-    detail: &str,
+    detail: Option<&str>,
     errors: &[Wrong],
     causes: &[String],
 ) -> Vec<u8> {
     let (title, code) = (status.reason(), status.code());
-    let mut problem =
-        json!({ "type": "about:blank", "title": title, "status": code, "detail": detail });
+    let mut problem = json!({ "type": "about:blank", "title": title, "status": code });
+    if let Some(detail) = detail {
+        problem["detail"] = json!(detail);
+    }
     if !errors.is_empty() {
         let each = errors.iter();
         let each = each.map(|Wrong { name, detail }| json!({ "name": name, "detail": detail }));

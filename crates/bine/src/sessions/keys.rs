@@ -1,4 +1,4 @@
-//! Decides with which keys cookies of sessions are signed, how long each is good, and where they are kept.
+//! Decides with which keys cookies of sessions are signed and pages' texts sealed, how long each is good, and where they are kept.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -13,6 +13,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::age;
+use super::seal::Sealing;
 use crate::secrecy::keep;
 
 /// Keys, one of which signs: the newest, unless a clock went astray.
@@ -35,6 +36,7 @@ pub(super) struct Key {
     /// When it was made, in seconds since 1970.
     born: u64,
     pub(super) hmac: hmac::Key,
+    pub(super) sealing: Sealing,
 }
 
 /// By this a cookie says which key has signed it.
@@ -155,7 +157,8 @@ impl Key {
     }
 
     fn of(name: Name, secret: [u8; 32], born: u64) -> Self {
-        Self { name, secret, born, hmac: hmac::Key::new(hmac::HMAC_SHA256, &secret) }
+        let hmac = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        Self { name, secret, born, sealing: Sealing::of(&hmac), hmac }
     }
 
     /// Whether it signs. A key from the far future comes from a clock that was wrong.

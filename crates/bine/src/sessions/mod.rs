@@ -6,11 +6,13 @@
 
 mod badge;
 mod ended;
+mod frame;
 mod keys;
 pub(crate) mod login;
 mod name;
 mod row;
 mod saving;
+mod seal;
 mod session;
 mod user;
 mod visit;
@@ -33,8 +35,12 @@ use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
+pub(crate) use frame::with_frame_of;
+pub use frame::{Frame, Keeping};
 pub(crate) use login::Login;
 pub use saving::Saving;
+#[doc(hidden)]
+pub use seal::check_sealed;
 pub use session::{Open, Session};
 pub use user::User;
 pub(crate) use visit::Visit;
@@ -134,7 +140,7 @@ impl Keeper {
 
     /// The store with the table of sessions.
     pub(crate) fn declare(options: Options) -> Options {
-        options.table::<Row>()
+        options.table::<Row>().table::<frame::Row>()
     }
 
     /// Sessions can be looked at from here on. They last as the configuration says, or the program, and their keys are in

@@ -29,7 +29,7 @@ pub(crate) struct Visit {
     user: Option<Text>,
     stand: Mutex<Stand>,
     /// The run of a page that it is a visit to, if that is made for those who follow it.
-    run: Option<Arc<Run>>,
+    pub(super) run: Option<Arc<Run>>,
 }
 
 /// How a session is at a moment of its request.
@@ -98,7 +98,7 @@ impl Visit {
     }
 
     /// A session begins, if there is none. Nothing is seen of it.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.stand().begin(self.now);
     }
 
@@ -195,6 +195,16 @@ impl Visit {
         });
         self.note_end(&stand);
         stand.badge.is_some_and(|badge| stand.row.is_some() || !self.has_ended(&badge))
+    }
+
+    /// Whether the request named a session that there is.
+    pub(super) const fn came_with_session(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// The id of the session that the cookie named, if there still is one. None is begun.
+    pub(super) fn known_session(&self) -> Option<[u8; 16]> {
+        self.look_for_session().then(|| self.look_at_session(|badge, _| badge.id))
     }
 
     /// Has whoever follows what was seen know when it ends by itself.

@@ -240,6 +240,7 @@ impl Shown {
             left -= 1;
             for text in texts.iter().filter(|_| left == *place) {
                 let mut alert = Element::new("p")?;
+                alert.set_attribute("class", "problem")?;
                 alert.set_attribute("role", "alert")?;
                 alert.push(Node::text(text.clone()));
                 form.push(alert);
@@ -275,13 +276,28 @@ pub(super) fn asked(visitor: &Visitor, mut request: Request) -> Result<(String, 
     Err(format!("sent on {MOST_REDIRECTS} times, at last to {}", request.target))
 }
 
-/// What is said in the page of an answer that says what was wrong (RFC 9457), a paragraph each: of all, and of fields.
-pub(super) fn complaints(problem: &[u8]) -> Vec<String> {
-    let problem: Value = serde_json::from_slice(problem).unwrap_or_default();
-    let text = |text: &Value| text.as_str().map(ToOwned::to_owned);
-    let whole = text(&problem["detail"]).or_else(|| text(&problem["title"]));
-    let whole = whole.unwrap_or_else(|| "This did not work.".to_owned());
-    let errors = problem["errors"].as_array().into_iter().flatten();
-    let of_fields = errors.filter_map(|error| text(&error["detail"]));
-    [whole].into_iter().chain(of_fields).collect()
+/// What the script shows in a form of an answer that says what was wrong (RFC 9457), a paragraph each: of its fields,
+/// for which `has_field` knows the names, then whatever else there is to say.
+pub(super) fn complaints(reply: &Reply, has_field: impl Fn(&str) -> bool) -> Vec<String> {
+    let problem: Value = serde_json::from_slice(reply.bytes()).unwrap_or_default();
+    let text = |of: &Value, name: &str| of[name].as_str().map(ToOwned::to_owned);
+    let mut whole = vec![
+        text(&problem, "detail")
+            .or_else(|| text(&problem, "title"))
+            .unwrap_or_else(|| reply.status().to_string()),
+    ];
+    let mut told = Vec::new();
+    for error in problem["errors"].as_array().into_iter().flatten() {
+        let name = text(error, "name").unwrap_or_default();
+        let detail = text(error, "detail").unwrap_or_default();
+        if has_field(&name) {
+            told.push(detail);
+        } else {
+            whole.push(format!("{name}: {detail}"));
+        }
+    }
+    if told.is_empty() || whole.len() > 1 {
+        told.push(whole.join(" "));
+    }
+    told
 }

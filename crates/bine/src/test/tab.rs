@@ -355,18 +355,33 @@ impl Tab {
     #[track_caller]
     fn call(&mut self, request: Request, place: usize) {
         self.page.alert(None);
-        let answer = match asked(&self.visitor, request.field("Accept", ANSWERS)) {
+        let forms = self.all("form").nth(place).map(|form| elements(form.children()));
+        let fields = forms.into_iter().flatten();
+        let fields = fields.filter(|field| field.attribute("type") != Some("hidden"));
+        let names = fields.filter_map(|field| field.attribute("name").map(ToOwned::to_owned));
+        let names: Vec<String> = names.collect();
+        let mut answer = match asked(&self.visitor, request.field("Accept", ANSWERS)) {
             Ok(answer) => answer,
             Err(reason) => self.fail(&reason),
         };
-        let reply = &answer.1;
-        match reply.media_type() {
-            "text/html" => self.show(Shown::of(&self.visitor, answer)),
-            // Of what says nothing it is shown that it went wrong.
-            _ if reply.status() >= 400 => {
-                self.page.alert(Some((place, complaints(reply.bytes()))));
+        let status = answer.1.status();
+        if answer.1.media_type() == "text/html" {
+            if status >= 400 {
+                // A page of an error is shown where the form is, if at all.
+                answer.0.clone_from(&self.page.url);
             }
-            _ => {}
+            let page = Shown::of(&self.visitor, answer);
+            let first = |selector: &str| page.tree.find(selector).ok().flatten();
+            if status < 400 || (status == 422 && first("form").is_some()) {
+                self.show(page);
+            } else {
+                let said = first("p").or_else(|| first("title"));
+                let said = said.map_or_else(|| status.to_string(), text_of);
+                self.page.alert(Some((place, vec![said])));
+            }
+        } else if status >= 400 {
+            let texts = complaints(&answer.1, |name| names.iter().any(|own| own == name));
+            self.page.alert(Some((place, texts)));
         }
     }
 

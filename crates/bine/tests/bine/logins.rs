@@ -1,7 +1,9 @@
 //! Claims about channels that are open to whoever has logged in, and about what waits there when a session ends.
 
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 
+use bine::Signal;
 use bine::channels::{Access, Asked, Grant, Settings};
 use bine::prelude::*;
 
@@ -21,6 +23,8 @@ fn the_program_with_logins_serves() -> Exit {
         .page(create)
         .page(publish)
         .page(held)
+        .page(open)
+        .event_for_users("secret")
         .run_with("Usage: logins", options.lines())
 }
 
@@ -63,6 +67,14 @@ async fn publish(channels: Channels, name: Path<Text>) -> Result<Response, Error
 #[page("/held")]
 async fn held(user: User, channels: Channels) -> Response {
     channels.hold([format!("inbox/{user}")]).into()
+}
+
+static COUNT: LazyLock<Signal<u64>> = LazyLock::new(Signal::default);
+
+/// The same for everybody.
+#[page("/open")]
+async fn open() -> impl Page {
+    html!(<Live><p>{COUNT.get()}</p></Live>)
 }
 
 fn start(scheduler: &str) -> Program {
@@ -196,5 +208,36 @@ fn what_waits_by_a_session_ends_with_it_and_nothing_else_does() {
         gone.expect_end();
         assert_eq!(ask(&mut peer, "POST /publish/inbox/ben", "", "").text(), "said");
         stays.expect_news();
+    }
+}
+
+/// Symptom: who listened to an event for users beside a page that is the same for all heard it after they had logged out.
+/// Cause: such a page is for strangers too, so its stream was not bound to the login; the event was forgotten.
+#[test]
+fn an_event_for_users_is_not_heard_behind_the_end_of_the_session() {
+    for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        let cookie = log_in_as(program.address(), "ann");
+        let follow = |have: &str, cookie: &str| {
+            let mut peer = program.connect();
+            let target = format!("/_bine/live?page=/open{have}&on=secret");
+            let fields = format!("{cookie}Accept: text/event-stream\r\n");
+            peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+            peer
+        };
+        assert_eq!(follow("", "").reply().status(), 401);
+        let mut first = follow("&have=0.0000000000000000", &cookie);
+        first.await_text("event: patch");
+        let page = program.connect().get("/open").text().to_owned();
+        let (_, hash) = page.split_once("<!--/live 0 ").unwrap();
+        // Who shows what is there needs no run.
+        let mut second = follow(&format!("&have=0.{}", &hash[..16]), &cookie);
+        second.await_text("\r\n\r\n");
+        assert_eq!(ask(&mut program.connect(), "POST /logout", &cookie, "").text(), "out");
+        for stream in [&mut first, &mut second] {
+            stream.await_text("0\r\n\r\n");
+            stream.expect_closed();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Decides that the front door keeps what it promises to programs and to those they serve.
 
 mod access;
+mod actions;
 mod app;
 mod arguments;
 mod channels;
@@ -10,6 +11,7 @@ mod examples;
 mod faults;
 mod followers;
 mod following;
+mod frames;
 mod framing;
 mod harness;
 mod held;
@@ -34,3 +36,6 @@ mod testing;
 mod trees;
 mod websocket;
 mod xhtml;
+
+// The programs of these tests are one binary. What lives in one would put the script into the pages of all.
+bine::__private::submit! { bine::__private::Has::BarePages }

@@ -141,7 +141,7 @@ fn a_page_of_either_kind_calls_another_server_and_values_come_back_as_they_were(
         let (status, text) = told(peer.get(&format!("/ask/wrongly?{of}")));
         assert_eq!(status, 400);
         assert!(text.contains("did you mean `reading`?"), "{text}");
-        // That there is no such service is nothing that a visitor can help.
+        // That the other has no such service is this program's mistake, and not its visitor's.
         assert_eq!(told(peer.get(&format!("/ask/lost?{of}"))).0, 502);
         // A server may call itself, too.
         let own = format!("/ask?of=http://{}", caller.address());

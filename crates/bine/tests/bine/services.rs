@@ -192,7 +192,7 @@ fn a_safe_service_takes_its_arguments_from_the_query() {
     assert_eq!(peer.get("/bine/add?one=1&other=").text(), "1");
     let reply = send(&mut peer, "/bine/add", JSON, r#"{"one": 1, "more": [], "minus": false}"#);
     assert_eq!(reply.text(), "1");
-    assert_eq!(peer.get("/bine/shown?times=3").text(), "<p>3 times</p>");
+    assert!(peer.get("/bine/shown?times=3").text().contains("<p>3 times</p>"));
 }
 
 #[test]

@@ -663,3 +663,18 @@ fn a_run_is_told_of_every_look_of_what_it_has_begun_and_of_no_other() {
 fn id_of(snapshot: &Snapshot, name: &str) -> Id<User> {
     snapshot.one(User::NAME, name).expect("it was added").id
 }
+
+#[test]
+fn a_run_is_told_that_it_has_written_by_a_commit_that_writes() {
+    let store = store();
+    let recorder = Recorder::default();
+    let (idle, busy) = recorder.around(|| (store.begin(), store.begin()));
+    store.commit(idle).unwrap().wait().unwrap();
+    assert!(!recorder.has_written(), "nothing was changed");
+    add(&store, "another", None);
+    assert!(!recorder.has_written(), "another has");
+    let mut busy = busy;
+    busy.insert(User::new("own", None)).unwrap();
+    store.commit(busy).unwrap().wait().unwrap();
+    assert!(recorder.has_written());
+}

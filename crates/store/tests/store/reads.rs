@@ -2,7 +2,7 @@
 //! few others are.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use bine_store::{Error, Id, ReadSet, Store};
 
@@ -75,7 +75,7 @@ fn a_view_that_a_commit_has_changed_is_always_told_and_few_others_are() {
     let commits = std::env::var("BINE_COMMITS").ok().and_then(|text| text.parse().ok());
     let store = Store::in_memory(tables::options()).unwrap();
     let (tell, told) = mpsc::channel();
-    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
+    store.observe(move |changes| tell.send(Arc::clone(changes)).unwrap());
     let mut random = Random(1);
     let mut pool = Pool::default();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
@@ -134,7 +134,7 @@ fn more_than_is_told_one_by_one_is_told_of_all() {
     const MANY: u64 = 5000;
     let store = Store::in_memory(tables::options()).unwrap();
     let (tell, told) = mpsc::channel();
-    store.observe(move |changes| tell.send(Changes::clone(changes)).unwrap());
+    store.observe(move |changes| tell.send(Arc::clone(changes)).unwrap());
     let ids = store.change(|change| {
         let row = |number| Receipt { id: Id::new(), number };
         (0..MANY).map(|number| change.insert(row(number))).collect::<Result<Vec<_>, Error>>()

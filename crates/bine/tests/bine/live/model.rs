@@ -109,7 +109,8 @@ fn show(now: &bine::store::Snapshot, session: &Session, looks: &str) -> String {
     let texts = looks.map(|look| {
         let number = u32::from(look[1] - b'0');
         let things = |things: &mut dyn Iterator<Item = Thing>| -> String {
-            things.map(|thing| format!("{}/{} ", thing.kind, thing.size)).collect()
+            let texts = things.map(|thing| format!("{}/{}", thing.kind, thing.size));
+            texts.collect::<Vec<_>>().join(" ")
         };
         match look[0] {
             b'i' => things(&mut now.find(Thing::BY_KIND, number)),

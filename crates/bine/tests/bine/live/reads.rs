@@ -38,7 +38,7 @@ pub(super) fn in_change(store: Store) -> Result<impl Page, Error> {
 #[page("/reads/linked")]
 pub(super) async fn linked(store: Store) -> impl Page {
     html! {
-        <Live>{for link in notes_of(&store, "links").last() {
+        <Live>{if let Some(link) = notes_of(&store, "links").last() {
             <p>{notes_of(&store, &link.text).len()} notes</p>
         }}</Live>
     }

@@ -1,0 +1,74 @@
+//! Decides how one of several is chosen on a page, and what happens then.
+
+use bine_html::{Flow, Html, Page, Phrasing, Render, Writer};
+
+use crate::service::Action;
+
+/// A list of buttons, one for each of `items`: `show` says what is on it, `then` makes the [action](crate::action!) that it
+/// is for.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// fn forums(names: Vec<Text>) -> impl Html<Flow> {
+///     choose(names, |name| name, |name| {
+///         action!([name: Text] |_call| Replace::with(format!("/forum/{name}")))
+///     })
+/// }
+/// # let _ = forums(vec!["hops".into()]);
+/// ```
+///
+/// Each is a form of its own, in an item of a `<ul class="choices">`: it works by keyboard and without script, and a reader
+/// of screens says how many there are.
+pub fn choose<I, L, K>(
+    items: I,
+    show: impl Fn(I::Item) -> L,
+    then: impl Fn(&I::Item) -> Action,
+) -> impl Html<Flow>
+where
+    I: IntoIterator,
+    L: Label<K>,
+{
+    crate::html! {
+        <ul class="choices">
+            {for item in items {
+                <li><form method="post" action={then(&item)}><button>{of(show(item))}</button></form></li>
+            }}
+        </ul>
+    }
+}
+
+/// What may stand on a button: text, or markup as `html!(<b>{name}</b>)`. `Kind` keeps the two apart for the compiler, which
+/// finds it by itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand on a button",
+    note = "a button shows text, by itself and not in `html!`, or markup of phrasing content: `html!(<b>{{name}}</b>)`"
+)]
+pub trait Label<Kind> {
+    #[doc(hidden)]
+    fn write_label(self, writer: &mut Writer<'_>);
+}
+
+/// The kind of a [`Label`] that is text.
+#[derive(Debug)]
+pub enum Words {}
+
+/// The kind of a [`Label`] that is markup.
+#[derive(Debug)]
+pub enum Marked {}
+
+impl<T: Render> Label<Words> for T {
+    fn write_label(self, writer: &mut Writer<'_>) {
+        self.render(writer);
+    }
+}
+
+impl<P: Html<Phrasing>> Label<Marked> for P {
+    fn write_label(self, writer: &mut Writer<'_>) {
+        Page::write(self, writer);
+    }
+}
+
+fn of<K>(label: impl Label<K>) -> impl Html<Phrasing> {
+    bine_html::page::<Phrasing, _>(move |writer: &mut Writer<'_>| label.write_label(writer))
+}

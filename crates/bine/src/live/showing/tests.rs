@@ -1,0 +1,228 @@
+//! Claims about when showings are made again, and what is sent then; the clock is told.
+
+use std::sync::Mutex;
+
+use bine_http::{Event, Limits, Machine};
+use bine_macros::Table;
+use bine_pipeline::{Body, Incoming, Peer, Who};
+
+use super::*;
+use crate::arguments::Looked;
+use crate::store::{Id, Options, Recorder, Store};
+
+#[derive(Table)]
+#[table(crate = crate)]
+struct Thing {
+    id: Id<Thing>,
+    #[table(index)]
+    kind: u32,
+}
+
+/// A store, and what it has told of its commits.
+struct Tables {
+    store: Store,
+    told: Arc<Mutex<Vec<Arc<Changes>>>>,
+}
+
+impl Tables {
+    fn new() -> Self {
+        let store = Store::in_memory(Options::new().table::<Thing>()).unwrap();
+        let told = Arc::<Mutex<Vec<_>>>::default();
+        let tell = Arc::clone(&told);
+        store.observe(move |changes| tell.lock().unwrap().push(Arc::clone(changes)));
+        Self { store, told }
+    }
+
+    /// A thing of this kind comes: the news of that.
+    fn add(&self, kind: u32) -> News {
+        self.store.insert(Thing { id: Id::new(), kind }).wait().unwrap();
+        News::Commit(self.told.lock().unwrap().pop().unwrap())
+    }
+
+    fn sequence(&self) -> u64 {
+        self.store.read().sequence()
+    }
+
+    /// A run of a page with a region for each of these kinds, which shows how many there are.
+    fn run(&self, kinds: &[u32]) -> Notes {
+        let (recorder, mut notes) = (Recorder::default(), Notes::default());
+        for kind in kinds {
+            let count = recorder.around(|| self.store.read().find(Thing::BY_KIND, *kind).count());
+            let (hash, markup) = (count as u64, count.to_string().into_bytes().into());
+            let reads = recorder.reads().len();
+            notes.regions.push(Written { hash, markup, reads, signals: 0 });
+        }
+        notes.reads = recorder.reads();
+        notes
+    }
+}
+
+fn request() -> Retained {
+    let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let Event::Head(head) = Machine::new().receive(bytes, &Limits::default()).event else {
+        panic!("it is a request");
+    };
+    let (peer, who, exchange) =
+        (Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous, head.exchange());
+    Retained::of(&Incoming { head, body: Body::None, peer, who, arrival: 0, exchange })
+}
+
+/// A showing that is what a run has made of it which began at `since`.
+fn showing(mut notes: Notes, since: u64, now: Instant) -> Showing {
+    let watches = [0, 1].map(|_| Arc::new(Watch::of(Box::default())));
+    let mut own = Showing::new("http://a/".into(), request(), "page".into(), watches, since, now);
+    own.set(&mut notes);
+    own
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn one_that_has_rested_is_made_at_once_and_again_after_a_while() {
+    let (tables, start) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let name = showings.add(showing(tables.run(&[1]), tables.sequence(), start));
+    showings.heed(vec![tables.add(2)], tables.sequence(), start, 0);
+    assert_eq!(showings.next_due(start, 0), None, "of another kind");
+    let now = start + SECOND;
+    showings.heed(vec![tables.add(1)], tables.sequence(), now, 0);
+    assert_eq!(showings.next_due(now, 0), Some(Duration::ZERO));
+    let since = tables.sequence();
+    assert_eq!(showings.take_due(now, since), Some(name));
+    // What comes while it is made takes its turn, once, however much it is.
+    let notes = tables.run(&[1]);
+    let news = vec![tables.add(1), tables.add(1)];
+    showings.heed(news, tables.sequence(), now, 0);
+    assert_eq!(showings.take_due(now, since), None);
+    let changed = showings.end_making(name).unwrap().follow(&notes).unwrap();
+    assert_eq!(
+        changed.iter().map(|(number, own)| (*number, own.hash)).collect::<Vec<_>>(),
+        [(0, 1)]
+    );
+    showings.check(name, &notes, since, now);
+    assert_eq!(showings.next_due(now, 0), Some(QUIET));
+    assert_eq!(showings.take_due(now, since), None);
+    assert_eq!(showings.take_due(now + QUIET, tables.sequence()), Some(name));
+    let notes = tables.run(&[1]);
+    assert_eq!(showings.end_making(name).unwrap().follow(&notes).unwrap().len(), 1);
+    showings.check(name, &notes, tables.sequence(), now + QUIET);
+    assert_eq!(showings.next_due(now, 0), None);
+}
+
+#[test]
+fn a_region_depends_on_what_was_read_before_it_and_on_nothing_behind_it() {
+    for (kind, is_due) in [(1, true), (2, true), (3, false)] {
+        let (tables, now) = (Tables::new(), Instant::now());
+        let mut showings = Showings::default();
+        let mut notes = tables.run(&[1, 2, 3]);
+        // The first is read outside of any region, the last too.
+        notes.regions.remove(0);
+        notes.regions.pop();
+        showings.add(showing(notes, tables.sequence(), now));
+        showings.heed(vec![tables.add(kind)], tables.sequence(), now, 0);
+        assert_eq!(showings.next_due(now, 0).is_some(), is_due, "{kind}");
+    }
+}
+
+#[test]
+fn what_was_told_before_it_was_known_who_depends_on_it_is_not_missed() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let (since, notes) = (tables.sequence(), tables.run(&[1]));
+    showings.heed(vec![tables.add(1)], tables.sequence(), now, 0);
+    let name = showings.add(showing(tables.run(&[1]), since, now));
+    showings.check(name, &notes, tables.sequence(), now);
+    assert_eq!(showings.next_due(now, 0), None, "the run has seen it");
+    showings.check(name, &notes, since, now);
+    assert!(showings.next_due(now, 0).is_some());
+}
+
+#[test]
+fn what_is_forgotten_may_have_been_anything() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let (since, notes) = (tables.sequence(), tables.run(&[1]));
+    for _ in 0..=MOST_RECENT {
+        showings.heed(vec![tables.add(2)], tables.sequence(), now, 0);
+    }
+    let name = showings.add(showing(tables.run(&[1]), since, now));
+    showings.check(name, &notes, since + 1, now);
+    assert_eq!(showings.next_due(now, 0), None, "no more is forgotten than that");
+    showings.check(name, &notes, since, now);
+    assert!(showings.next_due(now, 0).is_some());
+}
+
+#[test]
+fn what_was_looked_at_ends_by_itself_and_is_made_again_then() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let notes = Notes { ends: Some(100), ..tables.run(&[1]) };
+    let name = showings.add(showing(notes, tables.sequence(), now));
+    assert_eq!(showings.next_due(now, 90), Some(10 * SECOND));
+    showings.heed(Vec::new(), tables.sequence(), now, 99);
+    assert_eq!(showings.take_due(now + SECOND, 0), None);
+    showings.heed(Vec::new(), tables.sequence(), now, 100);
+    assert_eq!(showings.take_due(now + SECOND, 0), Some(name));
+    // The next run says when that ends, if it does.
+    let notes = Notes { ends: Some(200), ..tables.run(&[1]) };
+    let own = showings.end_making(name).unwrap();
+    let before = own.ends;
+    assert!(own.follow(&notes).unwrap().is_empty());
+    showings.keep_end(name, before);
+    assert_eq!(showings.next_due(now, 100), Some(100 * SECOND));
+    drop(showings.remove(name));
+    assert_eq!(showings.next_due(now, 100), None);
+}
+
+/// Somebody joined with what was there for a moment; when the page was made again it was as all others had it, so nothing
+/// was sent, and the one who had joined kept what was there no more.
+#[test]
+fn who_joins_with_another_state_is_sent_what_there_is_though_it_is_nothing_new() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let name = showings.add(showing(tables.run(&[1, 2]), tables.sequence(), now));
+    let old = tables.run(&[1, 2]);
+    tables.add(2);
+    let own = showings.get(name).unwrap();
+    own.meet(&tables.run(&[1, 2]));
+    showings.schedule(name, now);
+    assert_eq!(showings.take_due(now + QUIET, tables.sequence()), Some(name));
+    let changed = showings.end_making(name).unwrap().follow(&old).unwrap();
+    assert_eq!(changed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_page_with_other_regions_or_for_others_is_another() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut own = showing(tables.run(&[1]), tables.sequence(), now);
+    assert!(own.follow(&tables.run(&[1, 2])).is_none());
+    assert!(own.follow(&tables.run(&[])).is_none());
+    let looks = vec![(Looked::User, Box::from(*b"ann"))];
+    assert!(own.follow(&Notes { looks, ..tables.run(&[1]) }).is_none());
+    assert!(own.follow(&tables.run(&[1])).unwrap().is_empty());
+}
+
+#[test]
+fn each_scope_has_a_showing_of_its_own_and_names_are_not_given_twice() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let of = |user: &str| {
+        let looks = vec![(Looked::User, Box::from(user.as_bytes()))];
+        showing(Notes { looks, ..tables.run(&[1]) }, tables.sequence(), now)
+    };
+    let [ann, ben] = ["ann", "ben"].map(|user| showings.add(of(user)));
+    let find = |showings: &mut Showings, user: &str| {
+        showings.find("http://a/", &vec![(Looked::User, Box::from(user.as_bytes()))])
+    };
+    assert_eq!(find(&mut showings, "ann"), Some(ann));
+    assert_eq!(find(&mut showings, "ben"), Some(ben));
+    assert_eq!(showings.settled("http://a/"), None);
+    assert!(showings.remove(ann).is_some() && showings.remove(ann).is_none());
+    assert_eq!(find(&mut showings, "ann"), None);
+    let again = showings.add(of("ann"));
+    assert_ne!(again, ann);
+    assert!(showings.get(ann).is_none());
+    assert_eq!(showings.deserted().len(), 2, "nobody looks at any");
+    let _looks = Arc::clone(&showings.get(again).unwrap().watches[1]);
+    assert_eq!(showings.deserted(), [ben]);
+}

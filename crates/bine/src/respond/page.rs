@@ -1,0 +1,126 @@
+//! Decides how a page is written behind its head, or before it where the page may change what that says.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use bine_html::{Page, Writer};
+use bine_http::{Body, Finished, Reply};
+use bine_pipeline::Outgoing;
+
+use super::{HTML, Replying, Top, VARY, XHTML, writer_for};
+use crate::findings::tell_once;
+use crate::look::Look;
+use crate::writing::Writing;
+
+/// What a page says to the layout around it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Above {
+    pub(super) title: Cow<'static, str>,
+    pub(super) meta: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// The page is whole by itself.
+    pub(super) is_bare: bool,
+}
+
+pub(super) fn write_page<P: Page>(
+    page: P,
+    top: &Top,
+    above: &Above,
+    to: &mut Replying<'_, '_>,
+) -> Finished {
+    // In a layout it is a part of a page that is written anew.
+    if let Some(frozen) = page.frozen()
+        && (above.is_bare || to.look.is_left_alone(&page))
+    {
+        let top = &*to.complete(top);
+        return to.send_frozen(frozen, top);
+    }
+    if let Some(writing) = to.writing() {
+        return write_with_actions(page, top, above, to, &writing);
+    }
+    let (look, chunk_at) = (to.look, to.chunk_at);
+    let kind = Kind::of(&page, above, to);
+    let mut body = to.begin_page(top, kind).body();
+    let Outgoing { buffer, drain } = &mut *to.out;
+    let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
+    write_content(page, above, look, kind, Writer::with_spill(buffer, chunk_at, &mut spill));
+    body.finish(buffer)
+}
+
+/// The same in a program with actions. One of them may begin a session, which the head says: so that is written when the
+/// page is there, or its first piece is to leave.
+fn write_with_actions<P: Page>(
+    page: P,
+    top: &Top,
+    above: &Above,
+    to: &mut Replying<'_, '_>,
+    writing: &Rc<Writing>,
+) -> Finished {
+    let (look, chunk_at) = (to.look, to.chunk_at);
+    let kind = Kind::of(&page, above, to);
+    let (mut content, mut body) = (Vec::new(), None::<Body>);
+    let mut spill = |content: &mut Vec<u8>| {
+        let body = body.get_or_insert_with(|| {
+            writing.expect_anything();
+            to.visit = to.visit.take().or_else(|| writing.visitor());
+            to.begin_page(top, kind).body()
+        });
+        let Outgoing { buffer, drain } = &mut *to.out;
+        buffer.append(content);
+        body.spill(buffer, |buffer| drain(buffer));
+    };
+    let writer = Writer::with_spill(&mut content, chunk_at, &mut spill);
+    writing.during(|| write_content(page, above, look, kind, writer));
+    let body = body.unwrap_or_else(|| {
+        to.visit = to.visit.take().or_else(|| writing.visitor());
+        to.begin_page(top, kind).body()
+    });
+    to.out.buffer.append(&mut content);
+    body.finish(to.out.buffer)
+}
+
+fn write_content<'w, P: Page>(
+    page: P,
+    above: &Above,
+    look: &'w Look,
+    kind: Kind,
+    writer: Writer<'w>,
+) {
+    let mut writer = writer.with_head(look.head()).marking_regions();
+    if look.shows_causes() {
+        writer.inspect_by(tell_once);
+    }
+    let mut writer = writer_for(kind.is_xml, writer);
+    if above.is_bare {
+        page.write(&mut writer);
+    } else {
+        look.write(page, &above.title, &above.meta, &mut writer);
+    }
+}
+
+/// As what a page is written.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// It is whole, so that it could be XML too.
+    is_document: bool,
+    is_xml: bool,
+}
+
+impl Kind {
+    fn of(page: &impl Page, above: &Above, to: &Replying<'_, '_>) -> Self {
+        let is_document =
+            if above.is_bare { page.is_this_document() } else { to.look.is_document(page) };
+        Self { is_document, is_xml: is_document && to.asked.taste().prefers_xhtml }
+    }
+}
+
+impl Replying<'_, '_> {
+    fn begin_page(&mut self, top: &Top, kind: Kind) -> Reply<'_> {
+        let top = &*self.complete(top);
+        let mut reply = self.begin(top);
+        reply.constant(if kind.is_xml { XHTML } else { HTML });
+        if kind.is_document {
+            reply.constant(VARY);
+        }
+        reply
+    }
+}

@@ -1,0 +1,409 @@
+//! Actions: services without a name of their own, which carry what they need in the page that they stand in.
+//!
+//! What an action captures is sealed in its address, for the session of whoever gets the page and for this action alone.
+//! So nothing of it is kept here: it is good after a restart as it was before, as long as the session lasts and the
+//! program has the action.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Once};
+
+use bine_html::{Attribute, AttributeValue, Writer};
+use bine_http::Status;
+use bine_pipeline::log;
+use serde::Serialize;
+
+use super::answer::{Answer, Outcome, Said};
+use super::call::{Asked, Call, Caller};
+use super::given::{Given, Taken, Unread};
+use super::{Manner, settle};
+use crate::arguments::{Arguments, Needs, Rejection};
+use crate::error::Error;
+use crate::methods::Methods;
+use crate::origin;
+use crate::request::MOST_BODY;
+use crate::route::{Kind, Route, Told};
+use crate::store::Transaction;
+use crate::taste::prefers_pages;
+use crate::wire;
+use crate::writing::Writing;
+
+/// An action of a page: what [`action!`](crate::action!) makes, as the address of a form or a button.
+///
+/// It is sealed where it is written, for the session of whoever gets the page; one that is written elsewhere, as in a page
+/// that is frozen, leads nowhere, and the log says so.
+pub struct Action {
+    declaration: &'static Declaration,
+    /// An object of JSON, or why there is none.
+    captures: Result<Vec<u8>, String>,
+}
+
+/// An action as it stands in the source.
+#[derive(Debug)]
+pub struct Declaration {
+    /// Where it stands.
+    pub module: &'static str,
+    /// See `module`.
+    pub line: u32,
+    /// What the program calls it, if it does.
+    pub name: Option<&'static str>,
+    /// Of all its tokens: what it does, wherever it stands in its module.
+    pub hash: u64,
+    /// Names and types of what it captures.
+    pub captures: &'static [(&'static str, &'static str)],
+    /// Names and types of what the form sends.
+    pub arguments: &'static [(&'static str, &'static str)],
+    /// What it does.
+    pub route: fn(&'static Declaration) -> Route,
+}
+
+/// What `action!` leaves for the linker, wherever in the program and its libraries it stands.
+#[derive(Debug)]
+pub struct Linked(pub &'static Declaration);
+
+inventory::collect!(Linked);
+
+/// What the function of an action may return: an [`Answer`], or a `Result` with one. `Kind` keeps the ways apart for the
+/// compiler, which finds it by itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no answer of an action",
+    note = "an action returns `()`, a value with `#[derive(Serialize)]`, `impl Page`, a `Response`, or `Result<.., bine::Error>` with one of these"
+)]
+pub trait Done<Kind> {
+    /// The kind of the answer.
+    type Kind: 'static;
+    /// What there is to say if all went well.
+    type Answer: Answer<Self::Kind> + 'static;
+
+    #[doc(hidden)]
+    fn done(self) -> Result<Self::Answer, Error>;
+}
+
+/// The kind of what is [`Done`] for sure.
+#[derive(Debug)]
+pub struct Surely<Kind>(PhantomData<Kind>);
+
+/// The kind of what is [`Done`] or has failed.
+#[derive(Debug)]
+pub struct Perhaps<Kind>(PhantomData<Kind>);
+
+impl<A: Answer<K> + 'static, K: 'static> Done<Surely<K>> for A {
+    type Kind = K;
+    type Answer = A;
+
+    fn done(self) -> Result<A, Error> {
+        Ok(self)
+    }
+}
+
+impl<A: Answer<K> + 'static, E: Into<Error>, K: 'static> Done<Perhaps<K>> for Result<A, E> {
+    type Kind = K;
+    type Answer = A;
+
+    fn done(self) -> Result<A, Error> {
+        self.map_err(Into::into)
+    }
+}
+
+/// Bytes of JSON that an action may capture.
+const MOST_CAPTURED: usize = 4096;
+/// Where actions are called.
+const PLACE: &str = "/_bine/action";
+
+/// The routes of all actions that are linked.
+///
+/// # Errors
+///
+/// Two have one name.
+pub(crate) fn routes() -> Result<Vec<Route>, String> {
+    let all = inventory::iter::<Linked>.into_iter().map(|linked| linked.0).collect();
+    let mut routes: Vec<Route> = told_apart(all)?.into_iter().map(|own| (own.route)(own)).collect();
+    if !routes.is_empty() {
+        routes.push(gone());
+    }
+    Ok(routes)
+}
+
+/// In an order of their own, since the linker promises none.
+fn told_apart(mut all: Vec<&'static Declaration>) -> Result<Vec<&'static Declaration>, String> {
+    all.sort_unstable_by_key(|own| (own.to_string(), own.module, own.line));
+    match all.windows(2).find(|pair| pair[0].to_string() == pair[1].to_string()) {
+        Some(pair) => Err(alike(pair[0], pair[1])),
+        None => Ok(all),
+    }
+}
+
+/// Whether any is linked.
+pub(crate) fn are_any() -> bool {
+    inventory::iter::<Linked>.into_iter().next().is_some()
+}
+
+fn alike(one: &Declaration, other: &Declaration) -> String {
+    let place = |own: &Declaration| format!("{} (line {})", own.module, own.line);
+    let (here, there) = (place(one), place(other));
+    match one.name {
+        Some(name) => {
+            format!(
+                "two actions are called `{name}`, in {here} and in {there}; give one another name"
+            )
+        }
+        None => format!(
+            "two actions are the same, in {here} and in {there}; make it in a function that both call, or say `action!(name = \"..\", ..)` in one"
+        ),
+    }
+}
+
+/// Answers for actions that this program does not have any more.
+fn gone() -> Route {
+    let path = concat!("/_bine/action/", "{name}/{sealed}");
+    Route::future(Methods::POST, path, "an action that is gone", |arguments| {
+        let reads_pages = prefers_pages(arguments.incoming.head.field_text("accept"));
+        let manner = Manner { reads_pages, is_safe: false, page: None };
+        Ok(async move {
+            let outcome: Outcome<()> = Outcome::Failed(outdated());
+            Said { outcome, manner, visit: None, kind: PhantomData }
+        })
+    })
+}
+
+impl Action {
+    /// With what it captures, in the order of its declaration.
+    #[doc(hidden)]
+    pub fn new(declaration: &'static Declaration, values: &[Captured]) -> Self {
+        let mut json = b"{".to_vec();
+        let mut fault = None;
+        for ((name, _), Captured(value)) in declaration.captures.iter().zip(values) {
+            if json.len() > 1 {
+                json.push(b',');
+            }
+            // A name in Rust needs no escapes.
+            json.extend_from_slice(format!("\"{name}\":").as_bytes());
+            match value {
+                Ok(value) => json.extend_from_slice(value),
+                Err(reason) => fault = Some(format!("`{name}` cannot be captured: {reason}")),
+            }
+        }
+        json.push(b'}');
+        if json.len() > MOST_CAPTURED {
+            fault = Some(format!(
+                "it captures {} bytes, and {MOST_CAPTURED} have room in an address: capture an id, and read the row in the action",
+                json.len()
+            ));
+        }
+        let captures = fault.map_or(Ok(json), Err);
+        Self { declaration, captures }
+    }
+}
+
+/// A captured value as JSON, or why it is none.
+#[derive(Debug)]
+pub struct Captured(Result<Vec<u8>, String>);
+
+/// Captures a value of a type that the declaration names.
+#[doc(hidden)]
+pub fn captured<T: Serialize>(value: &T) -> Captured {
+    Captured(wire::to_json(value).map_err(|fault| fault.to_string()))
+}
+
+impl AttributeValue for Action {
+    fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
+        let Self { declaration, captures } = self;
+        let sealed = match (captures, Writing::current()) {
+            (Ok(captures), Some(writing)) => {
+                let name = declaration.to_string();
+                let content = [writing.page().as_bytes(), b"\n", captures].concat();
+                Ok(format!("{PLACE}/{name}/{}", writing.seal(&name, &content)))
+            }
+            (Err(reason), _) => Err(&**reason),
+            (_, None) => Err(
+                "it is written outside of a page's reply, or in a program without sessions: show it in a page that is neither frozen nor a `tree!`, and add `.sessions(Sessions::new())` to the app",
+            ),
+        };
+        let address = sealed.unwrap_or_else(|reason| {
+            static TOLD: Once = Once::new();
+            TOLD.call_once(|| {
+                let Declaration { module, line, .. } = declaration;
+                log::error(format_args!(
+                    "the action in {module} (line {line}) leads nowhere: {reason}"
+                ));
+            });
+            "about:invalid#action".to_owned()
+        });
+        address.write_attribute(attribute, writer);
+    }
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Action").field("declaration", self.declaration).finish_non_exhaustive()
+    }
+}
+
+/// What it is called in its address: the same as long as it does the same in the same module.
+impl fmt::Display for Declaration {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Some(name) => to.write_str(name),
+            None => {
+                let mut parts = self.module.split("::");
+                to.write_str(parts.next().unwrap_or_default())?;
+                parts.try_for_each(|part| write!(to, ".{part}"))?;
+                write!(to, ".{:016x}", self.hash)
+            }
+        }
+    }
+}
+
+impl Declaration {
+    /// An action that is a transaction of the program's tables.
+    #[doc(hidden)]
+    pub fn changing<C, A, R, K, F>(&'static self, run: F) -> Route
+    where
+        F: Fn(&mut Call, C, A) -> R + Send + Sync + 'static,
+        C: Taken + 'static,
+        A: Taken + 'static,
+        R: Done<K>,
+        K: 'static,
+    {
+        let run = Arc::new(run);
+        // There is one of each in a program, for as long as that runs.
+        let name: &'static str = self.to_string().leak();
+        let path: &'static str = format!("{PLACE}/{name}/{{sealed}}").leak();
+        let route = Route::future(Methods::POST, path, name, move |arguments| {
+            let head = &arguments.incoming.head;
+            let reads_pages = prefers_pages(head.field_text("accept"));
+            let mut manner = Manner { reads_pages, is_safe: false, page: None };
+            let asked = Arc::new(Asked::new(arguments.incoming, arguments.house));
+            let begun = self.admit::<C, A>(name, arguments, &asked)?.map(|admitted| {
+                manner.page = Some(admitted.page.clone());
+                // A call has one.
+                let _ = asked.page.set(admitted.page.clone());
+                let (asked, run) = (Arc::clone(&asked), Arc::clone(&run));
+                self.run(asked, admitted, move |call, captures, arguments| {
+                    run(call, captures, arguments).done()
+                })
+            });
+            Ok(async move {
+                let outcome = match begun {
+                    Ok(work) => settle(name, work).await,
+                    Err(error) => Outcome::Failed(error),
+                };
+                Said {
+                    outcome,
+                    manner,
+                    visit: asked.visited(),
+                    kind: PhantomData::<fn() -> R::Kind>,
+                }
+            })
+        });
+        let told = Told { kind: Kind::Service, arguments: self.arguments, ..Told::default() };
+        Route { told, ..route }.needing(&[|needs: &mut Needs| {
+            needs.body(MOST_BODY);
+            needs.sessions = true;
+        }])
+    }
+
+    /// Runs the transaction, again after a conflict.
+    fn run<C: Taken, A: Taken, R>(
+        &'static self,
+        asked: Arc<Asked>,
+        admitted: Admitted,
+        run: impl Fn(&mut Call, C, A) -> Result<R, Error>,
+    ) -> impl Future<Output = Result<R, Error>> {
+        let store = asked.store().clone();
+        let mut call = Call::new(store.begin(), Caller::new(asked));
+        let action = move |transaction: &mut Transaction| {
+            let captures = self.captures(&admitted.captures)?;
+            let arguments = take(&admitted.given, self.arguments)?;
+            call.within(transaction, |call| run(call, captures, arguments))
+        };
+        async move { store.change(action).await }
+    }
+
+    /// Finds out whether this may be called so, and with what.
+    fn admit<C: Taken, A: Taken>(
+        &self,
+        name: &'static str,
+        arguments: &Arguments<'_>,
+        asked: &Asked,
+    ) -> Result<Result<Admitted, Error>, Rejection> {
+        let head = &arguments.incoming.head;
+        if origin::may_be_foreign(head) {
+            return Ok(Err(Error::forbidden("A page of another site may not call this.")));
+        }
+        let path = head.path();
+        let sealed = path.rsplit('/').next().unwrap_or_default();
+        let Some(opened) = asked.visit().open_seal(name, sealed) else {
+            let message = "This page is older than your visit, or was made for somebody else. Go back, and load it again.";
+            return Ok(Err(Error::forbidden(message)));
+        };
+        let kind = head.field_text("content-type").unwrap_or_default();
+        let given = if Given::is_readable(kind) {
+            Given::in_content(kind, &arguments.body(name)?)
+        } else {
+            Err(Unread::Unsupported)
+        };
+        Ok(given.map_err(Unread::told).and_then(|given| {
+            let (page, captures) = parts(&opened).ok_or_else(outdated)?;
+            let (page, captures) = (page.to_owned(), Given::captured(captures)?);
+            self.captures::<C>(&captures)?;
+            take::<A>(&given, self.arguments)?;
+            Ok(Admitted { page, captures, given })
+        }))
+    }
+
+    /// What it was made with, unless it was made by a program in which it captured something else.
+    fn captures<C: Taken>(&self, sealed: &Given) -> Result<C, Error> {
+        C::take(sealed, self.captures).map_err(|_| outdated())
+    }
+}
+
+/// A call that may be run.
+struct Admitted {
+    /// In which the action stands.
+    page: String,
+    captures: Given,
+    given: Given,
+}
+
+/// The page, and what is captured.
+fn parts(opened: &[u8]) -> Option<(&str, &[u8])> {
+    let end = opened.iter().position(|byte| *byte == b'\n')?;
+    Some((str::from_utf8(&opened[..end]).ok()?, &opened[end + 1..]))
+}
+
+fn take<A: Taken>(given: &Given, names: &[(&str, &str)]) -> Result<A, Error> {
+    A::take(given, names).map_err(|wrong| Error::of_arguments(Status::BAD_REQUEST, wrong))
+}
+
+/// Whoever asks has a page of a program that was another.
+fn outdated() -> Error {
+    let message = "This page is older than the program that serves it. Go back, and load it again.";
+    Error::status(Status::GONE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn action(module: &'static str, line: u32, name: Option<&'static str>) -> Declaration {
+        let (captures, arguments): (&[_], &[_]) = (&[], &[]);
+        Declaration { module, line, name, hash: 7, captures, arguments, route: |_| gone() }
+    }
+
+    #[test]
+    fn two_that_cannot_be_told_apart_are_refused_with_both_places() {
+        static FIRST: Declaration = action("board::forum", 10, None);
+        static SAME: Declaration = action("board::forum", 40, None);
+        static ELSEWHERE: Declaration = action("board", 10, None);
+        static NAMED: Declaration = action("board", 20, Some("remove"));
+        static AGAIN: Declaration = action("home", 30, Some("remove"));
+        let apart = told_apart(vec![&NAMED, &FIRST, &ELSEWHERE]).unwrap();
+        let names: Vec<String> = apart.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["board.0000000000000007", "board.forum.0000000000000007", "remove"]);
+        let told = told_apart(vec![&SAME, &NAMED, &FIRST]).unwrap_err();
+        assert!(told.contains("the same, in board::forum (line 10) and in board::forum (line 40)"));
+        let told = told_apart(vec![&AGAIN, &FIRST, &NAMED]).unwrap_err();
+        assert!(told.contains("called `remove`, in board (line 20) and in home (line 30)"));
+    }
+}

@@ -1,0 +1,303 @@
+//! Frames: what a program knows of one tab of a visitor's. Decides how a tab is told from the others of its session, and
+//! what is kept of it, for how long.
+//!
+//! A frame is named in the address of its page, so reload and Back find it again. The name is sealed for the session,
+//! so nothing need be kept to know it; a row of the table `frame` is made when something is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bine_http::{Method, Status};
+use bine_macros::Table;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::age;
+use super::keys::random;
+use super::row::time;
+use super::visit::Visit;
+use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::error::Error;
+use crate::store::{Change, Id, Snapshot, Time, Transaction};
+
+/// One tab of a visitor's, as an argument of a page: small values that another tab does not see, as which forum it shows.
+///
+/// A page that takes it has `_frame=..` in its address: whoever comes without is sent on to a frame of their own (303).
+/// Reload and Back find it again, and so do the [actions](crate::action!) of the page, by
+/// [`call.frame()`](crate::Call::frame); a link keeps it by [`to`](Self::to). Its values are forgotten when its pages were
+/// not looked at for half an hour, and at a login.
+///
+/// ```
+/// use bine::prelude::*;
+///
+/// #[page("/")]
+/// async fn forums(frame: Frame) -> impl Page {
+///     let forum: Text = frame.get("forum").unwrap_or("hops".into());
+///     let other = if &*forum == "hops" { "malt" } else { "hops" };
+///     html! {
+///         <h1>{forum}</h1>
+///         <form method="post" action={action!([other: Text = other.into()] |call| {
+///             let frame = call.frame()?;
+///             frame.set_in(call, "forum", other)
+///         })}>
+///             <button>{other}</button>
+///         </form>
+///     }
+/// }
+/// # let _ = App::new().sessions(bine::Sessions::new()).page(forums);
+/// ```
+#[derive(Clone)]
+pub struct Frame {
+    visit: Arc<Visit>,
+    key: [u8; 16],
+    /// As the address has it.
+    name: Arc<str>,
+}
+
+/// A frame of which something is kept.
+#[derive(Clone, Debug, Table)]
+#[table(crate = crate, name = "frame")]
+pub(super) struct Row {
+    id: Id<Row>,
+    #[table(unique, private, length = 16..=16)]
+    key: Vec<u8>,
+    #[table(index)]
+    seen: Time,
+    /// An object of JSON.
+    #[table(private)]
+    values: String,
+}
+
+/// A change of a [`Frame`] to be made: awaited, or in a function that may block waited for by `wait()`.
+pub type Keeping = Change<Box<dyn FnMut(&mut Transaction) -> Result<(), Error> + Send>, (), Error>;
+
+/// Seconds for which nobody need look at a frame's pages.
+const LEASE: u64 = 30 * 60;
+/// All values of a frame, as JSON.
+const MOST_BYTES: usize = 4096;
+/// Frames of which something is kept.
+const MOST: usize = 100_000;
+/// Rows that go when one is made, at most.
+const MOST_GOING: usize = 16;
+/// In an address.
+const PARAMETER: &str = "_frame";
+/// What a frame's name is sealed for. No action is called so, since none has a blank in its name.
+const PURPOSE: &str = "a frame";
+/// Before the name, where somebody came with a frame and without a session: their browser may keep no cookies.
+const AGAIN: &str = "0.";
+
+impl Frame {
+    fn new(visit: Arc<Visit>) -> Self {
+        let key = random();
+        let name = visit.seal(PURPOSE, &key).into();
+        Self { visit, key, name }
+    }
+
+    /// The one that is named in this address, if it is one of this session.
+    pub(crate) fn at(visit: &Arc<Visit>, address: &str) -> Option<Self> {
+        let name = named(address)?;
+        let name = name.strip_prefix(AGAIN).unwrap_or(name);
+        let key = visit.open_seal(PURPOSE, name)?.try_into().ok()?;
+        Some(Self { visit: Arc::clone(visit), key, name: name.into() })
+    }
+
+    /// The value that was [set](Self::set) under this name, if it is one of this type.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let row = self.row(&self.visit.tables())?;
+        // Whoever follows it looks at it: it is made again in time to say so.
+        if let Some(run) = &self.visit.run {
+            run.note_end(row.seen.unix().saturating_add(LEASE / 2));
+        }
+        serde_json::from_value(row.values().remove(name)?).ok()
+    }
+
+    /// Keeps a small value under this name: all of a frame have 4096 bytes as JSON.
+    ///
+    /// # Errors
+    ///
+    /// They would have more (413), the value is nothing that JSON can say (500), or nothing can be kept at the moment.
+    pub fn set(&self, name: impl Into<String>, value: impl Serialize) -> Keeping {
+        let (own, name) = (self.clone(), name.into());
+        let value = serde_json::to_value(value).map_err(|error| error.to_string());
+        self.visit.opened().store.change(Box::new(move |change: &mut Transaction| {
+            let value = value.clone().map_err(std::io::Error::other)?;
+            own.put(change, &name, value)
+        }))
+    }
+
+    /// The same as a part of a transaction, as that of an action: `frame.set_in(call, "forum", forum)`.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    pub fn set_in(
+        &self,
+        change: &mut Transaction,
+        name: &str,
+        value: impl Serialize,
+    ) -> Result<(), Error> {
+        self.put(change, name, serde_json::to_value(value)?)
+    }
+
+    /// The address of another page that is to have this frame: a path, perhaps with a query.
+    pub fn to(&self, address: &str) -> String {
+        with_name(address, &self.name)
+    }
+
+    fn put(&self, change: &mut Transaction, name: &str, value: Value) -> Result<(), Error> {
+        let known = change.one(Row::BY_KEY, self.key.to_vec());
+        let mut values =
+            known.as_ref().filter(|row| self.lasts(row)).map_or_else(Map::new, Row::values);
+        values.insert(name.to_owned(), value);
+        let values = serde_json::to_string(&values)?;
+        if values.len() > MOST_BYTES {
+            let words = format!("a frame holds {MOST_BYTES} bytes of values, not more");
+            return Err(Error::status(Status::CONTENT_TOO_LARGE, words));
+        }
+        let seen = time(self.visit.now);
+        match known {
+            Some(row) => change.replace(&Row { seen, values, ..row })?,
+            None => {
+                self.make_room(change)?;
+                change.insert(Row { id: Id::new(), key: self.key.to_vec(), seen, values })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that were looked at least go, if their time is over or there are too many.
+    fn make_room(&self, change: &mut Transaction) -> Result<(), Error> {
+        let now = self.visit.opened().store.read().without_notes();
+        let surplus = (now.count::<Row>() + 1).saturating_sub(MOST);
+        let oldest = now.range(Row::BY_SEEN, ..time(self.visit.now)).take(MOST_GOING);
+        for (place, row) in oldest.enumerate() {
+            if place < surplus || !self.lasts(&row) {
+                change.remove(row.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A page of it is looked at. Nobody waits until that is noted.
+    fn attend(&self) {
+        let store = &self.visit.opened().store;
+        let Some(row) = self.row(&store.read().without_notes()) else { return };
+        let seen = time(self.visit.now);
+        if age(self.visit.now, row.seen.unix()).is_some_and(|age| age >= LEASE / 4) {
+            let mut change = store.begin();
+            if change.update(row.id, |row: &mut Row| row.seen = row.seen.max(seen)).is_ok() {
+                // Whoever was first has noted the same.
+                let _ = store.commit(change);
+            }
+        }
+    }
+
+    fn row(&self, now: &Snapshot) -> Option<Row> {
+        now.one(Row::BY_KEY, self.key.to_vec()).filter(|row| self.lasts(row))
+    }
+
+    fn lasts(&self, row: &Row) -> bool {
+        age(self.visit.now, row.seen.unix()).is_some_and(|age| age < LEASE)
+    }
+}
+
+impl Row {
+    fn values(&self) -> Map<String, Value> {
+        // What was written here is an object.
+        serde_json::from_str(&self.values).unwrap_or_default()
+    }
+}
+
+/// What an address says of a frame.
+fn named(address: &str) -> Option<&str> {
+    let (_, query) = address.split_once('?')?;
+    query.split('&').find_map(|pair| pair.strip_prefix(PARAMETER)?.strip_prefix('='))
+}
+
+/// The address with this frame in the place of any other.
+fn with_name(address: &str, name: &str) -> String {
+    let is_own = address.starts_with('/') && !address.starts_with("//");
+    let (path, query) = match address.split_once('?') {
+        _ if !is_own => ("/", ""),
+        Some((path, query)) => (path, query),
+        None => (address, ""),
+    };
+    let is_other = |pair: &&str| {
+        !pair.is_empty() && !pair.strip_prefix(PARAMETER).is_some_and(|rest| rest.starts_with('='))
+    };
+    let mut address = format!("{path}?");
+    for pair in query.split('&').filter(is_other) {
+        address.push_str(pair);
+        address.push('&');
+    }
+    address + PARAMETER + "=" + name
+}
+
+/// The same address with the frame of `page`, if that has one.
+pub(crate) fn with_frame_of(page: &str, address: &str) -> String {
+    match named(page) {
+        Some(name) if named(address).is_none() => with_name(address, name),
+        _ => address.to_owned(),
+    }
+}
+
+impl Argument for Frame {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let visit = request.visit(name)?;
+        let head = &request.incoming.head;
+        if let Some(frame) = Self::at(&visit, head.target()) {
+            frame.attend();
+            return Ok(frame);
+        }
+        let shown = named(head.target());
+        let frame = Self::new(Arc::clone(&visit));
+        if !matches!(head.method(), Method::Get | Method::Head) {
+            return Ok(frame);
+        }
+        let begins = !visit.came_with_session();
+        if begins && shown.is_some_and(|name| name.starts_with(AGAIN)) {
+            let reason =
+                "is kept with a cookie: allow this site to set one, and load the page again";
+            return Err(Rejection::bad(name, reason));
+        }
+        let mark = if begins && shown.is_some() { AGAIN } else { "" };
+        let location = with_name(head.target(), &format!("{mark}{}", frame.name));
+        Err(Rejection::Elsewhere { location })
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.sessions = true;
+    }
+}
+
+/// Without its name.
+impl fmt::Debug for Frame {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Frame").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_one_frame() {
+        for (address, expected) in [
+            ("/", "/?_frame=x"),
+            ("/a?", "/a?_frame=x"),
+            ("/a?b=1&c", "/a?b=1&c&_frame=x"),
+            ("/a?_frame=old&b=1&_frame=older", "/a?b=1&_frame=x"),
+            ("/a?_frames=1", "/a?_frames=1&_frame=x"),
+            ("//other.example/a", "/?_frame=x"),
+            ("https://other.example/a", "/?_frame=x"),
+        ] {
+            assert_eq!(with_name(address, "x"), expected, "{address}");
+            assert_eq!(named(&with_name(address, "x")), Some("x"));
+        }
+        assert_eq!(with_frame_of("/a?_frame=x", "/b"), "/b?_frame=x");
+        assert_eq!(with_frame_of("/a?_frame=x", "/b?_frame=y"), "/b?_frame=y");
+        assert_eq!(with_frame_of("/a", "/b"), "/b");
+    }
+}

@@ -1,0 +1,190 @@
+//! Decides how a text that a page carries is made unreadable and unchangeable for whoever has the page, and good for one
+//! session alone (docs/formats/sealed.md).
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
+
+use super::keys::{Keys, Name};
+use super::visit::Visit;
+use crate::base64;
+
+/// What one key of sessions seals with: two keys that are made of it.
+pub(super) struct Sealing {
+    cipher: LessSafeKey,
+    nonces: hmac::Key,
+}
+
+const VERSION: u8 = 1;
+const TAG: usize = 16;
+/// What stands before the sealed content: version, the key's name, the nonce.
+const BEFORE: usize = 1 + size_of::<Name>() + NONCE_LEN;
+
+impl Visit {
+    /// Seals `content` for this visitor's session, which begins if there is none. The same content gives the same text as
+    /// long as the same key has its turn. It is opened for the same `purpose` only.
+    pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> String {
+        let session = self.look_at_session(|badge, _| badge.id);
+        seal(&self.opened().keys, self.now, (purpose, &session), content)
+    }
+
+    /// What was [sealed](Self::seal) for this visitor's session and this purpose. `None`: nothing was. No session begins.
+    pub(crate) fn open_seal(&self, purpose: &str, text: &str) -> Option<Vec<u8>> {
+        let session = self.known_session()?;
+        open(&self.opened().keys, self.now, (purpose, &session), text)
+    }
+}
+
+/// For what, and for whose session.
+type For<'f> = (&'f str, &'f [u8; 16]);
+
+fn seal(keys: &Keys, now: u64, whose: For<'_>, content: &[u8]) -> String {
+    keys.newest(now, |key| {
+        let nonce = key.sealing.nonce(whose, content);
+        let mut bytes = Vec::with_capacity(BEFORE + content.len() + TAG);
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&key.name);
+        bytes.extend_from_slice(&nonce);
+        bytes.extend_from_slice(content);
+        let (before, content) = bytes.split_at_mut(BEFORE);
+        let (nonce, own) = (Nonce::assume_unique_for_key(nonce), Aad::from(own(whose)));
+        // It fails for more than 64 GiB alone.
+        let tag = key.sealing.cipher.seal_in_place_separate_tag(nonce, own, content);
+        debug_assert_eq!(before.len(), BEFORE);
+        bytes.extend_from_slice(tag.expect("a few kilobytes can be sealed").as_ref());
+        base64::written(&bytes)
+    })
+}
+
+fn open(keys: &Keys, now: u64, whose: For<'_>, text: &str) -> Option<Vec<u8>> {
+    let mut bytes = base64::url(text)?;
+    let (before, sealed) = bytes.split_first_chunk_mut::<BEFORE>()?;
+    let [version, rest @ ..] = *before;
+    let (name, rest) = rest.split_first_chunk()?;
+    let nonce = *rest.first_chunk()?;
+    if version != VERSION {
+        return None;
+    }
+    keys.named(*name, now, |key| {
+        let (own, unique) = (Aad::from(own(whose)), Nonce::assume_unique_for_key(nonce));
+        let content = key.sealing.cipher.open_in_place(unique, own, sealed).ok()?;
+        // A seal fits one key only if its nonce is the one that this key would have made.
+        (key.sealing.nonce(whose, content) == nonce).then(|| content.to_vec())
+    })
+}
+
+/// What is not in the text, and must be the same where it is opened.
+fn own((purpose, session): For<'_>) -> Vec<u8> {
+    [session, purpose.as_bytes()].concat()
+}
+
+impl Sealing {
+    /// Nobody who knows one of a secret's keys knows another.
+    pub(super) fn of(secret: &hmac::Key) -> Self {
+        let derive = |label: &str| hmac::sign(secret, label.as_bytes());
+        let cipher = derive("bine sealed text 1: cipher");
+        let cipher = UnboundKey::new(&AES_256_GCM, cipher.as_ref());
+        let nonces = derive("bine sealed text 1: nonces");
+        Self {
+            cipher: LessSafeKey::new(cipher.expect("an HMAC of SHA-256 has 32 bytes")),
+            nonces: hmac::Key::new(hmac::HMAC_SHA256, nonces.as_ref()),
+        }
+    }
+
+    /// Made of all that is sealed, so that none is used for two contents, and a page that is made again is the same.
+    fn nonce(&self, whose: For<'_>, content: &[u8]) -> [u8; NONCE_LEN] {
+        let own = own(whose);
+        let mut context = hmac::Context::with_key(&self.nonces);
+        context.update(&(own.len() as u64).to_be_bytes());
+        context.update(&own);
+        context.update(content);
+        let signed = context.sign();
+        *signed.as_ref().first_chunk().expect("an HMAC of SHA-256 has 32 bytes")
+    }
+}
+
+/// What must hold of any text in the place of a sealed one: it is never opened, unless it is the one that was given out.
+#[doc(hidden)]
+pub fn check_sealed(text: &str) {
+    let keys = Keys::passing(0, 1000);
+    let whose = ("remove", &[9; 16]);
+    let own = seal(&keys, 0, whose, b"/board\n{\"id\":7}");
+    assert_eq!(open(&keys, 0, whose, &own).as_deref(), Some(&b"/board\n{\"id\":7}"[..]));
+    assert_eq!(open(&keys, 0, whose, text), None);
+    // Letters of the text in the place of those of a good one.
+    let mut mixed = own.clone().into_bytes();
+    for (place, letter) in mixed.iter_mut().zip(text.bytes()) {
+        if letter != 0 && letter.is_ascii() {
+            *place = letter;
+        }
+    }
+    let mixed = String::from_utf8_lossy(&mixed);
+    assert_eq!(open(&keys, 0, whose, &mixed).is_some(), mixed == own);
+    let cut = own.get(text.len() % own.len()..).unwrap_or_default();
+    assert!(open(&keys, 0, whose, cut).is_none() || cut == own);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OWN: For<'static> = ("remove", &[7; 16]);
+
+    #[test]
+    fn the_same_content_is_the_same_text_and_another_is_another() {
+        let keys = Keys::passing(0, 9);
+        let text = seal(&keys, 0, OWN, b"/\n{}");
+        assert_eq!(seal(&keys, 5, OWN, b"/\n{}"), text);
+        assert_ne!(seal(&keys, 0, OWN, b"/\n[]"), text);
+        assert_ne!(seal(&keys, 0, ("remove", &[8; 16]), b"/\n{}"), text);
+        assert_ne!(seal(&Keys::passing(0, 9), 0, OWN, b"/\n{}"), text);
+    }
+
+    #[test]
+    fn neither_another_session_nor_purpose_nor_program_opens_it() {
+        let keys = Keys::passing(0, 9);
+        let text = seal(&keys, 0, OWN, b"content");
+        assert_eq!(open(&keys, 0, OWN, &text).as_deref(), Some(&b"content"[..]));
+        for other in [("remove", &[8; 16]), ("removes", OWN.1), ("", OWN.1)] {
+            assert_eq!(open(&keys, 0, other, &text), None, "{other:?}");
+        }
+        assert_eq!(open(&Keys::passing(0, 9), 0, OWN, &text), None);
+        // Its key is forgotten.
+        assert_eq!(open(&keys, 31 * 86_400, OWN, &text), None);
+    }
+
+    #[test]
+    fn no_single_bit_may_change_and_nothing_may_be_cut() {
+        let keys = Keys::passing(0, 9);
+        let text = seal(&keys, 0, OWN, b"content");
+        let own = base64::url(&text).unwrap();
+        for bit in 0..own.len() * 8 {
+            let mut changed = own.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(open(&keys, 0, OWN, &base64::written(&changed)), None, "bit {bit}");
+        }
+        for length in 0..own.len() {
+            assert_eq!(open(&keys, 0, OWN, &base64::written(&own[..length])), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_no_sealed_text_of_ours_is_not_opened(
+            text in "\\PC{0,120}",
+            letters in "[A-Za-z0-9_-]{40,80}",
+        ) {
+            check_sealed(&text);
+            check_sealed(&letters);
+        }
+
+        #[test]
+        fn what_is_sealed_is_opened(purpose in "\\PC{0,20}", session: [u8; 16], content: Vec<u8>) {
+            let keys = Keys::passing(0, 9);
+            let whose = (&*purpose, &session);
+            let text = seal(&keys, 0, whose, &content);
+            prop_assert_eq!(open(&keys, 0, whose, &text), Some(content));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Claims about frames over sockets: what one tab has chosen another does not see, and it is there after reload and Back.
+
+use std::process::Command;
+
+use bine::prelude::*;
+
+use crate::actions::{Visitor, actions};
+use crate::app::{options, program};
+use crate::harness::{Folder, Program};
+
+/// Shows the forum that its tab has chosen, and lets another be chosen.
+#[page("/")]
+async fn chosen(frame: Frame) -> impl Page {
+    let forum: Option<Text> = frame.get("forum");
+    let names: Vec<Text> = vec!["hops".into(), "malt & yeast".into()];
+    html! {
+        <Live><h1>{forum.unwrap_or("none".into())}</h1></Live>
+        {choose(names, |name| html!(<b>{name}</b>), |name| {
+            action!([name: Text] |call| {
+                let frame = call.frame()?;
+                frame.set_in(call, "forum", name)
+            })
+        })}
+        <a href={frame.to("/other?a=b")}>Other</a>
+    }
+}
+
+#[page("/other")]
+async fn other(frame: Frame) -> impl Page {
+    let forum: Option<Text> = frame.get("forum");
+    html! {
+        <h2>{forum.unwrap_or("none".into())}</h2>
+        <form method="post" action={action!(name = "home", |_call| Replace::with("/"))}></form>
+        <form method="post" action={set}></form>
+    }
+}
+
+/// A page without one.
+#[page("/plain")]
+async fn plain() -> impl Page {
+    html!(<form method="post" action={action!(name = "frameless", |call| call.frame().map(drop))}></form>)
+}
+
+/// Too much, then little.
+#[service]
+async fn set(caller: Caller, length: usize) -> Result<(), Error> {
+    caller.frame()?.set("text", "x".repeat(length)).await
+}
+
+#[test]
+fn the_program_with_frames_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    let app = App::new().forgetful().page(chosen).page(other).page(plain).service(set);
+    app.run_with("Usage: frames", options.lines())
+}
+
+fn command(options: &[&str]) -> Command {
+    program("frames::the_program_with_frames_serves", options)
+}
+
+fn serve() -> Program {
+    Program::start(&mut command(&[]))
+}
+
+/// Opens a page in another tab: where that is, with its frame.
+fn open(visitor: &mut Visitor, page: &str) -> String {
+    let sent = visitor.get(page);
+    assert_eq!(sent.status(), 303, "{}", sent.head);
+    sent.field("Location").unwrap().to_owned()
+}
+
+#[test]
+fn each_tab_has_its_own_choice_which_reload_and_back_find_again() {
+    let program = serve();
+    let mut visitor = Visitor::new(&program);
+    let (one, two) = (open(&mut visitor, "/"), open(&mut visitor, "/"));
+    assert_ne!(one, two);
+    assert!(one.starts_with("/?_frame="), "{one}");
+    let page = visitor.get(&one);
+    assert!(page.text().contains("<h1>none</h1>"), "{}", page.text());
+    let choices = actions(&page);
+    assert_eq!(visitor.submit(&choices[1], "").field("Location"), Some(&*one));
+    let shows = |visitor: &mut Visitor, page: &str, forum: &str| {
+        let text = visitor.get(page).text().to_owned();
+        assert!(text.contains(&format!(">{forum}</h")), "{page}: {text}");
+    };
+    shows(&mut visitor, &one, "malt &amp; yeast");
+    shows(&mut visitor, &two, "none");
+    let back = actions(&visitor.get(&two))[0].clone();
+    assert_eq!(visitor.call(&back, "").status(), 204);
+    shows(&mut visitor, &two, "hops");
+    shows(&mut visitor, &one, "malt &amp; yeast");
+    // A link keeps it.
+    let other = one.replace("/?", "/other?a=b&");
+    assert!(visitor.get(&one).text().contains(&other.replace('&', "&amp;")));
+    shows(&mut visitor, &other, "malt &amp; yeast");
+}
+
+#[test]
+fn another_page_takes_the_view_and_keeps_the_frame() {
+    let program = serve();
+    let mut visitor = Visitor::new(&program);
+    let other = open(&mut visitor, "/other");
+    let home = actions(&visitor.get(&other))[0].clone();
+    let there = other.replace("/other?", "/?");
+    for reply in [visitor.submit(&home, ""), visitor.call(&home, "")] {
+        assert_eq!((reply.status(), reply.field("Location")), (303, Some(&*there)));
+    }
+    assert_eq!(visitor.get(&there).status(), 200);
+}
+
+#[test]
+fn the_frame_of_somebody_else_is_none_and_one_without_cookies_is_not_sent_around() {
+    let program = serve();
+    let (mut visitor, mut other) = (Visitor::new(&program), Visitor::new(&program));
+    let one = open(&mut visitor, "/");
+    let [hops, _] = &actions(&visitor.get(&one))[..] else { panic!("two choices") };
+    visitor.submit(hops, "");
+    // Somebody without a session follows the link, and gets one of their own.
+    let own = open(&mut other, &one);
+    assert!(own.starts_with("/?_frame=0."), "{own}");
+    assert!(other.get(&own).text().contains("<h1>none</h1>"));
+    // With a session too.
+    let own = open(&mut other, &one);
+    assert!(other.get(&own).text().contains("<h1>none</h1>"));
+    assert!(other.get("/?_frame=x").field("Location").is_some_and(|own| own != "/?_frame=x"));
+    let mut address = "/".to_owned();
+    for status in [303, 303, 400] {
+        other.cookie.clear();
+        let reply = other.get(&address);
+        assert_eq!(reply.status(), status, "{address}");
+        reply.field("Location").unwrap_or_default().clone_into(&mut address);
+    }
+}
+
+#[test]
+fn it_outlasts_a_restart_and_holds_four_kilobytes() {
+    let folder = Folder::new();
+    let data = folder.path().to_str().unwrap();
+    let start = || Program::start(&mut command(&["--data", data]));
+    let program = start();
+    let mut visitor = Visitor::new(&program);
+    let one = open(&mut visitor, "/");
+    let [hops, _] = &actions(&visitor.get(&one))[..] else { panic!("two choices") };
+    visitor.submit(hops, "");
+    drop(program);
+    let program = start();
+    visitor.peer = program.connect();
+    assert!(visitor.get(&one).text().contains("<h1>hops</h1>"));
+    let set = actions(&visitor.get(&one.replace("/?", "/other?")))[1].clone();
+    let mut call = |length: usize, referer: &str| {
+        let more = format!(
+            "Accept: application/json\r\nContent-Type: application/json\r\nReferer: http://a{referer}\r\n"
+        );
+        visitor.ask("POST", &set, &more, &format!("{{\"length\":{length}}}")).status()
+    };
+    assert_eq!([call(4096, &one), call(4000, &one), call(1, "/")], [413, 204, 400]);
+    let frameless = actions(&visitor.get("/plain"))[0].clone();
+    assert_eq!(visitor.call(&frameless, "").status(), 400);
+}
