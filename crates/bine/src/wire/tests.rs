@@ -263,7 +263,7 @@ fn a_key_is_there_once() {
 
 #[test]
 fn a_text_has_limits() {
-    let limits = Limits { bytes: 20, depth: 3, keys: 2 };
+    let limits = Limits { bytes: 20, depth: 3, keys: 2, values: 5 };
     let told = |text: &str| read(text.as_bytes(), &limits).map_err(|fault| fault.to_string());
     assert!(told("{\"a\":{\"b\":[]}}").is_ok());
     assert_eq!(told("[[[[]]]]").unwrap_err(), "more than 3 levels (at line 1 column 5)");
