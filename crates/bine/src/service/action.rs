@@ -430,6 +430,21 @@ mod tests {
     }
 
     #[test]
+    fn a_named_one_that_captures_something_else_is_another() {
+        let named = |captures| Declaration { captures, ..action("board", 1, Some("remove")) };
+        let (own, other) = (named(&[("id", "Id < Post >")]), named(&[("id", "Id<Forum>")]));
+        assert_eq!(own.meaning(), "id:Id<Post>");
+        assert_ne!(own.meaning(), other.meaning());
+        assert_ne!(own.meaning(), named(&[("post", "Id<Post>")]).meaning());
+        let (meaning, captures) = (&*own.meaning(), &b"{\"id\":\n7}"[..]);
+        let written = Sealed { page: "/board?a", meaning, captures }.written();
+        let read = Sealed::read(&written).unwrap();
+        assert_eq!((read.page, read.meaning, read.captures), ("/board?a", meaning, captures));
+        // As they were written before.
+        assert!(Sealed::read(b"/board?a\n{\"id\":7}").is_none());
+    }
+
+    #[test]
     fn two_that_cannot_be_told_apart_are_refused_with_both_places() {
         static FIRST: Declaration = action("board::forum", 10, None);
         static SAME: Declaration = action("board::forum", 40, None);

@@ -282,7 +282,7 @@ impl Session {
         })
     }
 
-    fn badge(&self) -> Badge {
+    pub(super) fn badge(&self) -> Badge {
         self.0.look_at_session(|badge, _| *badge)
     }
 
