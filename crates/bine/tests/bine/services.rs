@@ -245,7 +245,7 @@ fn a_form_is_sent_back_to_its_page() {
         --x\r\nContent-Disposition: form-data; name=\"body\"\r\n\r\nb\r\n--x--\r\n";
     let kind = "Content-Type: multipart/form-data; boundary=x\r\n";
     assert_eq!(send(&mut peer, "/bine/post", kind, parts).status(), 200);
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "6");
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "7");
 }
 
 #[test]
