@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
-use crate::live::{Has, Live};
+use crate::live::{Events, Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
@@ -59,6 +59,7 @@ pub struct App {
     at_channels: Vec<AtChannels>,
     /// Those for users alone are marked.
     events: Vec<(&'static str, bool)>,
+    at_events: Vec<AtEvents>,
     look: Look,
     /// Of pages to which other sites may send.
     open_paths: Vec<&'static str>,
@@ -196,6 +197,14 @@ impl App {
     /// The same with an event that only those hear who have logged in.
     pub fn event_for_users(mut self, name: &'static str) -> Self {
         self.events.push((name, true));
+        self
+    }
+
+    /// Runs once when the events are there, before the first request: the place for threads that tell of something by
+    /// themselves. An error ends the start. When the server has ended there is nobody to tell, which is an error of
+    /// [`broadcast`](crate::Events::broadcast) and [`signal`](crate::Events::signal): such a thread ends, too.
+    pub fn at_events(mut self, run: impl FnOnce(&Events) -> Result<(), Error> + 'static) -> Self {
+        self.at_events.push(Box::new(run));
         self
     }
 
@@ -509,7 +518,8 @@ impl App {
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        let Self { scheduler, at_start, tables, at_open, wanted_channels, at_channels, .. } = self;
+        let Self { scheduler, at_start, at_events, tables, .. } = self;
+        let Self { at_open, wanted_channels, at_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
         let tables = match &sessions {
             Some(_) => Some(Keeper::declare(tables.unwrap_or_default())),
@@ -517,7 +527,8 @@ impl App {
         };
         let (wanted, are_some) = (wanted_channels, has_channels);
         let kept = Kept { channels, are_some, wanted, at_channels };
-        Ok((blueprint, Once { scheduler, at_start, tables, kept, sessions, at_open }))
+        let once = Once { scheduler, at_start, at_events, tables, kept, sessions, at_open };
+        Ok((blueprint, once))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
@@ -546,7 +557,7 @@ impl App {
     /// Opens its addresses, then its tables and channels, and begins whatever it wants to have begun.
     fn open(self, configuration: &Configuration) -> Result<Opened, String> {
         let (blueprint, once) = self.with_channels_of(configuration).blueprint()?;
-        let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
+        let Once { scheduler, at_start, at_events, tables, kept, sessions, at_open } = once;
         let channels = kept.channels.clone();
         let parts = Parts::of(configuration, &blueprint, None)?;
         let access = parts.access.clone();
@@ -578,6 +589,9 @@ impl App {
         }
         live.serve_with(&handler);
         server.set_waiters(channels.waiters(live.engine()));
+        for run in at_events {
+            run(live.events()).map_err(|error| format!("the events are there, but: {error:?}"))?;
+        }
         for run in at_start {
             run();
         }
@@ -618,10 +632,14 @@ impl Running {
     }
 }
 
+/// What a program does with its events before the first request.
+type AtEvents = Box<dyn FnOnce(&Events) -> Result<(), Error>>;
+
 /// What a program gives to its one start.
 struct Once {
     scheduler: Option<Arc<dyn Scheduler>>,
     at_start: Vec<Box<dyn FnOnce()>>,
+    at_events: Vec<AtEvents>,
     tables: Option<Options>,
     kept: Kept,
     sessions: Option<Arc<Keeper>>,
