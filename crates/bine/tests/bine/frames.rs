@@ -171,7 +171,7 @@ fn another_page_is_one_of_this_site() {
         let reply = visitor.call(&wherever, &format!("{{\"to\":\"{elsewhere}\"}}"));
         assert_eq!((reply.status(), reply.field("Location")), (500, None), "{elsewhere}");
     }
-    let reply = visitor.call(&wherever, r##"{"to":"/#below"}"##);
+    let reply = visitor.call(&wherever, r#"{"to":"/#below"}"#);
     assert!(reply.field("Location").unwrap().ends_with("#below"), "{}", reply.head);
     let errors = program.stop().errors;
     assert!(errors.contains("leads elsewhere: a path begins with one `/`"), "{errors}");
