@@ -32,7 +32,7 @@ use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
-use crate::route::{Endpoint, House, Kind, Route};
+use crate::route::{Endpoint, House, Kind, Places, Route};
 use crate::secrecy::Secrets;
 use crate::service::{Callable, action};
 use crate::sessions::{Keeper, Sessions};
@@ -374,13 +374,20 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let listed = self.with_channels_of(&configuration).listed(&configuration);
+        let mut app = self.with_channels_of(&configuration);
+        if let Err(message) = app.complete() {
+            return Exit::failed(message);
+        }
         let list = if is_for_programs { listing::json } else { listing::table };
-        Exit::told(list(listed))
+        Exit::told(list(app.listed(&configuration)))
     }
 
+    /// What is served by an app that is [complete](Self::complete).
     fn listed(&self, configuration: &Configuration) -> Vec<Listed> {
         let mut listed: Vec<_> = self.routes.iter().map(Listed::route).collect();
+        if !self.routes.is_empty() {
+            listed.push(Listed::live());
+        }
         let folder = configuration.site.root.as_ref().or(self.files.as_ref());
         listed.extend(folder.map(|folder| Listed::files("", folder)));
         for (hosts, site) in &configuration.sites {
@@ -445,8 +452,8 @@ impl App {
         self
     }
 
-    /// What it serves whatever its configuration, and what is wanted only once.
-    fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
+    /// Adds what is served without being named: actions, the style sheet, the script. Returns whose sessions it has.
+    fn complete(&mut self) -> Result<Option<Arc<Keeper>>, String> {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
@@ -457,7 +464,15 @@ impl App {
                     "`.posts_from_anywhere({path:?})` names no path of a page; write it as in `#[page(..)]`"
                 ));
             }
-            at_path.for_each(|route| route.from_anywhere = true);
+            for route in at_path {
+                if route.told.kind != Kind::Page {
+                    return Err(format!(
+                        "`.posts_from_anywhere({path:?})` names {}, which is no page, and which a page of another site may never call; write a `#[page(POST ..)]` for what others send",
+                        route.name
+                    ));
+                }
+                route.from_anywhere = true;
+            }
         }
         let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         if sessions.is_some() && action::are_any() {
@@ -467,13 +482,20 @@ impl App {
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
             let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
-            let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
+            let is_call = |kind| matches!(kind, Kind::Service | Kind::Action);
+            let is_called = self.routes.iter().any(|route| is_call(route.told.kind));
             let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(Linked::door);
             linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);
             self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
         }
+        Ok(sessions)
+    }
+
+    /// What it serves whatever its configuration, and what is wanted only once.
+    fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
+        let sessions = self.complete()?;
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
@@ -491,6 +513,7 @@ impl App {
             sessions: sessions.clone(),
             look: self.look,
             live,
+            places: Places::default(),
         };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();

@@ -39,6 +39,7 @@ pub use mark::Has;
 pub(crate) use run::Run;
 pub use run::seen;
 pub use signal::Signal;
+pub(crate) use stream::PATH;
 pub(crate) use waiting::Waiting;
 
 /// The pages of a program that somebody looks at.

@@ -34,7 +34,7 @@ use crate::sessions::{Login, Visit};
 use crate::text::Text;
 
 /// Where pages are followed.
-const PATH: &str = "/_bine/live";
+pub(crate) const PATH: &str = "/_bine/live";
 /// Bytes of the address of a page.
 const LONGEST: usize = 4096;
 /// Regions of a page that are heeded.

@@ -240,7 +240,7 @@ fn told(event: &Event, name: &str, most: usize) -> Option<Result<Value, wire::Fa
     if event.kind != "event" {
         return None;
     }
-    let limits = Limits { bytes: most, keys: most, ..Limits::default() };
+    let limits = Limits { bytes: most, keys: most, values: most, ..Limits::default() };
     match wire::read(event.data.as_bytes(), &limits) {
         Ok(Value::Object(mut told)) if told.get("name").is_some_and(|own| own == name) => {
             Some(Ok(told.remove("data").unwrap_or_default()))
