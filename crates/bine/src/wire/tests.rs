@@ -273,7 +273,7 @@ fn a_text_has_limits() {
     );
     // A million of them cost dozens of megabytes.
     assert_eq!(told("[1,{\"a\":1},[1]]").unwrap().to_string(), "[1,{\"a\":1},[1]]");
-    assert_eq!(told("[1,2,3,4,5,6]").unwrap_err(), "more than 5 values (at line 1 column 12)");
+    assert_eq!(told("[1,2,3,4,5,6]").unwrap_err(), "more than 5 values (at line 1 column 13)");
     assert_eq!(told("\"2345678901234567890\"").unwrap_err(), "more than 20 bytes of JSON");
 }
 
