@@ -2,15 +2,17 @@
 
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bine_http::Method;
 use serde::de::DeserializeOwned;
 
 use super::address;
 
-/// A server in the same process that is silent for so long will not answer any more.
+/// A server in the same process has said by then what it has to say.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of an answer, where nobody says how many.
+const LONGEST: u64 = 256 << 20;
 /// No head of a reply has more bytes.
 const LONGEST_HEAD: u64 = 1 << 20;
 
@@ -22,11 +24,19 @@ pub(super) struct Request {
     pub(super) target: String,
     pub(super) fields: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
+    /// Behind so many bytes of the answer nobody listens any more.
+    pub(super) most: Option<u64>,
 }
 
 impl Request {
     pub(super) fn new(method: Method, target: &str) -> Self {
-        Self { method, target: address::sent(target), fields: Vec::new(), body: Vec::new() }
+        Self {
+            method,
+            target: address::sent(target),
+            fields: Vec::new(),
+            body: Vec::new(),
+            most: None,
+        }
     }
 
     pub(super) fn field(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -34,23 +44,40 @@ impl Request {
         self
     }
 
-    /// Sends it and reads the whole reply.
+    /// Sends it and reads the whole reply, or as much as is wanted.
     pub(super) fn send(&self, to: SocketAddr) -> io::Result<Reply> {
-        let (mut reply, mut content) = self.open(to, PATIENCE)?;
+        self.send_by(Instant::now() + PATIENCE, to)
+    }
+
+    fn send_by(&self, deadline: Instant, to: SocketAddr) -> io::Result<Reply> {
+        let (mut reply, content) = self.begin(to, Waiting::Until(deadline))?;
         if self.method != Method::Head {
-            content.read_to_end(&mut reply.body)?;
+            // One more tells whether that is all.
+            let most = self.most.unwrap_or(LONGEST + 1);
+            content.take(most).read_to_end(&mut reply.body).map_err(|error| {
+                let came = reply.body.len();
+                Error::new(error.kind(), format!("{error} ({came} bytes came)"))
+            })?;
+            if self.most.is_none() && reply.body.len() as u64 > LONGEST {
+                return Err(wrong(
+                    "the answer goes on behind 256 MiB; `.most(bytes)` takes a part",
+                ));
+            }
         }
         Ok(reply)
     }
 
     /// Sends it and reads the head of the reply, behind which each piece of content may take so long to come.
     pub(super) fn open(&self, to: SocketAddr, silence: Duration) -> io::Result<(Reply, Content)> {
-        let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+        self.begin(to, Waiting::Each(silence))
+    }
+
+    fn begin(&self, to: SocketAddr, waiting: Waiting) -> io::Result<(Reply, Content)> {
+        let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_read_timeout(Some(silence))?;
-        stream.write_all(&self.written(to)?)?;
-        let mut stream = BufReader::new(stream);
+        (&stream).write_all(&self.written(to)?)?;
+        let mut stream = BufReader::new(Connection { stream, waiting });
         loop {
             let reply = Reply::read(&mut stream)?;
             // What stands before the answer proper (RFC 9110 section 15.2).
@@ -183,8 +210,45 @@ impl Reply {
     }
 }
 
+/// A connection that does not wait for ever.
+pub(super) struct Connection {
+    stream: TcpStream,
+    waiting: Waiting,
+}
+
+/// How long a connection waits for what comes.
+#[derive(Clone, Copy)]
+enum Waiting {
+    /// For all of it.
+    Until(Instant),
+    /// For each piece.
+    Each(Duration),
+}
+
+impl Read for Connection {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let (left, late) = match self.waiting {
+            Waiting::Until(deadline) => (
+                deadline.saturating_duration_since(Instant::now()),
+                "the answer does not come to an end; `.most(bytes)` takes a part",
+            ),
+            Waiting::Each(silence) => (silence, "it says nothing more"),
+        };
+        let late = || Error::new(ErrorKind::TimedOut, late);
+        if left.is_zero() {
+            return Err(late());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into).map_err(|error| match error.kind() {
+            // Systems do not agree on its name.
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => late(),
+            _ => error,
+        })
+    }
+}
+
 /// The content of a reply, freed of its framing.
-pub(super) struct Content<S = TcpStream> {
+pub(super) struct Content<S = Connection> {
     stream: BufReader<S>,
     framing: Framing,
 }
@@ -202,7 +266,7 @@ enum Framing {
 impl Content {
     /// The connection itself, for whoever is to end it while another reads.
     pub(super) fn connection(&self) -> io::Result<TcpStream> {
-        self.stream.get_ref().try_clone()
+        self.stream.get_ref().stream.try_clone()
     }
 }
 
@@ -292,6 +356,31 @@ mod tests {
             let _ = read(&bytes);
             let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &*bytes].concat());
         }
+    }
+
+    /// Where somebody answers with these bytes and then no more, until the other side ends.
+    fn answering(bytes: &'static [u8]) -> SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(bytes).unwrap();
+            let _ = io::copy(&mut stream, &mut io::sink());
+        });
+        address
+    }
+
+    #[test]
+    fn an_answer_without_end_is_told_or_taken_in_part() {
+        let endless = b"HTTP/1.1 200 OK\r\n\r\ndata";
+        let mut request = Request::new(Method::Get, "/");
+        let deadline = Instant::now() + Duration::from_millis(100);
+        let error = request.send_by(deadline, answering(endless)).unwrap_err();
+        let expected =
+            "the answer does not come to an end; `.most(bytes)` takes a part (4 bytes came)";
+        assert_eq!(error.to_string(), expected);
+        request.most = Some(3);
+        assert_eq!(request.send(answering(endless)).unwrap().bytes(), b"dat");
     }
 
     #[test]

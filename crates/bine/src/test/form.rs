@@ -1,11 +1,14 @@
 //! Decides what a form sends: its fields as they are, with what a visitor fills in, and no more than a browser would
 //! let through (HTML 4.10.21 and 4.10.22).
 
-use bine_html::tree::{Element, Tree};
+use std::borrow::Cow;
+
+use bine_html::tree::{Element, Node, Tree};
 use bine_http::Method;
 
 use super::address::encoded;
 use super::document::{elements, text_of};
+use super::values;
 use crate::nearest::nearest;
 
 /// A form that is about to be sent.
@@ -35,10 +38,20 @@ static NOTHING: Chosen = Chosen {
 
 /// One thing that a form says.
 struct Entry<'e> {
-    name: &'e str,
-    value: &'e str,
+    name: Cow<'e, str>,
+    value: Cow<'e, str>,
     /// In a field for files.
     file: Option<&'e Chosen>,
+}
+
+impl<'e> Entry<'e> {
+    fn new(name: &'e str, value: &'e str) -> Self {
+        Self { name: in_lines(name), value: in_lines(value), file: None }
+    }
+
+    fn of_file(name: &'e str, file: &'e Chosen) -> Self {
+        Self { name: in_lines(name), value: Cow::Borrowed(&file.name), file: Some(file) }
+    }
 }
 
 /// What a form is sent as.
@@ -87,7 +100,7 @@ impl<'t> Form<'t> {
         let is_in = |element: &Element| inside.iter().any(|own| std::ptr::eq(*own, element));
         let off: Vec<&Element> = elements(tree.roots())
             .filter(|set| set.name() == "fieldset" && set.attribute("disabled").is_some())
-            .flat_map(|set| elements(set.children()))
+            .flat_map(disabled_by)
             .collect();
         let all = elements(tree.roots()).filter_map(|element| {
             let owner = element.attribute("form");
@@ -146,11 +159,20 @@ impl<'t> Form<'t> {
     }
 
     /// The button by which it is sent if none is pressed: the one that was filled in, else the first.
-    pub(super) fn button(&self) -> Option<&'t Element> {
-        let mut buttons =
-            self.controls.iter().filter(|own| own.kind == Kind::Button && !own.is_disabled);
+    ///
+    /// # Errors
+    ///
+    /// That one is disabled, so that a browser sends nothing (HTML 4.10.21.2).
+    pub(super) fn button(&self) -> Result<Option<&'t Element>, String> {
+        let mut buttons = self.controls.iter().filter(|own| own.kind == Kind::Button);
         let filled = buttons.clone().find(|button| button.is_filled);
-        filled.or_else(|| buttons.next()).map(|button| button.element)
+        match filled.or_else(|| buttons.next()) {
+            Some(button) if button.is_disabled => {
+                Err("its first button is disabled (another is pressed by `tab.click(..)`)"
+                    .to_owned())
+            }
+            button => Ok(button.map(|button| button.element)),
+        }
     }
 
     /// What is sent when `button` is pressed.
@@ -175,24 +197,17 @@ impl<'t> Form<'t> {
             match control.kind {
                 Kind::Button if is_pressed => {
                     let value = control.element.attribute("value").unwrap_or_default();
-                    entries.push(Entry { name, value, file: None });
+                    entries.push(Entry::new(name, value));
                 }
                 Kind::Button => {}
                 Kind::File => {
                     let files = control.files.iter();
-                    entries.extend(files.map(|file| Entry {
-                        name,
-                        value: &file.name,
-                        file: Some(file),
-                    }));
+                    entries.extend(files.map(|file| Entry::of_file(name, file)));
                 }
-                _ => {
-                    let values = control.values.iter();
-                    entries.extend(values.map(|value| Entry { name, value, file: None }));
-                }
+                _ => entries.extend(control.values.iter().map(|value| Entry::new(name, value))),
             }
         }
-        let pairs = entries.iter().map(|entry| (entry.name, entry.value));
+        let pairs = entries.iter().map(|entry| (&*entry.name, &*entry.value));
         let action = said("action", "formaction");
         let method = said("method", "formmethod").to_ascii_lowercase();
         match &*method {
@@ -214,6 +229,31 @@ impl<'t> Form<'t> {
     }
 }
 
+/// What a disabled `<fieldset>` disables: all in it but what its first legend has (HTML 4.10.15).
+fn disabled_by(set: &Element) -> Vec<&Element> {
+    let legend = set
+        .children()
+        .iter()
+        .position(|child| matches!(child, Node::Element(element) if element.name() == "legend"));
+    let parts = set.children().iter().enumerate();
+    let parts = parts.filter(|(place, _)| Some(*place) != legend);
+    parts.flat_map(|(_, part)| elements(std::slice::from_ref(part))).collect()
+}
+
+/// A text as a form sends it, with CR and LF at the end of each line (HTML 4.10.21.8).
+fn in_lines(text: &str) -> Cow<'_, str> {
+    if text.contains(['\r', '\n']) {
+        Cow::Owned(as_read(text).replace('\n', "\r\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// A text with LF alone at the end of each line, as its letters are counted.
+fn as_read(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// What a form says as `multipart/form-data` (RFC 7578).
 fn parts(entries: &[Entry<'_>]) -> Vec<u8> {
     let plain = |name: &str| name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
@@ -231,7 +271,7 @@ fn parts(entries: &[Entry<'_>]) -> Vec<u8> {
             content.extend(of_file.bytes());
         }
         content.extend(b"\r\n\r\n");
-        content.extend(file.map_or(value.as_bytes(), |file| &file.content));
+        content.extend(file.map_or(value.as_bytes(), |file| &*file.content));
         content.extend(b"\r\n");
     }
     content.extend(format!("--{BOUNDARY}--\r\n").bytes());
@@ -275,7 +315,8 @@ impl<'t> Control<'t> {
             Kind::Check if self.element.attribute("checked").is_none() => Vec::new(),
             Kind::Check => self.choices(),
             Kind::Text if self.element.name() == "textarea" => vec![self.element.text()],
-            Kind::Text | Kind::Hidden => vec![value()],
+            Kind::Text => vec![values::usual(self.element, &value())],
+            Kind::Hidden => vec![value()],
             Kind::Select => {
                 let open =
                     || options(self.element).filter(|one| one.attribute("disabled").is_none());
@@ -333,7 +374,8 @@ impl<'t> Control<'t> {
 
     /// Why a browser would keep back a form with it.
     fn check(&self, all: &[Self]) -> Result<(), String> {
-        if self.is_disabled || matches!(self.kind, Kind::Hidden | Kind::Button) {
+        let is_fixed = self.is_disabled || self.element.attribute("readonly").is_some();
+        if is_fixed || matches!(self.kind, Kind::Hidden | Kind::Button) {
             return Ok(());
         }
         let name = self.name;
@@ -346,12 +388,21 @@ impl<'t> Control<'t> {
         if is_empty && self.element.attribute("required").is_some() {
             return Err(format!("`{name}` is required and empty"));
         }
+        if self.kind != Kind::Text || is_empty {
+            return Ok(());
+        }
+        for value in &self.values {
+            if let Some(fault) = values::fault(self.element, value) {
+                return Err(format!("`{name}` {fault}, not {value:?}"));
+            }
+        }
         // Browsers look at the length of what was typed alone.
-        if !self.is_filled || self.kind != Kind::Text || is_empty {
+        if !self.is_filled {
             return Ok(());
         }
         // They count in UTF-16.
-        let length: usize = self.values.iter().map(|value| value.encode_utf16().count()).sum();
+        let length: usize =
+            self.values.iter().map(|value| as_read(value).encode_utf16().count()).sum();
         let limit = |name: &str| self.element.attribute(name)?.trim().parse::<usize>().ok();
         match (limit("minlength"), limit("maxlength")) {
             (Some(least), _) if length < least => {
@@ -389,4 +440,19 @@ fn option_value(option: &Element) -> String {
 
 fn quoted(texts: &[String]) -> String {
     texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_alike_in_parts_and_files_stay_as_they_are() {
+        let (media_type, content) = ("text/plain".to_owned(), b"4\n5".to_vec());
+        let file = Chosen { field: "f".into(), name: "n".into(), media_type, content };
+        let entries = [Entry::new("a", "1\n2\r3"), Entry::of_file("f", &file)];
+        let sent = String::from_utf8(parts(&entries)).unwrap();
+        let expected = "name=\"a\"\r\n\r\n1\r\n2\r\n3\r\n--";
+        assert!(sent.contains(expected) && sent.contains("\r\n\r\n4\n5\r\n--"), "{sent}");
+    }
 }

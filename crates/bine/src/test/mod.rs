@@ -51,6 +51,7 @@ mod site;
 mod stream;
 mod tab;
 mod told;
+mod values;
 mod visitor;
 
 pub use exchange::Reply;

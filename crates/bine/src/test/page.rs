@@ -1,6 +1,6 @@
 //! Decides what is in a tab: the page that an answer makes, kept as its stream says.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Instant;
 
@@ -27,14 +27,17 @@ pub(super) struct Shown {
     markup: String,
     /// What is wrong with what the form of this number has sent.
     alert: Option<(usize, Vec<String>)>,
-    /// Events that somebody listens to, and those that came.
+    /// Names of events that somebody listens to.
     on: Vec<String>,
-    events: VecDeque<(String, Value)>,
+    /// Those that came, by their cursors; nothing of one that was looked at.
+    events: BTreeMap<String, Option<(String, Value)>>,
     stream: Option<Stream>,
     /// How often the stream was opened since anything came by it.
     attempts: usize,
     /// What has come by it.
     patches: usize,
+    /// How often the page was to be asked for again since the test wanted something.
+    reloads: usize,
     /// Why the page is no longer followed.
     left: Option<String>,
 }
@@ -45,6 +48,8 @@ const SCRIPT: &str = "script[type=module][src^=\"/_bine/live-\"]";
 const MOST_REDIRECTS: usize = 20;
 /// A stream that ends so often without a word is given up.
 const MOST_ATTEMPTS: usize = 5;
+/// A page that is to be asked for again so often while one thing is expected goes in a circle.
+const MOST_RELOADS: usize = 20;
 /// What a browser would like to see in a tab.
 const PAGES: &str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
 
@@ -60,7 +65,13 @@ impl Shown {
     }
 
     /// The page that an answer makes, which is followed if it has regions.
-    pub(super) fn of(visitor: &Visitor, (url, reply): (String, Reply)) -> Self {
+    pub(super) fn of(visitor: &Visitor, answer: (String, Reply)) -> Self {
+        let mut shown = Self::made_of(answer);
+        shown.follow(visitor);
+        shown
+    }
+
+    fn made_of((url, reply): (String, Reply)) -> Self {
         let text = String::from_utf8_lossy(reply.bytes());
         // Other text is shown as it is.
         let markup = match reply.media_type() {
@@ -71,7 +82,7 @@ impl Shown {
         let has_script = tree.find(SCRIPT).is_ok_and(|script| script.is_some());
         // Without that script a page is what a browser without any makes of it.
         let tree = if has_script { tree } else { document::read(&markup, false) };
-        let mut shown = Self {
+        Self {
             url,
             status: reply.status(),
             tree,
@@ -79,31 +90,37 @@ impl Shown {
             markup,
             alert: None,
             on: Vec::new(),
-            events: VecDeque::new(),
+            events: BTreeMap::new(),
             stream: None,
             attempts: 0,
             patches: 0,
+            reloads: 0,
             left: None,
-        };
-        shown.follow(visitor);
-        shown
+        }
     }
 
-    /// Listens to an event besides.
-    pub(super) fn listen(&mut self, visitor: &Visitor, event: &str) {
+    /// Listens to an event besides. False: it cannot be, and all is as it was.
+    pub(super) fn listen(&mut self, visitor: &Visitor, event: &str) -> bool {
+        if self.stream.is_some() && self.on.iter().any(|own| own == event) {
+            return true;
+        }
         self.on.push(event.to_owned());
         self.attempts = 0;
         self.follow(visitor);
+        let is_heard = self.stream.is_some();
+        if !is_heard {
+            self.on.pop();
+            self.follow(visitor);
+        }
+        is_heard
     }
 
     /// What came with the next event of this name, if one has come.
     pub(super) fn take_event(&mut self, event: &str) -> Option<Value> {
-        let place = self.events.iter().position(|(name, _)| name == event)?;
-        self.events.remove(place).map(|(_, data)| data)
-    }
-
-    pub(super) const fn is_followed(&self) -> bool {
-        self.stream.is_some()
+        let is_wanted = |one: &&mut Option<_>| {
+            one.as_ref().is_some_and(|(name, _): &(String, _)| name == event)
+        };
+        self.events.values_mut().find(is_wanted)?.take().map(|(_, data)| data)
     }
 
     /// How the page is followed, for a message.
@@ -116,9 +133,57 @@ impl Shown {
         }
     }
 
-    /// Takes all that has come.
-    pub(super) fn catch_up(&mut self, visitor: &Visitor) {
-        while self.hear(visitor, None) {}
+    /// Something else is expected of it from here on.
+    pub(super) const fn begin(&mut self) {
+        self.reloads = 0;
+    }
+
+    /// Takes all that has come by the deadline.
+    pub(super) fn catch_up(&mut self, visitor: &Visitor, deadline: Instant) {
+        while self.hear(visitor, None) && Instant::now() < deadline {}
+    }
+
+    /// Waits until the page is what whoever asks for it now is shown, and with that behind all that was acknowledged
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be known.
+    pub(super) fn settle(&mut self, visitor: &Visitor, deadline: Instant) -> Result<(), String> {
+        let mut is_late = false;
+        loop {
+            let shown = regions::shown(&self.markup);
+            if shown.is_empty() {
+                // Nothing on it changes by itself.
+                return Ok(());
+            }
+            if self.stream.is_none() {
+                let why = self.left.as_deref().unwrap_or("nothing is told of it");
+                return Err(format!("the tab no longer follows its page: {why}"));
+            }
+            // What is another each time it is made cannot be compared. Two are asked for only if they are needed.
+            let now = self.asked_anew(visitor)?;
+            if shown == now || regions::differ_as(&shown, &now, &self.asked_anew(visitor)?) {
+                return Ok(());
+            }
+            if is_late {
+                return Err(format!(
+                    "the tab does not come to show what its page is now (regions {shown}, which are {now})"
+                ));
+            }
+            is_late = !self.hear(visitor, Some(deadline)) || Instant::now() >= deadline;
+        }
+    }
+
+    /// The regions of the page as whoever asks for it now is shown it.
+    fn asked_anew(&self, visitor: &Visitor) -> Result<String, String> {
+        let (_, reply) = asked(visitor, self.own_request())?;
+        Ok(regions::shown(&String::from_utf8_lossy(reply.bytes())))
+    }
+
+    fn own_request(&self) -> Request {
+        let request = Request::new(Method::Get, &self.url).field("Sec-Fetch-Site", "same-origin");
+        request.field("Accept", PAGES)
     }
 
     /// Takes what comes next; false: nothing has come, or will by the deadline.
@@ -144,7 +209,7 @@ impl Shown {
                     self.reload(visitor);
                     return true;
                 }
-                self.is_followed()
+                self.stream.is_some()
             }
             Err(false) => false,
         }
@@ -161,25 +226,34 @@ impl Shown {
                 }
             }
             News::Reload => self.reload(visitor),
-            News::Event(text) => {
-                let mut event: Value = serde_json::from_str(&text).unwrap_or_default();
-                let name = event["name"].as_str().unwrap_or_default().to_owned();
-                self.events.push_back((name, event["data"].take()));
-            }
+            News::Event { cursor, text } => self.keep(cursor, &text),
         }
+    }
+
+    /// An event that came by two streams is one.
+    fn keep(&mut self, cursor: String, text: &str) {
+        let mut event: Value = serde_json::from_str(text).unwrap_or_default();
+        let name = event["name"].as_str().unwrap_or_default().to_owned();
+        self.events.entry(cursor).or_insert_with(|| Some((name, event["data"].take())));
     }
 
     /// Asks for the page again.
     fn reload(&mut self, visitor: &Visitor) {
-        let request = Request::new(Method::Get, &self.url).field("Sec-Fetch-Site", "same-origin");
-        match Self::load(visitor, request) {
-            Ok(page) => {
-                let (on, patches) = (std::mem::take(&mut self.on), self.patches);
-                *self = Self { patches, ..page };
-                if !on.is_empty() {
-                    self.on = on;
-                    self.follow(visitor);
-                }
+        self.reloads += 1;
+        let answer = if self.reloads > MOST_RELOADS {
+            Err(format!("it is to be asked for again and again ({MOST_RELOADS} times)"))
+        } else {
+            asked(visitor, self.own_request())
+        };
+        match answer {
+            Ok(answer) => {
+                let mut page = Self::made_of(answer);
+                page.on = std::mem::take(&mut self.on);
+                page.events = std::mem::take(&mut self.events);
+                page.stream = self.stream.take();
+                (page.patches, page.reloads) = (self.patches, self.reloads);
+                *self = page;
+                self.follow(visitor);
             }
             Err(reason) => {
                 self.stream = None;
@@ -191,7 +265,18 @@ impl Shown {
     /// Opens the stream of the page, telling what is shown, if there is anything to follow. The status is one that is
     /// none of a stream.
     fn follow(&mut self, visitor: &Visitor) -> Option<u16> {
-        self.stream = None;
+        let before = self.stream.take();
+        let status = self.open(visitor);
+        // What changed is told by the new one, but events come once; that has begun, so none is missed in between.
+        for news in before.into_iter().flat_map(Stream::end) {
+            if let News::Event { cursor, text } = news {
+                self.keep(cursor, &text);
+            }
+        }
+        status
+    }
+
+    fn open(&mut self, visitor: &Visitor) -> Option<u16> {
         let (shown, on) = (regions::shown(&self.markup), self.on.join(","));
         if shown.is_empty() && on.is_empty() {
             return None;
@@ -213,8 +298,7 @@ impl Shown {
         self.left = None;
         match Stream::open(&request, visitor.site) {
             Ok(Opened::Stream(stream)) => self.stream = Some(stream),
-            // Nothing on it is live.
-            Ok(Opened::Not(204)) => {}
+            Ok(Opened::Not(204)) => self.left = Some("nothing on it is live".to_owned()),
             Ok(Opened::Not(status)) => {
                 self.left = Some(format!("its stream has status {status}"));
                 return Some(status);

@@ -13,6 +13,15 @@ pub(super) fn shown(markup: &str) -> String {
     pairs.map(|(number, hash)| format!("{number}.{hash}")).collect::<Vec<_>>().join(",")
 }
 
+/// Whether a page shows what it shows `now`, but for regions that are another each time they are made: those that are
+/// another in `again` too.
+pub(super) fn differ_as(shown: &str, now: &str, again: &str) -> bool {
+    let [shown, now, again] = [shown, now, again].map(|of| of.split(',').collect::<Vec<_>>());
+    shown.len() == now.len()
+        && now.len() == again.len()
+        && (0..now.len()).all(|place| shown[place] == now[place] || now[place] != again[place])
+}
+
 /// Puts other markup into a region. False: the page does not have it.
 pub(super) fn patch(page: &mut String, number: &str, hash: &str, markup: &str) -> bool {
     let begin = format!("{BEGIN}{number}{CLOSE}");
@@ -38,6 +47,14 @@ mod tests {
         assert_eq!(page, "a<!--live 0--><!--/live 0 3f--><!--live 10--><p>\n<!--/live 10 2f-->d");
         assert_eq!(shown(&page), "0.3f,10.2f");
         assert!(!patch(&mut page, "1", "4f", "e"));
+    }
+
+    #[test]
+    fn a_region_that_is_another_each_time_is_like_any() {
+        assert!(differ_as("0.a,1.b", "0.a,1.c", "0.a,1.d"));
+        assert!(!differ_as("0.a,1.b", "0.a,1.c", "0.a,1.c"));
+        assert!(!differ_as("0.a,1.b", "0.a,1.c", "0.a"));
+        assert!(!differ_as("0.a", "", ""));
     }
 
     #[test]

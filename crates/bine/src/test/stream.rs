@@ -27,8 +27,9 @@ pub(super) enum News {
     Patch { number: String, hash: String, markup: String },
     /// The page is to be asked for again.
     Reload,
-    /// What the program told those who listen.
-    Event(String),
+    /// What the program told those who listen. The cursors of events are in the order of their texts, and each event
+    /// has the same in all streams.
+    Event { cursor: String, text: String },
 }
 
 /// What becomes of the wish to follow a page.
@@ -57,14 +58,26 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
-    fn drop(&mut self) {
-        // The other side may have closed it before.
+impl Stream {
+    /// Ends it, and gives what has come and was not looked at.
+    pub(super) fn end(mut self) -> Vec<News> {
+        self.close();
+        self.news.try_iter().collect()
+    }
+
+    fn close(&mut self) {
+        // The other side may have closed it before. What the system has of it is still read.
         let _ = self.connection.shutdown(Shutdown::Both);
         if let Some(reader) = self.reader.take() {
             // It panics at nothing; if it did, that was told.
             let _ = reader.join();
         }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -74,27 +87,28 @@ fn is_stream(reply: &Reply) -> bool {
 
 /// Reads server-sent events (HTML 9.2.6) until there are no more, or nobody wants them.
 fn read(content: Content, tell: &Sender<News>) {
-    let (mut event, mut data) = (String::new(), Vec::new());
+    let (mut event, mut id, mut data) = (String::new(), String::new(), Vec::new());
     for line in BufReader::new(content).lines().map_while(Result::ok) {
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => value.clone_into(&mut event),
+            "id" => value.clone_into(&mut id),
             "data" => data.push(value.to_owned()),
             "" if line.is_empty() => {
                 let (event, data) = (std::mem::take(&mut event), std::mem::take(&mut data));
-                if news(&event, &data).is_some_and(|news| tell.send(news).is_err()) {
+                if news(&event, &id, &data).is_some_and(|news| tell.send(news).is_err()) {
                     return;
                 }
             }
-            // A comment, or an id, of which the page makes nothing.
+            // A comment, of which the page makes nothing.
             _ => {}
         }
     }
 }
 
 /// What an event says, if a page heeds it.
-fn news(event: &str, data: &[String]) -> Option<News> {
+fn news(event: &str, id: &str, data: &[String]) -> Option<News> {
     match event {
         "patch" => {
             let (first, markup) = data.split_first()?;
@@ -103,7 +117,7 @@ fn news(event: &str, data: &[String]) -> Option<News> {
             Some(News::Patch { number: number.into(), hash: hash.into(), markup })
         }
         "reload" => Some(News::Reload),
-        "event" => Some(News::Event(data.join("\n"))),
+        "event" => Some(News::Event { cursor: id.to_owned(), text: data.join("\n") }),
         _ => None,
     }
 }

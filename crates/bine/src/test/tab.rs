@@ -109,7 +109,7 @@ impl Tab {
                 self.fail(&reason);
             }
         }
-        let submission = filled.submission(filled.button());
+        let submission = filled.button().and_then(|button| filled.submission(button));
         let place = self.place(form);
         self.send(submission, place);
     }
@@ -211,13 +211,18 @@ impl Tab {
         }
     }
 
-    /// Panics if an element that the selector means is so.
+    /// Panics if an element that the selector means is so. It asks for the page once more, to know that the tab shows all
+    /// that was done before; so does [`expect_count`](Self::expect_count).
+    ///
+    /// # Panics
+    ///
+    /// Also where the tab cannot show that: it no longer follows its page, or is not told what has changed.
     #[allow(clippy::needless_pass_by_value, reason = "as with `expect`")]
     #[track_caller]
     pub fn expect_none(&mut self, selector: &str, unwanted: impl Wanted) {
         let is_unwanted = |one: &&Element| unwanted.holds(&text_of(one));
         check(selector);
-        if !self.comes_to(|tab| !tab.all(selector).any(|one| is_unwanted(&one))) {
+        if !self.comes_to_stay(|tab| !tab.all(selector).any(|one| is_unwanted(&one))) {
             let found: Vec<&Element> = self.all(selector).filter(is_unwanted).collect();
             let (what, found) = (unwanted.shown(), told::listed(&found));
             self.fail(&format!("there is a `{selector}` that {what}\n\n{found}"));
@@ -228,7 +233,7 @@ impl Tab {
     #[track_caller]
     pub fn expect_count(&mut self, selector: &str, count: usize) {
         check(selector);
-        if !self.comes_to(|tab| tab.all(selector).count() == count) {
+        if !self.comes_to_stay(|tab| tab.all(selector).count() == count) {
             let found: Vec<&Element> = self.all(selector).collect();
             let told = told::listed(&found);
             self.fail(&format!("there are {} `{selector}`, not {count}\n\n{told}", found.len()));
@@ -239,7 +244,7 @@ impl Tab {
     #[track_caller]
     pub fn count(&mut self, selector: &str) -> usize {
         check(selector);
-        self.page.catch_up(&self.visitor);
+        self.look();
         self.all(selector).count()
     }
 
@@ -251,7 +256,7 @@ impl Tab {
     #[track_caller]
     pub fn text(&mut self, selector: &str) -> String {
         check(selector);
-        self.page.catch_up(&self.visitor);
+        self.look();
         match self.all(selector).next() {
             Some(element) => text_of(element),
             None => self.fail(&told::absent(&self.page.tree, selector)),
@@ -262,7 +267,7 @@ impl Tab {
     #[track_caller]
     pub fn texts(&mut self, selector: &str) -> Vec<String> {
         check(selector);
-        self.page.catch_up(&self.visitor);
+        self.look();
         self.all(selector).map(text_of).collect()
     }
 
@@ -273,8 +278,7 @@ impl Tab {
     /// The program has no event of this name.
     #[track_caller]
     pub fn listen(&mut self, event: &str) {
-        self.page.listen(&self.visitor, event);
-        if !self.page.is_followed() {
+        if !self.page.listen(&self.visitor, event) {
             self.fail(&format!("the event `{event}` cannot be heard"));
         }
     }
@@ -283,11 +287,12 @@ impl Tab {
     #[track_caller]
     pub fn expect_event(&mut self, event: &str) -> Value {
         let deadline = Instant::now() + PATIENCE;
+        self.page.begin();
         loop {
             if let Some(data) = self.page.take_event(event) {
                 return data;
             }
-            if !self.page.hear(&self.visitor, Some(deadline)) {
+            if Instant::now() >= deadline || !self.page.hear(&self.visitor, Some(deadline)) {
                 self.fail(&format!("no event `{event}` came"));
             }
         }
@@ -426,16 +431,43 @@ impl Tab {
         base.filter(|base| base.starts_with('/')).unwrap_or(&self.page.url)
     }
 
+    /// Takes what has come so far.
+    fn look(&mut self) {
+        self.page.begin();
+        self.page.catch_up(&self.visitor, Instant::now() + PATIENCE);
+    }
+
     /// Whether it is so, or becomes so while the page follows what happens.
     fn comes_to(&mut self, is_so: impl Fn(&Self) -> bool) -> bool {
-        let deadline = Instant::now() + PATIENCE;
-        self.page.catch_up(&self.visitor);
+        self.page.begin();
+        self.comes_by(Instant::now() + PATIENCE, is_so)
+    }
+
+    fn comes_by(&mut self, deadline: Instant, is_so: impl Fn(&Self) -> bool) -> bool {
+        self.page.catch_up(&self.visitor, deadline);
         while !is_so(self) {
-            if !self.page.hear(&self.visitor, Some(deadline)) {
+            // One who has always more to say is not heard to the end.
+            if Instant::now() >= deadline || !self.page.hear(&self.visitor, Some(deadline)) {
                 return false;
             }
         }
         true
+    }
+
+    /// The same, and it is still so when all is shown that was done before: what is not there may be about to come.
+    #[track_caller]
+    fn comes_to_stay(&mut self, is_so: impl Fn(&Self) -> bool) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        self.page.begin();
+        while self.comes_by(deadline, &is_so) {
+            if let Err(reason) = self.page.settle(&self.visitor, deadline) {
+                self.fail(&reason);
+            }
+            if is_so(self) {
+                return true;
+            }
+        }
+        false
     }
 
     /// All elements that a selector means which was checked.

@@ -132,11 +132,18 @@ impl Fetch {
         }
     }
 
+    /// Takes so many bytes of the answer's content at most and then closes the connection: for one that has no end, as
+    /// a stream of events, or more than 256 MiB.
+    pub const fn most(mut self, bytes: u64) -> Self {
+        self.request.most = Some(bytes);
+        self
+    }
+
     /// Sends it. A redirect is not followed.
     ///
     /// # Panics
     ///
-    /// No answer comes.
+    /// No answer comes, or it has not come to an end within thirty seconds.
     #[track_caller]
     pub fn send(mut self) -> Reply {
         let says_origin = self.request.fields.iter().any(|(name, _)| {

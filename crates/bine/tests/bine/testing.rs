@@ -1,6 +1,7 @@
 //! Decides that `bine::test` visits a program as people do, and says well what it does not find.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bine::live::Listening;
@@ -89,6 +90,28 @@ fn uploaded(title: Form<Text>, picture: Upload) -> Result<impl Page, Error> {
     Ok(html!(<p>{title}": "{name} {kind} {length}</p>))
 }
 
+#[page("/fields")]
+async fn fields() -> impl Page {
+    html! {
+        <form id="lines" method="post" action="/order"><textarea name="a" aria-label="A">"1\n2"</textarea><button>Send</button></form>
+        <form id="parts" method="post" action="/order" enctype="multipart/form-data">
+            <textarea name="a" aria-label="A">"1\n2"</textarea><button>Send</button>
+        </form>
+        <form id="off" method="post" action="/order">
+            <fieldset disabled>
+                <legend>Not now <input name="legend" aria-label="L" value="1"></legend>
+                <input name="off" aria-label="Off" value="2">
+            </fieldset>
+            <button name="by" value="it">Send</button>
+        </form>
+        <form id="button" method="post" action="/order"><button disabled>Send</button> <button>Other</button></form>
+        <form id="kinds" method="post" action="/order">
+            <input type="number" name="count" aria-label="Count" min="2" step="2">
+            <input type="email" name="mail" aria-label="Mail"> <button>Send</button>
+        </form>
+    }
+}
+
 #[page("/circle")]
 async fn circle() -> Response {
     Response::see_other("/circle")
@@ -104,6 +127,7 @@ fn shop() -> App {
         .page(circle)
         .page(choice)
         .page(uploaded)
+        .page(fields)
 }
 
 #[derive(Table)]
@@ -136,7 +160,8 @@ async fn job(events: Events, number: Path<u32>) -> Result<Json<bool>, Error> {
 }
 
 #[page(POST "/clear")]
-async fn clear(store: Store) -> Result<Response, Error> {
+async fn clear(store: Store, events: Events) -> Result<Response, Error> {
+    events.broadcast("cleared", "all")?;
     let all = store.read().newest::<Post>(20);
     store
         .change(|change| {
@@ -147,6 +172,30 @@ async fn clear(store: Store) -> Result<Response, Error> {
         })
         .await?;
     Ok(Response::see_other("/board"))
+}
+
+/// Its region is never the same.
+#[page("/changing")]
+async fn changing() -> impl Page {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    html!(<div><Live><p>{MADE.fetch_add(1, Ordering::Relaxed)}</p></Live></div>)
+}
+
+/// It has more regions each time.
+#[page("/restless")]
+async fn restless() -> impl Page {
+    static MADE: AtomicUsize = AtomicUsize::new(1);
+    let regions = MADE.fetch_add(1, Ordering::Relaxed);
+    html!(<div>{for region in 0..regions { <Live><p>{region}</p></Live> }}</div>)
+}
+
+#[page("/endless")]
+async fn endless() -> Response {
+    Response::stream("text/plain", async move |mut out| {
+        loop {
+            out.send("la ").await?;
+        }
+    })
 }
 
 /// What it stands for is shown to those who have logged in.
@@ -171,8 +220,10 @@ async fn log_out(session: Session) -> Result<Response, Error> {
 }
 
 fn boards() -> App {
-    let app = App::new().table::<Post>().event("posted").event("job").page(board).page(post);
-    app.page(job).page(clear).page(users).page(log_in).page(log_out).page(scripted).service(shout)
+    let app = App::new().table::<Post>().event("posted").event("cleared").event("job");
+    let app = app.page(board).page(post).page(clear).page(job);
+    let app = app.page(changing).page(restless).page(endless);
+    app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
 
 /// A page as it is with the script, which sends its forms.
@@ -276,6 +327,39 @@ fn what_a_form_does_not_take_is_refused_with_what_it_takes() {
         assert_eq!(told.lines().next(), Some(expected));
         assert!(
             told.contains("\n\nthe page is /order (status 200), and reads:\n    Orders\n"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn lines_are_sent_and_what_is_disabled_is_not_as_by_a_browser() {
+    let site = Site::new(shop());
+    let mut tab = site.visit("/fields");
+    let none: [(&str, &str); 0] = [];
+    let body = |tab: &mut bine::test::Tab| {
+        let said = tab.tree().find("li").unwrap().expect("something was sent").text();
+        tab.visit("/fields");
+        said
+    };
+    tab.submit("#lines", none);
+    assert_eq!(body(&mut tab), "application/x-www-form-urlencoded a=1%0D%0A2");
+    tab.submit("#lines", [("a", "1\r2\r\n3")]);
+    assert_eq!(body(&mut tab), "application/x-www-form-urlencoded a=1%0D%0A2%0D%0A3");
+    tab.submit("#off", none);
+    assert_eq!(body(&mut tab), "application/x-www-form-urlencoded legend=1&by=it");
+    tab.submit("#kinds", [("count", "4"), ("mail", "a@b.example")]);
+    assert_eq!(body(&mut tab), "application/x-www-form-urlencoded count=4&mail=a%40b.example");
+    tab.submit("#parts", none);
+    assert!(body(&mut tab).contains("name=\"a\""), "it is sent in parts");
+    for (form, filled, expected) in [
+        ("#button", &[][..], "its first button is disabled"),
+        ("#kinds", &[("count", "3")], "`count` takes steps of 2 from 2, not \"3\""),
+        ("#kinds", &[("mail", "ann")], "`mail` takes an address of mail"),
+    ] {
+        let told = told(|| tab.submit(form, filled.iter().copied()));
+        assert!(
+            told.starts_with(&format!("a browser would not send this form: {expected}")),
             "{told}"
         );
     }
@@ -474,6 +558,70 @@ fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
         let heard = [ann.expect_event("job"), bo.expect_event("job")];
         assert!(heard == jobs.map(Value::from) || heard == [jobs[1], jobs[0]].map(Value::from));
     }
+}
+
+#[test]
+fn what_is_absent_stays_so_until_all_that_was_done_is_shown() {
+    let site = Site::new(boards());
+    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
+    for round in 0..20 {
+        let said = format!("secret {round}");
+        ann.submit("form[action='/board']", [("body", &said)]);
+        bo.expect_none("li", "nobody said it");
+        // What had not come then would not be there: this does not look for more.
+        let newest = bo.tree().find("li").unwrap().map(|newest| newest.text());
+        assert_eq!(newest, Some(said));
+    }
+    ann.submit("form[action='/board']", [("body", "found out")]);
+    let absent = told(|| bo.expect_none("li", "found out"));
+    assert!(absent.starts_with("there is a `li` that says \"found out\""), "{absent}");
+    drop(site);
+    let told = told(|| bo.expect_none("li", "another"));
+    assert!(told.contains("the tab no longer follows its page: its stream"), "{told}");
+}
+
+#[test]
+fn a_region_that_is_another_each_time_can_be_looked_at() {
+    let site = Site::new(boards());
+    let mut tab = site.visit("/changing");
+    tab.expect_none("p", "never");
+    tab.expect_count("p", 1);
+}
+
+#[test]
+fn a_page_that_is_to_be_asked_for_again_for_ever_is_told() {
+    let site = Site::new(boards());
+    let mut tab = site.visit("/restless");
+    let told = told(|| tab.expect("p", "never"));
+    assert!(told.contains("no longer followed: it is to be asked for again and again"), "{told}");
+}
+
+#[test]
+fn who_listens_to_a_second_event_keeps_the_first() {
+    let site = Site::new(boards());
+    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
+    bo.listen("posted");
+    ann.submit("form[action='/board']", [("body", "one")]);
+    bo.expect("li", "one");
+    bo.listen("cleared");
+    bo.listen("posted");
+    site.fetch(Method::Post, "/clear").send();
+    ann.submit("form[action='/board']", [("body", "two")]);
+    assert_eq!(bo.expect_event("cleared"), "all");
+    assert_eq!(bo.expect_event("posted"), "one");
+    let told = told(|| bo.listen("lost"));
+    assert!(told.contains("the event `lost` cannot be heard"), "{told}");
+    assert_eq!(bo.expect_event("posted"), "two");
+    bo.expect_count("li", 1);
+}
+
+#[test]
+fn an_answer_without_end_is_taken_in_part() {
+    let site = Site::new(boards());
+    let reply =
+        site.fetch(Method::Get, "/_bine/live?on=posted").field("Accept", "text/event-stream");
+    assert_eq!(reply.most(0).send().field("Content-Type"), Some("text/event-stream"));
+    assert_eq!(site.fetch(Method::Get, "/endless").most(7).send().text(), "la la l");
 }
 
 #[test]
