@@ -521,7 +521,7 @@ fn what_is_absent_stays_so_until_all_that_was_done_is_shown() {
         ann.submit("form[action='/board']", [("body", &said)]);
         bo.expect_none("li", "nobody said it");
         // What had not come then would not be there: this does not look for more.
-        let newest = bo.tree().find("li").unwrap().map(|newest| newest.text());
+        let newest = bo.tree().find("li").unwrap().map(bine::tree::Element::text);
         assert_eq!(newest, Some(said));
     }
     ann.submit("form[action='/board']", [("body", "found out")]);
