@@ -41,8 +41,9 @@ export function catchUp() {
 }
 
 // Fetches the page that the address names. Fails if the server is away, which is no reason to lose what is written here.
-export async function refresh(isOther) {
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
+// What comes too late, behind another page or another connection, is dropped by the signal.
+export async function refresh(isOther, signal) {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache", signal });
   if (/^50[234]$/.test(answer.status)) throw answer;
   if (!answer.ok || answer.redirected) return reload();
   show(parsePage(await answer.text()), isOther);

@@ -109,7 +109,7 @@ async function once(target) {
     if (answer.status === 204) return isPolling && performance.now() - began > 1000;
     if (/^4(?!29)/.test(answer.status)) {
       console.warn(`bine: ${await answer.text()}`);
-      await refresh();
+      await refresh(false, attempt.signal);
     }
     if (answer.status !== 200 || !answer.headers.get("Content-Type")?.startsWith(accept)) throw answer;
     say("open");
@@ -145,7 +145,7 @@ async function take(event, data) {
     const [, number, hash, markup] = /^(\d+) (\w+)\n?(.*)$/s.exec(data);
     await patch(number, hash, markup);
   } else if (event === "reload") {
-    await refresh();
+    await refresh(false, attempt.signal);
     return true;
   } else if (event === "event") {
     const { name, data: value } = JSON.parse(data);

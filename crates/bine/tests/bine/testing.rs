@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use bine::live::Listening;
 use bine::prelude::*;
 use bine::test::{Method, Site};
 use serde_json::{Value, json};
@@ -12,6 +13,9 @@ use crate::app::{options, program};
 use crate::harness::{PATIENCE, Program};
 
 // Examples that carry tests, which run here with the others.
+#[allow(dead_code, reason = "its `main` is for people")]
+#[path = "../../../../examples/actions.rs"]
+mod actions;
 #[allow(dead_code, reason = "its `main` is for people")]
 #[path = "../../../../examples/notes.rs"]
 mod notes;
@@ -149,6 +153,12 @@ async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response
     Ok(Response::see_other("/board"))
 }
 
+/// A job for one of those who listen; whether there is one.
+#[page(POST "/job/{number}")]
+async fn job(events: Events, number: Path<u32>) -> Result<Json<bool>, Error> {
+    Ok(Json(events.signal("job", *number)?))
+}
+
 #[page(POST "/clear")]
 async fn clear(store: Store, events: Events) -> Result<Response, Error> {
     events.broadcast("cleared", "all")?;
@@ -210,13 +220,8 @@ async fn log_out(session: Session) -> Result<Response, Error> {
 }
 
 fn boards() -> App {
-    let app = App::new()
-        .table::<Post>()
-        .event("posted")
-        .event("cleared")
-        .page(board)
-        .page(post)
-        .page(clear);
+    let app = App::new().table::<Post>().event("posted").event("cleared").event("job");
+    let app = app.page(board).page(post).page(job).page(clear);
     let app = app.page(changing).page(restless).page(endless);
     app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
@@ -500,6 +505,33 @@ fn tabs_see_what_others_post() {
     bo.expect_count("li", 0);
 }
 
+/// Whoever is told when a server has ended does not go on for nobody.
+#[test]
+fn a_thread_tells_and_is_told_who_listens_until_the_server_has_ended() {
+    let (give, given) = std::sync::mpsc::channel();
+    let app = App::new().event("bell").page(nothing).at_events(move |events| {
+        let monitor = events.monitor("bell")?;
+        give.send((events.clone(), monitor)).map_err(|_| Error::not_found("the test has ended"))
+    });
+    let site = Site::new(app);
+    let (events, mut monitor) = given.recv().unwrap();
+    let mut tab = site.visit("/nothing");
+    tab.listen("bell");
+    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Joined { listeners: 1 }));
+    events.broadcast("bell", 7).unwrap();
+    assert_eq!(tab.expect_event("bell"), 7);
+    drop(tab);
+    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Left { listeners: 0 }));
+    drop(site);
+    assert_eq!(monitor.wait(PATIENCE), None);
+    assert!(events.broadcast("bell", 8).is_err());
+}
+
+#[page("/nothing")]
+async fn nothing() -> impl Page {
+    html!(<p>"Nothing."</p>)
+}
+
 #[test]
 fn a_tab_hears_the_events_that_it_listens_to() {
     let site = Site::new(boards());
@@ -574,6 +606,22 @@ fn an_answer_without_end_is_taken_in_part() {
         site.fetch(Method::Get, "/_bine/live?on=posted").field("Accept", "text/event-stream");
     assert_eq!(reply.most(0).send().field("Content-Type"), Some("text/event-stream"));
     assert_eq!(site.fetch(Method::Get, "/endless").most(7).send().text(), "la la l");
+}
+
+#[test]
+fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
+    let site = Site::new(boards());
+    let job =
+        |number: u32| site.fetch(Method::Post, &format!("/job/{number}")).send().json::<bool>();
+    assert!(!job(1), "nobody listens");
+    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
+    ann.listen("job");
+    bo.listen("job");
+    for jobs in [[2, 3], [4, 5]] {
+        assert!(jobs.map(job).iter().all(|is_heard| *is_heard));
+        let heard = [ann.expect_event("job"), bo.expect_event("job")];
+        assert!(heard == jobs.map(Value::from) || heard == [jobs[1], jobs[0]].map(Value::from));
+    }
 }
 
 #[test]
