@@ -221,11 +221,7 @@ async fn log_out(session: Session) -> Result<Response, Error> {
 
 fn boards() -> App {
     let app = App::new().table::<Post>().event("posted").event("cleared").event("job");
-<<<<<<< HEAD
     let app = app.page(board).page(post).page(clear).page(job);
-=======
-    let app = app.page(board).page(post).page(job).page(clear);
->>>>>>> 5404bf652fca87399e64a4125fbe1031b7aa0c62
     let app = app.page(changing).page(restless).page(endless);
     app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
@@ -549,7 +545,6 @@ fn a_tab_hears_the_events_that_it_listens_to() {
 }
 
 #[test]
-<<<<<<< HEAD
 fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
     let site = Site::new(boards());
     let job =
@@ -566,8 +561,6 @@ fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
 }
 
 #[test]
-=======
->>>>>>> 5404bf652fca87399e64a4125fbe1031b7aa0c62
 fn what_is_absent_stays_so_until_all_that_was_done_is_shown() {
     let site = Site::new(boards());
     let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
@@ -631,25 +624,6 @@ fn an_answer_without_end_is_taken_in_part() {
         site.fetch(Method::Get, "/_bine/live?on=posted").field("Accept", "text/event-stream");
     assert_eq!(reply.most(0).send().field("Content-Type"), Some("text/event-stream"));
     assert_eq!(site.fetch(Method::Get, "/endless").most(7).send().text(), "la la l");
-<<<<<<< HEAD
-=======
-}
-
-#[test]
-fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
-    let site = Site::new(boards());
-    let job =
-        |number: u32| site.fetch(Method::Post, &format!("/job/{number}")).send().json::<bool>();
-    assert!(!job(1), "nobody listens");
-    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
-    ann.listen("job");
-    bo.listen("job");
-    for jobs in [[2, 3], [4, 5]] {
-        assert!(jobs.map(job).iter().all(|is_heard| *is_heard));
-        let heard = [ann.expect_event("job"), bo.expect_event("job")];
-        assert!(heard == jobs.map(Value::from) || heard == [jobs[1], jobs[0]].map(Value::from));
-    }
->>>>>>> 5404bf652fca87399e64a4125fbe1031b7aa0c62
 }
 
 #[test]
