@@ -2,10 +2,11 @@
 # Server CPU per request: runs a server on core 0, drives it from core 1, and divides the CPU time of all the server's
 # processes by the requests answered. CPU per request holds still where requests per second do not.
 #
-#   cost.sh NAME URL CONNECTIONS SECONDS [-p DEPTH | -c CALLS | -n] [-b] -- SERVER COMMAND...
+#   cost.sh NAME URL CONNECTIONS SECONDS [-p DEPTH | -c CALLS | -d JSON | -n] [-b] -- SERVER COMMAND...
 #
 #   -p DEPTH   send DEPTH requests at once on each connection
 #   -c CALLS   close each connection after CALLS requests (httperf); CONNECTIONS is then new ones per second
+#   -d JSON    post that, as a page's script does (wrk)
 #   -n         close each connection after one request, and open another in its place (wrk)
 #   -b         give server and load both cores, and the load two threads
 #
@@ -15,11 +16,12 @@ usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2; }
 fail() { echo "cost.sh: $name: $*" >&2; exit 1; }
 [[ $# -ge 6 ]] || usage
 name=$1 url=$2 connections=$3 seconds=$4; shift 4
-depth=1 calls=0 new=0 server_cores=0 load_cores=1 threads=1
-while getopts p:c:nb option; do
+depth=1 calls=0 json= new=0 server_cores=0 load_cores=1 threads=1
+while getopts p:c:d:nb option; do
   case $option in
     p) depth=$OPTARG ;;
     c) calls=$OPTARG ;;
+    d) json=$OPTARG ;;
     n) new=1 ;;
     b) server_cores=0,1 load_cores=0,1 threads=2 ;;
     *) usage ;;
@@ -45,19 +47,23 @@ stop() {
 }
 trap stop EXIT
 trap 'exit 130' INT TERM
+post=() fields=()
+[[ $json ]] && fields=(-H "Content-Type: application/json" -H "Accept: application/json" -H "Sec-Fetch-Site: same-origin") post=(-d "$json")
 if curl -sk -o /dev/null "$url"; then fail "something answers at $url already"; fi
 setsid taskset -c "$server_cores" "$@" >"$work/log" 2>&1 & pid=$!
-ready=; for _ in $(seq 100); do curl -sfk -o /dev/null "$url" && ready=1 && break; sleep 0.05; done
+ready=; for _ in $(seq 100); do curl -sfk -o /dev/null "${fields[@]}" "${post[@]}" "$url" && ready=1 && break; sleep 0.05; done
 [[ $ready ]] || fail "no answer in 5 s: $(tail -n 3 "$work/log")"
 
 printf 'init = function() local r = {} for i = 1, %d do r[i] = wrk.format("GET", "%s") end all = table.concat(r) end\nrequest = function() return all end\n' \
   "$depth" "$path" >"$work/pipeline.lua"
+printf 'wrk.method = "POST"\nwrk.body = [[%s]]\n' "$json" >"$work/post.lua"
 load() {
   if ((calls)); then
     taskset -c "$load_cores" httperf --server "${address%:*}" --port "${address#*:}" --uri "$path" --timeout 5 \
       --num-conns $((connections * $1)) --num-calls "$calls" --rate "$connections"
   else
-    local script=(); ((depth > 1)) && script=(-s "$work/pipeline.lua")
+    local script=("${fields[@]}"); ((depth > 1)) && script=(-s "$work/pipeline.lua")
+    [[ $json ]] && script+=(-s "$work/post.lua")
     ((new)) && script=(-H "Connection: close")
     taskset -c "$load_cores" wrk -t"$threads" -c"$connections" -d"$1" --latency "$url" "${script[@]}"
   fi 2>&1

@@ -2,7 +2,9 @@
  * them in a plain loop, with a head as long as Bine's. Who was told asks again, or gets a chunk if he wanted events.
  *
  *   cc -O2 -o fan fan.c
- *   ./fan PORT
+ *   ./fan PORT [FILE]
+ *
+ * With FILE each of them is sent what stands in it, whatever was posted, and nothing else.
  *
  * Serves 127.0.0.1 only, and understands no more than followers.c says. A message must fit the socket's send buffer. A
  * follower who is between two polls when something is posted gets it with his next poll, if it is the last one.
@@ -25,9 +27,17 @@ static int lengths[LOG];
 static unsigned published;
 static struct { char kind; unsigned seen; } waiting[MOST]; /* 0: no; 'p': poll; 'e': events */
 
+static char canned[1 << 16]; /* the file */
+static int canned_length;
+
 static void die(const char *what) { perror(what); exit(1); }
 
 static void tell(int fd) {
+    if (canned_length) {
+        waiting[fd].seen = published;
+        if (send(fd, canned, canned_length, MSG_NOSIGNAL) != canned_length) die("send");
+        return;
+    }
     char out[1 << 16];
     int len = 0, body = 0;
     unsigned from = waiting[fd].seen;
@@ -72,7 +82,12 @@ static int serve(int fd) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) { fprintf(stderr, "usage: fan PORT\n"); return 2; }
+    if (argc < 2) { fprintf(stderr, "usage: fan PORT [FILE]\n"); return 2; }
+    if (argc > 2) {
+        FILE *f = fopen(argv[2], "r");
+        if (!f || !(canned_length = fread(canned, 1, sizeof canned, f))) die(argv[2]);
+        fclose(f);
+    }
     signal(SIGPIPE, SIG_IGN);
     int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), ep = epoll_create1(0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

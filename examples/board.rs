@@ -2,8 +2,6 @@
 
 use bine::prelude::*;
 
-const FORUMS: [&str; 3] = ["Garden", "Kitchen", "Workshop"];
-
 #[derive(Table)]
 struct Message {
     id: Id<Message>,
@@ -34,7 +32,9 @@ async fn forum(store: Store, here: Here, forum: Path<Text>) -> impl Respond {
             <input type="hidden" name="forum" value={forum}>
             <input name="body" aria-label="Message" required autofocus> <button>Post</button>
         </form>
-        <p><a href={format_args!("/read/{forum}")}>All forums</a></p>
+        <form method="post" action={read}>
+            <input type="hidden" name="forum" value={forum}> <button>All forums</button>
+        </form>
     }
     .with_title("A forum")
 }
@@ -42,10 +42,9 @@ async fn forum(store: Store, here: Here, forum: Path<Text>) -> impl Respond {
 #[page("/")]
 async fn forums(store: Store, session: Session) -> impl Respond {
     html! {
-        <h1>Forums</h1>
-        <p>You are {session.name()}.</p>
+        <h1>Forums of {session.name()}</h1>
         <Live><ul>
-            {for forum in FORUMS {
+            {for forum in ["Garden", "Kitchen", "Workshop"] {
                 <li><a href={forum}>{forum}</a>": "
                     {count(&store, forum).saturating_sub(session.get(forum).unwrap_or(0))} new</li>
             }}
@@ -54,9 +53,9 @@ async fn forums(store: Store, session: Session) -> impl Respond {
     .with_title("Forums")
 }
 
-#[page("/read/{forum}")]
-async fn read(store: Store, session: Session, forum: Path<Text>) -> Result<Response, Error> {
-    session.set(&**forum, count(&store, &forum)).await?;
+#[service]
+async fn read(caller: Caller, forum: Text) -> Result<Response, Error> {
+    caller.session().set(&*forum, count(caller.store(), &forum)).await?;
     Ok(Response::see_other("/"))
 }
 
@@ -65,5 +64,5 @@ fn count(store: &Store, forum: &str) -> usize {
 }
 
 fn main() -> Exit {
-    App::new().table::<Message>().page(forums).page(forum).page(read).service(post).run()
+    App::new().table::<Message>().page(forums).page(forum).service(post).service(read).run()
 }

@@ -1,4 +1,4 @@
-//! Visitors who are known again: each has a name, keeps a theme, and sees where else they are logged in.
+//! Visitors who are known again: each has a name, keeps a theme, and sees where else they are logged in, while it happens.
 //!
 //! `cargo run --release --example session`, then <http://127.0.0.1:8080/>. Anybody may be anybody here: a real page asks
 //! for a password before `log_in`.
@@ -11,22 +11,24 @@ async fn home(session: Session) -> impl Page {
     let (user, sessions) = (session.user(), session.all().len());
     html! {
         <h1>Hello {session.name()}</h1>
-        <form method="post" action="/theme">
-            The theme is {theme}":"
-            <button name="theme" value="light">Light</button> <button name="theme" value="dark">Dark</button>
-        </form>
-        {match user {
-            Some(user) => {
-                <p>{user} is logged in {sessions} times.</p>
-                <form method="post" action="/elsewhere"><button>Log out everywhere else</button></form>
-                <form method="post" action="/logout"><button>Log out</button></form>
-            }
-            None => {
-                <form method="post" action="/login">
-                    <input name="user" aria-label="User" maxlength="40" required> <button>Log in</button>
-                </form>
-            }
-        }}
+        <Live>
+            <form method="post" action="/theme">
+                The theme is {theme}":"
+                <button name="theme" value="light">Light</button> <button name="theme" value="dark">Dark</button>
+            </form>
+            {match user {
+                Some(user) => {
+                    <p>{user} is logged in {sessions} times.</p>
+                    <form method="post" action="/elsewhere"><button>Log out everywhere else</button></form>
+                    <form method="post" action="/logout"><button>Log out</button></form>
+                }
+                None => {
+                    <form method="post" action="/login">
+                        <input name="user" aria-label="User" maxlength="40" required> <button>Log in</button>
+                    </form>
+                }
+            }}
+        </Live>
     }
 }
 

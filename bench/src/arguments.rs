@@ -36,6 +36,13 @@ impl Arguments {
         Some(self.word(name)?.split(',').collect())
     }
 
+    /// The comma-separated positive numbers given for `name`, or `default`.
+    pub(crate) fn numbers(&self, name: &str, default: &[u64]) -> Result<Vec<u64>> {
+        let Some(words) = self.names(name) else { return Ok(default.to_vec()) };
+        let number = |word: &str| word.parse().ok().filter(|number| *number > 0);
+        words.iter().map(|word| number(word).with_context(|| format!("{name} {word}"))).collect()
+    }
+
     /// The value given for `name`, if any.
     pub(crate) fn word(&self, name: &str) -> Option<&str> {
         self.given.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str())

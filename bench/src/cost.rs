@@ -118,12 +118,12 @@ struct Cell {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Sample {
-    user: f64,
-    system: f64,
-    total: f64,
+pub(crate) struct Sample {
+    pub(crate) user: f64,
+    pub(crate) system: f64,
+    pub(crate) total: f64,
     /// Requests answered in a second.
-    rate: f64,
+    pub(crate) rate: f64,
 }
 
 /// Samples every chosen server in every chosen scenario, all of them once before any twice: the
@@ -273,7 +273,7 @@ impl Cell {
 
 impl Sample {
     /// Reads the line that cost.sh prints.
-    fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let figure = |name: &str| -> Option<f64> {
             line.split_whitespace().find_map(|word| word.strip_prefix(name))?.parse().ok()
         };

@@ -209,7 +209,8 @@ impl Way {
     }
 }
 
-fn processes(running: &Running) -> Result<String> {
+/// The ids of its processes, as the programs in C take them.
+pub(crate) fn processes(running: &Running) -> Result<String> {
     let all: Vec<String> = running.processes()?.iter().map(ToString::to_string).collect();
     Ok(all.join(","))
 }
@@ -230,9 +231,9 @@ pub(crate) fn following(
     Ok(command)
 }
 
-/// What `followers` has told of one run.
-struct Told {
-    line: String,
+/// What `followers` or `viewers` has told of one run: words of the form NAME=VALUE.
+pub(crate) struct Told {
+    pub(crate) line: String,
 }
 
 impl Told {
@@ -247,7 +248,7 @@ impl Told {
         Ok(Self { line: output(&mut command)?.trim().to_owned() })
     }
 
-    fn number(&self, name: &str) -> Result<f64> {
+    pub(crate) fn number(&self, name: &str) -> Result<f64> {
         let words = self.line.split(' ').filter_map(|word| word.split_once('='));
         let mut named = words.filter(|(known, _)| *known == name);
         let (_, value) = named.next().with_context(|| format!("no {name} in {}", self.line))?;

@@ -13,6 +13,7 @@ mod gather;
 mod hostile;
 mod journal;
 mod kills;
+mod live;
 mod lookups;
 mod machine;
 mod memory;
@@ -102,6 +103,15 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --followers N       (16000)
               --messages N        (20)
               --interval MS       (1000)
+  live      live pages and services: what a patch costs beside a raw send of the same bytes, what each viewer
+            takes, how long a post takes to be seen, what calls and live pages cost beside hello
+              --only PART,..      of viewers, calls, pages, script (all)
+              --viewers N,..      (1000,10000)
+              --lengths N,..      of the patch, less its frame (200)
+              --posts N           that count (30)
+              --interval MS       from a post to the next, at the least (150)
+              --rounds N          (5)
+              --seconds S         length of a sample of calls and pages (3)
   push      tables 1 and 2 and figures 7 to 11 of document 004: client pull, a thread per poll, event-driven,
             Nchan, and a floor; about 30 minutes; what was measured stays, and a run that was stopped goes on
               --only PART,..      of tables, figures (both)
@@ -189,6 +199,18 @@ fn run() -> Result<()> {
                 "--into",
             ];
             push::run(&accept(&own)?, is_quick)
+        }
+        "live" => {
+            let own = [
+                "--only",
+                "--viewers",
+                "--lengths",
+                "--posts",
+                "--interval",
+                "--rounds",
+                "--seconds",
+            ];
+            live::run(&accept(&own)?)
         }
         "waiters" => waiters::run(&accept(&["--waiters", "--messages", "--rounds"])?),
         "retained" => retained::run(&accept(&["--counts", "--rounds"])?),

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -14,6 +14,8 @@ pub(crate) struct Peer {
     stream: TcpStream,
     /// The last answer, head and body.
     answer: Vec<u8>,
+    /// From before its request was sent until some of it was there.
+    first_byte: Duration,
 }
 
 impl Peer {
@@ -23,19 +25,37 @@ impl Peer {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, answer: Vec::new() })
+        Ok(Self { stream, answer: Vec::new(), first_byte: Duration::ZERO })
     }
 
     /// Asks for `path` and reads the whole answer, which must be a 200; returns its bytes.
     pub(crate) fn get(&mut self, path: &str) -> Result<&[u8]> {
-        self.stream.write_all(request(path).as_bytes())?;
+        self.ask(&request(path))
+    }
+
+    /// Posts JSON to `path`; else as [`get`](Self::get).
+    pub(crate) fn post(&mut self, path: &str, json: &str) -> Result<&[u8]> {
+        self.ask(&posting(path, json))
+    }
+
+    /// How long the last answer was awaited until its first byte came.
+    pub(crate) fn first_byte(&self) -> Duration {
+        self.first_byte
+    }
+
+    fn ask(&mut self, request: &str) -> Result<&[u8]> {
         self.answer.clear();
+        let begun = Instant::now();
+        self.stream.write_all(request.as_bytes())?;
         let mut chunk = [0; 16384];
         let mut whole = None;
         while whole.is_none_or(|length| self.answer.len() < length) {
             let count = self.stream.read(&mut chunk)?;
             if count == 0 {
                 bail!("closed after {} bytes of an answer", self.answer.len());
+            }
+            if self.answer.is_empty() {
+                self.first_byte = begun.elapsed();
             }
             self.answer.extend_from_slice(&chunk[..count]);
             if whole.is_none() {
@@ -57,6 +77,14 @@ pub(crate) fn address(port: u16) -> SocketAddr {
 /// The bytes that ask for `path`.
 pub(crate) fn request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+}
+
+fn posting(path: &str, json: &str) -> String {
+    let fields = "Accept: application/json\r\nContent-Type: application/json\r\n";
+    let length = json.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}Content-Length: {length}\r\n\r\n{json}"
+    )
 }
 
 /// The length of head and body, once the head is whole.

@@ -177,6 +177,25 @@ fn commits<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Re
     Ok(fs::remove_dir_all(folder)?)
 }
 
+/// Nanoseconds of CPU of a commit of one row without indexes, in a store of memory alone.
+pub(crate) fn insertions(rounds: u64) -> Result<Vec<f64>> {
+    let store = in_memory::<0>()?;
+    fill::<0>(&store, IN_A_SAMPLE)?;
+    let mut random = Random(11);
+    let mut sample = || -> Result<f64> {
+        let rows: Vec<_> = (0..IN_A_SAMPLE).map(|_| row::<0>(&mut random)).collect();
+        let mut failed = 0;
+        let time = timed(IN_A_SAMPLE, || {
+            failed = rows.into_iter().filter_map(|row| store.insert(row).wait().err()).count();
+        });
+        ensure!(failed == 0, "{failed} commits failed");
+        Ok(time.cpu)
+    };
+    // The first warms up.
+    sample()?;
+    (0..rounds).map(|_| sample()).collect()
+}
+
 /// Starts with so many rows, in processes of their own, and commits of as many in one more.
 fn starts<const INDEXES: usize>(folder: &Path, count: usize, rounds: u64) -> Result<()> {
     let store = opened::<INDEXES>(folder)?;

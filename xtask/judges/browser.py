@@ -22,3 +22,9 @@ def a_browser(trusts_anybody=False):
         yield browser
     finally:
         browser.quit()
+
+
+def resize(browser, width, height):
+    """Sets the size of the page itself, as the emulation of a device does."""
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)

@@ -13,7 +13,7 @@ from selenium.common.exceptions import NoSuchElementException, StaleElementRefer
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from browser import a_browser
+from browser import a_browser, resize
 from judge import judge
 
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
@@ -41,14 +41,9 @@ class Demo:
     def text(self, selector):
         return self.browser.find_element(By.CSS_SELECTOR, selector).text
 
-    def resize(self, width, height):
-        """Sets the size of the page itself, as the emulation of a device does."""
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
     def pages_fit_and_load(self):
         for size, (width, height) in WIDTHS.items():
-            self.resize(width, height)
+            resize(self.browser, width, height)
             for name, path in PAGES.items():
                 self.browser.get_log("browser")
                 self.open(path)

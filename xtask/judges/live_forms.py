@@ -17,7 +17,7 @@ from selenium.webdriver.common.keys import Keys
 from browser import a_browser
 from judge import judge
 from live_page import LivePage
-from live_server import SCRIPT, LiveServer
+from live_server import PATIENCE, SCRIPT, LiveServer
 
 FORM = '<form method="post" action="/board/post"{0}><input type="hidden" name="forum" value="garden"><label>Text <input name="body"></label><textarea name="more"></textarea><button name="way" value="quick">Post</button></form>'
 PROBLEM = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": "The post is not complete.", "errors": [{"name": "body", "detail": "Write something."}]}
@@ -177,6 +177,24 @@ class Forms(LivePage):
         self.holds("document.title === 'Live'")
         assert self.run("return [window.stays, location.pathname]") == [True, "/"]
         self.server.wait_for(lambda: self.server.asked[-1][0]["page"] == "/")
+
+    def a_late_page_gives_way(self):
+        self.open("<p>one</p>", body="<h1>First</h1>{0}" + FORM.format(""), second=("Second", "<h1>Second</h1>{0}"))
+        late = self.server.delay("/")
+        self.server.send("event: reload\ndata: \n\n")
+        assert late.asked.wait(PATIENCE), "the page is not asked for"
+        self.server.post = lambda exchange, body: (303, "Location", "/second")
+        self.find("[name=body]").send_keys("hi")
+        self.find("button").click()
+        self.holds("document.title === 'Second'")
+        late.allowed.set()
+        assert late.over.wait(PATIENCE), "the page did not come"
+        # Whole or broken off, the browser is done with it.
+        self.holds("performance.getEntriesByName(location.origin + '/', 'resource').length")
+        self.is_open()
+        self.change(0, "<p>two</p>")
+        seen = self.run("return [document.title, location.pathname]")
+        assert seen == ["Second", "/second"], seen
 
     def the_same_page_is_changed_in_place(self):
         self.open("<p>one</p>", body="<input id=search>{0}" + FORM.format(""))
@@ -363,6 +381,7 @@ def main():
             ("a page of an error takes nothing away", forms.a_page_of_an_error_takes_nothing_away),
             ("what is written outlives a server that is away", forms.text_outlives_a_server_that_is_away),
             ("a page that answers a form is shown at its address, and Back goes back", forms.a_page_that_answers_is_shown),
+            ("a page that was asked for gives way to what a form leads to", forms.a_late_page_gives_way),
             ("the same page is changed in place", forms.the_same_page_is_changed_in_place),
             ("a page with scripts of its own is gone to", forms.a_page_with_scripts_of_its_own_is_gone_to),
             ("handlers call services with typed arguments", forms.handlers_call_services),

@@ -39,6 +39,8 @@ class LiveServer(http.server.ThreadingHTTPServer):
             self.asked = []
             # What comes next over the streams there are, as raw bytes.
             self.raw = b""
+            # Pages that come late: address -> its delay.
+            self.late = {}
             # A status that streams and polls are refused with, or a function of `is_stream`.
             self.refusal = lambda is_stream: None
             # Whether something on the way holds back what streams bring.
@@ -57,6 +59,10 @@ class LiveServer(http.server.ThreadingHTTPServer):
         with self.changed:
             self.regions[number] = markup
             self.changed.notify_all()
+
+    def delay(self, path):
+        """From now on a page does not come until that is allowed."""
+        return self.late.setdefault(path, Delay())
 
     def send(self, raw):
         """Sends bytes over all streams, whatever they are."""
@@ -94,6 +100,13 @@ class LiveServer(http.server.ThreadingHTTPServer):
         """A browser may go at any time."""
 
 
+class Delay:
+    """Somebody has asked for a page, it may come, and it has come or is not wanted any more."""
+
+    def __init__(self):
+        self.asked, self.allowed, self.over = threading.Event(), threading.Event(), threading.Event()
+
+
 def fingerprint(markup):
     """Sixteen digits (FNV-1a)."""
     found = 0xCBF29CE484222325
@@ -119,6 +132,17 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         if path == "/favicon.ico":
             return self.answer(204, None, "")
         page = self.server.page(self.path)
+        late = self.server.late.get(path)
+        if late:
+            late.asked.set()
+            late.allowed.wait(PATIENCE)
+        try:
+            self.give(page)
+        finally:
+            if late:
+                late.over.set()
+
+    def give(self, page):
         if page is None:
             return self.answer(404, "text/html; charset=utf-8", "<!doctype html><title>Missing</title><h1>Not Found</h1>")
         return self.answer(200, "text/html; charset=utf-8", page)

@@ -27,6 +27,7 @@ The one door for chores.
     cargo xtask vocabulary            makes the table of what HTML and CSS allow again; needs npm, node and the network
     cargo xtask script                makes the script of live pages again; needs npm and the network
     cargo xtask conformance           a fresh server judged by the public suite of Durable Streams; needs npm and node
+    cargo xtask tutorial              does what docs/guide/tutorial.md says; needs curl
     cargo xtask bench [ARGUMENTS]     the measurements, in release; see bench/README.md
 
 `test` installs what it needs: Debian packages when it may, everything else under target/tools.
@@ -65,6 +66,7 @@ fn perform(words: &[&str]) -> Result<()> {
         ["script"] => script::run(),
         ["tidy"] => tidy::run(),
         ["conformance"] => evidence::streams::run(),
+        ["tutorial"] => evidence::tutorial::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", "--seconds", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

@@ -27,12 +27,12 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
-use crate::live::{Has, Live};
+use crate::live::{Events, Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
-use crate::route::{Endpoint, House, Kind, Route};
+use crate::route::{Endpoint, House, Kind, Places, Route};
 use crate::secrecy::Secrets;
 use crate::service::{Callable, action};
 use crate::sessions::{Keeper, Sessions};
@@ -59,6 +59,7 @@ pub struct App {
     at_channels: Vec<AtChannels>,
     /// Those for users alone are marked.
     events: Vec<(&'static str, bool)>,
+    at_events: Vec<AtEvents>,
     look: Look,
     /// Of pages to which other sites may send.
     open_paths: Vec<&'static str>,
@@ -196,6 +197,14 @@ impl App {
     /// The same with an event that only those hear who have logged in.
     pub fn event_for_users(mut self, name: &'static str) -> Self {
         self.events.push((name, true));
+        self
+    }
+
+    /// Runs once when the events are there, before the first request: the place for threads that tell of something by
+    /// themselves. An error ends the start. When the server has ended there is nobody to tell, which is an error of
+    /// [`broadcast`](crate::Events::broadcast) and [`signal`](crate::Events::signal): such a thread ends, too.
+    pub fn at_events(mut self, run: impl FnOnce(&Events) -> Result<(), Error> + 'static) -> Self {
+        self.at_events.push(Box::new(run));
         self
     }
 
@@ -365,13 +374,20 @@ impl App {
             Ok(configuration) => configuration,
             Err(exit) => return exit,
         };
-        let listed = self.with_channels_of(&configuration).listed(&configuration);
+        let mut app = self.with_channels_of(&configuration);
+        if let Err(message) = app.complete() {
+            return Exit::failed(message);
+        }
         let list = if is_for_programs { listing::json } else { listing::table };
-        Exit::told(list(listed))
+        Exit::told(list(app.listed(&configuration)))
     }
 
+    /// What is served by an app that is [complete](Self::complete).
     fn listed(&self, configuration: &Configuration) -> Vec<Listed> {
         let mut listed: Vec<_> = self.routes.iter().map(Listed::route).collect();
+        if !self.routes.is_empty() {
+            listed.push(Listed::live());
+        }
         let folder = configuration.site.root.as_ref().or(self.files.as_ref());
         listed.extend(folder.map(|folder| Listed::files("", folder)));
         for (hosts, site) in &configuration.sites {
@@ -436,8 +452,8 @@ impl App {
         self
     }
 
-    /// What it serves whatever its configuration, and what is wanted only once.
-    fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
+    /// Adds what is served without being named: actions, the style sheet, the script. Returns whose sessions it has.
+    fn complete(&mut self) -> Result<Option<Arc<Keeper>>, String> {
         if let Some(kind) = self.repeated_state {
             return Err(format!("the program has two states of the type {kind}; wrap one of them"));
         }
@@ -448,7 +464,15 @@ impl App {
                     "`.posts_from_anywhere({path:?})` names no path of a page; write it as in `#[page(..)]`"
                 ));
             }
-            at_path.for_each(|route| route.from_anywhere = true);
+            for route in at_path {
+                if route.told.kind != Kind::Page {
+                    return Err(format!(
+                        "`.posts_from_anywhere({path:?})` names {}, which is no page, and which a page of another site may never call; write a `#[page(POST ..)]` for what others send",
+                        route.name
+                    ));
+                }
+                route.from_anywhere = true;
+            }
         }
         let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         if sessions.is_some() && action::are_any() {
@@ -458,13 +482,20 @@ impl App {
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
             let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
-            let is_called = self.routes.iter().any(|route| route.told.kind == Kind::Service);
+            let is_call = |kind| matches!(kind, Kind::Service | Kind::Action);
+            let is_called = self.routes.iter().any(|route| is_call(route.told.kind));
             let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(Linked::door);
             linked.extend(script);
             self.look.links = Links::of(&linked).map(Arc::new);
             self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
         }
+        Ok(sessions)
+    }
+
+    /// What it serves whatever its configuration, and what is wanted only once.
+    fn blueprint(mut self) -> Result<(Blueprint, Once), String> {
+        let sessions = self.complete()?;
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
@@ -482,11 +513,13 @@ impl App {
             sessions: sessions.clone(),
             look: self.look,
             live,
+            places: Places::default(),
         };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
-        let Self { scheduler, at_start, tables, at_open, wanted_channels, at_channels, .. } = self;
+        let Self { scheduler, at_start, at_events, tables, .. } = self;
+        let Self { at_open, wanted_channels, at_channels, .. } = self;
         let tables = if has_channels { Some(tables.unwrap_or_default()) } else { tables };
         let tables = match &sessions {
             Some(_) => Some(Keeper::declare(tables.unwrap_or_default())),
@@ -494,7 +527,8 @@ impl App {
         };
         let (wanted, are_some) = (wanted_channels, has_channels);
         let kept = Kept { channels, are_some, wanted, at_channels };
-        Ok((blueprint, Once { scheduler, at_start, tables, kept, sessions, at_open }))
+        let once = Once { scheduler, at_start, at_events, tables, kept, sessions, at_open };
+        Ok((blueprint, once))
     }
 
     fn serve(self, sources: Sources, configuration: Configuration) -> Result<(), String> {
@@ -523,7 +557,7 @@ impl App {
     /// Opens its addresses, then its tables and channels, and begins whatever it wants to have begun.
     fn open(self, configuration: &Configuration) -> Result<Opened, String> {
         let (blueprint, once) = self.with_channels_of(configuration).blueprint()?;
-        let Once { scheduler, at_start, tables, kept, sessions, at_open } = once;
+        let Once { scheduler, at_start, at_events, tables, kept, sessions, at_open } = once;
         let channels = kept.channels.clone();
         let parts = Parts::of(configuration, &blueprint, None)?;
         let access = parts.access.clone();
@@ -555,6 +589,9 @@ impl App {
         }
         live.serve_with(&handler);
         server.set_waiters(channels.waiters(live.engine()));
+        for run in at_events {
+            run(live.events()).map_err(|error| format!("the events are there, but: {error:?}"))?;
+        }
         for run in at_start {
             run();
         }
@@ -595,10 +632,14 @@ impl Running {
     }
 }
 
+/// What a program does with its events before the first request.
+type AtEvents = Box<dyn FnOnce(&Events) -> Result<(), Error>>;
+
 /// What a program gives to its one start.
 struct Once {
     scheduler: Option<Arc<dyn Scheduler>>,
     at_start: Vec<Box<dyn FnOnce()>>,
+    at_events: Vec<AtEvents>,
     tables: Option<Options>,
     kept: Kept,
     sessions: Option<Arc<Keeper>>,

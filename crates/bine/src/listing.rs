@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::channels::Access;
+use crate::live;
 use crate::methods::Methods;
 use crate::route::{Kind, Route};
 
@@ -19,6 +20,8 @@ pub(crate) struct Listed {
     arguments: Vec<(&'static str, &'static str)>,
     /// Who may reach it.
     rule: String,
+    /// What else is to be known of it.
+    marks: Vec<&'static str>,
 }
 
 const ANYONE: &str = "anyone";
@@ -29,11 +32,16 @@ impl Listed {
         let kind = match told.kind {
             Kind::Page => "page",
             Kind::Service => "service",
+            Kind::Action => "action",
             Kind::Asset => "asset",
         };
+        // What may be called sees to that itself.
+        let is_open = told.kind == Kind::Page && route.from_anywhere;
+        let marks = [(told.is_safe, "safe"), (told.is_once, "once"), (is_open, "from anywhere")];
         Self {
             arguments: told.arguments.to_vec(),
-            rule: if told.is_for_users { "users" } else { ANYONE }.to_owned(),
+            rule: if route.needs.user { "users" } else { ANYONE }.to_owned(),
+            marks: marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect(),
             ..Self::new(route.methods, route.path, kind, route.name)
         }
     }
@@ -42,6 +50,11 @@ impl Listed {
     pub(crate) fn files(hosts: &str, folder: &Path) -> Self {
         let name = folder.display().to_string();
         Self::new(Methods::GET, &format!("{hosts}/"), "files", &name)
+    }
+
+    /// Where pages are followed.
+    pub(crate) fn live() -> Self {
+        Self::new(Methods::GET, live::PATH, "live", "")
     }
 
     /// All channels, by their rules.
@@ -61,10 +74,11 @@ impl Listed {
     fn new(methods: Methods, path: &str, kind: &'static str, name: &str) -> Self {
         let (path, name) = (path.to_owned(), name.to_owned());
         let (methods, arguments) = (methods.names(), Vec::new());
-        Self { methods, path, kind, name, arguments, rule: ANYONE.to_owned() }
+        let (rule, marks) = (ANYONE.to_owned(), Vec::new());
+        Self { methods, path, kind, name, arguments, rule, marks }
     }
 
-    fn cells(&self) -> [String; 6] {
+    fn cells(&self) -> [String; 7] {
         let arguments = self.arguments.iter().map(|(name, kind)| format!("{name}: {kind}"));
         [
             self.methods.join("|"),
@@ -73,15 +87,16 @@ impl Listed {
             self.name.clone(),
             arguments.collect::<Vec<_>>().join(", "),
             self.rule.clone(),
+            self.marks.join(", "),
         ]
     }
 
     fn json(&self) -> Value {
-        let Self { methods, path, kind, name, arguments, rule } = self;
+        let Self { methods, path, kind, name, arguments, rule, marks } = self;
         let arguments = arguments.iter().map(|(name, kind)| json!({ "name": name, "type": kind }));
         json!({
             "methods": methods, "path": path, "kind": kind, "name": name,
-            "arguments": arguments.collect::<Vec<_>>(), "for": rule,
+            "arguments": arguments.collect::<Vec<_>>(), "for": rule, "marks": marks,
         })
     }
 }
@@ -89,10 +104,10 @@ impl Listed {
 /// The list for people: in columns, by path.
 pub(crate) fn table(mut listed: Vec<Listed>) -> String {
     listed.sort_by(|one, other| one.path.cmp(&other.path));
-    let head = ["METHOD", "PATH", "KIND", "NAME", "TAKES", "FOR"].map(str::to_owned);
+    let head = ["METHOD", "PATH", "KIND", "NAME", "TAKES", "FOR", "MARKS"].map(str::to_owned);
     let rows: Vec<_> = [head].into_iter().chain(listed.iter().map(Listed::cells)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: [usize; 6] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let widths: [usize; 7] = std::array::from_fn(|column| width(column).unwrap_or(0));
     let mut text = String::new();
     for row in &rows {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));

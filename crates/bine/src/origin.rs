@@ -39,6 +39,15 @@ pub(crate) fn target_of(address: &str) -> Option<&str> {
     rest.get(rest.find('/')?..)?.split('#').next()
 }
 
+/// Whether an address is a path of this site, perhaps with more behind it, for any browser: those take `\\` for `/`, so that
+/// a host may stand behind two of them, and do not see tabs and ends of lines.
+pub(crate) fn is_path(address: &str) -> bool {
+    let mut letters = address.bytes();
+    letters.next() == Some(b'/')
+        && !matches!(letters.next(), Some(b'/' | b'\\'))
+        && !address.bytes().any(|letter| letter.is_ascii_control())
+}
+
 #[cfg(test)]
 mod tests {
     use bine_http::{Event, Limits, Machine};
@@ -88,6 +97,18 @@ mod tests {
     fn whoever_says_nothing_and_has_no_cookies_is_no_browser() {
         check("", (false, false), None);
         check("Cookie: a=b\r\n", (false, true), None);
+    }
+
+    #[test]
+    fn a_path_leads_to_no_other_site() {
+        for own in ["/", "/a", "/a//b", "/?a=//b", "/#//b", "/%5Cb", "/./\\b"] {
+            assert!(is_path(own), "{own:?}");
+        }
+        for other in
+            ["", "a", "//b", "/\\b", "\\/b", "http://b", "/\t/b", "/a\r\nB: c", "?a", " /a"]
+        {
+            assert!(!is_path(other), "{other:?}");
+        }
     }
 
     #[test]

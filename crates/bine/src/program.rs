@@ -17,7 +17,7 @@ use crate::methods::Methods;
 use crate::origin::is_foreign;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
-use crate::route::{House, LocalCaller, Place, Route};
+use crate::route::{House, LocalCaller, Place, Places, Route};
 use crate::router::Router;
 use crate::sites::{LocalSites, Sites, without_port};
 use crate::tables::Tables;
@@ -69,7 +69,7 @@ impl Pages {
         routes: Vec<Route>,
         filters: Vec<Box<dyn Filter>>,
         face: Face,
-        house: House,
+        mut house: House,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
         check_needs("what is asked for access to channels", &face.gate.needs(), &house)?;
@@ -92,9 +92,15 @@ impl Pages {
                 one.name, one.path, other.name, other.path
             )
         })?;
+        let router = Arc::new(router);
+        let is_shown = |resource: &Resource| {
+            resource.routes.iter().any(|route| route.methods.has(Method::Get))
+        };
+        let are_shown = resources.iter().map(is_shown).collect();
+        house.places = Places { router: Arc::clone(&router), are_shown };
         Ok(Self {
             resources: resources.into(),
-            router: Arc::new(router),
+            router,
             filters: filters.into(),
             face,
             house: Arc::new(house),

@@ -19,6 +19,7 @@ use crate::look::Look;
 use crate::methods::Methods;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Outcome, Replying, Response, apologize};
+use crate::router::Router;
 use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
@@ -56,8 +57,10 @@ pub(crate) struct Told {
     pub(crate) kind: Kind,
     /// Names and types.
     pub(crate) arguments: &'static [(&'static str, &'static str)],
-    /// Only who has logged in may reach it.
-    pub(crate) is_for_users: bool,
+    /// It changes nothing.
+    pub(crate) is_safe: bool,
+    /// It is not run again after a conflict.
+    pub(crate) is_once: bool,
 }
 
 /// What answers at a route.
@@ -66,6 +69,7 @@ pub(crate) enum Kind {
     #[default]
     Page,
     Service,
+    Action,
     Asset,
 }
 
@@ -80,6 +84,24 @@ pub(crate) struct House {
     pub(crate) look: Look,
     /// The pages that somebody looks at.
     pub(crate) live: Arc<Live>,
+    pub(crate) places: Places,
+}
+
+/// Which paths are shown to whoever asks for them.
+#[derive(Default)]
+pub(crate) struct Places {
+    pub(crate) router: Arc<Router>,
+    /// Whether anything at a place of the router answers GET.
+    pub(crate) are_shown: Box<[bool]>,
+}
+
+impl Places {
+    /// Whether somebody may be sent to this path and query: not where only other methods are answered.
+    pub(crate) fn may_be_shown(&self, target: &str) -> bool {
+        let path = target.split('?').next().unwrap_or_default();
+        // There may be a file.
+        self.router.find(path).is_none_or(|place| self.are_shown[place])
+    }
 }
 
 /// Where a route is in its program.
@@ -155,7 +177,6 @@ impl Route {
     #[must_use]
     pub fn taking(mut self, arguments: &'static [(&'static str, &'static str)]) -> Self {
         self.told.arguments = arguments;
-        self.told.is_for_users = arguments.iter().any(|(_, kind)| *kind == "User");
         self
     }
 

@@ -1,7 +1,7 @@
 //! Decides how short texts travel: up to 24 bytes in place, so that a name in a query costs no
 //! allocation.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;
 
@@ -18,6 +18,15 @@ impl Text {
     /// The text as a slice.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// A name of somebody else's, said back to them: its first 40 bytes.
+pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
+    const MOST: usize = 40;
+    match name.len() {
+        ..=MOST => Cow::Borrowed(name),
+        _ => Cow::Owned(format!("{}..", &name[..name.floor_char_boundary(MOST)])),
     }
 }
 

@@ -121,7 +121,13 @@ async fn serve(
     let mut responder = local(handler);
     while let Some(letter) = letters.recv().await {
         match letter {
-            Letter::Replace(handler) => responder = local(handler),
+            Letter::Replace(handler) => {
+                // Whoever cannot make its part for a thread serves nobody, and this thread goes on with the old.
+                match catch_unwind(AssertUnwindSafe(|| local(handler))) {
+                    Ok(new) => responder = new,
+                    Err(_) => log::error(format_args!("a program could not be asked from inside")),
+                }
+            }
             Letter::Errand(errand) => {
                 clock.turn();
                 answer(&mut *responder, &clock, patience, errand);

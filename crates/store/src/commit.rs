@@ -53,6 +53,10 @@ pub(crate) struct Commits {
     owes_sync: AtomicBool,
     observers: RwLock<Vec<Observer>>,
     bell: Bell,
+    /// No write waits for a disk: whoever polls may do it.
+    is_instant: bool,
+    /// What those had to leave undone who may not block. `None`: nobody comes for it any more.
+    left: Mutex<Option<Vec<Action>>>,
 }
 
 /// Is told of each commit, in their order, as soon as it can be seen.
@@ -187,6 +191,8 @@ impl Commits {
             kept,
             visible: ArcSwap::new(state),
             head: Mutex::new(head),
+            is_instant: journal.is_instant(),
+            left: Mutex::new(Some(Vec::new())),
             journal: Mutex::new(journal),
             sync,
             owes_sync: AtomicBool::new(false),
@@ -313,8 +319,10 @@ impl Commits {
                 due.map_or(LONGEST_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
             let rung = self.bell.wait(wait);
             if !self.head().staged.is_empty() {
-                self.lead(self.journal());
+                run(self.lead(self.journal()));
             }
+            let left = self.left().as_mut().map(std::mem::take);
+            run(left.unwrap_or_default());
             if due.is_some_and(|due| Instant::now() >= due) {
                 due = None;
                 self.sync_now();
@@ -323,6 +331,8 @@ impl Commits {
                 due = Some(Instant::now() + interval);
             }
             if rung == Rung::Over && self.head().staged.is_empty() {
+                let left = self.left().take();
+                run(left.unwrap_or_default());
                 self.kept.give_up();
                 // It holds the folder too. One that panicked has told of it.
                 let _ = image.map(JoinHandle::join);
@@ -393,8 +403,9 @@ impl Commits {
             .ok()
     }
 
-    /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then.
-    fn lead(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) {
+    /// Writes all that is staged, and makes it visible. Has somebody else go on if there is more by then. Returns what is
+    /// to be done behind that, which may block.
+    fn lead(&self, mut journal: MutexGuard<'_, Box<dyn Journal>>) -> Vec<Action> {
         let (mut group, state) = self.head().next_group();
         for staged in &group {
             staged.slot.stand().is_taken = true;
@@ -434,8 +445,23 @@ impl Commits {
             staged.slot.settle(Ok(staged.sequence));
             after.extend(staged.after);
         }
-        // They may commit something themselves.
-        run(after);
+        after
+    }
+
+    /// Has the store's own thread do this.
+    fn leave(&self, after: Vec<Action>) {
+        if after.is_empty() {
+            return;
+        }
+        let mut left = self.left();
+        if let Some(left) = &mut *left {
+            left.extend(after);
+            self.bell.ring(Rung::Yes);
+        } else {
+            // It is the end of the program, and that thread has gone.
+            drop(left);
+            run(after);
+        }
     }
 
     /// Returns what was visible before: giving it up may take a while.
@@ -519,6 +545,10 @@ impl Commits {
 
     fn head(&self) -> MutexGuard<'_, Head> {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self) -> MutexGuard<'_, Option<Vec<Action>>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn journal(&self) -> MutexGuard<'_, Box<dyn Journal>> {
@@ -710,7 +740,8 @@ impl Pending {
                 continue;
             };
             drop(stand);
-            commits.lead(journal);
+            // They may commit something themselves.
+            run(commits.lead(journal));
         }
     }
 }
@@ -720,13 +751,24 @@ impl Future for Pending {
     type Output = Result<u64, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let commits = &self.commits;
         let mut stand = self.slot.stand();
+        if commits.is_instant
+            && stand.outcome.is_none()
+            && !stand.is_taken
+            && let Some(journal) = commits.try_journal()
+        {
+            drop(stand);
+            // To have a thread do it takes several times as long.
+            commits.leave(commits.lead(journal));
+            stand = self.slot.stand();
+        }
         if let Some(outcome) = &stand.outcome {
             return Poll::Ready(outcome.clone());
         }
         stand.waker = Some(context.waker().clone());
         drop(stand);
-        self.commits.bell.ring(Rung::Yes);
+        commits.bell.ring(Rung::Yes);
         Poll::Pending
     }
 }

@@ -123,6 +123,11 @@ impl Transaction {
         Ok(true)
     }
 
+    /// Whether it would change anything.
+    pub const fn has_written(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
     /// Has `action` run when this change is durable, and never if it is not.
     pub fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
         self.after.push(Box::new(action));

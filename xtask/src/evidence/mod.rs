@@ -20,6 +20,7 @@ mod pages;
 mod program;
 mod sessions;
 pub(crate) mod streams;
+pub(crate) mod tutorial;
 mod websocket;
 
 /// Starts the file server, the hello example and the demo, and looks at them from outside.
@@ -65,6 +66,7 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     channels::judge(tally)?;
     live::judge(tally)?;
     sessions::judge(tally)?;
+    tutorial::follow(tally)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());
     tally.check("the demo ends when asked", demo.end());

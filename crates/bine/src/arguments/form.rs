@@ -1,10 +1,9 @@
 //! Decides how the fields of a form reach a handler.
 
-use bine_http::query;
 use bine_pipeline as pipeline;
 
 use super::multipart::{self, Filed, Source};
-use super::wrapped::value;
+use super::wrapped::{one_of_pairs, texts, value};
 use super::{Argument, Arguments, FromText, Needs, Rejection};
 use crate::request::MOST_BODY;
 
@@ -34,10 +33,7 @@ impl<T: FromText> Argument for Form<T> {
             return Err(Rejection::bad(name, "is missing: the body is not a form"));
         }
         let text = str::from_utf8(&body).map_err(|_| Rejection::bad(name, "is in no text"))?;
-        let found = query::pairs(text).find(|(key, _)| key.is(name)).map(|(_, value)| value);
-        let text = found.map(|value| value.decode()).transpose();
-        let text = text.map_err(|_| Rejection::bad(name, "is not encoded UTF-8 text"))?;
-        value(name, text.as_deref(), "form").map(Self)
+        one_of_pairs(text, name, "form").map(Self)
     }
 
     fn needs(needs: &mut Needs) {
@@ -53,12 +49,7 @@ impl<T: FromText> Argument for Form<T> {
 pub(crate) fn fields(kind: &str, body: &[u8]) -> Result<Vec<(String, String)>, String> {
     let Some(boundary) = multipart::boundary(kind) else {
         let text = str::from_utf8(body).map_err(|_| "the form is no text")?;
-        let pairs = query::pairs(text).map(|(name, value)| {
-            let pair = name.decode().and_then(|name| Ok((name, value.decode()?)));
-            let (name, value) = pair.map_err(|_| "the form is not encoded UTF-8 text")?;
-            Ok((name.into_owned(), value.into_owned()))
-        });
-        return pairs.collect();
+        return texts(text, "form");
     };
     let mut parts =
         multipart::Parts::new(&boundary, body).map_err(|reason| format!("the form {reason}"))?;

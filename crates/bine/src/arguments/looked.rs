@@ -66,7 +66,7 @@ mod tests {
     use crate::live::Live;
     use crate::look::Look;
     use crate::request::Request;
-    use crate::route::House;
+    use crate::route::{House, Places};
     use crate::tables::Tables;
     use crate::text::Text;
 
@@ -80,7 +80,8 @@ mod tests {
         let incoming = Incoming { head, body, peer, who, arrival: 0, exchange: head.exchange() };
         let (states, tables) = (States::default(), Tables::default());
         let (look, live) = (Look::default(), Arc::new(Live::new(&[], false)));
-        let house = House { states, tables, channels: None, sessions: None, look, live };
+        let places = Places::default();
+        let house = House { states, tables, channels: None, sessions: None, look, live, places };
         let house = Arc::new(house);
         let mut arguments: Arguments<'_> = house.arguments(&incoming);
         looks_of(|| assert!(A::take(&mut arguments, name).is_ok()))

@@ -34,6 +34,7 @@ pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
 pub use upload::Upload;
+pub(crate) use wrapped::texts;
 pub use wrapped::{Cookie, Header, Path, Query};
 
 /// A type that a handler may take as an argument.
@@ -83,6 +84,8 @@ pub struct Needs {
     pub(crate) channels: bool,
     /// They look at the visitor's session.
     pub(crate) sessions: bool,
+    /// They are for who has logged in alone.
+    pub(crate) user: bool,
 }
 
 impl<'a> Arguments<'a> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use bine_html::{Attribute, AttributeValue, Render, Writer};
-use bine_http::query;
+use bine_http::query::{self, MOST_PAIRS};
 
 use super::{Argument, Arguments, FromText, Looked, Rejection};
 
@@ -43,14 +43,48 @@ pub(super) fn value<T: FromText>(
     }
 }
 
+/// The value of the first pair of this name in a form or a query, whichever `place` says.
+pub(super) fn one_of_pairs<T: FromText>(
+    text: &str,
+    name: &'static str,
+    place: &str,
+) -> Result<T, Rejection> {
+    let mut pairs = query::pairs(text);
+    let found = pairs.find(|(key, _)| key.is(name)).map(|(_, value)| value);
+    // It may stand behind the last that was looked at.
+    if found.is_none() && pairs.is_cut() {
+        let reason =
+            format!("is not among the first {MOST_PAIRS} fields of the {place}: send fewer");
+        return Err(Rejection::bad(name, reason));
+    }
+    let text = found.map(|value| value.decode()).transpose();
+    let text = text.map_err(|_| Rejection::bad(name, "is not encoded UTF-8 text"))?;
+    value(name, text.as_deref(), place)
+}
+
+/// All names and texts of a form or a query, in the order sent.
+///
+/// # Errors
+///
+/// What is wrong with it, as a sentence.
+pub(crate) fn texts(text: &str, place: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pairs = query::pairs(text);
+    let texts = pairs.by_ref().map(|(name, value)| {
+        let pair =
+            name.decode().and_then(|name| Ok((name.into_owned(), value.decode()?.into_owned())));
+        pair.map_err(|_| format!("the {place} is not encoded UTF-8 text"))
+    });
+    let texts = texts.collect::<Result<_, _>>()?;
+    if pairs.is_cut() {
+        return Err(format!("the {place} has more than {MOST_PAIRS} fields: send fewer, or JSON"));
+    }
+    Ok(texts)
+}
+
 impl<T: FromText> Argument for Query<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
-        let mut pairs = query::pairs(request.incoming.head.query().unwrap_or_default());
-        let Some((_, found)) = pairs.find(|(key, _)| key.is(name)) else {
-            return value(name, None, "query").map(Self);
-        };
-        let text = found.decode().map_err(|_| Rejection::bad(name, "is not encoded UTF-8 text"))?;
-        value(name, Some(&text), "query").map(Self)
+        let query = request.incoming.head.query().unwrap_or_default();
+        one_of_pairs(query, name, "query").map(Self)
     }
 }
 

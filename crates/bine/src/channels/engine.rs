@@ -243,6 +243,9 @@ impl Engine {
     fn keep(self: &Arc<Self>, prepared: Prepared) -> Ordered {
         let closed = || Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed)));
         if let Some(next) = &self.passing {
+            if self.is_over() {
+                return closed();
+            }
             // Numbered under the lock, so that they are true in their order.
             let applied = self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
             self.audience.tell(self);

@@ -529,7 +529,7 @@ impl Seat {
     fn end(&self, ends: u64, clock: &Clock, out: &mut Vec<u8>) -> bool {
         match self.pieces {
             Some(pieces) => {
-                self.watch.end(out, pieces);
+                self.watch.dismiss(out, pieces);
                 true
             }
             None => {

@@ -260,6 +260,10 @@ impl Watch {
         if let (Manner::Events, Some(lost)) = (self.manner, place.lost) {
             first.extend_from_slice(format!("event: lost\ndata: {lost}\n\n").as_bytes());
         }
+        if self.regions != Regions::None && self.manner == Manner::Events {
+            // So that whoever waits for the stream knows that nothing on the way holds it back.
+            first.extend_from_slice(b":\n\n");
+        }
         if !follows {
             self.mark(&mut first, place.next);
         }
@@ -298,6 +302,15 @@ impl Watch {
             pieces.append(out, b"--bine-part--\r\n");
         }
         pieces.end(out);
+    }
+
+    /// The end of an answer that went on, for one who may not have more of it. What a page shows beside its regions was
+    /// for them too, so the browser asks for the page again.
+    pub(crate) fn dismiss(&self, out: &mut Vec<u8>, pieces: Pieces) {
+        if self.regions != Regions::None {
+            pieces.append(out, b"event: reload\ndata: \n\n");
+        }
+        self.end(out, pieces);
     }
 
     /// Why somebody cannot follow.

@@ -3,6 +3,7 @@
 //! An event is declared, has a name, and is for whoever listens to it now: nothing of it is kept. Pages listen by the stream
 //! that they follow anyway, other programs by one of their own.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,14 +65,15 @@ struct Event {
 /// Those who listen to one event, in the order in which they are called one by one.
 #[derive(Default)]
 struct Listeners {
-    all: Vec<Arc<str>>,
-    /// Who is called next.
-    turn: usize,
+    all: BTreeMap<u64, Arc<str>>,
+    /// Who was called last.
+    turn: u64,
 }
 
 /// Somebody who listens, until it is dropped.
 pub(super) struct Listener {
     own: Arc<Own>,
+    number: u64,
     /// The channel of this one alone.
     inbox: Arc<str>,
     events: Vec<usize>,
@@ -186,7 +188,7 @@ impl Events {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let inbox: Arc<str> = format!("inbox-{number}").into();
         begin(&self.0.engine, &inbox);
-        let listener = Listener { own: Arc::clone(&self.0), inbox, events };
+        let listener = Listener { own: Arc::clone(&self.0), number, inbox, events };
         listener.each(|event| event.change(&listener, true));
         Ok(listener)
     }
@@ -245,9 +247,9 @@ impl Event {
     fn change(&self, listener: &Listener, comes: bool) {
         let mut listeners = self.listeners();
         if comes {
-            listeners.all.push(Arc::clone(&listener.inbox));
+            listeners.all.insert(listener.number, Arc::clone(&listener.inbox));
         } else {
-            listeners.all.retain(|inbox| *inbox != listener.inbox);
+            listeners.all.remove(&listener.number);
         }
         let count = listeners.all.len();
         // Under the lock, so that they are told in their order.
@@ -263,8 +265,10 @@ impl Event {
 
 impl Listeners {
     fn next(&mut self) -> Option<Arc<str>> {
-        self.turn = self.turn.wrapping_add(1);
-        self.all.get(self.turn % self.all.len().max(1)).cloned()
+        let behind = self.all.range(self.turn.saturating_add(1)..).next();
+        let (number, inbox) = behind.or_else(|| self.all.first_key_value())?;
+        self.turn = *number;
+        Some(Arc::clone(inbox))
     }
 }
 

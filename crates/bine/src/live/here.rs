@@ -31,7 +31,7 @@ pub(super) struct Places(Arc<Mutex<HashMap<Arc<str>, Arc<Place>>>>);
 
 /// One of them.
 #[derive(Default)]
-struct Place {
+pub(super) struct Place {
     /// What is known of each browser that follows it, in the order in which they came.
     all: Mutex<BTreeMap<u64, Option<Text>>>,
     changed: Signal<()>,
@@ -45,20 +45,17 @@ pub(super) struct Presence {
     number: u64,
 }
 
-/// Pages of which it is known at one time.
-const MOST: usize = 100_000;
-
 impl Here {
     /// How many browsers follow this page.
     pub fn count(&self) -> usize {
-        self.0.look().len()
+        self.look().len()
     }
 
     /// By what names, so many at most: each once, users by theirs, others by that of their [session](crate::Session::name).
     /// Whoever has no session yet has no name.
     pub fn names(&self, most: usize) -> Vec<Text> {
         let mut names: Vec<Text> = Vec::new();
-        for name in self.0.look().values().flatten() {
+        for name in self.look().values().flatten() {
             if names.len() >= most {
                 break;
             }
@@ -68,44 +65,41 @@ impl Here {
         }
         names
     }
-}
 
-impl Place {
     fn look(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Text>>> {
         // Whoever follows a page that has looked is there from then on.
         if let Some(run) = Run::current() {
-            run.show_who_is_here();
+            run.show_who_is_here(&self.0);
         }
-        self.changed.with(|()| {});
-        self.all()
+        self.0.changed.with(|()| {});
+        self.0.all()
     }
+}
 
+impl Place {
     fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Text>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Places {
-    fn at(&self, address: &str) -> Arc<Place> {
+    /// Has this be what is known of a page, which a run of it has looked at. False: another is already.
+    pub(super) fn adopt(&self, address: &Arc<str>, place: &Arc<Place>) -> bool {
         let mut all = self.all();
-        if let Some(place) = all.get(address) {
-            return Arc::clone(place);
-        }
-        let place = Arc::<Place>::default();
-        if all.len() >= MOST {
-            // Those of which nobody holds anything are empty.
-            all.retain(|_, place| Arc::strong_count(place) > 1);
-        }
-        if all.len() < MOST {
-            all.insert(address.into(), Arc::clone(&place));
-        }
-        place
+        let own = all.entry(Arc::clone(address)).or_insert_with(|| Arc::clone(place));
+        Arc::ptr_eq(own, place)
+    }
+
+    /// Forgets where nobody is.
+    pub(super) fn prune(&self) {
+        self.all().retain(|_, place| Arc::strong_count(place) > 1 || !place.all().is_empty());
     }
 
     /// A browser is there from now on.
     pub(super) fn come(&self, address: &Arc<str>, name: Option<Text>) -> Presence {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let (place, number) = (self.at(address), NEXT.fetch_add(1, Ordering::Relaxed));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let place = Arc::clone(self.all().entry(Arc::clone(address)).or_default());
         place.all().insert(number, name);
         place.changed.notify();
         let (places, address) = (self.clone(), Arc::clone(address));
@@ -138,12 +132,9 @@ impl Drop for Presence {
 impl Argument for Here {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
         let address = super::stream::address(request.incoming);
-        let places = request.live.places();
-        // Who only asks for the page is not there, and need not be remembered.
-        let place = match Run::current() {
-            Some(_) => places.at(&address),
-            None => places.all().get(&*address).cloned().unwrap_or_default(),
-        };
+        let known = request.live.places().all().get(&*address).cloned();
+        // Where nobody is, nothing need be remembered before somebody comes.
+        let place = known.unwrap_or_default();
         Ok(Self(place))
     }
 

@@ -39,6 +39,7 @@ pub use mark::Has;
 pub(crate) use run::Run;
 pub use run::seen;
 pub use signal::Signal;
+pub(crate) use stream::PATH;
 pub(crate) use waiting::Waiting;
 
 /// The pages of a program that somebody looks at.
@@ -135,8 +136,9 @@ impl Live {
         }
     }
 
-    /// Nothing is made any more, and nobody is asked.
+    /// Nothing is made any more, nobody is asked, and nobody is told anything.
     pub(crate) fn end(&self) {
+        self.engine.end();
         self.mailbox.end();
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -188,33 +190,38 @@ impl Live {
                 for name in showings.deserted() {
                     self.drop_showing(&mut showings, name);
                 }
+                self.places.prune();
                 for departed in showings.take_departed(now, SWEEP) {
                     self.forget(departed);
                 }
             }
+            let mut errands = Vec::new();
             while let Some(name) = showings.take_due(now, sequence) {
-                self.make(&mut showings, name);
+                errands.extend(self.making(&mut showings, name));
             }
             patience = showings.next_due(now, second).map_or(SWEEP, |due| due.min(SWEEP));
+            drop(showings);
+            // One that cannot be asked is told so at once, and takes the lock.
+            for (inside, errand) in errands {
+                inside.ask(errand);
+            }
         }
     }
 
-    /// Has a showing made again.
-    fn make(self: &Arc<Self>, showings: &mut Showings, name: Name) {
+    /// What has a showing made again, if anybody looks at it.
+    fn making(self: &Arc<Self>, showings: &mut Showings, name: Name) -> Option<(Inside, Errand)> {
         let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(showing) = showings.get(name) else {
-            showings.end_making(name);
-            return;
-        };
+        let showing = showings.get(name)?;
         let Some(inside) = inside.filter(|_| !showing.is_deserted()) else {
             showings.end_making(name);
-            return self.drop_showing(showings, name);
+            self.drop_showing(showings, name);
+            return None;
         };
         let (own, run) = (Arc::clone(self), self.new_run(&showing.request));
         let (request, since) = (showing.request.clone(), showing.since);
         let around = Arc::new(Part { run: Arc::clone(&run), asker: None });
         let then = Then::new(move |reply| own.made(name, notes_of(&run, reply.as_deref()), since));
-        inside.ask(Errand { request, around, then });
+        Some((inside, Errand { request, around, then }))
     }
 
     /// A showing was made again: tells all who look at it what has changed.
@@ -301,6 +308,8 @@ fn notes_of(run: &OneRun, reply: Option<&[u8]>) -> Result<Notes, Unmade> {
     let status = reply.and_then(|reply| str::from_utf8(reply.get(9..12)?).ok()?.parse().ok());
     match status {
         Some(200..300) => Ok(run.take()),
+        // Too much for the moment, which another is not.
+        Some(429) => Err(Unmade::Failed),
         Some(status @ 300..500) => Err(Unmade::Refused(status)),
         _ => Err(Unmade::Failed),
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bine_html::Region;
 use bine_pipeline::Around;
 
+use super::here::Place;
 use super::mailbox::Mailbox;
 use super::signal::Watched;
 use crate::arguments::Looked;
@@ -40,7 +41,7 @@ pub(super) struct Notes {
     /// When the session ends by itself that it looked at, in seconds since 1970.
     pub(super) ends: Option<u64>,
     /// It has looked who is there.
-    pub(super) shows_who: bool,
+    pub(super) here: Option<Arc<Place>>,
     /// It has changed tables, which perhaps it shows.
     pub(super) has_written: bool,
 }
@@ -97,8 +98,13 @@ impl Run {
     }
 
     /// Its page shows who is there.
-    pub(super) fn show_who_is_here(&self) {
-        self.notes().shows_who = true;
+    pub(super) fn show_who_is_here(&self, place: &Arc<Place>) {
+        self.notes().here = Some(Arc::clone(place));
+    }
+
+    /// It has changed something that pages may show, perhaps its own.
+    pub(super) fn write_signal(&self) {
+        self.notes().has_written = true;
     }
 
     pub(super) fn read(&self, signal: Watched) {
@@ -123,7 +129,9 @@ impl Run {
     /// What was noted; a run that is over notes nothing more.
     pub(super) fn take(&self) -> Notes {
         let (reads, has_written) = (self.recorder.reads(), self.recorder.has_written());
-        Notes { reads, has_written, ..std::mem::take(&mut *self.notes()) }
+        let mut notes = std::mem::take(&mut *self.notes());
+        notes.has_written |= has_written;
+        Notes { reads, ..notes }
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {

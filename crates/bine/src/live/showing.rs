@@ -284,6 +284,7 @@ impl Showings {
             return None;
         }
         self.due.remove(&(then, name));
+        let _ = self.get(name)?;
         self.under_way += 1;
         let showing = self.get(name)?;
         (showing.state, showing.begun, showing.since) = (State::Made, now, since);
@@ -361,7 +362,7 @@ impl Showing {
     pub(super) fn set(&mut self, notes: &mut Notes) {
         self.looks = std::mem::take(&mut notes.looks);
         self.reads.clone_from(&notes.reads);
-        (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
+        (self.ends, self.shows_who) = (notes.ends, notes.here.is_some());
         self.pause = if notes.has_written { AGAIN } else { QUIET };
         self.regions = notes.regions.iter().map(|region| Shown::of(region, notes)).collect();
     }
@@ -372,7 +373,7 @@ impl Showing {
             return None;
         }
         self.reads.clone_from(&notes.reads);
-        (self.ends, self.shows_who) = (notes.ends, notes.shows_who);
+        (self.ends, self.shows_who) = (notes.ends, notes.here.is_some());
         self.pause = if notes.has_written { AGAIN } else { QUIET };
         let mut changed = Vec::new();
         for (number, (own, new)) in self.regions.iter_mut().zip(&notes.regions).enumerate() {
@@ -394,7 +395,7 @@ impl Showing {
     /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are
     /// sent what it is from now on, since nobody knows which of the two is newer.
     pub(super) fn meet(&mut self, notes: &Notes) {
-        self.shows_who |= notes.shows_who;
+        self.shows_who |= notes.here.is_some();
         for (own, new) in self.regions.iter_mut().zip(&notes.regions) {
             if own.hash != Some(new.hash) {
                 (own.hash, own.is_touched) = (None, true);

@@ -92,6 +92,9 @@ impl<T> Signal<T> {
     /// Has regions that show the signal follow, where what it holds has changed by itself.
     pub fn notify(&self) {
         let core = &self.0.core;
+        if let Some(run) = Run::current() {
+            run.write_signal();
+        }
         core.version.fetch_add(1, Ordering::Release);
         let mut readers = core.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.retain(|reader| match reader.upgrade() {

@@ -34,7 +34,7 @@ use crate::sessions::{Login, Visit};
 use crate::text::Text;
 
 /// Where pages are followed.
-const PATH: &str = "/_bine/live";
+pub(crate) const PATH: &str = "/_bine/live";
 /// Bytes of the address of a page.
 const LONGEST: usize = 4096;
 /// Regions of a page that are heeded.
@@ -289,6 +289,8 @@ impl Live {
     ) -> Result<Hold, Response> {
         let mut notes = made.map_err(|unmade| match unmade {
             Unmade::Failed => busy(),
+            // A page that answers a POST, and has nothing by itself.
+            Unmade::Refused(405) => Response::status(Status::NO_CONTENT),
             Unmade::Refused(status) => {
                 let status = Status::new(status).filter(|status| status.code() >= 400);
                 let message = "This page is not to be had by whoever asks.";
@@ -332,8 +334,14 @@ impl Live {
         };
         let showing = showings.get(name).ok_or_else(busy)?;
         showing.meet(&notes);
+        if let Some(place) = notes.here.as_ref().filter(|_| wish.manner != Manner::Poll)
+            && !self.places().adopt(&wish.address, place)
+        {
+            // It would not follow who comes and goes there.
+            showing.touch_all();
+        }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        let held = self.hold(wish, &watch, notes.shows_who, first);
+        let held = self.hold(wish, &watch, notes.here.is_some(), first);
         showings.check(name, &notes, since, Instant::now());
         drop(showings);
         self.mailbox.put(News::Look);
@@ -359,7 +367,10 @@ impl Live {
             // A poll that comes and goes is nobody who could be called.
             let more = self.events().channels(&on, has_user)?;
             let channels = watch.channels.iter().cloned().chain(more).collect();
-            watch = Arc::new(Watch { channels, ..Watch::clone(&watch) });
+            // The page is looked at as long as it waits.
+            let guest = Guest { listener: None, presence: None, page: Arc::clone(&watch) };
+            let guest = Some(Arc::new(guest));
+            watch = Arc::new(Watch { channels, guest, ..Watch::clone(&watch) });
         } else if manner != Manner::Poll && (is_seen || !on.is_empty()) {
             let listener = (!on.is_empty()).then(|| self.events().listen(&on, has_user));
             let listener = listener.transpose()?;

@@ -11,6 +11,10 @@ pub(crate) struct Answer {
     passed: usize,
     /// What comes next.
     next: Next,
+    /// Answers before the final one, so far.
+    interim: usize,
+    /// Bytes of fields behind the last chunk, so far.
+    trailing: usize,
 }
 
 /// What the head says.
@@ -23,6 +27,8 @@ pub(crate) struct Head {
     pub(super) kind: String,
     /// Whether the connection may carry another request.
     pub(super) keeps: bool,
+    /// Whether nothing but the end of the connection ends its body, so that nobody can tell the end from a cut.
+    pub(super) is_open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,7 +51,9 @@ enum Next {
 }
 
 const MOST_FIELDS: usize = 100;
-/// Of a head, and of a line among the chunks.
+/// Answers like 103 before the final one.
+const MOST_INTERIM: usize = 8;
+/// Of a head, of a line among the chunks, and of all fields behind them.
 const LONGEST_HEAD: usize = 16 << 10;
 
 const NO_HTTP: &str = "the answer is no HTTP";
@@ -79,6 +87,10 @@ impl Answer {
                 self.next = next;
                 return Ok(Some(head));
             }
+            self.interim += 1;
+            if self.interim > MOST_INTERIM {
+                return Err("the answer does not come to its end: it is announced too often");
+            }
         }
     }
 
@@ -106,7 +118,13 @@ impl Answer {
                         self.next = Next::Nothing;
                         true
                     }
-                    Some(_) => true,
+                    Some(length) => {
+                        self.trailing += length;
+                        if self.trailing > LONGEST_HEAD {
+                            return Err("the answer's trailers are too long");
+                        }
+                        true
+                    }
                     None => false,
                 },
                 Next::Head => return Err(NO_HTTP),
@@ -204,7 +222,11 @@ fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>
         (_, false, Some(length)) => Next::Exactly(length),
         (_, false, None) => Next::Rest,
     };
-    head.keeps &= next != Next::Rest;
+    head.is_open = next == Next::Rest;
+    // It has none (RFC 9112 section 6.3), but whoever names a body may send it.
+    let names_body =
+        next == Next::Nothing && (is_chunked || length.is_some_and(|length| length > 0));
+    head.keeps &= !head.is_open && !names_body;
     Ok((head, Some(next)))
 }
 
@@ -256,6 +278,12 @@ mod tests {
         );
         check("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", Ok((200, "a", false)));
         check("HTTP/1.1 204 No Content\r\n\r\n", Ok((204, "", true)));
+        // What it names may come all the same.
+        check("HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n", Ok((204, "", false)));
+        check(
+            "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
+            Ok((304, "", false)),
+        );
         check(
             &format!("HTTP/1.1 103 Early Hints\r\n\r\n{ok}Content-Length: 1\r\n\r\na"),
             Ok((200, "a", true)),
@@ -297,6 +325,18 @@ mod tests {
     fn a_head_has_an_end() {
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LONGEST_HEAD));
         assert_eq!(read(endless.as_bytes(), 4000), Err("the answer's head is too long"));
+    }
+
+    #[test]
+    fn announcements_and_trailers_have_an_end() {
+        let ok = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
+        let hints = |count| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count) + ok;
+        check(&hints(8), Ok((200, "a", true)));
+        check(&hints(9), Err("the answer does not come to its end: it is announced too often"));
+        let trailers = "A: b\r\n".repeat(LONGEST_HEAD / 4 + 1);
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+        let found = read(format!("{head}\r\n0\r\n{trailers}").as_bytes(), 4000);
+        assert_eq!(found, Err("the answer's trailers are too long"));
     }
 
     proptest! {

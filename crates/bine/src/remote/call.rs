@@ -59,23 +59,22 @@ impl Request {
     }
 
     fn place(&self) -> Arc<Place> {
-        let trust = self.roots.as_ref().map_or(0, |roots| Arc::as_ptr(roots).addr());
-        Place::of(&self.address, trust)
+        Place::of(&self.address, self.roots.as_ref())
     }
 
-    /// A new connection.
+    /// A new connection, within the time for one: what it takes to know whom to trust included.
     pub(super) async fn open(&self, deadline: Instant) -> Result<Line, Error> {
         let unreached = |what: &dyn Display| Error::Unreached(format!("{}: {what}", self.address));
-        let trust = match (&self.roots, self.address.is_tls) {
-            (_, false) => None,
-            (Some(roots), true) => Some(Arc::clone(roots)),
-            (None, true) => match trust::known() {
-                Some(known) => Some(known),
-                None => Some(crate::blocking(trust::usual).await.map_err(|e| unreached(&e))?),
-            },
-        };
         let deadline = deadline.min(Instant::now() + self.connect);
-        match timeout_at(deadline, Line::open(&self.address, trust)).await {
+        let opened = async {
+            let trust = match (&self.roots, self.address.is_tls) {
+                (_, false) => None,
+                (Some(roots), true) => Some(Arc::clone(roots)),
+                (None, true) => Some(trust::usual().await?),
+            };
+            Line::open(&self.address, trust, deadline).await
+        };
+        match timeout_at(deadline, opened).await {
             Ok(Ok(line)) => Ok(line),
             Ok(Err(error)) => Err(unreached(&error)),
             Err(_) => Err(unreached(&"no connection in time")),
@@ -140,6 +139,11 @@ impl Request {
     fn understood(&self, head: &Head, body: Vec<u8>) -> Result<Vec<u8>, Error> {
         let said = |what: String| Error::Misunderstood(format!("{}: {what}", self.address));
         match head.status {
+            // Over TLS the end is signed (RFC 8446 section 6.1); otherwise a server that fell over behind the head says the same.
+            200..300 if body.is_empty() && head.is_open && !self.address.is_tls => {
+                let what = "the connection ended behind an answer's head that names no length";
+                Err(Error::Unanswered(format!("{}: {what}", self.address)))
+            }
             200..300 if body.is_empty() => Ok(b"null".to_vec()),
             200..300 if crate::arguments::is_json(&head.kind) => Ok(body),
             200..300 => Err(said(format!("it answered with `{}`, not with JSON", head.kind))),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::consume_budget;
+use tokio::time::{Instant, timeout};
 
 use super::address::Address;
 
@@ -28,12 +30,14 @@ pub(super) struct Resting {
 const PIECE: usize = 16 << 10;
 
 impl Line {
-    /// Connects, to the first of the host's addresses that takes it, and shakes hands.
+    /// Connects, to the first of the host's addresses that takes it, and shakes hands. Each of the addresses has its share
+    /// of the time until the deadline; the handshake has what is left of it, which whoever calls this ends.
     pub(super) async fn open(
         address: &Address,
         trust: Option<Arc<ClientConfig>>,
+        deadline: Instant,
     ) -> io::Result<Self> {
-        let socket = TcpStream::connect((address.host.as_str(), address.port)).await?;
+        let socket = connect(address, deadline).await?;
         // A call is one packet: nothing is gained by waiting for more.
         socket.set_nodelay(true)?;
         let Some(trust) = trust else { return Ok(Self { socket, session: None }) };
@@ -45,14 +49,19 @@ impl Line {
     }
 
     async fn shake_hands(&mut self) -> io::Result<()> {
-        while self.session.as_ref().is_some_and(|session| session.is_handshaking()) {
+        loop {
             self.flush().await?;
-            if self.session.as_ref().is_some_and(|session| session.wants_read()) {
-                self.pull().await?;
+            match &self.session {
+                Some(session) if !session.is_handshaking() => return Ok(()),
+                Some(session) if session.wants_read() => {}
+                // Nothing to say and nothing to hear: it would go round for ever.
+                _ => return Err(io::Error::other("the handshake stands still")),
+            }
+            if self.pull().await? == 0 {
+                let what = "the connection ended in the handshake";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
             }
         }
-        // The last of ours may tell the other why it is not trusted.
-        self.flush().await
     }
 
     pub(super) async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -75,20 +84,23 @@ impl Line {
                 return get(&self.socket, |mut now| add(&mut now, to)).await;
             };
             match add(&mut session.reader(), to) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.pull().await?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // That it was the end, the reader tells, and whether it was one that the other meant.
+                    self.pull().await?;
+                }
                 other => return other,
             }
         }
     }
 
-    /// Has the session see what comes next.
-    async fn pull(&mut self) -> io::Result<()> {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        get(&self.socket, |mut now| session.read_tls(&mut now)).await?;
+    /// Has the session see what comes next: so many bytes; 0: there will be no more.
+    async fn pull(&mut self) -> io::Result<usize> {
+        let Some(session) = &mut self.session else { return Ok(0) };
+        let count = get(&self.socket, |mut now| session.read_tls(&mut now)).await?;
         let understood = session.process_new_packets().map_err(io::Error::other);
         // An alert is due if it was not.
         let flushed = self.flush().await;
-        understood.and(flushed)
+        understood.and(flushed).map(|()| count)
     }
 
     /// Sends what the session has to say.
@@ -100,9 +112,16 @@ impl Line {
         Ok(())
     }
 
-    /// Leaves the runtime.
-    pub(super) fn rest(self) -> io::Result<Resting> {
-        Ok(Resting { socket: self.socket.into_std()?, session: self.session })
+    /// Leaves the runtime; `None`: it cannot, or the other has said more than it was asked for, which would be taken for
+    /// the next answer.
+    pub(super) fn rest(mut self) -> Option<Resting> {
+        if let Some(session) = &mut self.session {
+            match session.reader().read(&mut [0]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return None,
+            }
+        }
+        Some(Resting { socket: self.socket.into_std().ok()?, session: self.session })
     }
 }
 
@@ -116,6 +135,23 @@ impl Resting {
         let socket = TcpStream::from_std(self.socket).ok()?;
         Some(Line { socket, session: self.session })
     }
+}
+
+/// To the first of the host's addresses that takes it: one that is silent leaves time for the others.
+async fn connect(address: &Address, deadline: Instant) -> io::Result<TcpStream> {
+    let found: Vec<_> = lookup_host((address.host.as_str(), address.port)).await?.collect();
+    let mut last = io::Error::other("its name has no address");
+    let mut left = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    for address in found {
+        let share = deadline.saturating_duration_since(Instant::now()) / left;
+        left -= 1;
+        match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(socket)) => return Ok(socket),
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no connection in time"),
+        }
+    }
+    Err(last)
 }
 
 fn add(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<usize> {
@@ -149,6 +185,8 @@ async fn get<T>(
     socket: &TcpStream,
     mut read: impl FnMut(Now<'_>) -> io::Result<T>,
 ) -> io::Result<T> {
+    // Who sends faster than it is read would never have us wait, and no deadline would be looked at.
+    consume_budget().await;
     loop {
         match read(Now(socket)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.readable().await?,

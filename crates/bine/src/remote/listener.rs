@@ -5,10 +5,12 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bine_http::Status;
 use serde::de::DeserializeOwned;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::answer::{Answer, Head};
@@ -71,9 +73,10 @@ impl<T: DeserializeOwned> Listener<T> {
     fn ear(&mut self) -> Result<&mut Ear, Error> {
         if self.ear.is_none() {
             let request = self.remote.listening(&self.event)?;
-            let (event, stream) = (self.event.clone(), None);
-            self.ear =
-                Some(Box::new(Ear { request, event, stream, failures: 0, not_before: None }));
+            let event = self.event.clone();
+            let ear =
+                Ear { request, event, begins: None, stream: None, failures: 0, not_before: None };
+            self.ear = Some(Box::new(ear));
         }
         self.ear.as_deref_mut().ok_or_else(|| Error::Unanswered("nobody listens".to_owned()))
     }
@@ -88,6 +91,8 @@ impl<T: DeserializeOwned> Listener<T> {
 struct Ear {
     request: Request,
     event: String,
+    /// A stream that is being asked for: a wait that ends before it begins leaves it to the next.
+    begins: Option<Begins>,
     stream: Option<Stream>,
     /// In a row.
     failures: u32,
@@ -100,10 +105,17 @@ struct Stream {
     line: Line,
     answer: Answer,
     events: Events,
+    begun_at: Instant,
+    /// The last that came, whoever waited for it.
+    heard_at: Instant,
 }
+
+type Begins = Pin<Box<dyn Future<Output = Result<Stream, Error>> + Send>>;
 
 /// A server says something every twenty seconds, if only that it is there.
 const QUIET: Duration = Duration::from_mins(1);
+/// A stream that stood for so long was none of the failures.
+const LASTING: Duration = Duration::from_secs(30);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 /// Six times twice as long as the shortest.
 const MOST_DOUBLINGS: u32 = 6;
@@ -116,7 +128,9 @@ impl Ear {
             // What makes no sense is passed over, and others may come behind it.
             Err(Error::Misunderstood(_)) if self.stream.is_some() => {}
             Err(_) => {
-                self.stream = None;
+                if self.stream.take().is_some_and(|stream| stream.begun_at.elapsed() >= LASTING) {
+                    self.failures = 0;
+                }
                 // Listeners that lost their server at one moment must not come back at one.
                 let whole = SHORTEST_PAUSE * (1 << self.failures.min(MOST_DOUBLINGS));
                 let share = RandomState::new().hash_one(0) % 1000;
@@ -136,7 +150,12 @@ impl Ear {
         }
         let stream = match &mut self.stream {
             Some(stream) => stream,
-            None => self.stream.insert(Stream::begin(&self.request).await?),
+            None => {
+                let begin = || Box::pin(Stream::begin(self.request.clone())) as Begins;
+                let begun = self.begins.get_or_insert_with(begin).await;
+                self.begins = None;
+                self.stream.insert(begun?)
+            }
         };
         loop {
             while let Some(event) = stream.events.next() {
@@ -150,12 +169,17 @@ impl Ear {
                 self.stream = None;
                 return Err(Error::Misunderstood(said(&long)));
             }
+            if stream.heard_at.elapsed() >= QUIET {
+                // Nobody waited for so long. What has come meanwhile, the runtime sees before the silence counts.
+                yield_now().await;
+            }
             let received = stream.line.receive(stream.answer.incoming());
-            let has_ended = match timeout(QUIET, received).await {
+            let has_ended = match timeout_at(stream.heard_at + QUIET, received).await {
                 Ok(Ok(count)) => count == 0,
                 Ok(Err(error)) => return Err(Error::Unanswered(said(&error))),
                 Err(_) => return Err(Error::TimedOut(said(&"nothing was heard for a minute"))),
             };
+            stream.heard_at = Instant::now();
             let mut bytes = Vec::new();
             let is_over = stream.answer.body(has_ended, &mut bytes);
             let is_over = is_over.map_err(|what| Error::Unanswered(said(&what)))?;
@@ -168,10 +192,10 @@ impl Ear {
 }
 
 impl Stream {
-    async fn begin(request: &Request) -> Result<Self, Error> {
+    async fn begin(request: Request) -> Result<Self, Error> {
         let deadline = Instant::now() + request.whole;
         let line = request.open(deadline).await?;
-        match timeout_at(deadline, Self::ask(request, line)).await {
+        match timeout_at(deadline, Self::ask(&request, line)).await {
             Ok(begun) => begun,
             Err(_) => Err(Error::TimedOut(format!("{}: no answer in time", request.address))),
         }
@@ -198,7 +222,8 @@ impl Stream {
         body.map_err(|what| Error::Unanswered(said(&what)))?;
         if head.status == 200 && head.kind.starts_with("text/event-stream") {
             events.add(&bytes);
-            return Ok(Self { line, answer, events });
+            let now = Instant::now();
+            return Ok(Self { line, answer, events, begun_at: now, heard_at: now });
         }
         let Head { status, kind, .. } = head;
         Err(match Status::new(status).filter(|_| status >= 400) {
@@ -215,7 +240,7 @@ fn told(event: &Event, name: &str, most: usize) -> Option<Result<Value, wire::Fa
     if event.kind != "event" {
         return None;
     }
-    let limits = Limits { bytes: most, keys: most, ..Limits::default() };
+    let limits = Limits { bytes: most, keys: most, values: most, ..Limits::default() };
     match wire::read(event.data.as_bytes(), &limits) {
         Ok(Value::Object(mut told)) if told.get("name").is_some_and(|own| own == name) => {
             Some(Ok(told.remove("data").unwrap_or_default()))
@@ -228,5 +253,89 @@ fn told(event: &Event, name: &str, most: usize) -> Option<Result<Value, wire::Fa
 impl<T> fmt::Debug for Listener<T> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_tuple("Listener").field(&self.remote).field(&self.event).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::super::remote;
+    use super::*;
+
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    const EVENT: &str = "event: event\ndata: {\"name\":\"bell\",\"data\":7}\n\n";
+    /// Long enough for whatever is to come.
+    const PATIENT: Duration = Duration::from_mins(1);
+    const IMPATIENT: Duration = Duration::from_millis(10);
+
+    /// Listens to a server of one connection, on which `serve` answers the request.
+    fn listen(serve: impl FnOnce(TcpStream) + Send + 'static) -> Listener<u8> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                socket.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            serve(socket);
+        });
+        remote(&address).on("bell")
+    }
+
+    #[test]
+    fn a_wait_that_ends_before_the_stream_begins_leaves_it_to_the_next() {
+        let (go, gone) = mpsc::channel();
+        let mut bell = listen(move |mut socket| {
+            gone.recv().unwrap();
+            socket.write_all([HEAD, EVENT].concat().as_bytes()).unwrap();
+            gone.recv().unwrap_err();
+        });
+        assert_eq!(bell.wait(IMPATIENT), None);
+        assert_eq!(bell.wait(IMPATIENT), None);
+        go.send(()).unwrap();
+        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
+    }
+
+    #[test]
+    fn silence_counts_from_what_was_heard_last_and_not_from_the_wait() {
+        let (go, gone) = mpsc::channel::<()>();
+        let mut bell = listen(move |mut socket| {
+            socket.write_all([HEAD, EVENT, EVENT].concat().as_bytes()).unwrap();
+            gone.recv().unwrap_err();
+        });
+        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
+        // What is there is heard, however late somebody waits for it.
+        let grow_old = |bell: &mut Listener<u8>| {
+            bell.ear.as_mut().unwrap().stream.as_mut().unwrap().heard_at -= QUIET;
+        };
+        grow_old(&mut bell);
+        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
+        grow_old(&mut bell);
+        let told = bell.wait(PATIENT);
+        assert!(matches!(told, Some(Err(Error::TimedOut(_)))), "{told:?}");
+        drop(go);
+    }
+
+    #[test]
+    fn what_breaks_after_it_has_lasted_is_asked_for_again_without_a_long_pause() {
+        let (go, gone) = mpsc::channel::<()>();
+        let mut bell = listen(move |mut socket| {
+            socket.write_all([HEAD, EVENT].concat().as_bytes()).unwrap();
+            gone.recv().unwrap_err();
+        });
+        assert_eq!(bell.wait(PATIENT), Some(Ok(7)));
+        let ear = bell.ear.as_mut().unwrap();
+        ear.failures = 6;
+        ear.stream.as_mut().unwrap().begun_at -= LASTING;
+        drop(go);
+        assert!(matches!(bell.wait(PATIENT), Some(Err(Error::Unanswered(_)))));
+        assert_eq!(bell.ear.as_ref().unwrap().failures, 1);
     }
 }

@@ -303,7 +303,8 @@ fn by_names<'n>(
 
 /// The answer as the value that is wanted. Whoever is called is trusted with its keys: the answer's bytes bound them.
 fn understood<T: DeserializeOwned>(answer: &[u8], most: usize) -> Result<T, Error> {
-    let limits = wire::Limits { bytes: most.max(4), keys: most, ..wire::Limits::default() };
+    let limits =
+        wire::Limits { bytes: most.max(4), keys: most, values: most, ..wire::Limits::default() };
     let value = wire::read(answer, &limits).and_then(wire::from_value);
     value.map_err(|fault| Error::Misunderstood(format!("the answer: {fault}")))
 }

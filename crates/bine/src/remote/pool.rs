@@ -1,9 +1,11 @@
 //! Decides which connections with other servers are kept, and how many there may be.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustls::ClientConfig;
 use tokio::sync::Semaphore;
 
 use super::address::Address;
@@ -26,16 +28,21 @@ const MOST_PLACES: usize = 64;
 /// Many servers end what has rested for five seconds, and a call on what is being ended is lost.
 const REST: Duration = Duration::from_secs(4);
 
-/// A server, and whom it must be vouched for by: 0 for those whom the system trusts, or the address of other roots.
-type Key = (Address, usize);
+/// A server, and whom it must be vouched for by: those whom the system trusts, or other roots.
+type Key = (Address, Option<Roots>);
+
+/// The same roots are those of one value. They are held, or others could come to stand at their address.
+#[derive(Debug)]
+struct Roots(Arc<ClientConfig>);
 
 static PLACES: LazyLock<Mutex<HashMap<Key, Arc<Place>>>> = LazyLock::new(Mutex::default);
 
 impl Place {
     /// The one of this server.
-    pub(super) fn of(address: &Address, trust: usize) -> Arc<Self> {
-        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (Address { base: String::new(), ..address.clone() }, trust);
+    pub(super) fn of(address: &Address, roots: Option<&Arc<ClientConfig>>) -> Arc<Self> {
+        let mut places = places();
+        let roots = roots.map(|roots| Roots(Arc::clone(roots)));
+        let key = (Address { base: String::new(), ..address.clone() }, roots);
         if let Some(place) = places.get(&key) {
             return Arc::clone(place);
         }
@@ -66,8 +73,12 @@ impl Place {
         }
     }
 
+    /// Keeps a connection for the next call, and none of any server that has rested for too long.
     pub(super) fn keep(&self, line: Line) {
-        let Ok(line) = line.rest() else { return };
+        for place in places().values() {
+            place.resting().retain(|(_, since)| since.elapsed() <= REST);
+        }
+        let Some(line) = line.rest() else { return };
         let mut resting = self.resting();
         if resting.len() == MOST_RESTING {
             resting.remove(0);
@@ -79,8 +90,27 @@ impl Place {
         self.resting().last().is_some_and(|(_, since)| since.elapsed() <= REST)
     }
 
-    fn resting(&self) -> std::sync::MutexGuard<'_, Vec<(Resting, Instant)>> {
+    fn resting(&self) -> MutexGuard<'_, Vec<(Resting, Instant)>> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Locked before what rests of any.
+fn places() -> MutexGuard<'static, HashMap<Key, Arc<Place>>> {
+    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl PartialEq for Roots {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Roots {}
+
+impl Hash for Roots {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        Arc::as_ptr(&self.0).hash(to);
     }
 }
 
@@ -88,8 +118,7 @@ impl Place {
 #[cfg(test)]
 pub(super) fn forget(address: &str) {
     let address = Address::read(address).unwrap();
-    let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    for (_, place) in places.iter().filter(|((own, _), _)| *own == address) {
+    for (_, place) in places().iter().filter(|((own, _), _)| *own == address) {
         place.resting().clear();
     }
 }

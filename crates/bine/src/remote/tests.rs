@@ -260,3 +260,90 @@ fn over_tls_a_server_is_believed_if_somebody_trusted_vouches_for_it() {
     assert!(what.contains("certificate"), "{what}");
     assert_eq!(serve.join().unwrap().len(), 4);
 }
+
+#[test]
+fn who_hangs_up_in_the_handshake_has_not_seen_the_call() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}", listener.local_addr().unwrap());
+    let serve = thread::spawn(move || {
+        // It reads before it goes, or the system says that it was reset.
+        let mut socket = listener.accept().unwrap().0;
+        std::io::Read::read(&mut socket, &mut [0; 4096]).unwrap()
+    });
+    let other = remote(&address).roots(&certificate().0);
+    let told = other.service("/a").call::<_, ()>(&()).wait().unwrap_err();
+    let Error::Unreached(what) = &told else { panic!("{told:?}") };
+    assert!(what.ends_with("the connection ended in the handshake"), "{what}");
+    assert!(serve.join().unwrap() > 0);
+}
+
+#[test]
+fn who_never_stops_sending_is_heard_no_longer_than_said() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serve = thread::spawn(move || {
+        let mut socket = listener.accept().unwrap().0;
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let chunk = format!("1;{}\r\n7\r\n", "x".repeat(16_000));
+        let mut sent = socket.write_all(head.as_bytes());
+        while sent.is_ok() {
+            sent = socket.write_all(chunk.as_bytes());
+        }
+    });
+    let patience = Duration::from_millis(100);
+    let call = remote(&address).timeout(patience).service("/a").call::<_, ()>(&());
+    let told = call.wait().unwrap_err();
+    assert!(matches!(told, Error::TimedOut(_)), "{told:?}");
+    serve.join().unwrap();
+}
+
+#[test]
+fn a_call_needs_no_place_among_those_that_block() {
+    let (free, freed) = std::sync::mpsc::channel::<()>();
+    let freed = Arc::new(std::sync::Mutex::new(freed));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        // More than there are places.
+        for _ in 0..50 {
+            let freed = Arc::clone(&freed);
+            tokio::spawn(crate::blocking(move || freed.lock().unwrap().recv().unwrap_err()));
+        }
+        tokio::task::yield_now().await;
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let call = remote(&format!("https://{closed}")).service("/a").call::<_, ()>(&());
+        let told = call.await;
+        drop(free);
+        let Err(Error::Unreached(what)) = &told else { panic!("{told:?}") };
+        assert!(!what.ends_with("in time"), "{what}");
+    });
+}
+
+#[test]
+fn an_answer_that_ends_behind_its_head_is_none_unless_it_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serve = thread::spawn(move || {
+        for fields in ["", "Content-Length: 0\r\n"] {
+            let mut socket = listener.accept().unwrap().0;
+            request(&mut socket).unwrap();
+            socket.write_all(format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes()).unwrap();
+        }
+    });
+    let call = || remote(&address).service("/a").call::<_, ()>(&()).wait();
+    let told = call();
+    let Err(Error::Unanswered(what)) = &told else { panic!("{told:?}") };
+    assert!(what.ends_with("names no length"), "{what}");
+    assert_eq!(call(), Ok(()));
+    serve.join().unwrap();
+}
+
+#[test]
+fn roots_are_the_same_if_they_are_of_one_value() {
+    let address = Address::read("https://roots.test").unwrap();
+    let roots = trust::of(&certificate().0).unwrap();
+    let place = pool::Place::of(&address, Some(&roots));
+    assert!(Arc::ptr_eq(&place, &pool::Place::of(&address, Some(&Arc::clone(&roots)))));
+    assert!(!Arc::ptr_eq(&place, &pool::Place::of(&address, None)));
+    // What is kept of them keeps them, so that no others come to stand at their address.
+    assert!(Arc::strong_count(&roots) > 1);
+}

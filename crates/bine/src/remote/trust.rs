@@ -1,11 +1,13 @@
 //! Decides by whom another server must be vouched for.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore, crypto};
+use tokio::task::spawn_blocking;
 
 /// Where systems keep the certificates that all their programs trust.
 const USUAL_ROOTS: [&str; 4] = [
@@ -18,13 +20,20 @@ const USUAL_ROOTS: [&str; 4] = [
 /// The one whom the system trusts, read once.
 static USUAL: OnceLock<Arc<ClientConfig>> = OnceLock::new();
 
-/// Whom the system trusts, if that is known already.
-pub(super) fn known() -> Option<Arc<ClientConfig>> {
-    USUAL.get().cloned()
+/// Whom the system trusts, read at the first call.
+///
+/// # Errors
+///
+/// There is nobody, or they cannot be read.
+pub(super) async fn usual() -> io::Result<Arc<ClientConfig>> {
+    if let Some(known) = USUAL.get() {
+        return Ok(Arc::clone(known));
+    }
+    // Not by `blocking`: whoever waits for this call may hold a place of those, perhaps the last.
+    spawn_blocking(read_usual).await?.map_err(io::Error::other)
 }
 
-/// Reads whom the system trusts.
-pub(super) fn usual() -> Result<Arc<ClientConfig>, String> {
+fn read_usual() -> Result<Arc<ClientConfig>, String> {
     let path = usual_roots().ok_or("this system has no roots to trust a server by: install its package `ca-certificates`, or say whom to trust by `Remote::roots`")?;
     let pem = std::fs::read(&path);
     let pem = pem.map_err(|error| format!("cannot read {}: {error}", path.display()))?;

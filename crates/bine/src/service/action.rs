@@ -156,14 +156,15 @@ fn alike(one: &Declaration, other: &Declaration) -> String {
 /// Answers for actions that this program does not have any more.
 fn gone() -> Route {
     let path = concat!("/_bine/action/", "{name}/{sealed}");
-    Route::future(Methods::POST, path, "an action that is gone", |arguments| {
+    let route = Route::future(Methods::POST, path, "an action that is gone", |arguments| {
         let reads_pages = prefers_pages(arguments.incoming.head.field_text("accept"));
         let manner = Manner { reads_pages, is_safe: false, page: None };
         Ok(async move {
             let outcome: Outcome<()> = Outcome::Failed(outdated());
             Said { outcome, manner, visit: None, kind: PhantomData }
         })
-    })
+    });
+    route.told(Told { kind: Kind::Action, ..Told::default() })
 }
 
 impl Action {
@@ -211,7 +212,8 @@ impl AttributeValue for Action {
         let sealed = match (captures, Writing::current()) {
             (Ok(captures), Some(writing)) => {
                 let name = declaration.to_string();
-                let content = [writing.page().as_bytes(), b"\n", captures].concat();
+                let (page, meaning) = (writing.page(), &*declaration.meaning());
+                let content = Sealed { page, meaning, captures }.written();
                 Ok(format!("{PLACE}/{name}/{}", writing.seal(&name, &content)))
             }
             (Err(reason), _) => Err(&**reason),
@@ -274,7 +276,8 @@ impl Declaration {
             let reads_pages = prefers_pages(head.field_text("accept"));
             let mut manner = Manner { reads_pages, is_safe: false, page: None };
             let asked = Arc::new(Asked::new(arguments.incoming, arguments.house));
-            let begun = self.admit::<C, A>(name, arguments, &asked)?.map(|admitted| {
+            let admitted = self.admit::<C, A>(name, arguments, &asked)?;
+            let begun = admitted.map(|admitted| {
                 manner.page = Some(admitted.page.clone());
                 // A call has one.
                 let _ = asked.page.set(admitted.page.clone());
@@ -296,7 +299,7 @@ impl Declaration {
                 }
             })
         });
-        let told = Told { kind: Kind::Service, arguments: self.arguments, ..Told::default() };
+        let told = Told { kind: Kind::Action, arguments: self.arguments, ..Told::default() };
         Route { told, ..route }.needing(&[|needs: &mut Needs| {
             needs.body(MOST_BODY);
             needs.sessions = true;
@@ -307,14 +310,18 @@ impl Declaration {
     fn run<C: Taken, A: Taken, R>(
         &'static self,
         asked: Arc<Asked>,
-        admitted: Admitted,
+        admitted: Admitted<C, A>,
         run: impl Fn(&mut Call, C, A) -> Result<R, Error>,
     ) -> impl Future<Output = Result<R, Error>> {
         let store = asked.store().clone();
         let mut call = Call::new(store.begin(), Caller::new(asked));
+        let Admitted { mut first, captures, given, .. } = admitted;
         let action = move |transaction: &mut Transaction| {
-            let captures = self.captures(&admitted.captures)?;
-            let arguments = take(&admitted.given, self.arguments)?;
+            let (captures, arguments) = match first.take() {
+                Some(first) => first,
+                // Again, after a conflict.
+                None => (self.captures(captures.clone())?, take(given.clone(), self.arguments)?),
+            };
             call.within(transaction, |call| run(call, captures, arguments))
         };
         async move { store.change(action).await }
@@ -326,7 +333,7 @@ impl Declaration {
         name: &'static str,
         arguments: &Arguments<'_>,
         asked: &Asked,
-    ) -> Result<Result<Admitted, Error>, Rejection> {
+    ) -> Result<Result<Admitted<C, A>, Error>, Rejection> {
         let head = &arguments.incoming.head;
         if origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
@@ -344,35 +351,66 @@ impl Declaration {
             Err(Unread::Unsupported)
         };
         Ok(given.map_err(Unread::told).and_then(|given| {
-            let (page, captures) = parts(&opened).ok_or_else(outdated)?;
+            let Sealed { page, meaning, captures } = Sealed::read(&opened).ok_or_else(outdated)?;
+            if meaning != self.meaning() {
+                return Err(outdated());
+            }
             let (page, captures) = (page.to_owned(), Given::captured(captures)?);
-            self.captures::<C>(&captures)?;
-            take::<A>(&given, self.arguments)?;
-            Ok(Admitted { page, captures, given })
+            let first = (self.captures(captures.clone())?, take(given.clone(), self.arguments)?);
+            Ok(Admitted { page, first: Some(first), captures, given })
         }))
     }
 
+    /// What is captured, as the program spells it, if the action has a name: that is the same when the action is another,
+    /// while a hash is not.
+    fn meaning(&self) -> String {
+        if self.name.is_none() {
+            return String::new();
+        }
+        let each = self.captures.iter().map(|(name, kind)| format!("{name}:{kind}"));
+        // A type may be spelled in two lines.
+        each.collect::<Vec<_>>().join(",").split_whitespace().collect()
+    }
+
     /// What it was made with, unless it was made by a program in which it captured something else.
-    fn captures<C: Taken>(&self, sealed: &Given) -> Result<C, Error> {
+    fn captures<C: Taken>(&self, sealed: Given) -> Result<C, Error> {
         C::take(sealed, self.captures).map_err(|_| outdated())
     }
 }
 
 /// A call that may be run.
-struct Admitted {
+struct Admitted<C, A> {
     /// In which the action stands.
     page: String,
+    first: Option<(C, A)>,
+    /// For the time after a conflict.
     captures: Given,
+    /// See `captures`.
     given: Given,
 }
 
-/// The page, and what is captured.
-fn parts(opened: &[u8]) -> Option<(&str, &[u8])> {
-    let end = opened.iter().position(|byte| *byte == b'\n')?;
-    Some((str::from_utf8(&opened[..end]).ok()?, &opened[end + 1..]))
+/// What an address of an action says: a line with the page, one with the [meaning](Declaration::meaning), and what is
+/// captured.
+struct Sealed<'s> {
+    page: &'s str,
+    meaning: &'s str,
+    captures: &'s [u8],
 }
 
-fn take<A: Taken>(given: &Given, names: &[(&str, &str)]) -> Result<A, Error> {
+impl<'s> Sealed<'s> {
+    fn read(opened: &'s [u8]) -> Option<Self> {
+        let mut lines = opened.splitn(3, |byte| *byte == b'\n');
+        let mut line = || str::from_utf8(lines.next()?).ok();
+        let (page, meaning) = (line()?, line()?);
+        Some(Self { page, meaning, captures: lines.next()? })
+    }
+
+    fn written(self) -> Vec<u8> {
+        [self.page.as_bytes(), b"\n", self.meaning.as_bytes(), b"\n", self.captures].concat()
+    }
+}
+
+fn take<A: Taken>(given: Given, names: &[(&str, &str)]) -> Result<A, Error> {
     A::take(given, names).map_err(|wrong| Error::of_arguments(Status::BAD_REQUEST, wrong))
 }
 
@@ -389,6 +427,21 @@ mod tests {
     const fn action(module: &'static str, line: u32, name: Option<&'static str>) -> Declaration {
         let (captures, arguments): (&[_], &[_]) = (&[], &[]);
         Declaration { module, line, name, hash: 7, captures, arguments, route: |_| gone() }
+    }
+
+    #[test]
+    fn a_named_one_that_captures_something_else_is_another() {
+        let named = |captures| Declaration { captures, ..action("board", 1, Some("remove")) };
+        let (own, other) = (named(&[("id", "Id < Post >")]), named(&[("id", "Id<Forum>")]));
+        assert_eq!(own.meaning(), "id:Id<Post>");
+        assert_ne!(own.meaning(), other.meaning());
+        assert_ne!(own.meaning(), named(&[("post", "Id<Post>")]).meaning());
+        let (meaning, captures) = (&*own.meaning(), &b"{\"id\":\n7}"[..]);
+        let written = Sealed { page: "/board?a", meaning, captures }.written();
+        let read = Sealed::read(&written).unwrap();
+        assert_eq!((read.page, read.meaning, read.captures), ("/board?a", meaning, captures));
+        // As they were written before.
+        assert!(Sealed::read(b"/board?a\n{\"id\":7}").is_none());
     }
 
     #[test]

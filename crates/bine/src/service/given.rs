@@ -1,23 +1,24 @@
 //! Decides how the arguments of a call are found in what was sent: by their names, and no others.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 
-use bine_http::{Status, query};
+use bine_http::Status;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
 use super::field::{Field, Missing, Reason};
 use super::problem::Wrong;
-use crate::arguments::{form_fields, is_json};
+use crate::arguments::{form_fields, is_json, texts};
 use crate::error::Error;
 use crate::nearest::nearest;
+use crate::text::shortened;
 use crate::wire::{self, Limits, Value};
 
-/// The arguments of a call as they were sent.
-#[derive(Debug)]
+/// The arguments of a call as they were sent. Each is taken out once; who may want them again keeps a clone.
+#[derive(Clone, Debug)]
 pub struct Given(Sent);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Sent {
     Json(Map<String, Value>),
     /// From a form or a query, several of one name perhaps.
@@ -57,12 +58,8 @@ impl Given {
 
     /// The arguments in a query.
     pub(super) fn in_query(text: &str) -> Result<Self, Unread> {
-        let pairs = query::pairs(text).map(|(name, value)| {
-            let decode = |text: query::Encoded<'_>| text.decode().map(Cow::into_owned);
-            let pair = decode(name).and_then(|name| Ok((name, decode(value)?)));
-            pair.map_err(|_| Unread::Bad("the query is not encoded UTF-8 text".to_owned()))
-        });
-        pairs.collect::<Result<_, _>>().map(|texts| Self(Sent::Texts(texts)))
+        let texts = texts(text, "query").map_err(Unread::Bad)?;
+        Ok(Self(Sent::Texts(texts)))
     }
 
     /// Whether content of this media type can be read at all. Nothing needs none.
@@ -92,12 +89,11 @@ impl Given {
         }
     }
 
-    /// The argument called `name`.
-    fn one<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
-        match &self.0 {
-            Sent::Json(named) => match named.get(name) {
-                // It may be wanted again, when the service is run again.
-                Some(value) => wire::from_value(value.clone()).map_err(serde::de::Error::custom),
+    /// Takes out the argument called `name`.
+    fn one<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Reason> {
+        match &mut self.0 {
+            Sent::Json(named) => match named.remove(name) {
+                Some(value) => wire::from_value(value).map_err(serde::de::Error::custom),
                 None => T::deserialize(Missing),
             },
             Sent::Texts(texts) => {
@@ -108,23 +104,39 @@ impl Given {
         }
     }
 
-    /// What is none of these arguments, each name once.
+    /// What is none of these arguments: the first few names, each once, and how many others there are. A call may have
+    /// thousands, and is not to cost its server as much as that, nor to be answered with as much.
     fn unknown(&self, arguments: &[(&str, &str)]) -> Vec<Wrong> {
-        let names: Box<dyn Iterator<Item = &str>> = match &self.0 {
-            Sent::Json(named) => Box::new(named.keys().map(String::as_str)),
-            Sent::Texts(texts) => Box::new(texts.iter().map(|(name, _)| &**name)),
-        };
-        let mut wrong: Vec<Wrong> = Vec::new();
-        for name in names {
-            let is_known = arguments.iter().any(|(known, _)| *known == name);
-            if !is_known && !wrong.iter().any(|known| known.name == name) {
-                let near = nearest(arguments.iter().map(|(known, _)| *known), name);
-                let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
-                wrong.push(Wrong::new(name, format!("is no argument of this service{hint}")));
+        let is_unknown = |name: &&str| !arguments.iter().any(|(known, _)| known == name);
+        match &self.0 {
+            // A key is there once.
+            Sent::Json(named) => {
+                told(named.keys().map(String::as_str).filter(is_unknown), arguments)
+            }
+            Sent::Texts(texts) => {
+                let mut seen = HashSet::new();
+                let names = texts.iter().map(|(name, _)| &**name).filter(is_unknown);
+                told(names.filter(|name| seen.insert(*name)), arguments)
             }
         }
-        wrong
     }
+}
+
+/// Unknown names that are told; of the others it is told how many there are.
+pub(super) const MOST_TOLD: usize = 10;
+
+fn told<'n>(mut names: impl Iterator<Item = &'n str>, arguments: &[(&str, &str)]) -> Vec<Wrong> {
+    let first = names.by_ref().take(MOST_TOLD).map(|name| {
+        let near = nearest(arguments.iter().map(|(known, _)| *known), name);
+        let hint = near.map_or(String::new(), |known| format!("; did you mean `{known}`?"));
+        Wrong::new(shortened(name), format!("is no argument of this service{hint}"))
+    });
+    let mut wrong: Vec<Wrong> = first.collect();
+    let others = names.count();
+    if let Some(last) = wrong.last_mut().filter(|_| others > 0) {
+        last.detail = format!("is no argument of this service, and {others} others are none");
+    }
+    wrong
 }
 
 fn is_form(kind: &str) -> bool {
@@ -142,14 +154,14 @@ fn is_form(kind: &str) -> bool {
 pub trait Taken: Sized {
     /// Finds them by their names, in this order.
     #[doc(hidden)]
-    fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>>;
+    fn take(given: Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>>;
 }
 
 macro_rules! taken {
     ($($argument:ident)*) => {
         #[allow(non_snake_case, unused_mut, unused_variables, reason = "one tuple has no argument, and names are types")]
         impl<$($argument: DeserializeOwned),*> Taken for ($($argument,)*) {
-            fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>> {
+            fn take(mut given: Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>> {
                 let mut wrong = given.unknown(names);
                 let mut own = names.iter();
                 $(let $argument = own.next().and_then(|(name, _)| {

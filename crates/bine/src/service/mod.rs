@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bine_html::{Attribute, AttributeValue, Writer};
-use bine_http::{Method, Status};
+use bine_http::{Head, Method, Status};
 use bine_pipeline::log;
 
 use answer::{Outcome, Said};
@@ -34,7 +34,7 @@ use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
 use crate::request::MOST_BODY;
-use crate::route::{Kind, Route, Told};
+use crate::route::{House, Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
@@ -165,26 +165,43 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |asked, given, first: A| {
+        self.route(move |asked, given| {
+            // For the time after a conflict.
+            let again = (!self.is_once).then(|| given.clone());
+            let mut first = Some(self.take(given)?);
             let store = asked.store().clone();
             let mut call = Call::new(store.begin(), Caller::new(asked));
-            let (run, mut first) = (Arc::clone(&run), Some(first));
+            let run = Arc::clone(&run);
             let action = move |transaction: &mut Transaction| {
-                let arguments = match first.take() {
-                    Some(arguments) => arguments,
-                    // Again, after a conflict.
-                    None => self.take(&given)?,
+                let arguments = match (first.take(), &again) {
+                    (Some(arguments), _) => arguments,
+                    (None, Some(given)) => self.take(given.clone())?,
+                    (None, None) => unreachable!("it is run once"),
                 };
-                call.within(transaction, |call| run(call, arguments)).map_err(Into::into)
+                let outcome = call.within(transaction, |call| run(call, arguments));
+                let outcome = outcome.map_err(Into::into)?;
+                if self.is_safe && transaction.has_written() {
+                    return Err(self.changed());
+                }
+                Ok(outcome)
             };
-            async move {
+            Ok(async move {
                 if self.is_once {
                     store.change_once(action).await
                 } else {
                     store.change(action).await
                 }
-            }
+            })
         })
+    }
+
+    /// It may be called by GET, which whoever sends a link can have anybody do.
+    fn changed(&self) -> Error {
+        let told = format!(
+            "the service {} is `safe` and has written to a table, which is undone; say `#[service]` without `safe`, or do not write",
+            self.name
+        );
+        Error::hidden(Status::INTERNAL_SERVER_ERROR, told)
     }
 
     /// A service that has its answer at once.
@@ -197,9 +214,9 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |asked, _, arguments| {
-            let run = Arc::clone(&run);
-            async move { run(Caller::new(asked), arguments).map_err(Into::into) }
+        self.route(move |asked, given| {
+            let (run, arguments) = (Arc::clone(&run), self.take(given)?);
+            Ok(async move { run(Caller::new(asked), arguments).map_err(Into::into) })
         })
     }
 
@@ -214,17 +231,16 @@ impl Signature {
         K: 'static,
     {
         let run = Arc::new(run);
-        self.route(move |asked, _, arguments| {
-            let run = Arc::clone(&run);
-            async move { run(Caller::new(asked), arguments).await.map_err(Into::into) }
+        self.route(move |asked, given| {
+            let (run, arguments) = (Arc::clone(&run), self.take(given)?);
+            Ok(async move { run(Caller::new(asked), arguments).await.map_err(Into::into) })
         })
     }
 
-    fn route<A, R, K, W, D>(&'static self, begin: W) -> Route
+    fn route<R, K, W, D>(&'static self, begin: W) -> Route
     where
-        W: Fn(Arc<Asked>, Given, A) -> D + Send + Sync + 'static,
+        W: Fn(Arc<Asked>, Given) -> Result<D, Error> + Send + Sync + 'static,
         D: Future<Output = Result<R, Error>> + 'static,
-        A: Taken + 'static,
         R: Answer<K> + 'static,
         K: 'static,
     {
@@ -236,13 +252,11 @@ impl Signature {
             let manner = Manner {
                 reads_pages: prefers_pages(head.field_text("accept")),
                 is_safe: self.is_safe,
-                page: origin::page_before(head).map(str::to_owned),
+                page: page_before(head, arguments.house),
             };
             let asked = Arc::new(Asked::new(arguments.incoming, arguments.house));
-            let begun = match self.admit(arguments, &asked)? {
-                Ok((given, taken)) => Ok(begin(Arc::clone(&asked), given, taken)),
-                Err(error) => Err(error),
-            };
+            let admitted = self.admit(arguments, &asked)?;
+            let begun = admitted.and_then(|given| begin(Arc::clone(&asked), given));
             Ok(async move {
                 let outcome = match begun {
                     Ok(work) => settle(self.name, work).await,
@@ -253,11 +267,17 @@ impl Signature {
         });
         let knows_sessions = self.knows_caller || self.is_for_users;
         let arguments = self.arguments;
-        let told = Told { kind: Kind::Service, arguments, is_for_users: self.is_for_users };
+        let Self { is_safe, is_once, .. } = *self;
+        let told = Told { kind: Kind::Service, arguments, is_safe, is_once };
         // It asks that itself, and answers in the manner of services.
         let route = Route { told, from_anywhere: true, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
+            if self.is_for_users {
+                |needs: &mut Needs| needs.user = true
+            } else {
+                |_: &mut Needs| ()
+            },
             if knows_sessions {
                 |needs: &mut Needs| needs.sessions = true
             } else {
@@ -267,11 +287,11 @@ impl Signature {
     }
 
     /// Finds out whether this may be called so, and with what.
-    fn admit<A: Taken>(
+    fn admit(
         &self,
         arguments: &Arguments<'_>,
         asked: &Asked,
-    ) -> Result<Result<(Given, A), Error>, Rejection> {
+    ) -> Result<Result<Given, Error>, Rejection> {
         let head = &arguments.incoming.head;
         let is_in_query = matches!(head.method(), Method::Get | Method::Head);
         if !is_in_query && origin::may_be_foreign(head) {
@@ -289,17 +309,19 @@ impl Signature {
         } else {
             Err(Unread::Unsupported)
         };
-        let given = match given {
-            Ok(given) => given,
-            Err(unread) => return Ok(Err(unread.told())),
-        };
-        Ok(self.take(&given).map(|taken| (given, taken)))
+        Ok(given.map_err(Unread::told))
     }
 
-    fn take<A: Taken>(&self, given: &Given) -> Result<A, Error> {
+    fn take<A: Taken>(&self, given: Given) -> Result<A, Error> {
         A::take(given, self.arguments)
             .map_err(|wrong: Vec<Wrong>| Error::of_arguments(Status::BAD_REQUEST, wrong))
     }
+}
+
+/// The page that called, for whoever is sent back there: one that is the answer to a POST cannot be had again.
+fn page_before(head: &Head<'_>, house: &House) -> Option<String> {
+    let page = origin::page_before(head)?;
+    house.places.may_be_shown(origin::target_of(page)?).then(|| page.to_owned())
 }
 
 /// What comes of a call, whatever it does.

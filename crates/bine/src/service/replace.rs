@@ -1,8 +1,10 @@
 //! Decides how an action or a service takes whoever called it to another page.
 
-use bine_http::Finished;
+use bine_http::{Finished, Status};
 
 use super::answer::{Answer, Manner};
+use crate::error::Error;
+use crate::origin::is_path;
 use crate::respond::{Replying, Respond, Response};
 use crate::sessions::with_frame_of;
 
@@ -34,7 +36,8 @@ pub struct Replace(String);
 pub enum Replaced {}
 
 impl Replace {
-    /// The page at this path of the program, perhaps with a query.
+    /// The page at this path of the program, perhaps with a query. An address that leads anywhere else is a mistake (500),
+    /// since whoever calls may have written it: [`Response::see_other`] leads wherever the program wants.
     pub fn with(address: impl Into<String>) -> Self {
         Self(address.into())
     }
@@ -42,6 +45,13 @@ impl Replace {
 
 impl Answer<Replaced> for Replace {
     fn answer(self, manner: &Manner, to: &mut Replying<'_, '_>) -> Finished {
+        if !is_path(&self.0) {
+            let told = format!(
+                "`Replace::with({:?})` leads elsewhere: a path begins with one `/`; for another site answer `Response::see_other(..)`",
+                self.0
+            );
+            return to.fail(&Error::hidden(Status::INTERNAL_SERVER_ERROR, told), manner);
+        }
         let page = manner.page.as_deref().unwrap_or_default();
         Response::see_other(with_frame_of(page, &self.0)).respond(to)
     }

@@ -97,7 +97,7 @@ proptest! {
     #[test]
     fn whatever_is_called_with_arrives_and_comes_back_unchanged(sent in sent()) {
         let given = Given::in_content("application/json", &object(&sent)).unwrap();
-        let taken = Sent::take(&given, &NAMES).unwrap();
+        let taken = Sent::take(given, &NAMES).unwrap();
         prop_assert_eq!(&taken, &sent);
         let answer = wire::read(&wire::to_json(&taken).unwrap(), &Limits::default()).unwrap();
         prop_assert_eq!(wire::from_value::<Sent>(answer).unwrap(), sent);
@@ -116,7 +116,7 @@ proptest! {
         }
         let names = ["whole", "small", "text", "texts"].map(|name| (name, ""));
         let given = Given::in_query(&form).unwrap();
-        let taken = <(i64, Option<u8>, Text, Vec<String>)>::take(&given, &names);
+        let taken = <(i64, Option<u8>, Text, Vec<String>)>::take(given, &names);
         prop_assert_eq!(taken, Ok((whole, small, "a=&+b".into(), texts)));
     }
 
@@ -131,7 +131,7 @@ proptest! {
 fn check<A: Taken + std::fmt::Debug>(kind: &str, content: &str, expected: &str) {
     let names = [("state", ""), ("more", "")];
     let told = match Given::in_content(kind, content.as_bytes()) {
-        Ok(given) => match A::take(&given, &names) {
+        Ok(given) => match A::take(given, &names) {
             Ok(taken) => format!("{taken:?}"),
             Err(wrong) => super::Wrong::sentence(&wrong),
         },
@@ -181,4 +181,36 @@ fn what_does_not_fit_is_told_by_its_name() {
         "Bad(\"`state` is a file: a page takes it, as `Upload`\")",
     );
     check::<(State,)>("text/plain", "x", "Unsupported");
+}
+
+#[test]
+fn names_that_are_none_are_told_shortly_however_many_there_are() {
+    // Found out once for each name among all others, thousands took minutes, and were all told.
+    let long = "x".repeat(50_000);
+    let names = (0..9999).map(|number| format!("\"n{number:05}\":1,"));
+    let json = format!("{{{}\"{long}\":1}}", names.collect::<String>());
+    let names = (0..900).map(|number| format!("n{number}=1&n{number}=2&"));
+    let form = format!("{long}=1&{}", names.take(400).collect::<String>());
+    for (kind, content, others) in
+        [("application/json", json, 9990), ("application/x-www-form-urlencoded", form, 391)]
+    {
+        let given = Given::in_content(kind, content.as_bytes()).unwrap();
+        let wrong = <(Option<u8>,)>::take(given, &[("more", "")]).unwrap_err();
+        assert_eq!(wrong.len(), 10);
+        assert!(wrong.iter().all(|wrong| wrong.name.len() <= 42), "{wrong:?}");
+        let told = format!("is no argument of this service, and {others} others are none");
+        assert_eq!(wrong[9].detail, told);
+    }
+}
+
+#[test]
+fn more_fields_than_are_read_are_refused_rather_than_forgotten() {
+    let form = format!("{}more=1", "state=1&".repeat(1000));
+    check::<(Vec<u8>, Option<u8>)>(
+        "application/x-www-form-urlencoded",
+        &form,
+        "Bad(\"the form has more than 1000 fields: send fewer, or JSON\")",
+    );
+    assert!(Given::in_query(&form).is_err());
+    assert!(Given::in_query(&form["state=1&".len()..]).is_ok());
 }

@@ -9,7 +9,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sessions that logins have ended of late, by their cookies' ids.
 #[derive(Default)]
-pub(super) struct Ended(Mutex<HashMap<[u8; 16], u64>>);
+pub(super) struct Ended(Mutex<HashMap<[u8; 16], End>>);
+
+/// Of several logins of one session at a time each ends it.
+struct End {
+    at: u64,
+    logins: u32,
+}
 
 /// Seconds for which one is remembered.
 const MEMORY: u64 = 60;
@@ -21,19 +27,31 @@ impl Ended {
     pub(super) fn note(&self, id: [u8; 16], now: u64) {
         let mut ended = self.ended();
         if ended.len() >= MOST {
-            ended.retain(|_, then| is_late(now, *then));
+            ended.retain(|_, end| is_late(now, end.at));
         }
         if ended.len() < MOST {
-            ended.insert(id, now);
+            let end = ended.entry(id).or_insert(End { at: now, logins: 0 });
+            *end = End { at: now, logins: end.logins.saturating_add(1) };
+        }
+    }
+
+    /// One of the logins has failed.
+    pub(super) fn take_back(&self, id: &[u8; 16]) {
+        let mut ended = self.ended();
+        if let Some(end) = ended.get_mut(id) {
+            end.logins -= 1;
+            if end.logins == 0 {
+                ended.remove(id);
+            }
         }
     }
 
     /// Whether a login has ended this one a short while ago.
     pub(super) fn has(&self, id: &[u8; 16], now: u64) -> bool {
-        self.ended().get(id).is_some_and(|then| is_late(now, *then))
+        self.ended().get(id).is_some_and(|end| is_late(now, end.at))
     }
 
-    fn ended(&self) -> MutexGuard<'_, HashMap<[u8; 16], u64>> {
+    fn ended(&self) -> MutexGuard<'_, HashMap<[u8; 16], End>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,6 +76,14 @@ mod tests {
             ended.note(id(number), 150);
         }
         assert_eq!(ended.ended().len(), MOST);
+        // One that has failed has ended nothing, another of the same session has.
+        let two = Ended::default();
+        two.note(id(0), 100);
+        two.note(id(0), 100);
+        two.take_back(&id(0));
+        assert!(two.has(&id(0), 100));
+        two.take_back(&id(0));
+        assert!(!two.has(&id(0), 100));
         // There is room again for whoever comes later.
         ended.note(id(0), 210);
         assert_eq!(ended.ended().len(), 1);

@@ -19,6 +19,7 @@ use super::row::time;
 use super::visit::Visit;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
+use crate::origin::is_path;
 use crate::store::{Change, Id, Snapshot, Time, Transaction};
 
 /// One tab of a visitor's, as an argument of a page: small values that another tab does not see, as which forum it shows.
@@ -211,18 +212,19 @@ impl Row {
 
 /// What an address says of a frame.
 fn named(address: &str) -> Option<&str> {
-    let (_, query) = address.split_once('?')?;
+    let (_, query) = apart(address).0.split_once('?')?;
     query.split('&').find_map(|pair| pair.strip_prefix(PARAMETER)?.strip_prefix('='))
 }
 
-/// The address with this frame in the place of any other.
+/// What a browser asks for, and from the `#` on what it keeps to itself.
+fn apart(address: &str) -> (&str, &str) {
+    address.split_at(address.find('#').unwrap_or(address.len()))
+}
+
+/// The address with this frame in the place of any other; the home page's in the place of one that leads elsewhere.
 fn with_name(address: &str, name: &str) -> String {
-    let is_own = address.starts_with('/') && !address.starts_with("//");
-    let (path, query) = match address.split_once('?') {
-        _ if !is_own => ("/", ""),
-        Some((path, query)) => (path, query),
-        None => (address, ""),
-    };
+    let (asked, fragment) = if is_path(address) { apart(address) } else { ("/", "") };
+    let (path, query) = asked.split_once('?').unwrap_or((asked, ""));
     let is_other = |pair: &&str| {
         !pair.is_empty() && !pair.strip_prefix(PARAMETER).is_some_and(|rest| rest.starts_with('='))
     };
@@ -231,7 +233,7 @@ fn with_name(address: &str, name: &str) -> String {
         address.push_str(pair);
         address.push('&');
     }
-    address + PARAMETER + "=" + name
+    address + PARAMETER + "=" + name + fragment
 }
 
 /// The same address with the frame of `page`, if that has one.
@@ -290,7 +292,11 @@ mod tests {
             ("/a?b=1&c", "/a?b=1&c&_frame=x"),
             ("/a?_frame=old&b=1&_frame=older", "/a?b=1&_frame=x"),
             ("/a?_frames=1", "/a?_frames=1&_frame=x"),
+            ("/a#b", "/a?_frame=x#b"),
+            ("/a?b#?_frame=old", "/a?b&_frame=x#?_frame=old"),
             ("//other.example/a", "/?_frame=x"),
+            ("/\\other.example/a", "/?_frame=x"),
+            ("/\t/other.example/a", "/?_frame=x"),
             ("https://other.example/a", "/?_frame=x"),
         ] {
             assert_eq!(with_name(address, "x"), expected, "{address}");
@@ -299,5 +305,6 @@ mod tests {
         assert_eq!(with_frame_of("/a?_frame=x", "/b"), "/b?_frame=x");
         assert_eq!(with_frame_of("/a?_frame=x", "/b?_frame=y"), "/b?_frame=y");
         assert_eq!(with_frame_of("/a", "/b"), "/b");
+        assert_eq!(with_frame_of("/a#?_frame=x", "/b"), "/b");
     }
 }

@@ -8,12 +8,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::Opened;
 use super::badge::Badge;
 use super::keys::random;
 use super::name::name_of;
 use super::row::{Row, time};
-use super::saving::{Next, Saving};
+use super::saving::{Next, Noted, Saving};
 use super::visit::Visit;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
@@ -137,8 +136,9 @@ impl Session {
         let (old, now) = (self.badge(), visit.now);
         let user = Text::from(user.to_string());
         let badge = Badge { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
-        self.change(move |change| {
-            let Opened { store, ended, .. } = visit.opened();
+        let noted = Noted::new(Arc::clone(&visit), old.id);
+        let saving = self.change(move |change| {
+            let store = &visit.opened().store;
             let mut row = Row::new(&badge);
             if let Some(before) = Row::find(change, &old.id) {
                 change.remove(before.id)?;
@@ -155,13 +155,16 @@ impl Session {
             }
             (row.user, row.is_known) = (Some(user.clone()), true);
             row.id = change.insert(row.clone())?;
-            // Before anybody can see it: whoever misses the row finds it here.
-            ended.note(old.id, now);
             Ok((Next::New(row), ()))
-        })
+        });
+        saving.ending(noted)
     }
 
-    /// Ends it: its cookie is worth nothing any more, and what was kept is gone. Who comes again is a new visitor.
+    /// Ends it: what was kept is gone, and nobody is logged in by its cookie any more, which the browser forgets. Who comes
+    /// again is a new visitor.
+    ///
+    /// Of a session in which nobody has logged in, and nothing was kept, the server knows nothing: a copy of its cookie, if
+    /// there is one, goes on being the session of a visitor with that name.
     ///
     /// # Errors
     ///
@@ -279,7 +282,7 @@ impl Session {
         })
     }
 
-    fn badge(&self) -> Badge {
+    pub(super) fn badge(&self) -> Badge {
         self.0.look_at_session(|badge, _| *badge)
     }
 

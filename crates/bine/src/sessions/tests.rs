@@ -185,6 +185,18 @@ fn too_much_is_refused_and_changes_nothing() {
     });
 }
 
+#[test]
+fn a_login_that_is_not_made_ends_nothing() {
+    let keeper = keeper();
+    Browser::default().visit(&keeper, NOW, |session| {
+        drop(session.log_in("ann"));
+        assert_eq!(code(session.log_in("").wait()), Status::UNPROCESSABLE_CONTENT);
+        assert!(!keeper.opened().ended.has(&session.badge().id, NOW));
+        // Nothing was kept of it before.
+        assert!(session.set("a", 1).wait().is_ok());
+    });
+}
+
 /// Fixation: whoever puts a cookie of their own into another's browser must not be logged in with it.
 #[test]
 fn a_login_changes_the_cookie_and_the_one_before_is_dead_at_once() {

@@ -41,6 +41,7 @@ impl Argument for User {
 
     fn needs(needs: &mut Needs) {
         needs.sessions = true;
+        needs.user = true;
     }
 }
 

@@ -23,6 +23,12 @@ impl Visitor {
         Self { site, jar: Arc::default() }
     }
 
+    /// Somebody who was never at this address before, where a program serves that the test has started as a process of its
+    /// own. One in the test's own process is a [`Site`](super::Site).
+    pub fn at(address: SocketAddr) -> Self {
+        Self::new(address)
+    }
+
     /// Opens a page in a tab.
     ///
     /// # Panics

@@ -33,13 +33,16 @@ pub(crate) struct Limits {
     pub(crate) depth: usize,
     /// Of all objects together.
     pub(crate) keys: usize,
+    /// Members of all objects and items of all arrays together.
+    pub(crate) values: usize,
 }
 
 impl Default for Limits {
     /// A megabyte, as of any body. 128 levels, since each takes about a kilobyte of stack, several times over, and no
-    /// type that a person wrote has more. 10 000 keys, each an allocation and a place in a tree.
+    /// type that a person wrote has more. 10 000 keys, each an allocation and a place in a tree. 100 000 values, each of
+    /// which takes a few bytes of text and some dozens in memory.
     fn default() -> Self {
-        Self { bytes: 1 << 20, depth: 128, keys: 10_000 }
+        Self { bytes: 1 << 20, depth: 128, keys: 10_000, values: 100_000 }
     }
 }
 
@@ -83,7 +86,7 @@ const GREATEST: u128 = (1 << 53) - 1;
 /// or they are a value within the limits that is the same when it is written and read again.
 #[doc(hidden)]
 pub fn check_wire(bytes: &[u8]) {
-    let limits = Limits { bytes: 4096, depth: 20, keys: 100 };
+    let limits = Limits { bytes: 4096, depth: 20, keys: 100, values: 1000 };
     let value = match read(bytes, &limits) {
         Ok(value) => value,
         Err(fault) => return assert!(!fault.to_string().is_empty()),

@@ -8,6 +8,7 @@ use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use super::{Fault, Limits, RESERVED};
+use crate::text::shortened;
 
 pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
     if bytes.len() > limits.bytes {
@@ -16,8 +17,8 @@ pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Value, Fault> {
     let mut text = serde_json::Deserializer::from_slice(bytes);
     // The levels are counted here.
     text.disable_recursion_limit();
-    let keys = Cell::new(0);
-    let value = Level { limits, depth: 0, keys: &keys }.deserialize(&mut text)?;
+    let (keys, values) = (Cell::new(0), Cell::new(0));
+    let value = Level { limits, depth: 0, keys: &keys, values: &values }.deserialize(&mut text)?;
     text.end()?;
     Ok(value)
 }
@@ -29,6 +30,8 @@ struct Level<'l> {
     depth: usize,
     /// So many have been seen in the whole text.
     keys: &'l Cell<usize>,
+    /// See `keys`.
+    values: &'l Cell<usize>,
 }
 
 impl Level<'_> {
@@ -39,7 +42,17 @@ impl Level<'_> {
         Ok(Self { depth: self.depth + 1, ..self })
     }
 
+    /// One more value, of an array or an object.
+    fn count<E: Error>(self) -> Result<(), E> {
+        self.values.set(self.values.get() + 1);
+        if self.values.get() > self.limits.values {
+            return Err(E::custom(format_args!("more than {} values", self.limits.values)));
+        }
+        Ok(())
+    }
+
     fn admit<E: Error>(self, key: &str) -> Result<(), E> {
+        self.count()?;
         self.keys.set(self.keys.get() + 1);
         if self.keys.get() > self.limits.keys {
             return Err(E::custom(format_args!("more than {} keys", self.limits.keys)));
@@ -99,6 +112,7 @@ impl<'de> Visitor<'de> for Level<'_> {
         let level = self.deeper()?;
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(level)? {
+            level.count()?;
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -112,7 +126,7 @@ impl<'de> Visitor<'de> for Level<'_> {
             match map.entry(key) {
                 Entry::Vacant(place) => place.insert(members.next_value_seed(level)?),
                 Entry::Occupied(place) => {
-                    let twice = format_args!("the key `{}` is there twice", place.key());
+                    let twice = format_args!("the key `{}` is there twice", shortened(place.key()));
                     return Err(A::Error::custom(twice));
                 }
             };

@@ -263,7 +263,7 @@ fn a_key_is_there_once() {
 
 #[test]
 fn a_text_has_limits() {
-    let limits = Limits { bytes: 20, depth: 3, keys: 2 };
+    let limits = Limits { bytes: 20, depth: 3, keys: 2, values: 5 };
     let told = |text: &str| read(text.as_bytes(), &limits).map_err(|fault| fault.to_string());
     assert!(told("{\"a\":{\"b\":[]}}").is_ok());
     assert_eq!(told("[[[[]]]]").unwrap_err(), "more than 3 levels (at line 1 column 5)");
@@ -271,6 +271,9 @@ fn a_text_has_limits() {
         told("{\"a\":1,\"b\":1,\"c\":1}").unwrap_err(),
         "more than 2 keys (at line 1 column 16)"
     );
+    // A million of them cost dozens of megabytes.
+    assert_eq!(told("[1,{\"a\":1},[1]]").unwrap().to_string(), "[1,{\"a\":1},[1]]");
+    assert_eq!(told("[1,2,3,4,5,6]").unwrap_err(), "more than 5 values (at line 1 column 13)");
     assert_eq!(told("\"2345678901234567890\"").unwrap_err(), "more than 20 bytes of JSON");
 }
 

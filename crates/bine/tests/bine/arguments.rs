@@ -55,6 +55,18 @@ fn a_wrong_argument_is_told_which_and_why() {
 }
 
 #[test]
+fn what_stands_behind_a_thousand_fields_is_not_silently_missing() {
+    let program = start(&[]);
+    let mut peer = program.connect();
+    let all = "text=a&small=1&sign=1&ratio=1&letter=a&flag=on";
+    let reply = peer.get(&format!("/kinds?{all}{}&maybe=7", "&x".repeat(994)));
+    let told = "`maybe` is not among the first 1000 fields of the query: send fewer\n";
+    assert_eq!((reply.status(), reply.text()), (400, told));
+    let reply = peer.get(&format!("/kinds?{all}{}&maybe=7", "&x".repeat(993)));
+    assert_eq!(reply.text(), "a 1 1 1 a yes 7");
+}
+
+#[test]
 fn a_missing_argument_is_a_400_wherever_the_handler_runs() {
     on_each_scheduler(|program| {
         let mut peer = program.connect();

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::harness::{Folder, Peer, Program, SCHEDULERS, undated};
 
 /// Cargo builds a package's examples with its tests, in a folder beside theirs.
-fn example(name: &str) -> Command {
+pub(crate) fn example(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
     path.set_file_name("examples");

@@ -32,6 +32,7 @@ async fn other(frame: Frame) -> impl Page {
         <h2>{forum.unwrap_or("none".into())}</h2>
         <form method="post" action={action!(name = "home", |_call| Replace::with("/"))}></form>
         <form method="post" action={set}></form>
+        <form method="post" action={action!(name = "wherever", |_call, to: Text| Replace::with(to))}></form>
     }
 }
 
@@ -157,4 +158,21 @@ fn it_outlasts_a_restart_and_holds_four_kilobytes() {
     assert_eq!([call(4096, &one), call(4000, &one), call(1, "/")], [413, 204, 400]);
     let frameless = actions(&visitor.get("/plain"))[0].clone();
     assert_eq!(visitor.call(&frameless, "").status(), 400);
+}
+
+#[test]
+fn another_page_is_one_of_this_site() {
+    let program = serve();
+    let mut visitor = Visitor::new(&program);
+    let other = open(&mut visitor, "/other");
+    let page = visitor.get(&other);
+    let wherever = actions(&page).into_iter().find(|action| action.contains("wherever")).unwrap();
+    for elsewhere in ["//b.example", r"/\\b.example", r"/\t/b.example", "http://b.example", "b"] {
+        let reply = visitor.call(&wherever, &format!("{{\"to\":\"{elsewhere}\"}}"));
+        assert_eq!((reply.status(), reply.field("Location")), (500, None), "{elsewhere}");
+    }
+    let reply = visitor.call(&wherever, r#"{"to":"/#below"}"#);
+    assert!(reply.field("Location").unwrap().ends_with("#below"), "{}", reply.head);
+    let errors = program.stop().errors;
+    assert!(errors.contains("leads elsewhere: a path begins with one `/`"), "{errors}");
 }

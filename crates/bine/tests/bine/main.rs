@@ -15,6 +15,7 @@ mod frames;
 mod framing;
 mod harness;
 mod held;
+mod home;
 mod kept;
 mod lease;
 mod live;

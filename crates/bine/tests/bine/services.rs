@@ -69,6 +69,15 @@ async fn log_in(caller: Caller, user: Text) -> Result<Response, Error> {
     Ok(Response::text("welcome"))
 }
 
+/// Says that it changes nothing, and does if it is not asked for less.
+#[service(safe)]
+fn peek(call: &mut Call, writes: bool) -> Result<usize, Error> {
+    if writes {
+        call.insert(Remark { id: Id::new(), forum: "x".into(), body: "peeked".into() })?;
+    }
+    Ok(call.count::<Remark>())
+}
+
 /// Another changes what it has looked at, in each of so many first runs; says how often it ran.
 #[service]
 fn interrupted(call: &mut Call, times: u32) -> Result<u32, Error> {
@@ -110,6 +119,17 @@ async fn board() -> impl Page {
     }
 }
 
+/// Its address is that of an answer, which nobody can ask for again.
+#[page(POST "/answered")]
+async fn answered() -> impl Page {
+    html!(<form method="post" action={forget}></form>)
+}
+
+#[page("/account")]
+async fn account(own: bine::User) -> impl Page {
+    html!(<h1>{own}</h1>)
+}
+
 #[test]
 fn the_program_with_services_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
@@ -126,6 +146,11 @@ fn the_program_with_services_serves() -> Exit {
         .service(interrupted)
         .service(interrupted_once)
         .page(board)
+        .page(answered)
+        .page(account)
+        .posts_from_anywhere("/answered")
+        .asset("/a.txt", "text/plain", b"a")
+        .service(peek)
         .service(post)
         .service(count)
         .service(add)
@@ -208,6 +233,7 @@ fn a_form_is_sent_back_to_its_page() {
     for (referer, location) in [
         ("", "/"),
         ("Referer: http://a/board?x=1\r\n", "http://a/board?x=1"),
+        ("Referer: http://a/answered?x=1\r\n", "/"),
         ("Referer: http://b/board\r\n", "/"),
         ("Referer: http://a.b/board\r\n", "/"),
         ("Referer: http://a@b/board\r\n", "/"),
@@ -219,7 +245,7 @@ fn a_form_is_sent_back_to_its_page() {
         --x\r\nContent-Disposition: form-data; name=\"body\"\r\n\r\nb\r\n--x--\r\n";
     let kind = "Content-Type: multipart/form-data; boundary=x\r\n";
     assert_eq!(send(&mut peer, "/bine/post", kind, parts).status(), 200);
-    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "6");
+    assert_eq!(send(&mut peer, "/bine/count", "", "").text(), "7");
 }
 
 #[test]
@@ -354,16 +380,52 @@ fn a_program_tells_what_it_serves() {
     let add = "one: i64, other: Option<u8>, more: Vec<i64>, minus: bool";
     assert_eq!(
         line("/bine/add"),
-        ["GET|POST", "/bine/add", "service", "bine::services::add", add, "anyone"]
+        ["GET|POST", "/bine/add", "service", "bine::services::add", add, "anyone", "safe"]
     );
     assert_eq!(
         line("/bine/secret"),
         ["POST", "/bine/secret", "service", "bine::services::secret", "users"]
     );
+    assert_eq!(line("/bine/interrupted_once").last(), Some(&"once"));
+    // Whatever the argument is called, and its type.
+    assert_eq!(line("/account")[4..], ["own: bine::User", "users"]);
+    assert_eq!(line("/answered")[4..], ["anyone", "from anywhere"]);
+    assert_eq!(line("/a.txt")[2..], ["asset", "/a.txt", "anyone"]);
+    assert_eq!(line("/_bine/live"), ["GET", "/_bine/live", "live", "anyone"]);
+    assert!(output.contains("/_bine/action/tell/{sealed}"), "{output}");
     assert_eq!(line("/board"), ["GET", "/board", "page", "bine::services::board", "anyone"]);
     let output = told(&["--routes", "--json"]);
     let json = &output[output.find('[').unwrap()..=output.rfind(']').unwrap()];
     let routes: serde_json::Value = serde_json::from_str(json).unwrap();
     let post = routes.as_array().unwrap().iter().find(|route| route["path"] == "/bine/post");
     assert_eq!(post.unwrap()["arguments"][1]["name"], "body");
+    let add = routes.as_array().unwrap().iter().find(|route| route["path"] == "/bine/add");
+    assert_eq!(add.unwrap()["marks"][0], "safe");
+}
+
+#[test]
+fn a_safe_service_that_writes_has_written_nothing_and_the_log_says_why() {
+    let program = start();
+    let mut peer = program.connect();
+    assert_eq!(peer.get("/bine/peek").text(), "0");
+    assert_eq!(peer.get("/bine/peek?writes=on").status(), 500);
+    assert_eq!(peer.get("/bine/peek").text(), "0");
+    let errors = program.stop().errors;
+    let told = "the service bine::services::peek is `safe` and has written to a table";
+    assert!(errors.contains(told), "{errors}");
+}
+
+/// A program that is open for a service. As a test among the others it has nothing to do.
+#[test]
+fn the_program_whose_service_is_open() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    let app = App::new().service(shown).posts_from_anywhere("/bine/shown");
+    app.run_with("Usage: services", options.lines())
+}
+
+#[test]
+fn a_service_cannot_be_opened_for_pages_of_other_sites() {
+    let test = "services::the_program_whose_service_is_open";
+    let refused = Program::run(&mut program(test, &[]));
+    assert!(refused.errors.contains("bine::services::shown, which is no page"), "{refused:?}");
 }

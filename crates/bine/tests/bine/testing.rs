@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use bine::live::Listening;
 use bine::prelude::*;
 use bine::test::{Method, Site};
 use serde_json::{Value, json};
@@ -11,6 +12,9 @@ use crate::app::{options, program};
 use crate::harness::{PATIENCE, Program};
 
 // Examples that carry tests, which run here with the others.
+#[allow(dead_code, reason = "its `main` is for people")]
+#[path = "../../../../examples/actions.rs"]
+mod actions;
 #[allow(dead_code, reason = "its `main` is for people")]
 #[path = "../../../../examples/notes.rs"]
 mod notes;
@@ -125,6 +129,12 @@ async fn post(store: Store, body: Form<Text>, events: Events) -> Result<Response
     Ok(Response::see_other("/board"))
 }
 
+/// A job for one of those who listen; whether there is one.
+#[page(POST "/job/{number}")]
+async fn job(events: Events, number: Path<u32>) -> Result<Json<bool>, Error> {
+    Ok(Json(events.signal("job", *number)?))
+}
+
 #[page(POST "/clear")]
 async fn clear(store: Store) -> Result<Response, Error> {
     let all = store.read().newest::<Post>(20);
@@ -161,8 +171,8 @@ async fn log_out(session: Session) -> Result<Response, Error> {
 }
 
 fn boards() -> App {
-    let app = App::new().table::<Post>().event("posted").page(board).page(post).page(clear);
-    app.page(users).page(log_in).page(log_out).page(scripted).service(shout)
+    let app = App::new().table::<Post>().event("posted").event("job").page(board).page(post);
+    app.page(job).page(clear).page(users).page(log_in).page(log_out).page(scripted).service(shout)
 }
 
 /// A page as it is with the script, which sends its forms.
@@ -411,6 +421,33 @@ fn tabs_see_what_others_post() {
     bo.expect_count("li", 0);
 }
 
+/// Whoever is told when a server has ended does not go on for nobody.
+#[test]
+fn a_thread_tells_and_is_told_who_listens_until_the_server_has_ended() {
+    let (give, given) = std::sync::mpsc::channel();
+    let app = App::new().event("bell").page(nothing).at_events(move |events| {
+        let monitor = events.monitor("bell")?;
+        give.send((events.clone(), monitor)).map_err(|_| Error::not_found("the test has ended"))
+    });
+    let site = Site::new(app);
+    let (events, mut monitor) = given.recv().unwrap();
+    let mut tab = site.visit("/nothing");
+    tab.listen("bell");
+    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Joined { listeners: 1 }));
+    events.broadcast("bell", 7).unwrap();
+    assert_eq!(tab.expect_event("bell"), 7);
+    drop(tab);
+    assert_eq!(monitor.wait(PATIENCE), Some(Listening::Left { listeners: 0 }));
+    drop(site);
+    assert_eq!(monitor.wait(PATIENCE), None);
+    assert!(events.broadcast("bell", 8).is_err());
+}
+
+#[page("/nothing")]
+async fn nothing() -> impl Page {
+    html!(<p>"Nothing."</p>)
+}
+
 #[test]
 fn a_tab_hears_the_events_that_it_listens_to() {
     let site = Site::new(boards());
@@ -421,6 +458,22 @@ fn a_tab_hears_the_events_that_it_listens_to() {
     bo.expect("li", "hi");
     let told = told(|| bo.listen("poste"));
     assert!(told.contains("the event `poste` cannot be heard\n"), "{told}");
+}
+
+#[test]
+fn a_signal_goes_to_one_of_those_who_listen_and_the_next_to_another() {
+    let site = Site::new(boards());
+    let job =
+        |number: u32| site.fetch(Method::Post, &format!("/job/{number}")).send().json::<bool>();
+    assert!(!job(1), "nobody listens");
+    let (mut ann, mut bo) = (site.visit("/board"), site.visit("/board"));
+    ann.listen("job");
+    bo.listen("job");
+    for jobs in [[2, 3], [4, 5]] {
+        assert!(jobs.map(job).iter().all(|is_heard| *is_heard));
+        let heard = [ann.expect_event("job"), bo.expect_event("job")];
+        assert!(heard == jobs.map(Value::from) || heard == [jobs[1], jobs[0]].map(Value::from));
+    }
 }
 
 #[test]

@@ -34,6 +34,10 @@ impl Journal for MemoryJournal {
         Ok(self.written)
     }
 
+    fn is_instant(&self) -> bool {
+        true
+    }
+
     fn sync(&mut self) -> Result<Sequence, Error> {
         Ok(self.written)
     }

@@ -53,6 +53,11 @@ pub trait Journal: Send {
     /// every later call. Whether this group is found at the next start, whole, is unknown.
     fn write(&mut self, durably: bool) -> Result<Sequence, Error>;
 
+    /// Whether [`write`](Self::write) waits for nothing.
+    fn is_instant(&self) -> bool {
+        false
+    }
+
     /// Makes all groups written so far durable, and says the number of the last record in them.
     ///
     /// # Errors

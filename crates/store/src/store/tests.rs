@@ -1,5 +1,8 @@
 //! Claims about tables as a program sees them.
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use super::*;
 use crate::disk::SimulatedFolder;
 use crate::state::Write;
@@ -241,6 +244,24 @@ fn the_last_to_have_the_store_may_be_what_is_done_after_a_commit() {
     // Now nobody but the store's own thread writes it.
     drop(pending);
     assert_eq!(told.recv(), Ok(()));
+}
+
+#[test]
+fn a_change_in_memory_is_made_where_it_is_polled_and_what_follows_it_is_done_elsewhere() {
+    let store = store();
+    let (tell, told) = std::sync::mpsc::channel();
+    store.observe(move |_| tell.send(thread::current().id()).unwrap());
+    let (tell_after, told_after) = std::sync::mpsc::channel();
+    let change = store.change(|change| {
+        let tell_after = tell_after.clone();
+        change.after_commit(move || tell_after.send(thread::current().id()).unwrap());
+        change.insert(User::new("anna", None))
+    });
+    let mut task = Context::from_waker(Waker::noop());
+    let polled = pin!(change).poll(&mut task);
+    assert!(matches!(polled, Poll::Ready(Ok(_))));
+    assert_eq!(told.recv(), Ok(thread::current().id()));
+    assert!(told_after.recv().is_ok_and(|thread| thread != thread::current().id()));
 }
 
 #[test]

@@ -157,10 +157,16 @@ impl Viewer {
         self.events.pop_front().unwrap()
     }
 
-    /// Waits until it is told that the page is not for it as it was: by an event, or by the end of what it may follow. What
-    /// it has shown until then is what comes before.
+    /// Waits until it is told that the page is not for it as it was, regions and all. What it has shown until then is what
+    /// comes before.
     pub(super) fn await_farewell(&mut self) {
-        while matches!(self.next(), Event::Patch(_)) {}
+        loop {
+            match self.next() {
+                Event::Patch(_) => {}
+                Event::Reload => return,
+                Event::Over(status) => panic!("{} ended without a word: {status}", self.target),
+            }
+        }
     }
 
     /// Waits until a region shows this text, and says what came until then. Whatever else comes is shown too, and the

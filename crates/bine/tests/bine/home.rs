@@ -1,0 +1,161 @@
+//! Claims about the house of the examples, which is two programs: one has the devices, the other shows and steers them.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use bine::prelude::*;
+use bine::remote;
+use bine::test::{Tab, Visitor};
+
+use crate::examples::example;
+use crate::harness::{PATIENCE, Peer, Program};
+use house::{Dial, House};
+
+#[allow(dead_code, reason = "its services are called in the programs")]
+#[path = "../../../../examples/house.rs"]
+mod house;
+
+fn devices_at(listen: &str) -> Program {
+    Program::start(example("devices").args(["--listen", listen]))
+}
+
+fn home_of(devices: SocketAddr) -> Program {
+    let mut command = example("home");
+    command.args(["--listen", "127.0.0.1:0"]).env("DEVICES", format!("http://{devices}"));
+    Program::start(&mut command)
+}
+
+/// A tab of a home that hears its devices.
+fn visit(home: &Program) -> Tab {
+    let mut tab = Visitor::at(home.address()).visit("/");
+    tab.expect("[role=status]", "The devices are here.");
+    tab
+}
+
+#[test]
+fn time_brings_a_house_to_what_is_wished_and_no_further() {
+    let mut house = House::default();
+    (house.warmth, house.shutters) =
+        (Dial { now: 20.0, wish: 21.0 }, Dial { now: 50.0, wish: 0.0 });
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        house.pass(Duration::from_secs(1));
+        seen.push((house.warmth.now, house.shutters.now));
+    }
+    assert_eq!(seen, [(20.5, 30.0), (21.0, 10.0), (21.0, 0.0)]);
+}
+
+#[test]
+fn what_one_tab_wishes_the_devices_do_and_every_tab_shows() {
+    let devices = devices_at("127.0.0.1:0");
+    let home = home_of(devices.address());
+    let (mut one, mut other) = (visit(&home), visit(&home));
+    one.submit("[aria-labelledby=heat] form", [("degrees", "18.5")]);
+    other.expect("output", "18.5 \u{b0}C");
+    one.submit("[aria-labelledby=shutters] form", [("percent", "10")]);
+    other.expect("output", "10 % open");
+    one.click("[value='Ode to Joy']");
+    other.expect("output", "Ode to Joy");
+    Visitor::at(devices.address()).visit("/").expect("li", "Player: Ode to Joy, 0 listen");
+    one.submit("[aria-labelledby=heat] form", [("degrees", "99")]);
+    one.expect("[role=alert]", "must be from 5 to 30");
+    one.click("body > form button");
+    other.expect("[role=alert]", "Smoke in the kitchen");
+}
+
+#[test]
+fn devices_that_were_killed_are_away_until_they_are_started_again() {
+    let devices = devices_at("127.0.0.1:0");
+    let address = devices.address();
+    let home = home_of(address);
+    let mut tab = visit(&home);
+    devices.kill();
+    tab.expect("[role=status]", "The devices are away; this is how they were.");
+    tab.expect("output", "18.0 \u{b0}C");
+    tab.click("[value='Ode to Joy']");
+    tab.expect("[role=alert]", "the devices are away, and nothing has changed");
+    let _devices = devices_at(&address.to_string());
+    tab.expect("[role=status]", "The devices are here.");
+    tab.click("[value='Ode to Joy']");
+    tab.expect("output", "Ode to Joy");
+}
+
+#[test]
+fn those_who_listen_at_one_time_hear_the_same_music() {
+    const HEAD: usize = 44;
+    let devices = devices_at("127.0.0.1:0");
+    let home = home_of(devices.address());
+    let mut tab = visit(&home);
+    tab.click("[value='Brother John']");
+    tab.expect("output", "Brother John");
+    let mut early = Listener::new(devices.address());
+    early.hear(HEAD + 10_000);
+    tab.expect("p", "1 listen");
+    let mut late = Listener::new(devices.address());
+    late.hear(HEAD + 10_000);
+    tab.expect("p", "2 listen");
+    assert_eq!(early.heard[..HEAD], late.heard[..HEAD]);
+    let own = late.heard.split_off(HEAD);
+    assert!(own.iter().any(|byte| *byte != 0), "it is silent");
+    // From the moment on at which it came, to the end of what it has heard.
+    while !early.heard.windows(own.len()).any(|part| part == own) {
+        assert!(early.heard.len() < 1_000_000, "the one has not heard what the other has");
+        early.hear(early.heard.len() + 1);
+    }
+    drop(early);
+    tab.expect("p", "1 listen");
+}
+
+/// One who hears the music.
+struct Listener {
+    peer: Peer,
+    heard: Vec<u8>,
+}
+
+impl Listener {
+    fn new(devices: SocketAddr) -> Self {
+        let mut peer = Peer::tcp(devices);
+        peer.send("GET /music HTTP/1.1\r\nHost: a\r\n\r\n");
+        let head = peer.reply_to_head();
+        assert_eq!((head.status(), head.field("Content-Type")), (200, Some("audio/wav")));
+        Self { peer, heard: Vec::new() }
+    }
+
+    fn hear(&mut self, bytes: usize) {
+        while self.heard.len() < bytes {
+            self.heard.extend(self.peer.chunk());
+        }
+    }
+}
+
+#[test]
+fn an_alarm_is_heard_by_exactly_one_of_those_who_listen() {
+    let devices = devices_at("127.0.0.1:0");
+    let address = format!("http://{}", devices.address());
+    let mut status = Visitor::at(devices.address()).visit("/");
+    let listen = || {
+        let mut alarms = remote(&address).on::<String>("alarm");
+        move || [(); 2].map(|()| alarms.wait(PATIENCE).unwrap().unwrap())
+    };
+    let heard: Vec<_> = thread::scope(|scope| {
+        let listeners = [listen(), listen()].map(|listener| scope.spawn(listener));
+        status.expect("li", "Alarm: 2 homes hear it");
+        for what in ["first", "second", "third", "fourth"] {
+            remote(&address).call(house::alarm, (what.into(),)).wait().unwrap();
+        }
+        listeners.into_iter().map(|listener| listener.join().unwrap()).collect()
+    });
+    // In turn: whoever has the first has the third next, and has not heard the second.
+    let [mut first, mut second] = [["first", "third"], ["second", "fourth"]];
+    if heard[0][0] == second[0] {
+        (first, second) = (second, first);
+    }
+    assert_eq!(heard, [first, second]);
+    status.expect("li", "Alarm: 0 homes hear it");
+    let told = remote(&address).call(house::alarm, ("fifth".into(),)).wait();
+    assert!(
+        matches!(told, Err(remote::Error::Refused { status: Status::SERVICE_UNAVAILABLE, .. })),
+        "{told:?}"
+    );
+}

@@ -1,0 +1,63 @@
+//! A wall that many look at while somebody writes on it, and services that do little: what `bine-bench live` measures.
+//!
+//! `cargo run --release --example wall`, then open <http://127.0.0.1:8080/wall/200>.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bine::prelude::*;
+
+#[derive(Table)]
+struct Line {
+    id: Id<Line>,
+    words: Text,
+}
+
+/// How often the wall was made.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+#[service]
+fn write(call: &mut Call, words: Text) -> Result<Id<Line>, Error> {
+    Ok(call.insert(Line { id: Id::new(), words })?)
+}
+
+#[service]
+async fn hear(words: Text) -> Result<usize, Error> {
+    Ok(words.len())
+}
+
+/// With every line it is another, and as long as it was.
+#[page("/wall/{length}")]
+async fn wall(store: Store, length: Path<usize>) -> impl Page {
+    MADE.fetch_add(1, Ordering::Relaxed);
+    let rest = "x".repeat((*length).min(60_000));
+    html! {
+        <h1>A wall</h1>
+        <Live><p>{format_args!("{:010}", store.read().count::<Line>())} lines. {rest}</p></Live>
+    }
+}
+
+#[page("/made")]
+async fn made() -> Response {
+    Response::text(MADE.load(Ordering::Relaxed).to_string())
+}
+
+#[page("/lines")]
+async fn lines(store: Store) -> impl Page {
+    let lines = store.read().newest::<Line>(50);
+    html!(<h1>Lines</h1> <ul>{for line in &lines { <li>{line.words}</li> }}</ul>)
+}
+
+/// The same, which follows what is written.
+#[page("/live-lines")]
+async fn live_lines(store: Store) -> impl Page {
+    let lines = store.read().newest::<Line>(50);
+    html! {
+        <h1>Lines</h1>
+        <Live><ul>{for line in &lines { <li>{line.words}</li> }}</ul></Live>
+    }
+}
+
+fn main() -> Exit {
+    let app = App::new().table::<Line>().page(wall).page(made).page(lines).page(live_lines);
+    app.service(write).service(hear).run()
+}

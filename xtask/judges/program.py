@@ -1,0 +1,67 @@
+"""Decides how a test starts a program of ours, kills it, and starts it again with what it has kept."""
+
+import http.client
+import subprocess
+import tempfile
+import time
+
+# A busy machine may need longer than the moment that is usual.
+PATIENCE = 20
+
+
+class Program:
+    """A server with a folder of its own for what it keeps. Killed at the end of the block."""
+
+    def __init__(self, program):
+        self.program = program
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.folder.cleanup()
+
+    def start(self, address="127.0.0.1:0"):
+        """Starts it, with what it kept before."""
+        command = [self.program, "--listen", address, "--data", self.folder.name]
+        self.process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:
+            if "listening on http://" in line:
+                self.address = line.split("http://")[1].split("/")[0].strip()
+                return
+        raise AssertionError(f"{self.program} did not start")
+
+    def kill(self):
+        """Gives it no time to do anything."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def url(self, path="/"):
+        return f"http://{self.address}{path}"
+
+    def ask(self, method, path, body=None, **fields):
+        """Status and text of one answer; a field `Content_Type` is called `Content-Type`."""
+        line = http.client.HTTPConnection(self.address, timeout=PATIENCE)
+        try:
+            line.request(method, path, body, {name.replace("_", "-"): value for name, value in fields.items()})
+            answer = line.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            line.close()
+
+
+def until(holds, what):
+    """Waits until something is true."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, f"never: {what() if callable(what) else what}"
+        time.sleep(0.01)
+
+
+def page_holds(browser, expression):
+    """Waits until something is true of the page in a browser."""
+    until(lambda: browser.execute_script(f"return Boolean({expression})"), lambda: f"{expression}: {browser.page_source}")
