@@ -121,13 +121,24 @@ class Live(LivePage):
         self.server.reset()
         self.server.regions = ["<p>one</p>"]
         self.server.pages = {"/": ("Live", "{0}")}
-        self.server.refusal = lambda is_stream: 502 if is_stream else None
+        self.server.is_held = True
         self.browser.get(self.server.url())
         self.server.wait_for(lambda: any(not is_stream for _, is_stream in self.server.asked))
         self.change(0, "<p>two</p>")
         self.change(0, "<p>three</p>")
         assert self.text("p") == "three"
         self.is_open()
+        # A poll that waited in vain is followed by another, however short it was.
+        count = len(self.server.asked)
+        self.server.wait_for(lambda: len(self.server.asked) > count + 1)
+        self.is_open()
+
+    def who_is_refused_comes_again_by_streams(self):
+        self.open("<p>one</p>")
+        self.server.refusal = lambda is_stream: 502
+        self.server.cut()
+        self.server.wait_for(lambda: len(self.server.asked) > 4)
+        assert all(is_stream for _, is_stream in self.server.asked[-4:])
 
     def a_page_left_is_followed_no_more(self):
         self.open("<p>one</p>", other=("Other", "<h1>Other</h1>"))
@@ -209,6 +220,48 @@ class Live(LivePage):
         assert self.run("return [...document.querySelectorAll('li')].map((one) => rows.indexOf(one))") == [4, 0, -1, 1, 3, 5]
         assert self.run("return [blurs, document.activeElement === rows[4].querySelector('input')]") == [0, True]
 
+    def fields_hide_nothing_of_their_form(self):
+        fields = "".join(f"<input name={name}>" for name in ["remove", "contains", "matches", "append", "closest", "content", "form", "open", "type", "data"])
+        self.open(f"<p>one</p><form>{fields}</form><form id=f>{fields}<b id=b>x</b></form>")
+        self.find("[name=remove]").send_keys("kept")
+        self.change(0, f"<p>two</p><i></i><form class=red>{fields}</form><hr><form id=f>{fields}<b id=b>y</b></form>")
+        assert self.text("p") == "two" and self.text("#b") == "y"
+        assert self.run("return [document.querySelector('form').className, document.querySelector('[name=remove]').value]") == ["red", "kept"]
+        self.change(0, "<p>three</p><b id=b>z</b>")
+        assert self.run("return [document.forms.length, document.querySelector('p').textContent]") == [0, "three"]
+        assert not self.said()
+
+    def boxes_are_known_by_their_values(self):
+        row = "<li>{1}<input type=checkbox name=a value={0}></li>"
+        self.open("<ul><li>" + "".join(row.format(n, "x") for n in range(3)) + "</ul>")
+        self.run("document.querySelector('[value=\"0\"]').checked = true")
+        self.change(0, "<ul><li>" + "".join(row.format(n, "y") for n in [1, 2]) + "</ul>")
+        assert self.run("return document.querySelectorAll(':checked').length") == 0
+
+    def a_patch_takes_no_focus(self):
+        self.open("<p>one</p>")
+        self.change(0, "<p>two</p><input autofocus>")
+        self.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert self.run("return document.activeElement.localName") == "body"
+
+    def what_a_form_led_to_is_not_asked_for_again(self):
+        for status in [404, 405]:
+            self.open("<p>one</p>")
+            self.run("window.stays = true")
+            count = len(self.server.asked)
+            self.server.refusal = lambda is_stream: status
+            self.server.cut()
+            self.holds("document.documentElement.dataset.live === 'closed'")
+            assert self.run("return window.stays") and len(self.server.asked) == count + 1
+
+    def a_region_within_one_element_alone(self):
+        self.open("<p>one</p>", body="<div id=a>{0}</div>")
+        self.run("const [begin] = document.querySelector('#a').childNodes; document.body.prepend(begin)")
+        self.server.pages["/"] = ("Anew", "<div id=a>{0}</div>")
+        self.server.set(0, "<p>two</p>")
+        self.holds("document.title === 'Anew'")
+        assert any("spans" in line for line in self.said())
+
     def scrolls_and_keeps(self):
         page = "<p>{0}</p><textarea rows=3>{0}</textarea><div data-keep id=mine><b>{0}</b></div>"
         self.open(page.format("x\n" * 200))
@@ -275,6 +328,7 @@ def main():
             ("who may not follow any more sees the page anew", live.who_may_not_follow_sees_the_page_anew),
             ("a page that is not live asks for nothing", live.what_is_not_live_is_left_alone),
             ("a page polls where streams do not come through", live.polls_where_streams_do_not_come_through),
+            ("a page whose streams are refused does not poll", live.who_is_refused_comes_again_by_streams),
             ("a page that is come back to catches up", live.a_page_left_is_followed_no_more),
             ("a page that nobody sees gives its connection back", live.what_nobody_sees_is_not_followed),
             (f"{MORPHS} random pieces of markup become others", live.anything_becomes_anything),
@@ -282,6 +336,11 @@ def main():
             ("patches leave boxes, buttons and lists as they were chosen", live.choices_are_not_disturbed),
             ("details, dialogs and popovers stay open", live.what_is_open_stays_open),
             ("rows with ids are moved, and the focus with them", live.lists_keep_their_elements),
+            ("fields hide nothing of their form", live.fields_hide_nothing_of_their_form),
+            ("boxes without ids are known by their values", live.boxes_are_known_by_their_values),
+            ("a patch takes no focus", live.a_patch_takes_no_focus),
+            ("what a form led to is not asked for again", live.what_a_form_led_to_is_not_asked_for_again),
+            ("a region that spans elements is told, and the page fetched", live.a_region_within_one_element_alone),
             ("what is kept is kept", live.scrolls_and_keeps),
             ("scripts in patches never run", live.scripts_in_patches_never_run),
             ("rows, options and drawings are read as such", live.rows_options_and_drawings_are_read_as_such),

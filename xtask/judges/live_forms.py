@@ -283,6 +283,49 @@ class Forms(LivePage):
         assert self.run("return document.querySelector('#k').value") == ""
         assert not self.said()
 
+    def what_the_server_agrees_to_is_its_own(self):
+        row = '<p id=a{0}>x</p><button data-on="click: toggle #a done">x</button>{1}'
+        self.open(row.format("", 1))
+        self.find("button").click()
+        self.change(0, row.format("", 2))
+        assert self.run("return document.querySelector('#a').className") == "done"
+        self.change(0, row.format(" class=done", 3))
+        self.change(0, row.format("", 4))
+        assert self.run("return document.querySelector('#a').className") == ""
+
+    def the_newest_call_waits(self):
+        self.open(body='<input type=range max=9 value=1 data-on="change: call /set level=this.valueAsNumber">')
+        answer = self.held(204, None, "")
+        for _ in range(4):
+            self.find("input").send_keys(Keys.ARROW_RIGHT)
+        self.server.wait_for(lambda: self.server.posts)
+        answer()
+        self.server.wait_for(lambda: len(self.server.posts) == 2)
+        self.holds("!document.querySelector('.is-sending')")
+        assert [json.loads(body) for _, _, body in self.server.posts] == [{"level": 2}, {"level": 5}], self.server.posts
+
+    def a_page_that_comes_while_a_form_is_sent_comes_again(self):
+        self.open("<p>one</p>", body="{0}" + FORM.format(" title=old"))
+        answer = self.held(204, None, "")
+        self.find("button").click()
+        self.holds("document.querySelector('form.is-sending')")
+        self.server.pages["/"] = ("Anew", "{0}" + FORM.format(" title=new"))
+        self.server.send("event: reload\ndata: \n\n")
+        self.holds("document.title === 'Anew'")
+        assert self.run("return document.querySelector('form').title") == "old"
+        answer()
+        self.holds("document.querySelector('form').title === 'new'")
+        self.is_open()
+
+    def an_event_that_is_refused_costs_no_page(self):
+        self.open("<p>one</p>")
+        self.server.refusal = lambda is_stream: 401 if "on" in self.server.asked[-1][0] else None
+        self.browser.execute_async_script(f"const done = arguments[0]; import('{SCRIPT}').then(({{ on }}) => {{ on('fire', () => 1); done(); }})")
+        self.server.wait_for(lambda: len(self.server.asked) > 2 and "on" not in self.server.asked[-1][0])
+        self.is_open()
+        self.change(0, "<p>two</p>")
+        assert self.text("p") == "two"
+
     def patches_bring_handlers(self):
         self.open("<p>one</p>")
         self.change(0, '<p data-on="dblclick: set this twice; keyup.q: set this never">one</p>')
@@ -345,6 +388,10 @@ def main():
             ("handlers stop at what is refused or fails", forms.handlers_stop_at_what_fails),
             ("a form may be refused by who sends it", forms.a_form_may_be_refused),
             ("handlers show, hide and set, and patches leave it so", forms.handlers_show_and_hide),
+            ("what a handler did stays until the server agrees", forms.what_the_server_agrees_to_is_its_own),
+            ("one call of an element is under way, and the newest waits", forms.the_newest_call_waits),
+            ("a page that comes while a form is sent comes again", forms.a_page_that_comes_while_a_form_is_sent_comes_again),
+            ("an event that is refused costs no page", forms.an_event_that_is_refused_costs_no_page),
             ("patches bring handlers for events of any kind", forms.patches_bring_handlers),
             ("mistakes in handlers are told in the console", forms.mistakes_in_handlers_are_told),
             ("a form that is done is an event", forms.a_form_done_is_an_event),

@@ -43,6 +43,8 @@ class LiveServer(http.server.ThreadingHTTPServer):
             self.late = {}
             # A status that streams and polls are refused with, or a function of `is_stream`.
             self.refusal = lambda is_stream: None
+            # Whether something on the way holds back what streams bring.
+            self.is_held = False
             # What answers a POST: a function of the handler and the body, which returns status, type and text.
             self.post = lambda exchange, body: (204, None, "")
             self.posts = []
@@ -73,6 +75,11 @@ class LiveServer(http.server.ThreadingHTTPServer):
         with self.changed:
             self.generation += 1
             self.changed.notify_all()
+
+    def hold(self, generation):
+        """Says nothing until all streams break."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.generation != generation, PATIENCE)
 
     def page(self, path):
         found = self.pages.get(path.split("?")[0])
@@ -181,6 +188,8 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
             self.end_headers()
+            if server.is_held:
+                return server.hold(generation)
             self.wfile.write(b":\n\n")
         while True:
             with server.changed:
@@ -199,7 +208,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                         return
                     server.changed.wait(0.5 if is_stream else 2)
                     if not is_stream and server.generation == generation and have == {str(n): fingerprint(m) for n, m in enumerate(server.regions)}:
-                        return self.answer(204, None, "")
+                        return self.answer(204, None, "", Cursor="7")
                     continue
             if not is_stream:
                 return self.answer(200, "application/json", json.dumps([{"event": name, "data": data} for name, data in news]))

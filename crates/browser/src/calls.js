@@ -1,9 +1,11 @@
 // Decides how a service is called, and what becomes of its answer or of its problem.
 
-import { added, change, sending } from "./morph.js";
+import { change, sending } from "./morph.js";
 
 // What takes back the messages of a form or another element.
 const complaints = new WeakMap();
+// What lets the newest that waits for each element go on, or gives it up.
+const waiting = new WeakMap();
 let count = 0;
 
 // Calls a service with arguments by name. What it returns comes back; a problem is an Error with `status`, `detail` and
@@ -24,11 +26,15 @@ export async function result(answer) {
 }
 
 // Does something that is sent from an element, by a button perhaps, and shows that meanwhile; then whether it went well,
-// or what was wrong.
+// or what was wrong. One is under way for each element, and the newest waits; a button is not pressed twice.
 export async function send(element, button, work) {
+  if (sending.has(element)) {
+    waiting.get(element)?.(false);
+    if (button || !(await new Promise((resolve) => waiting.set(element, resolve)))) return false;
+    waiting.delete(element);
+  }
   // A button that is disabled loses the focus.
   const isFocused = button && button === document.activeElement;
-  let problem;
   for (const undo of complaints.get(element) ?? []) undo();
   complaints.delete(element);
   sending.add(element);
@@ -36,16 +42,13 @@ export async function send(element, button, work) {
   element.classList.add("is-sending");
   if (button) change(button, "disabled");
   if (button) button.disabled = true;
-  try {
-    await work();
-  } catch (error) {
-    problem = error;
-  }
+  const problem = await work().then(() => {}, (error) => error);
   sending.delete(element);
   element.classList.remove("is-sending");
   if (button) button.disabled = false;
   if (isFocused && document.activeElement === document.body) button.focus();
   if (problem) complain(element, problem);
+  waiting.get(element)?.(true);
   return !problem;
 }
 
@@ -54,8 +57,7 @@ function complain(element, { message, status, errors = [] }) {
   const undo = [];
   complaints.set(element, undo);
   const tell = (text, put) => {
-    const note = Object.assign(document.createElement("p"), { className: "problem", role: "alert", id: `problem-${++count}`, textContent: text });
-    added.add(note);
+    const note = Object.assign(document.createElement("p"), { className: "problem", role: "alert", id: `problem-${++count}`, textContent: text, isOurs: true });
     put(note);
     undo.push(() => note.remove());
     return note.id;
@@ -81,9 +83,9 @@ function complain(element, { message, status, errors = [] }) {
     }
   }
   if (!first || general.length) {
-    // Only an answer has a status; without one the server could not be reached.
-    const text = status ? message : element.dataset.failed ?? "The server cannot be reached. Nothing is lost; please try again.";
-    tell([text, ...general].join(" "), (note) => (isForm ? element.append(note) : element.after(note)));
+    // Only an answer has a status; without one nobody knows how far it came.
+    const text = status ? message : element.dataset.failed ?? "It may have arrived: look before you send it again.";
+    tell([text, ...general].join(" "), (note) => element.insertAdjacentElement(isForm ? "beforeend" : "afterend", note));
   }
   first?.focus();
 }

@@ -5,7 +5,7 @@
 // ends its row.
 
 import { call, send } from "./calls.js";
-import { change, sending } from "./morph.js";
+import { change, closest } from "./morph.js";
 import { catchUp } from "./regions.js";
 
 // Each takes the element and the words, and may answer false.
@@ -13,12 +13,15 @@ const commands = {
   __proto__: null,
 
   async call(element, [url, ...words]) {
-    if (new URL(url, location.href).origin !== location.origin) throw new Error(`${url} is another site`);
+    const target = new URL(url, document.baseURI);
+    if (target.origin !== location.origin) throw new Error(`${url} is another site`);
     const button = element.localName === "button" && element;
-    if (button && sending.has(button)) return false;
-    const named = words.map((word) => /^([^=]+)=(.*)$/s.exec(word) ?? wrong(word));
-    const given = Object.fromEntries(named.map(([, name, word]) => [name, value(element, word)]));
-    const isDone = await send(element, button, () => call(url, given));
+    const given = {};
+    for (const word of words) {
+      const [, name, said] = /^([^=]+)=(.*)$/s.exec(word) ?? wrong(word);
+      given[name] = value(element, said);
+    }
+    const isDone = await send(element, button, () => call(target, given));
     catchUp();
     return isDone;
   },
@@ -45,7 +48,7 @@ const commands = {
   },
 
   submit(element, [selector]) {
-    for (const target of targets(element, selector)) (target.form ?? target).requestSubmit();
+    for (const target of targets(element, selector)) (target.localName === "form" ? target : target.form).requestSubmit();
   },
 
   focus(element, [selector]) {
@@ -55,20 +58,12 @@ const commands = {
   confirm: (element, words) => confirm(words.map(text).join(" ")),
 };
 
-// Events that the document listens to already.
-const heard = new Set();
-// What elements said when they were last asked: element -> [text, rules].
-const known = new WeakMap();
 
 // Listens to the events that elements of the page name.
 export function attend() {
   for (const element of document.querySelectorAll("[data-on]")) {
-    for (const { type } of rules(element)) {
-      if (heard.has(type)) continue;
-      heard.add(type);
-      // Some events do not rise; all of them come down.
-      document.addEventListener(type, dispatch, true);
-    }
+    // Some events do not rise; all of them come down. What is listened to already is not listened to twice.
+    for (const { type } of rules(element)) document.addEventListener(type, dispatch, true);
   }
 }
 
@@ -95,18 +90,14 @@ async function run(element, row, event) {
       return;
     }
   } catch (error) {
-    console.warn(`bine: data-on="${element.getAttribute("data-on")}": ${error.message}`, element);
+    console.warn(`bine: ${error.message}`, element);
   }
 }
 
 // What an element waits for: each event with its row of commands, each a list of words.
 function rules(element) {
-  const said = element.getAttribute("data-on");
   const found = [];
-  if (!said) return found;
-  if (known.get(element)?.[0] === said) return known.get(element)[1];
-  known.set(element, [said, found]);
-  for (const statement of said.match(/([^;'"]|'[^']*'|"[^"]*")+/g) ?? []) {
+  for (const statement of element.getAttribute("data-on")?.match(/([^;'"]|'[^']*'|"[^"]*")+/g) ?? []) {
     const words = statement.match(/([^\s'"]|'[^']*'|"[^"]*")+/g) ?? [];
     const [, type, key] = /^([\w-]+)\.?(\w*):$/.exec(words[0]) ?? [];
     if (type) {
@@ -122,9 +113,10 @@ function wrong(word) {
   throw new Error(`\`${word}\` is not understood`);
 }
 
-function targets(element, word) {
-  const [, selector] = /^closest (.*)$/.exec(text(word ?? "this")) ?? [];
-  const found = selector ? [element.closest(selector)] : text(word ?? "this") === "this" ? [element] : [...document.querySelectorAll(text(word))];
+function targets(element, word = "this") {
+  const said = text(word);
+  const [, selector] = /^closest (.*)$/.exec(said) ?? [];
+  const found = selector ? [closest.call(element, selector)] : said === "this" ? [element] : [...document.querySelectorAll(said)];
   return found[0] ? found : wrong(word);
 }
 
@@ -144,7 +136,7 @@ function value(element, word) {
 
 function isShown(target) {
   if (target.hasAttribute("popover")) return target.matches(":popover-open");
-  return "open" in target ? target.open : !target.hasAttribute("hidden");
+  return /^(details|dialog)$/.test(target.localName) ? target.open : !target.hasAttribute("hidden");
 }
 
 // Shows or hides what is meant, each as its kind has it, or does the other if nothing is wanted; and says so at the

@@ -6,8 +6,8 @@
 
 // Forms and other elements whose request is under way: nothing in them is touched.
 export const sending = new Set();
-// Elements that this script has put into the page, of which the server does not know.
-export const added = new WeakSet();
+// Of a form these may be hidden by fields with such names.
+export const { closest, contains, matches } = Element.prototype;
 // Attributes that a handler has changed here, with what the server had said: element -> Map(name -> value).
 const changes = new WeakMap();
 // What is parsed here loads nothing and runs nothing.
@@ -52,6 +52,8 @@ let doomed;
 // Makes the nodes `old`, which are neighbors in `parent` and lie before `end`, equal to the nodes `fresh`.
 export function morph(parent, old, fresh, end) {
   const [had, has] = [identified(old), identified(fresh)];
+  // Nobody asked for the focus to go elsewhere.
+  for (const element of within(fresh, "[autofocus]")) element.removeAttribute("autofocus");
   lasting = new Map();
   for (const [id, element] of has) {
     const before = had.get(id);
@@ -61,9 +63,13 @@ export function morph(parent, old, fresh, end) {
   freshIds = held(has);
   doomed = new Set();
   const restore = remember(old);
-  children(parent, old, fresh, end);
-  for (const node of doomed) node.remove();
-  restore();
+  try {
+    children(parent, old, fresh, end);
+    // This takes a node from where it is, and no field's name can hide it.
+    for (const node of doomed) document.adoptNode(node);
+  } finally {
+    restore();
+  }
 }
 
 // The ids that last, for each node that bears or holds some.
@@ -79,7 +85,8 @@ function held(elements) {
 }
 
 function children(parent, old, fresh, end) {
-  old = old.filter((node) => !added.has(node));
+  // Of what this script has put into the page the server does not know.
+  old = old.filter((node) => !node.isOurs);
   // Most of a list stays as it is: what is equal at both ends needs no further look.
   let from = 0;
   while (from < old.length && from < fresh.length && equal(old[from], fresh[from])) from++;
@@ -143,12 +150,12 @@ function pair(old, fresh) {
 }
 
 function update(here, node) {
-  if (here.nodeType !== Node.ELEMENT_NODE) {
+  if (!(here instanceof Element)) {
     if (here.data !== node.data) here.data = node.data;
   } else if (!isFrozen(here)) {
     attributes(here, node);
-    if (here.content?.nodeType) {
-      // A template, whose content is beside the page.
+    if (here instanceof HTMLTemplateElement) {
+      // Its content is beside the page.
       if (here.innerHTML !== node.innerHTML) here.content.replaceChildren(...node.content.childNodes);
     } else {
       children(here, [...here.childNodes], [...node.childNodes], null);
@@ -181,8 +188,7 @@ function attributes(here, node) {
 
 // Nodes are moved without losing focus, playing or scrolling where the browser can.
 function move(parent, node, next) {
-  if (parent.moveBefore) parent.moveBefore(node, next);
-  else parent.insertBefore(node, next);
+  (parent.moveBefore ?? parent.insertBefore).call(parent, node, next);
 }
 
 function identity(node) {
@@ -196,21 +202,28 @@ function tag(element) {
 
 // Nodes of one kind may become each other.
 function kind(node) {
-  if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;
-  return [tag(node), ...["id", "name", "type", "rel"].map((name) => node.getAttribute(name))].join();
+  if (!(node instanceof Element)) return node.nodeName;
+  // What cannot be typed over is told from its neighbors by its value.
+  const own = /^(checkbox|radio|hidden)$/.test(node.type) && "value";
+  return [tag(node), ...["id", "name", "type", "rel", own].map((name) => node.getAttribute(name))].join();
 }
 
 function equal(here, node) {
+  if (!here.isEqualNode(node)) return false;
+  const all = within([here], "*");
+  // The server says what was changed here, too.
+  for (const element of all) changes.delete(element);
   // The content of a template is not compared.
-  return here.isEqualNode(node) && !within([here], "template").length;
+  return !all.some((element) => element.localName === "template");
 }
 
 // Elements by id; null where several bear it, who are then known by kind alone.
 function identified(nodes) {
   const found = new Map();
-  for (const element of within(nodes, "[id]")) {
+  // What is left as it is keeps what it holds.
+  for (const element of within(nodes, "[id]:not([data-keep] *,.is-sending *)")) {
     const id = identity(element);
-    if (found.has(id)) console.warn(`bine: the id "${id}" is there more than once`);
+    if (found.has(id)) console.warn(`bine: id "${id}" more than once`);
     found.set(id, found.has(id) ? null : element);
   }
   return found;
@@ -218,27 +231,23 @@ function identified(nodes) {
 
 // The elements that match among these nodes and in them.
 export function within(nodes, selector) {
-  const elements = nodes.filter((node) => node.querySelectorAll);
-  return elements.flatMap((node) => [...(node.matches?.(selector) ? [node] : []), ...node.querySelectorAll(selector)]);
+  const elements = nodes.filter((node) => node instanceof Element);
+  return elements.flatMap((node) => [...(matches.call(node, selector) ? [node] : []), ...node.querySelectorAll(selector)]);
 }
 
 // The most that can stay where they are while `kept`, some of `old`, come into this order (the longest increasing
-// subsequence of their places). Who is in it with the focus stays whatever else must move.
+// subsequence of their places).
 function longest(old, kept) {
   const places = new Map(old.map((node, place) => [node, place]));
-  const focused = kept.findIndex((node) => node.contains(document.activeElement));
-  const pinned = places.get(kept[focused]);
   // The last node of the best row of each length, and who stands before each node in its row.
   const ends = [];
   const before = new Map();
-  kept.forEach((node, index) => {
-    const place = places.get(node);
-    if (pinned !== undefined && Math.sign(place - pinned) !== Math.sign(index - focused)) return;
+  for (const node of kept) {
     // Rows are short or nearly in order, so this is found at once.
-    const shorter = ends.findLastIndex((end) => places.get(end) < place);
+    const shorter = ends.findLastIndex((end) => places.get(end) < places.get(node));
     before.set(node, ends[shorter]);
     ends[shorter + 1] = node;
-  });
+  }
   const staying = new Set();
   for (let node = ends.at(-1); node; node = before.get(node)) staying.add(node);
   return staying;
@@ -249,21 +258,15 @@ function longest(old, kept) {
 function remember(nodes) {
   const [mine, theirs] = [new Map(), []];
   for (const control of within(nodes, "input,select,textarea")) {
-    // A drawing may hold elements of these names, too.
-    if (!(control instanceof HTMLElement)) continue;
     if (state(control) === state(pristine(control))) theirs.push(control);
     else mine.set(control, state(control));
   }
   const focused = document.activeElement;
-  const { selectionStart, selectionEnd, selectionDirection } = focused ?? {};
   return () => {
     for (const control of theirs) if (control.isConnected) set(control, state(pristine(control)));
     for (const [control, own] of mine) if (control.isConnected) set(control, own);
-    if (!focused?.isConnected) return;
-    if (document.activeElement !== focused) focused.focus({ preventScroll: true });
-    if (selectionStart != null && focused.selectionStart !== selectionStart) {
-      focused.setSelectionRange(selectionStart, selectionEnd, selectionDirection);
-    }
+    // With the focus a field has its cursor again.
+    focused?.focus({ preventScroll: true });
   };
 }
 
@@ -274,13 +277,13 @@ function pristine(control) {
 }
 
 function state(control) {
-  if (control.localName === "select") return [...control.selectedOptions].map((option) => option.value).join("\n");
+  if (control.selectedOptions) return [...control.selectedOptions].map((option) => option.value).join("\n");
   return /^(checkbox|radio)$/.test(control.type) ? control.checked : control.value;
 }
 
 function set(control, wanted) {
   if (state(control) === wanted) return;
-  if (control.localName === "select") {
+  if (control.selectedOptions) {
     const values = wanted.split("\n");
     for (const option of control.options) option.selected = values.includes(option.value);
   } else if (/^(checkbox|radio)$/.test(control.type)) {

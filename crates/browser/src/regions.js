@@ -1,14 +1,19 @@
 // Decides which parts of the page are live, and how each, or the whole page, is put anew.
 
-import { morph, parse, parsePage, sending } from "./morph.js";
+import { contains, morph, parse, parsePage, sending } from "./morph.js";
+import { connect } from "./stream.js";
 
-// What came for regions with a form under way: number -> [hash, markup]. It is put once more when the form is done.
+// What puts once more what came for regions, by number, or for the page while a form was under way.
 const late = new Map();
+// Pages that were asked for, and the number of the last that was taken: an older one is not shown behind it.
+let begun = 0;
+let shown = 0;
 
 // The regions that the page shows, by number: where each begins and ends, and the hash of what is between.
 export function regions() {
   const [begun, found] = [new Map(), new Map()];
-  const comments = document.createTreeWalker(document, NodeFilter.SHOW_COMMENT);
+  // Comments alone.
+  const comments = document.createTreeWalker(document, 128);
   for (let comment; (comment = comments.nextNode()); ) {
     const [, isEnd, number, hash] = /^(\/?)live (\d+) ?(\w*)$/.exec(comment.data) ?? [];
     const begin = begun.get(number);
@@ -22,31 +27,50 @@ export function regions() {
 export function patch(number, hash, markup) {
   const { begin, end } = regions().get(number) ?? {};
   if (!end) return;
-  if (begin.parentNode !== end.parentNode) {
-    console.warn(`bine: live region ${number} ends in another element than it begins in`);
+  const again = () => patch(number, hash, markup);
+  // A form under way may be around the region, or in it.
+  if ([...sending].some((element) => contains.call(element, begin))) return late.set(number, again);
+  const old = [];
+  try {
+    if (begin.parentNode !== end.parentNode) throw `bine: region ${number} spans elements`;
+    for (let node = begin.nextSibling; node !== end; node = node.nextSibling) old.push(node);
+    morph(begin.parentNode, old, [...parse(markup, begin.parentNode).childNodes], end);
+  } catch (error) {
+    console.warn(error);
     return refresh();
   }
-  const old = [];
-  for (let node = begin.nextSibling; node !== end; node = node.nextSibling) old.push(node);
-  morph(begin.parentNode, old, [...parse(markup, begin.parentNode).childNodes], end);
   end.data = `/live ${number} ${hash}`;
   late.delete(number);
-  if ([...sending].some((element) => old.some((node) => node.contains(element)))) late.set(number, [hash, markup]);
+  if ([...sending].some((element) => old.some((node) => contains.call(node, element)))) late.set(number, again);
   tell("patch", { region: Number(number) });
 }
 
 // Puts what a form under way has held back.
 export function catchUp() {
-  for (const [number, [hash, markup]] of [...late]) patch(number, hash, markup);
+  for (const again of [...late.values()]) again();
+}
+
+// Says that a page is about to be asked for. What comes back takes it, unless one that was asked for later is shown.
+export function ask() {
+  const number = ++begun;
+  return () => number >= shown && (shown = number);
+}
+
+// Shows the page that the address names, and goes on with what it has.
+export async function arrive(isOther) {
+  await refresh(isOther);
+  connect();
 }
 
 // Fetches the page that the address names. Fails if the server is away, which is no reason to lose what is written here.
-// What comes too late, behind another page or another connection, is dropped by the signal.
-export async function refresh(isOther, signal) {
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache", signal });
-  if (/^50[234]$/.test(answer.status)) throw answer;
+export async function refresh(isOther) {
+  const take = ask();
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
+  if (/^(429|5..)$/.test(answer.status)) throw answer;
+  const markup = await answer.text();
+  if (!take()) return;
   if (!answer.ok || answer.redirected) return reload();
-  show(parsePage(await answer.text()), isOther);
+  show(parsePage(markup), isOther);
 }
 
 // Makes the page equal to a document, whose scripts are not run. What was open or half written on this page stays, unless
@@ -56,7 +80,13 @@ export function show(page, isOther) {
   if (isOther) body.replaceChildren();
   morph(document, [documentElement], [page.documentElement], null);
   late.clear();
+  if (sending.size) late.set("", arrive);
   tell("patch", { region: null });
+}
+
+// An address without its fragment, which no server sees.
+export function address({ pathname, search }) {
+  return pathname + search;
 }
 
 // Says something to the page's own scripts.
@@ -64,7 +94,7 @@ export function tell(name, detail) {
   document.dispatchEvent(new CustomEvent(`bine:${name}`, { detail }));
 }
 
-// Loads the page again, at most once in some seconds, whatever the server says.
-function reload() {
-  setTimeout(() => location.reload(), Math.max(0, 5000 - performance.now()));
+// Loads the page again, at most once in some seconds, whatever the server says; by GET, even if a form led here.
+export function reload() {
+  setTimeout(() => location.replace(address(location)), 5000 - performance.now());
 }
