@@ -52,8 +52,8 @@ class Strangers:
         browser.find_element(By.NAME, "body").send_keys("By the rules.", Keys.ENTER)
         page_holds(browser, "document.querySelector('li')?.textContent.endsWith('By the rules.')")
         page_holds(browser, "document.querySelector('[name=body]').value === ''")
-        browser.find_element(By.LINK_TEXT, "All forums").click()
-        until(lambda: browser.find_element(By.TAG_NAME, "h1").text.startswith("Forums"), lambda: browser.page_source)
+        browser.find_element(By.XPATH, "//button[.='All forums']").click()
+        page_holds(browser, "document.querySelector('h1').textContent.startsWith('Forums')")
         page_holds(browser, "document.documentElement.dataset.live === 'open'")
         said = [line["message"] for line in browser.get_log("browser")]
         assert not said, said
