@@ -35,7 +35,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
     report.step("tidy", |_| tidy::run());
     report.step("release build", |_| {
         cargo(&["build", "--release"])?;
-        for example in ["board", "hello", "channels", "session", "socket"] {
+        for example in ["actions", "board", "hello", "channels", "session", "socket"] {
             cargo(&["build", "--release", "--package", "bine", "--example", example])?;
         }
         cargo(&["build", "--release", "--package", "bine-http", "--example", "echo"])
