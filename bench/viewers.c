@@ -64,34 +64,7 @@ static int connected(uint32_t number) {
     return fd;
 }
 
-/* User memory, or microseconds of CPU. */
-static long of_all(const char *pids, int is_memory) {
-    char list[1024], path[300], line[256];
-    long sum = 0, v;
-    snprintf(list, sizeof list, "%s", pids);
-    for (char *pid = strtok(list, ","); pid; pid = strtok(NULL, ",")) {
-        if (is_memory) {
-            snprintf(path, sizeof path, "/proc/%s/smaps_rollup", pid);
-            FILE *f = fopen(path, "r");
-            if (!f) die(path);
-            while (fgets(line, sizeof line, f))
-                if (sscanf(line, "Anonymous: %ld kB", &v) == 1 || sscanf(line, "Pss_Shmem: %ld kB", &v) == 1) sum += v * 1024;
-            fclose(f);
-            continue;
-        }
-        snprintf(path, sizeof path, "/proc/%s/task", pid);
-        DIR *tasks = opendir(path);
-        if (!tasks) die(path);
-        for (struct dirent *task; (task = readdir(tasks));) {
-            snprintf(path, sizeof path, "/proc/%s/task/%.20s/schedstat", pid, task->d_name);
-            FILE *f = task->d_name[0] == '.' ? NULL : fopen(path, "r");
-            if (f && fscanf(f, "%ld", &v) == 1) sum += v / 1000;
-            if (f) fclose(f);
-        }
-        closedir(tasks);
-    }
-    return sum;
-}
+#include "servers.h"
 
 /* Reads what there is; says how much, and when the kernel had it. */
 static ssize_t take(int fd, int64_t *at) {
