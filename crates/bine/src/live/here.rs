@@ -10,8 +10,8 @@ use super::run::Run;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::text::Text;
 
-/// Who is at this page now, as an argument of it: all whose browsers follow it, which takes a script. A region that shows
-/// it follows who comes and goes.
+/// Who is at this page now, as an argument of it: all whose browsers follow it by a stream, which takes a script; one
+/// that has to poll is not counted. A region that shows it follows who comes and goes.
 ///
 /// ```
 /// use bine::prelude::*;
