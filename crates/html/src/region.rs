@@ -26,6 +26,9 @@ pub struct Region<'w> {
     pub markup: &'w [u8],
 }
 
+/// The number of a mark around nothing, which says for whom a page was made. No region has it.
+pub const MADE_FOR: u32 = 999;
+
 /// A page has no more of them that are marked: a browser names all that it shows in one address.
 const MOST: u32 = 256;
 
@@ -37,6 +40,14 @@ impl Writer<'_> {
         self
     }
 
+    /// Has the first of them stand behind a mark with this word, `<!--live 999--><!--/live 999 0123456789abcdef-->`: for
+    /// whom the page is made. A browser tells it as it tells the hashes of regions, but no patch changes it.
+    #[must_use]
+    pub fn made_for(mut self, word: u64) -> Self {
+        self.made_for = Some(word);
+        self
+    }
+
     /// Writes a part of a page with marks around it, `<!--live 0-->` and `<!--/live 0 0123456789abcdef-->`, and lets
     /// `look` see it: all of it is there then, and leaves in no pieces before. Where none are marked, within another
     /// region, and behind the 256th of a page, it is merely written.
@@ -45,9 +56,11 @@ impl Writer<'_> {
             Regions::Marked(number) if !self.is_in_xml() && number < MOST => number,
             _ => return write(self),
         };
-        self.constant("<!--live ");
-        self.decimal(false, number.into());
-        self.constant("-->");
+        if let Some(word) = self.made_for.take() {
+            self.begin_mark(MADE_FOR);
+            self.end_mark(MADE_FOR, word);
+        }
+        self.begin_mark(number);
         self.regions = Regions::Within(number);
         let kept = self.keep();
         write(self);
@@ -55,10 +68,20 @@ impl Writer<'_> {
         let hash = hash(markup);
         look(Region { number, hash, markup });
         self.regions = Regions::Marked(number + 1);
+        self.end_mark(number, hash);
+    }
+
+    fn begin_mark(&mut self, number: u32) {
+        self.constant("<!--live ");
+        self.decimal(false, number.into());
+        self.constant("-->");
+    }
+
+    fn end_mark(&mut self, number: u32, word: u64) {
         self.constant("<!--/live ");
         self.decimal(false, number.into());
         self.constant(" ");
-        self.bytes(&digits(hash));
+        self.bytes(&digits(word));
         self.constant("-->");
     }
 }
@@ -72,23 +95,44 @@ fn digits(hash: u64) -> [u8; 16] {
     digits
 }
 
-/// Half of the product of sixty-four bits with an odd number whose bits are mixed, folded over the other half: every bit
-/// of a word reaches every bit of the outcome. Nobody gains by two contents of one hash but whoever wants to see old ones.
+/// 2^64 by the golden ratio, made odd: its bits are mixed as well as those of any number that nobody has chosen.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Words that are mixed side by side: a product takes four times as long as the next one needs to begin.
+const LANES: usize = 4;
+
+/// What tells contents apart. Each word of a block goes to a lane of its own, so that no product waits for the one before
+/// (4.8 KB in 0.32 us, in one lane 1.12); the lanes are then mixed as words are, and behind them what is left of the bytes.
+/// Nobody gains by two contents of one hash but whoever wants to see old ones.
 fn hash(bytes: &[u8]) -> u64 {
-    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let fold = |hash: u64, word: u64| {
-        let product = u128::from(hash ^ word) * u128::from(MIX);
-        (product as u64) ^ (product >> 64) as u64
-    };
-    let (words, rest) = bytes.as_chunks::<8>();
-    // A product with zero is zero, whatever the other is: the length keeps runs of such words apart.
+    // The length keeps contents apart that end in zeros.
     let start = fold(MIX, bytes.len() as u64);
-    let hash = words.iter().fold(start, |hash, word| {
-        fold(hash.rotate_left(23).wrapping_add(MIX), u64::from_le_bytes(*word))
-    });
+    let mut lanes: [u64; LANES] =
+        core::array::from_fn(|lane| start.wrapping_add(MIX.wrapping_mul(lane as u64)));
+    let (blocks, rest) = bytes.as_chunks::<{ 8 * LANES }>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks().0) {
+            *lane = step(*lane, u64::from_le_bytes(*word));
+        }
+    }
+    let (words, rest) = rest.as_chunks();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    fold(fold(hash.wrapping_add(MIX), u64::from_le_bytes(last)), MIX)
+    let hash = lanes.into_iter().chain(words).fold(start, step);
+    fold(step(hash, u64::from_le_bytes(last)), MIX)
+}
+
+/// A lane, or what the lanes have become, with one word more. A product with zero is zero, whatever the other is: what is
+/// added keeps runs of such words apart.
+fn step(hash: u64, word: u64) -> u64 {
+    fold(hash.rotate_left(23).wrapping_add(MIX), word)
+}
+
+/// Half of the product of sixty-four bits with an odd number whose bits are mixed, folded over the other half: every bit
+/// of a word reaches every bit of the outcome.
+fn fold(hash: u64, word: u64) -> u64 {
+    let product = u128::from(hash ^ word) * u128::from(MIX);
+    (product as u64) ^ (product >> 64) as u64
 }
 
 #[cfg(test)]
@@ -96,6 +140,10 @@ mod tests {
     use alloc::collections::BTreeSet;
     use alloc::string::String;
     use alloc::vec::Vec;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
 
     use super::*;
 
@@ -124,6 +172,19 @@ mod tests {
             "<!--live 0-->a&lt;<!--/live 0 {first:016x}--><!--live 1-->b<!--/live 1 {second:016x}-->"
         );
         assert_eq!(page, both);
+    }
+
+    #[test]
+    fn the_first_region_stands_behind_the_mark_that_says_for_whom_a_page_is_made() {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out).marking_regions().made_for(0xabc);
+        writer.region(|writer| writer.text("a"), |_| {});
+        writer.region(|writer| writer.text("b"), |_| {});
+        drop(writer);
+        let page = String::from_utf8(out).unwrap();
+        let mark = "<!--live 999--><!--/live 999 0000000000000abc-->";
+        assert!(page.starts_with(&alloc::format!("{mark}<!--live 0-->a")), "{page}");
+        assert_eq!(page.matches("999").count(), 2);
     }
 
     #[test]
@@ -195,7 +256,7 @@ mod tests {
     #[test]
     fn contents_that_differ_little_have_hashes_that_differ_much() {
         let mut hashes = BTreeSet::new();
-        for length in 0..40 {
+        for length in 0..100 {
             for place in 0..=length {
                 for byte in [0, 1, 128, 255] {
                     let mut bytes = alloc::vec![0_u8; length];
@@ -215,8 +276,47 @@ mod tests {
         assert_eq!(halves.len(), contents.len(), "half of the bits tell so few contents apart");
     }
 
+    proptest! {
+        #[test]
+        fn a_hash_is_that_of_the_bytes_in_whatever_pieces_they_come(
+            pieces in vec("[a-z]{0,100}", 0..12),
+        ) {
+            let all = pieces.concat();
+            let mut hashes = Vec::new();
+            let mut by = |write: &dyn Fn(&mut Writer<'_>)| {
+                written(|writer| writer.region(|writer| write(writer), |region| hashes.push(region.hash)));
+            };
+            by(&|writer| writer.text(&all));
+            by(&|writer| pieces.iter().for_each(|piece| writer.text(piece)));
+            by(&|writer| all.chars().for_each(|letter| writer.text(letter.encode_utf8(&mut [0; 4]))));
+            let expected = hash(all.as_bytes());
+            prop_assert_eq!(hashes, [expected; 3]);
+        }
+
+        #[test]
+        fn a_word_more_or_less_anywhere_is_another_content(
+            bytes in vec(any::<u8>(), 0..200), place: Index, other in 1_u8..=255,
+        ) {
+            let own = hash(&bytes);
+            let mut longer = bytes.clone();
+            longer.push(0);
+            prop_assert_ne!(hash(&longer), own);
+            if !bytes.is_empty() {
+                let mut changed = bytes.clone();
+                changed[place.index(bytes.len())] ^= other;
+                prop_assert_ne!(hash(&changed), own);
+                let mut turned = bytes.clone();
+                turned.rotate_left(8 % bytes.len());
+                prop_assert!(turned == bytes || hash(&turned) != own, "words in another order");
+            }
+        }
+    }
+
     #[test]
     fn a_hash_is_the_same_at_every_machine() {
-        assert_eq!(alloc::format!("{:016x}", hash(b"hello, bine")), "d528fb4f8d60f5bf");
+        let check = |text: &str, expected| assert_eq!(hash(text.as_bytes()), expected, "{text}");
+        // Worked out by another program.
+        check("hello, bine", 0x18ae_dc6b_5415_7b84);
+        check(&"a bine is the climbing stem on which hops grow".repeat(3), 0xf5e4_e196_1bf7_8b92);
     }
 }

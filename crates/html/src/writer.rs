@@ -20,6 +20,8 @@ pub struct Writer<'a> {
     head: Head<'a>,
     inspector: Option<Inspector>,
     pub(crate) regions: Regions,
+    /// For whom the page is made, until that is written.
+    pub(crate) made_for: Option<u64>,
 }
 
 /// What happens where the page's `<head>` ends.
@@ -56,7 +58,7 @@ impl<'a> Writer<'a> {
 
     fn of(buffer: Buffer<'a>) -> Self {
         let (head, inspector, regions) = (Head::Markup(""), None, Regions::default());
-        Self { buffer, head, inspector, regions }
+        Self { buffer, head, inspector, regions, made_for: None }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
+use crate::counts::{Counts, Figures};
 use crate::error::Error;
 use crate::guest::Then;
 use crate::image::Kept;
@@ -44,6 +45,7 @@ pub(crate) struct Commits {
     pub(crate) definitions: Definitions,
     /// Beside the tables of the program, and about them.
     pub(crate) kept: Kept,
+    counts: Counts,
     visible: ArcSwap<State>,
     head: Mutex<Head>,
     /// Whoever holds it writes for all.
@@ -189,6 +191,7 @@ impl Commits {
         Self {
             definitions,
             kept,
+            counts: Counts::default(),
             visible: ArcSwap::new(state),
             head: Mutex::new(head),
             is_instant: journal.is_instant(),
@@ -251,7 +254,7 @@ impl Commits {
                     after,
                 });
             } else {
-                return Err(Error::Conflict);
+                return Err(self.conflict());
             }
             return Ok(Pending { commits: Arc::clone(self), slot });
         }
@@ -259,7 +262,7 @@ impl Commits {
         let fits = is_next
             || head.has(&base) && head.is_clear(&base, |changes| reads.is_touched_by(changes));
         if !fits {
-            return Err(Error::Conflict);
+            return Err(self.conflict());
         }
         // What was put into the change's own trees counts if nobody came between; else it is put into the head's.
         let changes = if let Some(own) = own.filter(|_| is_next) {
@@ -278,6 +281,17 @@ impl Commits {
         head.staged.push(Staged { record, sequence, state, sync, changes, then, slot: own, after });
         drop(head);
         Ok(Pending { commits: Arc::clone(self), slot })
+    }
+
+    fn conflict(&self) -> Error {
+        self.counts.conflicts.add(1);
+        Error::Conflict
+    }
+
+    /// What it has done.
+    pub(crate) fn figures(&self) -> Figures {
+        let is_read_only = self.head().failure.is_some();
+        self.counts.figures(is_read_only)
     }
 
     /// Takes a guest's record among those to be written, behind all commits until now.
@@ -363,8 +377,10 @@ impl Commits {
     fn sync_now(&self) {
         let mut journal = self.journal();
         self.owes_sync.store(false, Ordering::Release);
-        if let Err(error) = journal.sync() {
-            self.fall_back(Vec::new(), &told(&error));
+        let begun = Instant::now();
+        match journal.sync() {
+            Ok(_) => self.counts.synced(begun),
+            Err(error) => self.fall_back(Vec::new(), &told(&error)),
         }
         drop(journal);
         self.call_next();
@@ -417,7 +433,12 @@ impl Commits {
         // Whatever happens, those whose records these are must hear of it.
         let written = caught(|| {
             records.try_for_each(|staged| journal.append(&staged.record).map(drop))?;
-            journal.write(is_durable)
+            let begun = Instant::now();
+            let written = journal.write(is_durable)?;
+            if is_durable {
+                self.counts.synced(begun);
+            }
+            Ok(written)
         });
         if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
             self.bell.ring(Rung::Yes);
@@ -425,6 +446,8 @@ impl Commits {
         let (done, old) = match written {
             Ok(_) => {
                 self.kept.grown(bytes);
+                let commits = group.iter().filter(|staged| staged.changes.is_some()).count();
+                self.counts.wrote(commits, bytes);
                 let old = self.publish(&mut group, state);
                 (group, Some(old))
             }

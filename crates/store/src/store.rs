@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::change::{Change, RETRIES};
 use crate::commit::{Commits, Pending, Sync};
+use crate::counts::Figures;
 use crate::disk::{self, RealFolder};
 use crate::error::Error;
 use crate::guest::{self, Guest, Seat};
@@ -367,6 +368,11 @@ impl Store {
     /// reads more.
     pub fn image_failure(&self) -> Option<String> {
         self.0.commits.kept.failure()
+    }
+
+    /// What it has done since it was opened.
+    pub fn figures(&self) -> Figures {
+        self.0.commits.figures()
     }
 
     /// What whoever runs the program should know of the start: what is lost, and what was put right.
