@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::address::Peer;
+use crate::guard::Share;
 
 /// Descriptors kept back for files, logs, the store and whatever handlers open.
 const RESERVE: usize = 128;
@@ -18,6 +19,10 @@ pub(crate) struct Census {
     most: AtomicUsize,
     most_per_address: AtomicUsize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
+    /// A connection is about to leave so that another can come.
+    makes_room: AtomicBool,
+    /// Turned away because there was no place at all, because their address had its share, and by the scheduler.
+    refused: [AtomicU64; 3],
 }
 
 /// Told to an address that has its share of connections already.
@@ -41,6 +46,8 @@ impl Census {
             most: AtomicUsize::new(most),
             most_per_address: AtomicUsize::new(most_per_address),
             by_address: Mutex::default(),
+            makes_room: AtomicBool::new(false),
+            refused: Default::default(),
         }
     }
 
@@ -54,7 +61,7 @@ impl Census {
     pub(crate) fn enter(&self, peer: Peer) -> Result<(), Full> {
         if self.total.fetch_add(1, Ordering::Relaxed) >= self.most.load(Ordering::Relaxed) {
             self.total.fetch_sub(1, Ordering::Relaxed);
-            return Err(Full::Everywhere);
+            return Err(self.refuse(Full::Everywhere));
         }
         if let Some(ip) = counted(peer) {
             let mut counts = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,11 +69,33 @@ impl Census {
             if *count >= self.most_per_address.load(Ordering::Relaxed) {
                 drop(counts);
                 self.total.fetch_sub(1, Ordering::Relaxed);
-                return Err(Full::ForAddress);
+                return Err(self.refuse(Full::ForAddress));
             }
             *count += 1;
         }
         Ok(())
+    }
+
+    fn refuse(&self, full: Full) -> Full {
+        self.refused[full as usize].fetch_add(1, Ordering::Relaxed);
+        full
+    }
+
+    /// The scheduler has nobody for a connection that was let in.
+    pub(crate) fn refuse_for_scheduler(&self) {
+        self.refused[2].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often somebody was turned away, by reason.
+    pub(crate) fn refused(&self) -> [(&'static str, u64); 3] {
+        let [full, address, scheduler] = &self.refused;
+        let told = [("full", full), ("address", address), ("scheduler", scheduler)];
+        told.map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
+    }
+
+    /// How many are connected, and how many may be.
+    pub(crate) fn filled(&self) -> (usize, usize) {
+        (self.total.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
     }
 
     pub(crate) fn leave(&self, peer: Peer) {
@@ -80,6 +109,23 @@ impl Census {
                 }
             }
         }
+    }
+
+    /// Whether the caller may leave so that another can come; nobody else may until it has
+    /// [ended](Self::end_making_room).
+    pub(crate) fn begin_making_room(&self) -> bool {
+        !self.makes_room.swap(true, Ordering::Acquire)
+    }
+
+    /// It has left, or does not.
+    pub(crate) fn end_making_room(&self) {
+        self.makes_room.store(false, Ordering::Release);
+    }
+
+    /// The places that are taken.
+    pub(crate) fn share(&self) -> Share {
+        let of = |count: &AtomicUsize| count.load(Ordering::Relaxed) as u64;
+        Share { used: of(&self.total), most: of(&self.most) }
     }
 
     /// False when the next to enter would be turned away.
@@ -118,6 +164,7 @@ mod tests {
         assert_eq!(census.enter(from("192.0.2.1:1")), Ok(()));
         assert_eq!(census.enter(from("192.0.2.1:2")), Ok(()));
         assert_eq!(census.enter(from("192.0.2.1:3")), Err(Full::ForAddress));
+        assert_eq!(census.refused()[1], ("address", 1));
         assert_eq!(census.enter(from("192.0.2.2:1")), Ok(()));
         census.leave(from("192.0.2.1:1"));
         assert_eq!(census.enter(from("192.0.2.1:4")), Ok(()));

@@ -1,6 +1,7 @@
 //! Decides what time it is: read once per turn, in ticks that cost one field to store.
 
 use core::cell::{Cell, RefCell};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -66,7 +67,7 @@ pub struct Clock {
 }
 
 enum Source {
-    /// Milliseconds of the monotonic clock at the beginning.
+    /// Milliseconds of the monotonic clock at the beginning of the first.
     Kernel { origin: u64 },
     /// Moves only when told to; for tests.
     Told,
@@ -75,9 +76,11 @@ enum Source {
 impl Clock {
     /// A clock that follows the kernel's.
     pub fn kernel() -> Self {
+        // One beginning for all: a connection takes its deadline along from thread to thread.
+        static ORIGIN: OnceLock<u64> = OnceLock::new();
         let unix = unix_seconds();
         Self {
-            source: Source::Kernel { origin: monotonic_milliseconds() },
+            source: Source::Kernel { origin: *ORIGIN.get_or_init(monotonic_milliseconds) },
             now: Cell::new(Tick(0)),
             unix_read: Cell::new(Tick(0)),
             unix: Cell::new(unix),
@@ -156,7 +159,8 @@ impl Clock {
     }
 }
 
-fn monotonic_milliseconds() -> u64 {
+/// Milliseconds since some beginning, the same for all threads.
+pub(crate) fn monotonic_milliseconds() -> u64 {
     let time = clock_gettime(ClockId::MonotonicCoarse);
     time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
 }

@@ -5,6 +5,7 @@
 //! needs besides, while something is under way, is in a pooled [`Busy`].
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,15 +13,18 @@ use bine_http::{HeadIndex, Machine, Pieces};
 
 use crate::access::{AccessLog, Leaving};
 use crate::address::Peer;
+use crate::aside::Aside;
 use crate::clock::{Clock, Tick};
 use crate::generation::{Era, Eras};
 use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
 use crate::hold::{Hold, Waiters};
 use crate::link::Link;
+use crate::log;
 use crate::settings::Settings;
 use crate::slowness::Slowness;
-use crate::stages::RetainedPool;
+use crate::stages::{Next, RetainedPool};
 use crate::stream::Streaming;
+use crate::tally::{Ending, Lent, count_panic};
 use crate::tls::{Desk, Session};
 use crate::wire::Upgrade;
 
@@ -41,12 +45,18 @@ pub(crate) struct Connection<L> {
     /// The peer was at fault: read what it still sends before closing, or it loses our answer
     /// (RFC 9112 section 9.6).
     pub(crate) lingers: bool,
+    /// Why it ends, once that is decided.
+    pub(crate) ending: Option<Ending>,
     /// The peer has closed its half; receive until the end of the stream is seen.
     pub(crate) hung_up: bool,
     /// It has more to do without waiting for its socket, and wants another turn.
     pub(crate) wants_turn: bool,
     /// Its socket had something to receive while it rested.
     pub(crate) spoke: bool,
+    /// Who asked last is known to the program.
+    pub(crate) is_known: bool,
+    /// Something that begins a session was answered here.
+    pub(crate) has_begun: bool,
     /// Its waiter's key, or [`NO_HOLD`].
     pub(crate) hold: u32,
     pub(crate) busy: Option<Box<Busy>>,
@@ -165,6 +175,7 @@ impl<L: Link> Connection<L> {
     ) -> Self {
         let era = context.enter();
         let link = link(context.session(peer));
+        context.tally.accepted.add(1);
         let timeouts = &context.settings.timeouts;
         let (phase, wait) = if link.is_shaking_hands() {
             (Phase::Handshake, timeouts.handshake)
@@ -181,11 +192,37 @@ impl<L: Link> Connection<L> {
             phase,
             closing: false,
             lingers: false,
+            ending: None,
             hung_up: false,
             wants_turn: false,
             spoke: false,
+            is_known: false,
+            has_begun: false,
             hold: NO_HOLD,
             busy: None,
+        }
+    }
+
+    /// The same connection over what `link` makes of its link.
+    pub(crate) fn map_link<M>(self, link: impl FnOnce(L) -> M) -> Connection<M> {
+        Connection {
+            link: link(self.link),
+            machine: self.machine,
+            peer: self.peer,
+            deadline: self.deadline,
+            patience: self.patience,
+            era: self.era,
+            phase: self.phase,
+            closing: self.closing,
+            lingers: self.lingers,
+            hung_up: self.hung_up,
+            wants_turn: self.wants_turn,
+            spoke: self.spoke,
+            has_begun: self.has_begun,
+            is_known: self.is_known,
+            hold: self.hold,
+            ending: self.ending,
+            busy: self.busy,
         }
     }
 
@@ -200,6 +237,24 @@ impl<L: Link> Connection<L> {
             busy.sent < busy.output.len() || busy.file.is_some() || busy.stream.is_some()
         };
         self.busy.as_deref().is_some_and(is_unsent) || self.link.holds_back()
+    }
+
+    /// Ends it, for this reason if there was none before.
+    pub(crate) fn end(&mut self, ending: Ending) -> Next {
+        self.ending.get_or_insert(ending);
+        Next::Closed
+    }
+
+    /// Why it has ended, as far as is known when nobody has said so.
+    pub(crate) fn ended(&self, stopping: bool) -> Ending {
+        let otherwise = if self.hung_up {
+            Ending::Peer
+        } else if stopping {
+            Ending::Drain
+        } else {
+            Ending::Fault
+        };
+        self.ending.unwrap_or(otherwise)
     }
 
     /// Somebody takes it over when its last reply has left.
@@ -245,6 +300,7 @@ pub(crate) struct Context {
     /// Whose replies wait for something to happen, under whatever settings they came.
     pub(crate) waiters: Option<Box<dyn Waiters>>,
     pub(crate) access: AccessLog,
+    pub(crate) tally: Lent,
     /// Where everything is received. Requests are understood right here.
     pub(crate) scratch: Box<[u8]>,
     /// What of `scratch` is received and not yet consumed.
@@ -274,7 +330,10 @@ pub(crate) struct Context {
     #[expect(clippy::vec_box, reason = "a connection keeps one pointer, not the whole")]
     spare: Vec<Box<Busy>>,
     pub(crate) retained: RetainedPool,
-    desk: Rc<Desk>,
+    /// Where connections are put between two stages, for use again.
+    #[expect(clippy::vec_box, reason = "they travel to other threads, as one pointer")]
+    pub(crate) asides: Vec<Box<Aside>>,
+    pub(crate) desk: Rc<Desk>,
     /// What connections have that came under other settings.
     pub(crate) eras: Eras,
 }
@@ -320,6 +379,7 @@ impl Context {
             responder,
             waiters: None,
             access,
+            tally: Lent::unread(),
             scratch: Box::default(),
             input: 0..0,
             fresh: false,
@@ -335,6 +395,7 @@ impl Context {
             stopping: false,
             spare: Vec::new(),
             retained: RetainedPool::default(),
+            asides: Vec::new(),
             desk: Rc::default(),
             eras: Eras::new(),
         };
@@ -357,7 +418,11 @@ impl Context {
     /// older settings may need it.
     pub(crate) fn make_scratch_for(&mut self, settings: &Settings) {
         // A head that is not yet whole must fit, with room to receive behind it.
-        let size = SCRATCH.max(settings.limits.head as usize * 2);
+        self.make_scratch(SCRATCH.max(settings.limits.head as usize * 2));
+    }
+
+    /// Room for `size` received bytes.
+    pub(crate) fn make_scratch(&mut self, size: usize) {
         if size > self.scratch.len() {
             debug_assert!(self.input.is_empty(), "received bytes of a connection");
             self.scratch = vec![0; size].into_boxed_slice();
@@ -396,10 +461,19 @@ impl Context {
     }
 
     pub(crate) fn recycle(&mut self, mut busy: Box<Busy>) {
+        discard((busy.stream.take(), busy.upgrade.take()));
         if self.spare.len() < SPARE {
             busy.reset();
             self.spare.push(busy);
         }
+    }
+}
+
+/// Drops what is the program's, whose values may panic as they go.
+pub(crate) fn discard<V>(value: V) {
+    if catch_unwind(AssertUnwindSafe(move || drop(value))).is_err() {
+        count_panic();
+        log::error(format_args!("a value of the program panicked as it was dropped"));
     }
 }
 

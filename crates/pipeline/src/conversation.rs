@@ -10,32 +10,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::net::SocketFlags;
 use rustix::time::Timespec;
 
-use crate::census::{Full, TOO_MANY};
-use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase};
-use crate::generation::Generation;
+use crate::arrival::{Arrival, Entrance, Looked, MakingRoom, Progress};
+use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase, discard};
 use crate::handler::{Finished, LaterReply};
 use crate::hold::Why;
-use crate::link::{Blocking, Link as _, is_exhaustion, transmit_now};
-use crate::listener::Listener;
+use crate::link::{Blocking, Link as _, Nonblocking};
+use crate::lobby::{Called, Lobby, NO_THREAD};
 use crate::log;
 use crate::mailbox::Mailbox;
-use crate::scheduler::Scheduler;
+use crate::parcel::Parcel;
+use crate::scheduler::{Place, Scheduler};
 use crate::server::{Server, State, View};
 use crate::stages::{self, GRACE, Kind, Next};
+use crate::tally::{Ending, count_panic};
 use crate::wire::{Parting, Space, Terms, Wire, live};
 
 /// One thread's means to hold connections, one after the other.
-pub(crate) struct Conversations<'s> {
+pub struct Conversations<'s> {
     server: &'s Arc<Server>,
     view: View,
     scheduler: &'s dyn Scheduler,
     context: Context,
-    /// Accepted in place of an idle connection, and next to be held. The census has counted it.
-    newcomer: Option<Connection<Blocking>>,
+    door: Door<'s>,
+    /// Accepted in place of an idle connection, and next to be held.
+    newcomer: Option<Arrival>,
+    /// The connection at hand leaves so that there is a place for somebody.
+    makes_room: Option<MakingRoom>,
     /// Rings when something happens that a held reply of this thread waits for; made by the first.
     bell: Option<Arc<Mailbox>>,
     /// Where who has left HTTP receives; made for the first.
@@ -44,12 +46,12 @@ pub(crate) struct Conversations<'s> {
     holds: bool,
 }
 
-/// What came of accepting.
-enum Admitted {
-    In(Connection<Blocking>),
-    Nobody,
-    /// No descriptor is left, or no place: somebody must leave first.
-    NoRoom,
+/// Where a thread finds its next connection.
+enum Door<'s> {
+    /// It accepts itself.
+    Street(Entrance),
+    /// Another thread accepts.
+    Lobby(&'s Lobby),
 }
 
 /// Who spoke up during a wait for a request.
@@ -58,9 +60,6 @@ enum Watched {
     /// Somebody waits to be accepted.
     Door,
 }
-
-/// How long a thread waits before it tries again to accept when there was no room.
-const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// At full load a kept connection has its thread this long for its next request (document 000
 /// section 2.4), as exactly as the coarse clock is; then a newcomer may take it.
@@ -72,8 +71,22 @@ const KEPT_SILENT: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(250);
 
 impl<'s> Conversations<'s> {
-    /// `scheduler` says when its threads are all in use.
-    pub(crate) fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
+    /// For connections that come to `server`. At full [load](Scheduler::load) of `scheduler` one that is
+    /// idle gives way to a newcomer, who is [accepted](Self::accept) next.
+    pub fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
+        Self::at(Door::Street(Entrance::new(server)), server, scheduler)
+    }
+
+    /// The same for connections that wait in `lobby`, which some other thread fills.
+    pub(crate) fn behind(
+        lobby: &'s Lobby,
+        server: &'s Arc<Server>,
+        scheduler: &'s dyn Scheduler,
+    ) -> Self {
+        Self::at(Door::Lobby(lobby), server, scheduler)
+    }
+
+    fn at(door: Door<'s>, server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
         let view = server.view();
         let context = view.context();
         Self {
@@ -81,100 +94,91 @@ impl<'s> Conversations<'s> {
             scheduler,
             context,
             view,
+            door,
             newcomer: None,
+            makes_room: None,
             bell: None,
             space: None,
             holds: false,
         }
     }
 
-    /// The next connection; `None` when the server stops.
-    pub(crate) fn accept(&mut self) -> io::Result<Option<Connection<Blocking>>> {
+    /// Waits for the next connection; `None` when the server stops.
+    ///
+    /// # Errors
+    ///
+    /// The system's, when it cannot wait.
+    pub fn accept(&mut self) -> io::Result<Option<Arrival>> {
         if self.newcomer.is_some() {
             return Ok(self.newcomer.take());
         }
         loop {
             self.keep_up();
-            let generation = Arc::clone(&self.view.generation);
-            match self.accept_from(&generation) {
-                Ok(None) if self.server.state() == State::Serving => {}
-                outcome => return outcome,
+            let accepted = match &mut self.door {
+                Door::Street(entrance) => entrance.accept_within(None)?,
+                Door::Lobby(lobby) => match lobby.rest() {
+                    Called::To(arrival) => Some(arrival),
+                    Called::Look => None,
+                    Called::Off => return Ok(None),
+                },
+            };
+            if accepted.is_some() || self.server.state() != State::Serving {
+                return Ok(accepted);
             }
         }
     }
 
-    /// The next connection; `None` when the server stops, or has other listeners.
-    fn accept_from(&mut self, generation: &Generation) -> io::Result<Option<Connection<Blocking>>> {
-        let listeners = &generation.listeners;
-        let mut wanted: Vec<PollFd<'_>> =
-            listeners.iter().map(|listener| PollFd::new(&**listener, PollFlags::IN)).collect();
-        let (bell, superseded) = (self.server.stop_bell(), generation.superseded());
-        wanted.push(PollFd::new(&bell, PollFlags::IN));
-        wanted.push(PollFd::new(&superseded, PollFlags::IN));
-        loop {
-            match poll(&mut wanted, None) {
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            if self.server.state() != State::Serving || self.view.is_old(self.server) {
-                return Ok(None);
-            }
-            for (listener, ready) in listeners.iter().zip(&wanted) {
-                if ready.revents().is_empty() {
-                    continue;
-                }
-                match self.admit(listener) {
-                    Admitted::In(connection) => return Ok(Some(connection)),
-                    Admitted::Nobody => {}
-                    Admitted::NoRoom => {
-                        let mut bell = [PollFd::new(&bell, PollFlags::IN)];
-                        let _ = poll(&mut bell, Some(&PAUSE));
-                    }
-                }
-            }
-        }
+    /// Who has come meanwhile and took the place of the connection that was held last, if it gave way.
+    pub fn take_newcomer(&mut self) -> Option<Arrival> {
+        self.newcomer.take()
     }
 
-    /// Whoever waits at `listener`, which itself never blocks: another thread may have been quicker.
-    fn admit(&mut self, listener: &Listener) -> Admitted {
-        if !self.server.census.has_room() {
-            return Admitted::NoRoom;
-        }
-        let (socket, peer) = match listener.accept(SocketFlags::empty()) {
-            Ok(accepted) => accepted,
-            Err(error) if is_exhaustion(&error) => {
-                log::warn(format_args!("no descriptor for another connection"));
-                return Admitted::NoRoom;
-            }
-            // Or a connection that failed on its way.
-            Err(_) => return Admitted::Nobody,
-        };
-        match self.server.census.enter(peer) {
-            Ok(()) => {
-                self.context.clock.turn();
-                // Looked at behind the accept: whoever comes after a change is served under it.
-                self.keep_up();
+    /// Holds the connection on this thread until it is over.
+    pub fn hold(&mut self, arrival: Arrival) {
+        self.run(arrival, false);
+    }
+
+    /// Holds the connection until it is over, or until its scheduler wishes the next stage
+    /// [elsewhere](Place::Elsewhere) and it can go there: then here it is again.
+    pub(crate) fn go_on(&mut self, arrival: Arrival) -> Option<Arrival> {
+        self.run(arrival, true)
+    }
+
+    fn run(&mut self, arrival: Arrival, may_leave: bool) -> Option<Arrival> {
+        let Arrival { progress, peer, counted } = arrival;
+        self.context.clock.turn();
+        // Looked at behind the accept: whoever comes after a change is served under it.
+        self.keep_up();
+        let (mut connection, next) = match progress {
+            Progress::New(socket) => {
                 let link = |session| Blocking::new(socket, session);
-                Admitted::In(Connection::new(link, peer, &mut self.context))
+                let mut connection = Connection::new(link, peer, &mut self.context);
+                self.context.take_up(&mut connection);
+                (connection, Next::Request)
             }
-            Err(full) => {
-                if full == Full::ForAddress && !peer.is_secure() {
-                    // A new socket has room for it; whether or not it is read, the socket closes.
-                    transmit_now(&socket, TOO_MANY);
+            Progress::Between(parcel) => parcel.unpack(&mut self.context)?,
+        };
+        let era = connection.era;
+        // A fault of ours costs this connection and no other.
+        let ended =
+            catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection, next, may_leave)));
+        if let Ok(Some(next)) = ended {
+            match Parcel::pack(connection, &mut self.context, next) {
+                Ok(parcel) => {
+                    self.context.access.flush();
+                    let progress = Progress::Between(Box::new(parcel));
+                    return Some(Arrival { progress, peer, counted });
                 }
-                Admitted::Nobody
+                // It has no charter, which every connection of a server has.
+                Err(same) => connection = same,
             }
         }
-    }
-
-    /// Holds `connection` until it is over.
-    pub(crate) fn hold(&mut self, mut connection: Connection<Blocking>) {
-        let (peer, era) = (connection.peer, connection.era);
-        // A fault of ours costs this connection and no other.
-        let ended = catch_unwind(AssertUnwindSafe(|| self.converse(&mut connection)));
         self.context.put_down(&mut connection);
         let upgraded = connection.busy.take_if(|busy| busy.upgrade.is_some());
+        let is_upgrade = upgraded.is_some() || connection.link.departs();
+        let stopping = self.context.stopping;
+        let ending = if is_upgrade { Ending::Upgrade } else { connection.ended(stopping) };
+        self.context.tally.closed(ending);
         stages::tell_of_leaving(&mut connection, &mut self.context);
         self.end_hold(&mut connection);
         if let (Some(busy), true) = (upgraded, ended.is_ok()) {
@@ -183,38 +187,52 @@ impl<'s> Conversations<'s> {
             connection.link.depart(peer);
         } else {
             connection.link.farewell();
+            connection.busy.take().into_iter().for_each(|busy| self.context.recycle(busy));
             drop(connection);
         }
+        // One that could not be begun is nobody else's.
+        discard(self.context.errand.take());
         if ended.is_err() {
             log::error(format_args!("a connection was closed by a fault of the server"));
             self.context = self.view.context();
             self.bell = None;
-            if let Some(newcomer) = &mut self.newcomer {
-                newcomer.era = self.context.enter();
-            }
         } else {
             self.context.leave(era);
         }
         self.context.output.clear();
         self.context.access.flush();
-        self.server.census.leave(peer);
+        drop(counted);
+        self.pass_place();
+        None
     }
 
-    fn converse(&mut self, connection: &mut Connection<Blocking>) {
+    /// Runs stages from `next` on. `Some`: this one is wished elsewhere.
+    fn converse(
+        &mut self,
+        connection: &mut Connection<Blocking>,
+        mut next: Next,
+        may_leave: bool,
+    ) -> Option<Next> {
         // A handler's first poll is in place, and may make timers and sockets there already.
         let background = self.server.background().map(tokio::runtime::Handle::enter);
         if let Err(error) = &background {
             log::error(format_args!("no runtime for handlers that await: {error}"));
         }
-        self.context.take_up(connection);
-        let mut next = Next::Request;
+        let mut has_run = false;
         loop {
             if self.holds && connection.hold == NO_HOLD {
                 self.end_hold(connection);
             }
             self.context.stopping = self.server.state() != State::Serving;
             if self.server.state() == State::Over {
-                return;
+                return None;
+            }
+            // One stage at least, or it would go from thread to thread and come no further.
+            if std::mem::replace(&mut has_run, may_leave)
+                && self.scheduler.stage(next) == Place::Elsewhere
+                && Parcel::may_hold(connection, next)
+            {
+                return Some(next);
             }
             next = match next {
                 Next::Request => self.await_request(connection),
@@ -231,9 +249,52 @@ impl<'s> Conversations<'s> {
                     self.context.take_up(connection);
                     if connection.has_unsent() { Next::Reply } else { Next::Request }
                 }
-                Next::Depart | Next::Closed => return,
+                Next::Depart | Next::Closed => return None,
             };
         }
+    }
+
+    /// Has a connection go that has waited too long for a thread: who is owed a reply is told so, without a wait.
+    pub(crate) fn turn_away(&mut self, arrival: Arrival) {
+        let Arrival { progress, peer, counted } = arrival;
+        let parcel = match progress {
+            Progress::Between(parcel) => parcel,
+            new @ Progress::New(_) => {
+                return Arrival { progress: new, peer, counted }.refuse(NO_THREAD);
+            }
+        };
+        self.context.clock.turn();
+        self.keep_up();
+        counted.count_refusal();
+        let Some((connection, next)) = parcel.unpack(&mut self.context) else { return };
+        let era = connection.era;
+        let mut connection = connection.map_link(Nonblocking::from);
+        self.context.drained = false;
+        // It may have said something meanwhile, and has replies, perhaps, that wait for those behind them.
+        let next = match next {
+            Next::Request => stages::request(&mut connection, &mut self.context),
+            next => next,
+        };
+        let next = match next {
+            Next::Response(_) | Next::Idle => stages::unheard(&mut connection, &mut self.context),
+            next => next,
+        };
+        if next == Next::Reply {
+            // What does not leave at once is not waited for.
+            stages::reply(&mut connection, &mut self.context);
+        }
+        if connection.phase == Phase::Lingering {
+            // What the peer has sent is taken, or the close would be a reset that may overtake the reply.
+            stages::request(&mut connection, &mut self.context);
+        }
+        connection.link.farewell();
+        self.context.tally.closed(Ending::Load);
+        stages::tell_of_leaving(&mut connection, &mut self.context);
+        self.context.output.clear();
+        self.context.input = 0..0;
+        self.context.errand = None;
+        self.context.leave(era);
+        self.context.access.flush();
     }
 
     /// Lets whoever takes the connection over live here, if this thread may wait for that.
@@ -261,7 +322,10 @@ impl<'s> Conversations<'s> {
         match lived {
             Ok(Ok(())) => {}
             Ok(Err(error)) => log::error(format_args!("{name} cannot be awaited: {error}")),
-            Err(_) => log::error(format_args!("{name} panicked; its connection was cut")),
+            Err(_) => {
+                count_panic();
+                log::error(format_args!("{name} panicked; its connection was cut"));
+            }
         }
         if take(&mut self.holds) {
             self.scheduler.end_hold();
@@ -296,7 +360,9 @@ impl<'s> Conversations<'s> {
         while !connection.deadline.has_come(now) {
             if !stopping && self.server.state() != State::Serving {
                 stopping = true;
-                connection.deadline = connection.deadline.earlier(now.after(GRACE));
+                // Where others wait for the thread they would have to wait for all of the grace as well.
+                let grace = if self.is_pressed() { KEPT } else { GRACE };
+                connection.deadline = connection.deadline.earlier(now.after(grace));
             }
             let mut left = connection.deadline.since(now);
             let full = !stopping && self.is_full();
@@ -311,11 +377,19 @@ impl<'s> Conversations<'s> {
             match self.watch(&connection.link, stopping, at_door, left) {
                 Some(Watched::Peer) => return true,
                 // A thread that has become free meanwhile is there for the newcomer.
-                Some(Watched::Door) if self.is_full() && self.give_way() => return false,
+                Some(Watched::Door) if self.is_full() && self.give_way() => {
+                    connection.end(Ending::Load);
+                    return false;
+                }
                 Some(Watched::Door) | None => {}
             }
             now = self.context.clock.turn();
         }
+        connection.end(match connection.phase {
+            _ if stopping => Ending::Drain,
+            Phase::Idle => Ending::Idle,
+            _ => Ending::Timeout,
+        });
         false
     }
 
@@ -331,9 +405,11 @@ impl<'s> Conversations<'s> {
         let mut few = [PollFd::new(&bell, PollFlags::IN), PollFd::new(link, PollFlags::IN)];
         let mut many: Vec<PollFd<'_>>;
         let wanted = if at_door {
-            let listeners = &self.view.generation.listeners;
-            let doors = listeners.iter().map(|listener| PollFd::new(&**listener, PollFlags::IN));
-            many = few.into_iter().chain(doors).collect();
+            many = few.into();
+            match &self.door {
+                Door::Street(entrance) => many.extend(entrance.doors()),
+                Door::Lobby(lobby) => many.push(PollFd::new(*lobby, PollFlags::IN)),
+            }
             &mut many[..]
         } else {
             // Every wait for a request comes here: nothing is allocated.
@@ -352,12 +428,17 @@ impl<'s> Conversations<'s> {
         doors.iter().any(spoke).then_some(Watched::Door)
     }
 
-    /// Goes over to the newest settings, if they have changed. Who waits at a listener that goes is
-    /// refused with it: a thread that has a connection cannot take in others.
-    fn keep_up(&mut self) {
-        if let Some(older) = self.view.keep_up(self.server, &mut self.context) {
-            older.gone_in(&self.view.generation).for_each(Listener::refuse);
+    /// Goes over to the newest settings, if they have changed.
+    pub(crate) fn keep_up(&mut self) {
+        if let Door::Street(entrance) = &mut self.door {
+            entrance.keep_up();
         }
+        self.view.keep_up(self.server, &mut self.context);
+    }
+
+    /// Somebody waits in the lobby whom no resting thread will take.
+    fn is_pressed(&self) -> bool {
+        matches!(&self.door, Door::Lobby(lobby) if lobby.is_pressed())
     }
 
     fn is_full(&self) -> bool {
@@ -365,20 +446,34 @@ impl<'s> Conversations<'s> {
     }
 
     /// Takes in a newcomer, who has the thread next. True too when one is kept out for want of what
-    /// the connection at hand has.
+    /// the connection at hand has: the [place](Self::pass_place) is the newcomer's when it has left.
     fn give_way(&mut self) -> bool {
-        let generation = Arc::clone(&self.view.generation);
-        for listener in &generation.listeners {
-            match self.admit(listener) {
-                Admitted::In(connection) => {
-                    self.newcomer = Some(connection);
-                    return true;
-                }
-                Admitted::NoRoom => return true,
-                Admitted::Nobody => {}
+        let entrance = match &self.door {
+            Door::Street(entrance) => entrance,
+            Door::Lobby(lobby) => {
+                self.newcomer = lobby.take();
+                return self.newcomer.is_some();
             }
+        };
+        let Some(turn) = MakingRoom::begin(self.server) else { return false };
+        match entrance.look() {
+            Looked::In(arrival) => self.newcomer = Some(arrival),
+            // Somebody has come in meanwhile, perhaps, whom the wait had told of.
+            Looked::NoRoom if entrance.is_somebody_there() => self.makes_room = Some(turn),
+            Looked::NoRoom | Looked::Nobody => return false,
         }
-        false
+        true
+    }
+
+    /// What the connection that gave way has left is for whom it left it.
+    fn pass_place(&mut self) {
+        if self.makes_room.is_some()
+            && let Door::Street(entrance) = &self.door
+            && let Looked::In(arrival) = entrance.look()
+        {
+            self.newcomer = Some(arrival);
+        }
+        self.makes_room = None;
     }
 
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
@@ -426,7 +521,10 @@ impl<'s> Conversations<'s> {
         let next = stages::hold(connection, &mut self.context, 0);
         self.holds = connection.hold != NO_HOLD && self.scheduler.begin_hold();
         if connection.hold != NO_HOLD && !self.holds {
-            self.context.take_up(connection);
+            // What a feed begins with is on its way already, and nothing was put down.
+            if next == Next::Park {
+                self.context.take_up(connection);
+            }
             return stages::held(connection, &mut self.context, Why::NoThread);
         }
         next
@@ -522,6 +620,7 @@ impl<'s> Conversations<'s> {
                 Some(stages::failed(&self.context.clock))
             }
             Err(_) => {
+                count_panic();
                 log::error(format_args!("{name} panicked; its peer got a 500"));
                 Some(stages::failed(&self.context.clock))
             }

@@ -3,13 +3,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::access::{AccessLog, AccessSettings};
+use crate::admission::Admission;
 use crate::clock::Clock;
-use crate::connection::Context;
+use crate::connection::{Context, discard};
 use crate::handler::{Bench, Handler, Responder};
 use crate::listener::Listener;
 use crate::settings::{Listen, Settings};
@@ -18,36 +20,27 @@ use crate::settings::{Listen, Settings};
 pub(crate) struct Generation {
     pub(crate) settings: Arc<Settings>,
     pub(crate) listeners: Box<[Arc<Listener>]>,
-    pub(crate) access: Option<AccessSettings>,
-    handler: Arc<dyn Handler>,
+    pub(crate) charter: Arc<Charter>,
     /// Readable, for ever, once another generation has come.
     superseded: OwnedFd,
 }
 
 impl Generation {
     /// Opens the addresses that `older` does not have; those that it has are shared with it.
-    pub(crate) fn open(
-        settings: Settings,
-        handler: Arc<dyn Handler>,
-        access: Option<AccessSettings>,
-        older: Option<&Self>,
-    ) -> io::Result<Self> {
+    pub(crate) fn open(charter: Charter, older: Option<&Self>) -> io::Result<Self> {
+        let settings = Arc::clone(&charter.settings);
         let kept = older.map_or_else(Vec::new, |older| older.kept_for(&settings.listeners));
         let open = |(place, wish): (usize, &Listen)| match kept.get(place).copied().flatten() {
             Some((listener, own)) if own == wish => Ok(Arc::clone(listener)),
             Some((listener, own)) => listener.under(wish, own).map(Arc::new),
             None => Listener::open(wish).map(Arc::new),
         };
+        let listeners =
+            settings.listeners.iter().enumerate().map(open).collect::<io::Result<_>>()?;
         Ok(Self {
-            listeners: settings
-                .listeners
-                .iter()
-                .enumerate()
-                .map(open)
-                .collect::<io::Result<_>>()?,
-            settings: Arc::new(settings),
-            access,
-            handler,
+            settings,
+            listeners,
+            charter: Arc::new(charter),
             superseded: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
     }
@@ -87,10 +80,25 @@ impl Generation {
     pub(crate) fn superseded(&self) -> BorrowedFd<'_> {
         self.superseded.as_fd()
     }
+}
 
+/// What the connections of one generation live under. A connection that changes threads takes it
+/// along, since it means the same to each of them, as an [`Era`] does not.
+pub(crate) struct Charter {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) access: Option<AccessSettings>,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) admission: Arc<Admission>,
+}
+
+impl Charter {
     /// The part of it that the calling thread has to itself.
-    pub(crate) fn share(&self, clock: &std::rc::Rc<Clock>) -> Share {
-        let bench = Bench { clock: std::rc::Rc::clone(clock), chunk_at: self.settings.chunk_at };
+    fn share(&self, clock: &Rc<Clock>) -> Share {
+        let bench = Bench {
+            clock: Rc::clone(clock),
+            chunk_at: self.settings.chunk_at,
+            admission: Arc::clone(&self.admission),
+        };
         Share {
             settings: Arc::clone(&self.settings),
             responder: self.handler.local(bench),
@@ -100,10 +108,10 @@ impl Generation {
 }
 
 /// One thread's part of a generation.
-pub(crate) struct Share {
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) responder: Box<dyn Responder>,
-    pub(crate) access: AccessLog,
+struct Share {
+    settings: Arc<Settings>,
+    responder: Box<dyn Responder>,
+    access: AccessLog,
 }
 
 /// Names a [`Share`] of a thread, as a connection remembers it.
@@ -121,6 +129,8 @@ pub(crate) struct Eras {
 #[derive(Default)]
 struct Place {
     connections: u32,
+    /// Whose share it is; `None`: vacant.
+    charter: Option<Arc<Charter>>,
     /// `None`: at hand, or vacant.
     share: Option<Share>,
 }
@@ -153,16 +163,51 @@ impl Eras {
 }
 
 impl Context {
-    /// Puts `share` in force for the connections to come. False: older ones hold every place, and
+    /// What a thread needs to run stages of connections under `charter`.
+    pub(crate) fn under(charter: &Arc<Charter>, clock: Rc<Clock>) -> Self {
+        let Share { settings, responder, access } = charter.share(&clock);
+        let mut own = Self::new(settings, clock, responder, access);
+        own.eras.places[0].charter = Some(Arc::clone(charter));
+        own
+    }
+
+    /// Puts `charter` in force for the connections to come. False: older ones hold every place, and
     /// nothing has changed.
-    pub(crate) fn begin_era(&mut self, share: Share) -> bool {
-        let Some(era) = self.eras.vacancy() else { return false };
-        self.make_scratch_for(&share.settings);
-        self.eras.place(era).share = Some(share);
+    pub(crate) fn begin_era(&mut self, charter: &Arc<Charter>) -> bool {
+        let Some(era) = self.era_of(charter) else { return false };
         let older = std::mem::replace(&mut self.eras.newest, era);
         self.turn_to(era);
         self.end_era(older);
         true
+    }
+
+    /// The era here of a connection that comes from another thread, which [leaves](Self::leave) it
+    /// once. `None`: other connections hold every place.
+    pub(crate) fn enter_under(&mut self, charter: &Arc<Charter>) -> Option<Era> {
+        let era = self.era_of(charter)?;
+        self.eras.place(era).connections += 1;
+        self.turn_to(era);
+        Some(era)
+    }
+
+    /// What the connections of `era` live under.
+    pub(crate) fn charter(&self, era: Era) -> Option<&Arc<Charter>> {
+        self.eras.places[usize::from(era.0)].charter.as_ref()
+    }
+
+    /// The era of `charter` on this thread, which may begin with this.
+    fn era_of(&mut self, charter: &Arc<Charter>) -> Option<Era> {
+        let is_it =
+            |place: &Place| place.charter.as_ref().is_some_and(|own| Arc::ptr_eq(own, charter));
+        if let Some(number) = self.eras.places.iter().position(is_it) {
+            return u16::try_from(number).ok().map(Era);
+        }
+        let era = self.eras.vacancy()?;
+        self.make_scratch_for(&charter.settings);
+        let share = charter.share(&self.clock);
+        let place = self.eras.place(era);
+        (place.charter, place.share) = (Some(Arc::clone(charter)), Some(share));
+        Some(era)
     }
 
     /// The era of a new connection, which [leaves](Self::leave) it once.
@@ -204,7 +249,8 @@ impl Context {
             return;
         }
         self.turn_to(self.eras.newest);
-        self.eras.place(era).share = None;
+        let place = self.eras.place(era);
+        discard((place.charter.take(), place.share.take()));
     }
 
     /// How many shares this thread holds.
@@ -216,15 +262,20 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
-
     use bine_http::Head;
 
     use super::*;
     use crate::address::Peer;
+    use crate::admission::Terms;
     use crate::handler::{Answer, Incoming, Outgoing, Who};
 
     struct Named(&'static str);
+
+    impl Handler for Named {
+        fn local(&self, _bench: Bench) -> Box<dyn Responder> {
+            Box::new(Self(self.0))
+        }
+    }
 
     impl Responder for Named {
         fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
@@ -240,24 +291,21 @@ mod tests {
         }
     }
 
-    fn share(name: &'static str) -> Share {
-        Share {
-            settings: Arc::default(),
-            responder: Box::new(Named(name)),
-            access: AccessLog::new(None),
-        }
+    fn charter(name: &'static str) -> Arc<Charter> {
+        let admission = Arc::new(Admission::new(Terms::default(), 1));
+        let handler = Arc::new(Named(name));
+        Arc::new(Charter { settings: Arc::default(), access: None, handler, admission })
     }
 
     fn context() -> Context {
-        let Share { settings, responder, access } = share("first");
-        Context::new(settings, Rc::new(Clock::told(0)), responder, access)
+        Context::under(&charter("first"), Rc::new(Clock::told(0)))
     }
 
     #[test]
     fn a_connection_keeps_its_era_and_newcomers_have_the_next() {
         let mut context = context();
         let old = context.enter();
-        assert!(context.begin_era(share("second")));
+        assert!(context.begin_era(&charter("second")));
         let new = context.enter();
         assert_eq!(context.responder.last(), "second");
         context.turn_to(old);
@@ -270,7 +318,7 @@ mod tests {
     fn an_era_ends_with_its_last_connection() {
         let mut context = context();
         let (one, other) = (context.enter(), context.enter());
-        assert!(context.begin_era(share("second")));
+        assert!(context.begin_era(&charter("second")));
         context.turn_to(one);
         context.leave(one);
         assert_eq!(context.shares(), 2);
@@ -283,7 +331,7 @@ mod tests {
         let mut context = context();
         let mut last = context.enter();
         for _ in 0..1000 {
-            assert!(context.begin_era(share("next")));
+            assert!(context.begin_era(&charter("next")));
             let next = context.enter();
             context.turn_to(last);
             context.leave(last);
@@ -291,5 +339,20 @@ mod tests {
         }
         assert_eq!(context.shares(), 1);
         assert!(context.eras.places.len() <= 3, "{}", context.eras.places.len());
+    }
+
+    #[test]
+    fn a_charter_from_another_thread_has_one_era_here() {
+        let mut context = context();
+        let (one, next) = (charter("one"), charter("next"));
+        let old = context.enter_under(&one).unwrap();
+        assert_eq!((context.enter_under(&one), context.responder.last()), (Some(old), "one"));
+        // It is known here before the thread itself has taken note of it.
+        let early = context.enter_under(&next).unwrap();
+        assert!(context.begin_era(&next));
+        assert_eq!((context.enter(), context.shares()), (early, 2));
+        context.leave(old);
+        context.leave(old);
+        assert_eq!((context.shares(), context.charter(old).is_some()), (1, false));
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bine_http::{Exchange, Head, HeadIndex};
 
 use crate::address::Peer;
+use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::hold::Hold;
 use crate::spool::Spool;
@@ -30,6 +31,8 @@ pub struct Bench {
     pub clock: Rc<Clock>,
     /// Content beyond this many bytes should be drained while it is written.
     pub chunk_at: usize,
+    /// Who lets sessions in.
+    pub admission: Arc<Admission>,
 }
 
 /// One thread's share of a program.
@@ -45,8 +48,19 @@ pub trait Responder {
     /// as `request` says. Where it appends nothing the peer gets a line of text.
     fn failed(&mut self, _request: &Incoming<'_>, _out: &mut Vec<u8>) {}
 
+    /// Whether what `respond` has answered last begins a session, or goes on with one: so whoever asks again on the same
+    /// connection is no stranger. Without it they are known by their tickets alone.
+    fn begins(&self) -> bool {
+        false
+    }
+
     /// The handler that `respond` ran last, for the log.
     fn last(&self) -> &'static str;
+
+    /// Whether what it answered has no line in the access log.
+    fn is_unlogged(&self) -> bool {
+        false
+    }
 }
 
 /// Who asks.
@@ -118,6 +132,8 @@ pub struct Incoming<'a> {
     pub who: &'a Who,
     /// When it arrived, in seconds since 1970.
     pub arrival: u64,
+    /// Something that [begins](Responder::begins) a session was answered on its connection before.
+    pub has_begun: bool,
     /// What the reply must know of the request.
     pub exchange: Exchange,
 }
@@ -253,6 +269,7 @@ pub struct Retained {
     pub(crate) arrival: u64,
     /// The same in microseconds of the access log, which may need it.
     pub(crate) began: u64,
+    pub(crate) has_begun: bool,
     pub(crate) exchange: Exchange,
 }
 
@@ -274,6 +291,7 @@ impl Retained {
             who: request.who.clone(),
             arrival: request.arrival,
             began: 0,
+            has_begun: request.has_begun,
             exchange: request.exchange,
         }
     }
@@ -281,7 +299,19 @@ impl Retained {
     /// The same for another request, in the buffers that are here already.
     pub(crate) fn refill(&mut self, request: &Incoming<'_>) {
         // Named one by one, so that no field of the last request can be forgotten.
-        let Self { head, index, body, spool, has_body, peer, who, arrival, began, exchange } = self;
+        let Self {
+            head,
+            index,
+            body,
+            spool,
+            has_body,
+            peer,
+            who,
+            arrival,
+            began,
+            has_begun,
+            exchange,
+        } = self;
         head.clear();
         head.extend_from_slice(request.head.raw());
         *index = request.head.index();
@@ -297,6 +327,7 @@ impl Retained {
         who.clone_from(request.who);
         *arrival = request.arrival;
         *began = 0;
+        *has_begun = request.has_begun;
         *exchange = request.exchange;
     }
 
@@ -317,6 +348,7 @@ impl Retained {
             peer: self.peer,
             who: &self.who,
             arrival: self.arrival,
+            has_begun: self.has_begun,
             exchange: self.exchange,
         }
     }

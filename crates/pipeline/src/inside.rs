@@ -13,10 +13,12 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
+use crate::admission::Admission;
 use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Retained, Work};
 use crate::log;
+use crate::tally::count_panic;
 
 /// Asks a program what it would answer, from any thread. The program is asked as it is by a peer, from its filters on; no
 /// line is written into the access log.
@@ -115,8 +117,11 @@ async fn serve(
     mut letters: UnboundedReceiver<Letter>,
 ) {
     let clock = Rc::new(Clock::kernel());
+    // What the program asks of itself has been admitted already.
+    let admission = Arc::new(Admission::off());
     let local = |handler: Arc<dyn Handler>| {
-        handler.local(Bench { clock: Rc::clone(&clock), chunk_at: usize::MAX })
+        let (clock, admission) = (Rc::clone(&clock), Arc::clone(&admission));
+        handler.local(Bench { clock, chunk_at: usize::MAX, admission })
     };
     let mut responder = local(handler);
     while let Some(letter) = letters.recv().await {
@@ -176,6 +181,7 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
         }
         Ok(_) => then.tell(None),
         Err(_) => {
+            count_panic();
             log::error(format_args!("{} panicked, asked from inside", responder.last()));
             then.tell(None);
         }
@@ -191,7 +197,13 @@ async fn finished(mut reply: LaterReply, around: &dyn Around) -> Option<Vec<u8>>
             polled
         }));
         // A page is written by the last poll, and what it shows may panic then.
-        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+        match polled {
+            Ok(polled) => polled.map(Some),
+            Err(_) => {
+                count_panic();
+                Poll::Ready(None)
+            }
+        }
     });
     let finished = polled.await?;
     finished.follow.is_none().then_some(finished.bytes)
@@ -217,6 +229,7 @@ async fn worked(
         match done {
             Ok(follows) => (!follows).then_some(bytes),
             Err(_) => {
+                count_panic();
                 log::error(format_args!("{} panicked, asked from inside", work.name()));
                 None
             }
@@ -325,7 +338,8 @@ mod tests {
         };
         let peer = Peer::tcp(([127, 0, 0, 1], 1).into());
         let (who, exchange) = (&Who::Anonymous, head.exchange());
-        Retained::of(&Incoming { head, body: Body::None, peer, who, arrival: 0, exchange })
+        let (body, has_begun) = (Body::None, false);
+        Retained::of(&Incoming { head, body, peer, who, arrival: 0, has_begun, exchange })
     }
 
     /// What comes of an errand, and in how many parts it ran.

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 
 use crate::address::Peer;
-use crate::tls::Session;
+use crate::tls::{Desk, Packed, Session};
 
 /// What came of moving bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -238,6 +239,31 @@ impl Blocking {
     /// Gives it to whoever understands its peer.
     pub(crate) fn depart(self, peer: Peer) {
         self.socket.depart(peer);
+    }
+}
+
+/// A socket that blocks, on its way from one thread to another.
+pub(crate) struct Stowed {
+    descriptor: OwnedFd,
+    session: Option<Packed>,
+    wait_in: Duration,
+    wait_out: Duration,
+}
+
+impl Blocking {
+    /// Leaves its thread. Not for one that shakes hands.
+    pub(crate) fn stow(self) -> Stowed {
+        let Self { socket: Socket { descriptor, session }, wait_in, wait_out } = self;
+        Stowed { descriptor, session: session.map(|session| session.pack()), wait_in, wait_out }
+    }
+}
+
+impl Stowed {
+    /// Goes on at `desk`, that of another thread.
+    pub(crate) fn draw(self, desk: &Rc<Desk>) -> Blocking {
+        let Self { descriptor, session, wait_in, wait_out } = self;
+        let session = session.map(|packed| Box::new(packed.unpack(Rc::clone(desk))));
+        Blocking { socket: Socket { descriptor, session }, wait_in, wait_out }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::address::Peer;
+use crate::guard::Room;
 use crate::handler::{Finished, Retained};
 use crate::slab::Token;
 
@@ -17,8 +18,12 @@ pub(crate) enum Letter {
     Adopt(OwnedFd, Peer),
     /// A worker's reply.
     Finished(Token, Box<Retained>, Finished),
+    /// No worker had time for it.
+    Refused(Token, Box<Retained>),
     /// The part of a file that its reply waits for is in memory.
     Warm(Token),
+    /// Close idle connections.
+    MakeRoom(Room),
     /// Look at the server's state and settings.
     Look,
 }

@@ -12,17 +12,20 @@ use tokio::sync::watch;
 
 use crate::access::AccessSettings;
 use crate::address::Address;
+use crate::admission::Admission;
 use crate::blocking;
 use crate::census::{Census, descriptors};
 use crate::clock::Clock;
 use crate::connection::Context;
-use crate::generation::{Generation, Share};
+use crate::generation::{Charter, Generation};
+use crate::guard::{Guard, GuardFigures};
 use crate::handler::Handler;
 use crate::hold::{Bell, MakeWaiters, Waiters};
 use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
+use crate::tally::Tallies;
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {
@@ -30,6 +33,7 @@ pub struct Server {
     /// Counts generations, so that a look whether there is a newer one takes no lock.
     changes: AtomicU32,
     pub(crate) census: Census,
+    pub(crate) guard: Guard,
     pub(crate) loops: Vec<Loop>,
     /// Event loops that have begun and not ended.
     pub(crate) running_loops: AtomicUsize,
@@ -38,8 +42,14 @@ pub struct Server {
     told: watch::Sender<State>,
     /// Becomes readable, for ever, when the server stops.
     stop_bell: OwnedFd,
+    pub(crate) tallies: Arc<Tallies>,
+    /// Who runs what, and by what name they were chosen, once it runs.
+    pub(crate) scheduler: OnceLock<(String, Arc<dyn Scheduler>)>,
     background: OnceLock<tokio::runtime::Handle>,
+    /// Had by whoever starts that.
+    starting: Mutex<()>,
     make_waiters: OnceLock<MakeWaiters>,
+    admission: Arc<Admission>,
 }
 
 /// What others know of a loop.
@@ -78,17 +88,28 @@ impl Server {
             let mailbox = Arc::new(Mailbox::new()?);
             Ok(Loop { mailbox, connections: AtomicUsize::new(0) })
         });
+        let loops = loops.collect::<io::Result<_>>()?;
+        let most = settings.workers.max(settings.most_workers);
+        let admission = Arc::new(Admission::new(settings.admission.clone(), most));
+        let census = Census::new(most_connections(&settings), settings.connections_per_address);
+        let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
+        let charter = Charter { settings, access, handler, admission: shared };
         Ok(Self {
-            census: Census::new(most_connections(&settings), settings.connections_per_address),
-            loops: loops.collect::<io::Result<_>>()?,
+            census,
+            guard: Guard::default(),
+            loops,
             running_loops: AtomicUsize::new(0),
-            newest: Mutex::new(Arc::new(Generation::open(settings, handler, access, None)?)),
+            newest: Mutex::new(Arc::new(Generation::open(charter, None)?)),
             changes: AtomicU32::new(0),
             state: AtomicU8::new(State::Serving as u8),
             told: watch::Sender::new(State::Serving),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            tallies: Arc::default(),
+            scheduler: OnceLock::new(),
             background: OnceLock::new(),
+            starting: Mutex::default(),
             make_waiters: OnceLock::new(),
+            admission,
         })
     }
 
@@ -97,6 +118,11 @@ impl Server {
     pub fn set_waiters(&self, make: MakeWaiters) {
         // Set once, before there are threads.
         let _ = self.make_waiters.set(make);
+    }
+
+    /// Who lets sessions in, and is told by workers and loops how long was waited for them.
+    pub const fn admission(&self) -> &Arc<Admission> {
+        &self.admission
     }
 
     /// The calling thread's waiters.
@@ -147,8 +173,11 @@ impl Server {
         check(&settings)?;
         // Two at one time would each open what the other has opened.
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = Arc::new(Generation::open(settings, handler, access, Some(&newest))?);
+        let (settings, admission) = (Arc::new(settings), Arc::clone(&self.admission));
+        let charter = Charter { settings, access, handler, admission };
+        let next = Arc::new(Generation::open(charter, Some(&newest))?);
         self.census.limit(most_connections(&next.settings), next.settings.connections_per_address);
+        self.admission.amend(next.settings.admission.clone());
         let older = std::mem::replace(&mut *newest, next);
         self.changes.fetch_add(1, Ordering::Release);
         drop(newest);
@@ -175,8 +204,9 @@ impl Server {
     ///
     /// Threads or descriptors that could not be had.
     pub fn run(self: &Arc<Self>) -> io::Result<()> {
+        let name = self.generation().settings.scheduler.clone();
         let scheduler = scheduler::by_name(&self.generation().settings)?;
-        self.run_with(scheduler)
+        self.run_named(name, scheduler)
     }
 
     /// Serves until [`stop`](Self::stop), with a scheduler of the program's own.
@@ -185,10 +215,21 @@ impl Server {
     ///
     /// Threads or descriptors that could not be had.
     pub fn run_with(self: &Arc<Self>, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
+        self.run_named("own".to_owned(), scheduler)
+    }
+
+    fn run_named(self: &Arc<Self>, name: String, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
+        // A server runs once.
+        let _ = self.scheduler.set((name, Arc::clone(&scheduler)));
         let outcome = scheduler.accept(self);
         self.retire();
         self.finish_log();
         outcome
+    }
+
+    /// How it defends itself.
+    pub fn guards(&self) -> GuardFigures {
+        self.guard.figures()
     }
 
     /// Asks the server to end: what has begun is finished, each reply says `Connection: close`,
@@ -211,6 +252,11 @@ impl Server {
         }
     }
 
+    /// Whether it has been told to stop: it finishes what has begun, and takes in nobody.
+    pub fn is_stopping(&self) -> bool {
+        self.state() != State::Serving
+    }
+
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::Acquire) {
             0 => State::Serving,
@@ -226,7 +272,7 @@ impl Server {
 
     /// Waits until the access log has what was given to it, a second at most.
     pub(crate) fn finish_log(&self) {
-        if let Some(access) = &self.generation().access {
+        if let Some(access) = &self.generation().charter.access {
             access.writer.finish();
         }
     }
@@ -249,7 +295,7 @@ impl Server {
     pub(crate) fn view(&self) -> View {
         // Before the generation itself: of a change in between, one look too many comes.
         let changes = self.changes();
-        View { changes, generation: self.generation() }
+        View { changes, generation: self.generation(), tallies: Arc::clone(&self.tallies) }
     }
 
     /// The one runtime that drives timers and sockets for handlers on blocking threads, which is
@@ -258,8 +304,12 @@ impl Server {
         if let Some(handle) = self.background.get() {
             return Ok(handle);
         }
+        // Many threads may come here at once, and each runtime has a thread and descriptors.
+        let _alone = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = self.background.get() {
+            return Ok(handle);
+        }
         let started = start_background()?;
-        // Two threads may come here at once; the runtime of the one too late serves nobody.
         Ok(self.background.get_or_init(|| started))
     }
 }
@@ -268,14 +318,15 @@ impl Server {
 pub(crate) struct View {
     changes: u32,
     pub(crate) generation: Arc<Generation>,
+    tallies: Arc<Tallies>,
 }
 
 impl View {
     /// What a thread needs to run stages.
     pub(crate) fn context(&self) -> Context {
-        let clock = std::rc::Rc::new(Clock::kernel());
-        let Share { settings, responder, access } = self.generation.share(&clock);
-        Context::new(settings, clock, responder, access)
+        let mut context = Context::under(&self.generation.charter, Rc::new(Clock::kernel()));
+        context.tally = self.tallies.lend();
+        context
     }
 
     pub(crate) fn is_old(&self, server: &Server) -> bool {
@@ -292,8 +343,7 @@ impl View {
             return None;
         }
         let next = server.view();
-        let share = next.generation.share(&context.clock);
-        if !context.begin_era(share) {
+        if !context.begin_era(&next.generation.charter) {
             log::error(format_args!("too many settings have connections; these wait for the next"));
             return None;
         }

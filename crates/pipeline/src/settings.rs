@@ -8,6 +8,7 @@ use std::time::Duration;
 use bine_http::Limits;
 
 use crate::address::Address;
+use crate::admission::Terms;
 use crate::tls::Tls;
 
 /// Everything the pipeline can be told. The defaults are safe to ship.
@@ -21,12 +22,17 @@ pub struct Settings {
     pub loops: usize,
     /// Threads that may block.
     pub workers: usize,
+    /// So many of them at the most, while requests wait for one and the cores have nothing to do; `workers`, if that is
+    /// more.
+    pub most_workers: usize,
     /// Jobs that may wait for a worker at one time.
     pub queue: usize,
     /// How long each step of a connection may take.
     pub timeouts: Timeouts,
     /// How large a request may be.
     pub limits: Limits,
+    /// When too little is left of what everything needs.
+    pub guards: Guards,
     /// Connections at one time; `None` follows the descriptor limit.
     pub connections: Option<usize>,
     /// Connections at one time from one address; loopback and Unix peers are exempt.
@@ -50,6 +56,8 @@ pub struct Settings {
     /// For how many seconds a peer that has come in secret shall come so alone (RFC 6797); 0 says nothing
     /// of it.
     pub hsts: u32,
+    /// On which terms sessions are admitted when more come than can be served.
+    pub admission: Terms,
 }
 
 impl Default for Settings {
@@ -59,10 +67,12 @@ impl Default for Settings {
             listeners: Vec::new(),
             scheduler: "hybrid".to_owned(),
             loops: cores,
-            workers: (cores * 8).clamp(8, 64),
+            workers: Self::usual_workers("hybrid"),
+            most_workers: 256,
             queue: 1024,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
+            guards: Guards::default(),
             connections: None,
             connections_per_address: 256,
             chunk_at: 64 * 1024,
@@ -73,6 +83,63 @@ impl Default for Settings {
             tls: None,
             handshakes: 512,
             hsts: 0,
+            admission: Terms::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Threads that may block when nobody said how many.
+    ///
+    /// A worker has a request, so it is at work: eight a core keep the cores busy while most of them wait for a disk or another
+    /// server. Where a thread has a connection it mostly waits for the next request, and there are as many as may be
+    /// connected at one time before idle ones must go. Document 001 took 500; half of that is one browser's six for forty people.
+    pub fn usual_workers(scheduler: &str) -> usize {
+        const HOLDERS: usize = 256;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        match scheduler {
+            "pool" | "accept-many" | "queue" => HOLDERS,
+            _ => (cores * 8).clamp(8, 64),
+        }
+    }
+}
+
+/// From how much on a server defends itself, in percent; `None` is never.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Guards {
+    /// Of the descriptors that it may have: idle connections of strangers close from here on, and half-way from here
+    /// to all of them every idle connection, while none is accepted.
+    pub descriptors: Option<u8>,
+    /// Of memory: newcomers and strangers are refused.
+    pub memory_refuses: Option<u8>,
+    /// Of memory: no connection is accepted.
+    pub memory_pauses: Option<u8>,
+    /// The bytes that memory is measured by; `None` is what the control group (version 2) or the system has left.
+    pub memory: Option<u64>,
+    /// Where sessions are not admitted, no connection is accepted while tasks wait too long for a worker (document 001
+    /// section 4).
+    pub back_pressure: bool,
+}
+
+impl Guards {
+    /// Nobody is kept out and nothing is closed, whatever there is too little of.
+    pub const OFF: Self = Self {
+        descriptors: None,
+        memory_refuses: None,
+        memory_pauses: None,
+        memory: None,
+        back_pressure: false,
+    };
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Self {
+            descriptors: Some(90),
+            memory_refuses: Some(85),
+            memory_pauses: Some(95),
+            memory: None,
+            back_pressure: true,
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use crate::clock::Clock;
 use crate::log;
 use crate::slowness::Slowness;
+use crate::tally;
 
 /// A writer waits while this much of its content is unsent.
 const AHEAD: usize = 64 * 1024;
@@ -346,7 +347,10 @@ pub(crate) async fn guarded<F: Future + Unpin>(
         slowness.look(clock, began, name);
         match polled {
             Ok(polled) => polled.map(Some),
-            Err(_) => Poll::Ready(None),
+            Err(_) => {
+                tally::count_panic();
+                Poll::Ready(None)
+            }
         }
     })
     .await

@@ -21,6 +21,7 @@ use crate::log;
 use crate::server::State;
 use crate::slowness::Slowness;
 use crate::stream::{Gone, guarded};
+use crate::tally::count_panic;
 
 /// What takes a connection over when the head has left that agrees to that (RFC 9110 section 7.8).
 pub struct Upgrade(Begin);
@@ -214,6 +215,7 @@ pub(crate) async fn live(upgrade: Upgrade, wire: Wire, terms: Terms) {
     let signals = Rc::clone(&wire.signals);
     signals.parting.set(parting);
     let Ok(living) = catch_unwind(AssertUnwindSafe(|| (upgrade.0)(wire))) else {
+        count_panic();
         return log::error(format_args!("{name} panicked; its connection was cut"));
     };
     let mut living = pin!(guarded(living, &clock, &slowness, name));

@@ -1,17 +1,23 @@
-//! Decides who runs what may block: a bounded number of threads behind a bounded queue.
+//! Decides who runs what may block: a bounded number of threads behind a queue that is bounded by time.
 
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::borrow::Cow;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::admission::Admission;
 use crate::clock::Clock;
+use crate::connection::discard;
+use crate::crew::Crew;
 use crate::handler::{FilePart, Finished, Outgoing, Retained, Work};
 use crate::mailbox::{Letter, Mailbox};
 use crate::relay::Courier;
 use crate::slab::Token;
 use crate::stages::{excuse, run_work};
+use crate::waiting::{Next, Run, ServiceFigures, Threads, Turn, Waiting, Wish};
+use crate::waits::{WaitFigures, Waits};
 use crate::warmth;
 
 /// A worker with nothing to do goes after this long.
@@ -21,6 +27,8 @@ const REST: Duration = Duration::from_secs(30);
 pub struct Task {
     pub(crate) job: Job,
     pub(crate) ticket: Ticket,
+    /// How long it may wait for a thread.
+    pub(crate) patience: Duration,
 }
 
 pub(crate) enum Job {
@@ -34,6 +42,61 @@ impl Task {
     /// Who waits for it.
     pub const fn ticket(&self) -> &Ticket {
         &self.ticket
+    }
+
+    /// The service that it is a run of.
+    fn service(&self) -> &'static str {
+        match &self.job {
+            Job::Answer { work, .. } => work.name(),
+            Job::WarmUp(_) => "(files)",
+        }
+    }
+
+    /// The path of the request that is to be answered; `None` when it is a part of a file that its reply
+    /// waits for.
+    pub fn path(&self) -> Option<Cow<'_, str>> {
+        match &self.job {
+            Job::Answer { request, .. } => Some(request.incoming().head.path()),
+            Job::WarmUp(_) => None,
+        }
+    }
+
+    /// Does it on this thread, which may block for as long as its handler does, and answers who waits for
+    /// it. A handler that panics is answered for.
+    pub fn run(self) {
+        let clock = Clock::kernel();
+        clock.turn();
+        self.run_by(&clock);
+    }
+
+    /// Tells who waits for it that there is no time for it: they get a 503.
+    pub fn refuse(self) {
+        let Self { job, ticket, .. } = self;
+        let letter = match job {
+            Job::Answer { request, .. } => Letter::Refused(ticket.token, request),
+            // The file is sent as it is: whoever sends it waits for the disk.
+            Job::WarmUp(_) => Letter::Warm(ticket.token),
+        };
+        ticket.reply_to.post(letter);
+    }
+
+    fn run_by(self, clock: &Clock) {
+        let Self { job, ticket, .. } = self;
+        let letter = match job {
+            Job::Answer { work, request, bytes } => {
+                let finished = answer(&*work, &request, bytes, clock, &ticket);
+                // The last owner of a program may be here.
+                discard(work);
+                finished.map(|finished| Letter::Finished(ticket.token, request, finished))
+            }
+            Job::WarmUp(part) => {
+                warmth::warm_up(&part);
+                Some(Letter::Warm(ticket.token))
+            }
+        };
+        if let Some(letter) = letter {
+            ticket.reply_to.post(letter);
+        }
     }
 
     /// The request that is to be answered, if that is what it is.
@@ -67,13 +130,15 @@ pub(crate) struct Workers(Arc<Shared>);
 struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
-    most_threads: usize,
-    most_waiting: usize,
+    /// Told of each task, once there is a server.
+    admission: OnceLock<Arc<Admission>>,
+    /// How long tasks waited before they were begun.
+    waits: Waits,
 }
 
-#[derive(Default)]
 struct Queue {
-    waiting: VecDeque<Task>,
+    waiting: Waiting<Task>,
+    crew: Crew,
     threads: usize,
     /// Threads at a task.
     busy: usize,
@@ -82,30 +147,50 @@ struct Queue {
     stopped: bool,
 }
 
+impl Queue {
+    /// Threads that may run. Handlers that never return are bounded too: past three times the
+    /// threads that were wished for, nobody takes their place.
+    fn allowed(&self) -> usize {
+        let size = self.crew.size();
+        size + self.overdue.min(3 * size)
+    }
+}
+
 impl Workers {
-    pub(crate) fn new(most_threads: usize, most_waiting: usize) -> Self {
+    /// As many threads as `crew` says, for whom so many tasks may wait.
+    pub(crate) fn new(crew: Crew, most_waiting: usize) -> Self {
+        let waiting = Waiting::new(most_waiting);
+        let queue = Queue { waiting, crew, threads: 0, busy: 0, overdue: 0, stopped: false };
         Self(Arc::new(Shared {
-            queue: Mutex::default(),
+            queue: Mutex::new(queue),
             arrived: Condvar::new(),
-            most_threads: most_threads.max(1),
-            most_waiting,
+            admission: OnceLock::new(),
+            waits: Waits::default(),
         }))
     }
 
-    /// Queues `task`, or gives it back when the queue is full.
+    /// Tells `admission` of each task from here on.
+    pub(crate) fn tell(&self, admission: &Arc<Admission>) {
+        // There is one start.
+        let _ = self.0.admission.set(Arc::clone(admission));
+    }
+
+    /// Queues `task`, or gives it back when it would wait for too long.
     pub(crate) fn spawn(&self, task: Task) -> Result<(), Task> {
+        let wish = Wish { name: task.service(), patience: task.patience, now: Instant::now() };
         let mut queue = self.0.lock();
-        // A task that a thread will take at once does not wait.
-        let free = self.0.allowed(&queue).saturating_sub(queue.busy);
-        if queue.waiting.len() >= self.0.most_waiting + free {
-            return Err(task);
+        let waits = queue.busy + queue.waiting.len() >= queue.allowed();
+        if waits && queue.crew.is_due(wish.now) {
+            queue.crew.look(wish.now, computed());
         }
-        queue.waiting.push_back(task);
-        self.hire(&mut queue);
+        self.hire(&mut queue, 1);
         if queue.threads == 0 {
             // No thread can be had at all.
-            return queue.waiting.pop_back().map_or(Ok(()), Err);
+            return Err(task);
         }
+        let all = queue.allowed();
+        let free = all.saturating_sub(queue.busy);
+        queue.waiting.push(task, wish, Threads { all, free })?;
         drop(queue);
         self.0.arrived.notify_one();
         Ok(())
@@ -113,16 +198,32 @@ impl Workers {
 
     /// Takes back a task that nobody has begun.
     pub(crate) fn withdraw(&self, ticket: &Ticket) -> Option<Task> {
-        let mut queue = self.0.lock();
-        let place = queue.waiting.iter().position(|task| task.ticket == *ticket)?;
-        queue.waiting.remove(place)
+        self.0.lock().waiting.withdraw(Instant::now(), |task| task.ticket == *ticket)
+    }
+
+    /// Tasks wait for too long: somebody was refused not long ago, nobody has had a worker in good time since, and
+    /// none has nothing to do.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        let queue = self.0.lock();
+        queue.busy >= queue.allowed() && queue.waiting.is_over(Instant::now())
+    }
+
+    /// How long tasks have waited for a thread.
+    pub(crate) fn waits(&self) -> WaitFigures {
+        self.0.waits.figures()
+    }
+
+    /// What is known of each service.
+    pub(crate) fn figures(&self) -> Vec<ServiceFigures> {
+        let queue = self.0.lock();
+        queue.waiting.figures(queue.allowed(), Instant::now())
     }
 
     /// A thread is away with a task that nobody waits for: another may take its place.
     pub(crate) fn replace(&self) {
         let mut queue = self.0.lock();
         queue.overdue += 1;
-        self.hire(&mut queue);
+        self.hire(&mut queue, 0);
     }
 
     /// Such a thread is back; there may now be one too many, which ends.
@@ -133,7 +234,15 @@ impl Workers {
 
     /// The share of threads at work, 0 to 1.
     pub(crate) fn load(&self) -> f32 {
-        (self.0.lock().busy as f32 / self.0.most_threads as f32).min(1.0)
+        let queue = self.0.lock();
+        (queue.busy as f32 / queue.crew.size() as f32).min(1.0)
+    }
+
+    /// How busy they are, for people.
+    pub(crate) fn status(&self) -> String {
+        let queue = self.0.lock();
+        let (busy, waiting) = (queue.busy, queue.waiting.len());
+        format!("{busy} of {} workers are busy, {waiting} requests wait", queue.crew.size())
     }
 
     /// Lets resting workers go; those at work end with their call.
@@ -142,19 +251,27 @@ impl Workers {
         self.0.arrived.notify_all();
     }
 
-    /// Starts a thread if those that rest are fewer than the tasks that wait: each is good for one.
-    fn hire(&self, queue: &mut Queue) {
-        let resting = queue.threads - queue.busy;
-        if resting >= queue.waiting.len() || queue.threads >= self.0.allowed(queue) {
-            return;
-        }
-        let shared = Arc::clone(&self.0);
-        let name = "bine worker".to_owned();
-        // Without another thread those that run will come to it, or its wait ends in a 503.
-        if thread::Builder::new().name(name).spawn(move || shared.run()).is_ok() {
+    /// Starts threads until those that rest are as many as the tasks that wait, and those that come: each is good for
+    /// one.
+    fn hire(&self, queue: &mut Queue, come: usize) {
+        while queue.threads - queue.busy < queue.waiting.len() + come
+            && queue.threads < queue.allowed()
+        {
+            let shared = Arc::clone(&self.0);
+            let name = "bine worker".to_owned();
+            // Without another thread those that run will come to it, or its wait ends in a 503.
+            if thread::Builder::new().name(name).spawn(move || shared.run()).is_err() {
+                return;
+            }
             queue.threads += 1;
         }
     }
+}
+
+/// How long this process has computed, on all cores together.
+fn computed() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Runs a handler. `None`: its reply has left while it was written.
@@ -181,52 +298,59 @@ fn answer(
 impl Shared {
     fn run(&self) {
         let clock = Clock::kernel();
-        let mut task = self.first();
-        while let Some(Task { job, ticket }) = task {
-            clock.turn();
-            let letter = match job {
-                Job::Answer { work, request, bytes } => {
-                    let finished = answer(&*work, &request, bytes, &clock, &ticket);
-                    // The last owner of a program may be here, and its values may panic as they go.
-                    let _ = catch_unwind(AssertUnwindSafe(move || drop(work)));
-                    finished.map(|finished| Letter::Finished(ticket.token, request, finished))
-                }
-                Job::WarmUp(part) => {
-                    warmth::warm_up(&part);
-                    Some(Letter::Warm(ticket.token))
-                }
-            };
-            if let Some(letter) = letter {
-                ticket.reply_to.post(letter);
+        let mut turn = self.first();
+        while let Some(Turn { task, run, waited }) = turn {
+            self.waits.count(waited);
+            if let Some(admission) = self.admission.get() {
+                admission.waited(waited);
             }
-            task = self.next();
+            clock.turn();
+            task.run_by(&clock);
+            turn = self.next(run);
         }
     }
 
-    /// Threads that may run. Handlers that never return are bounded too: past three times the
-    /// threads that were wished for, nobody takes their place.
-    fn allowed(&self, queue: &Queue) -> usize {
-        self.most_threads + queue.overdue.min(3 * self.most_threads)
-    }
-
-    fn first(&self) -> Option<Task> {
+    fn first(&self) -> Option<Turn<Task>> {
         let queue = self.lock();
         self.take(queue)
     }
 
-    fn next(&self) -> Option<Task> {
+    fn next(&self, run: Run) -> Option<Turn<Task>> {
         let mut queue = self.lock();
         queue.busy -= 1;
+        let all = queue.allowed();
+        let ran = queue.waiting.ended(run, all, Instant::now());
+        if let Some(admission) = self.admission.get() {
+            admission.ran(ran);
+        }
         self.take(queue)
     }
 
     /// Waits for a task; `None` ends the thread, which is no longer counted.
-    fn take(&self, mut queue: MutexGuard<'_, Queue>) -> Option<Task> {
+    fn take<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> Option<Turn<Task>> {
         loop {
-            let too_many = queue.threads > self.allowed(&queue);
-            if !too_many && let Some(task) = queue.waiting.pop_front() {
-                queue.busy += 1;
-                return Some(task);
+            let all = queue.allowed();
+            let too_many = queue.threads > all;
+            let now = Instant::now();
+            let next = if too_many { None } else { queue.waiting.next(all, now) };
+            match next {
+                Some(Next::Run(turn)) => {
+                    queue.busy += 1;
+                    let busy = queue.busy;
+                    queue.crew.began(now, busy);
+                    // What could not run before may do so now, and there is a thread for it.
+                    if queue.waiting.len() > 0 && queue.threads > queue.busy {
+                        self.arrived.notify_one();
+                    }
+                    return Some(turn);
+                }
+                Some(Next::Late(task)) => {
+                    drop(queue);
+                    task.refuse();
+                    queue = self.lock();
+                    continue;
+                }
+                None => {}
             }
             let rest = if too_many || queue.stopped {
                 true
@@ -234,10 +358,14 @@ impl Shared {
                 let waited = self.arrived.wait_timeout(queue, REST);
                 let (woken, rest) = waited.unwrap_or_else(PoisonError::into_inner);
                 queue = woken;
-                rest.timed_out() && queue.waiting.is_empty()
+                rest.timed_out() && queue.waiting.len() == 0
             };
             if rest {
                 queue.threads -= 1;
+                // It may have been called for a task, which is for another then.
+                if queue.waiting.len() > 0 {
+                    self.arrived.notify_one();
+                }
                 return None;
             }
         }
@@ -246,5 +374,145 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         // Handlers run outside the lock, and nothing under it can panic half-way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use bine_http::{Event, Limits, Machine};
+
+    use super::*;
+    use crate::address::Peer;
+    use crate::handler::{Body, Done, Incoming, Who};
+
+    /// Tells that it has begun, and ends when it is let go.
+    struct Held(Sender<()>, Mutex<Receiver<()>>);
+
+    impl Work for Held {
+        fn run(&self, _request: &Retained, _clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+            out.buffer.extend_from_slice(b"ran");
+            self.0.send(()).unwrap();
+            self.1.lock().unwrap().recv().unwrap();
+            Done::default()
+        }
+
+        fn name(&self) -> &'static str {
+            "held"
+        }
+    }
+
+    fn request() -> Box<Retained> {
+        let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let step = Machine::new().receive(bytes, &Limits::default());
+        let Event::Head(head) = step.event else { unreachable!("it is a whole head") };
+        let exchange = head.exchange();
+        let incoming = Incoming {
+            head,
+            body: Body::None,
+            peer: Peer::UNIX,
+            who: &Who::Anonymous,
+            arrival: 0,
+            has_begun: false,
+            exchange,
+        };
+        Box::new(Retained::of(&incoming))
+    }
+
+    /// Workers that run tasks which tell when they begin, and end when they are let go.
+    struct Bench {
+        workers: Workers,
+        mailbox: Arc<Mailbox>,
+        work: Arc<dyn Work>,
+        begins: Receiver<()>,
+        let_go: Sender<()>,
+    }
+
+    impl Bench {
+        fn new(workers: usize, most_waiting: usize) -> Self {
+            let (begun, begins) = channel();
+            let (let_go, going) = channel();
+            Self {
+                workers: Workers::new(Crew::new(workers, workers, 1), most_waiting),
+                mailbox: Arc::new(Mailbox::new().unwrap()),
+                work: Arc::new(Held(begun, Mutex::new(going))),
+                begins,
+                let_go,
+            }
+        }
+
+        fn spawn(&self, index: u32, patience: Duration) -> Result<(), Task> {
+            let token = Token { index, generation: 0 };
+            let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
+            let work = Arc::clone(&self.work);
+            let job = Job::Answer { work, request: request(), bytes: Vec::new() };
+            self.workers.spawn(Task { job, ticket, patience })
+        }
+
+        /// Waits until all rest who are there.
+        fn await_rest(&self) {
+            while self.workers.load() > 0.0 {
+                thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_refuses_what_has_waited_too_long_and_runs_what_comes_behind_it() {
+        let bench = Bench::new(1, 10);
+        assert!(bench.spawn(0, REST).is_ok());
+        bench.begins.recv().unwrap();
+        assert!(bench.spawn(1, Duration::ZERO).is_ok());
+        assert!(bench.spawn(2, REST).is_ok());
+        for _ in 0..2 {
+            bench.let_go.send(()).unwrap();
+        }
+        bench.begins.recv().unwrap();
+        let mut letters = Vec::new();
+        bench.mailbox.take(&mut letters);
+        let told = letters.iter().map(|letter| match letter {
+            Letter::Finished(token, _, finished) => (token.index, &*finished.bytes),
+            Letter::Refused(token, _) => (token.index, &b"refused"[..]),
+            _ => unreachable!("nothing else is posted"),
+        });
+        assert_eq!(told.take(2).collect::<Vec<_>>(), [(0, &b"ran"[..]), (1, b"refused")]);
+        let figures = bench.workers.figures();
+        assert_eq!((figures[0].name, figures[0].begun, figures[0].refused), ("held", 2, 1));
+        bench.workers.stop();
+    }
+
+    #[test]
+    fn a_worker_that_goes_because_there_are_too_many_leaves_no_task_alone() {
+        let bench = Bench::new(1, 10);
+        assert!(bench.spawn(0, REST).is_ok());
+        bench.begins.recv().unwrap();
+        bench.workers.replace();
+        assert!(bench.spawn(1, REST).is_ok());
+        bench.begins.recv().unwrap();
+        for _ in 0..2 {
+            bench.let_go.send(()).unwrap();
+        }
+        bench.await_rest();
+        // Two rest, of whom one is to go now; whichever is called.
+        bench.workers.welcome_back();
+        assert!(bench.spawn(2, REST).is_ok());
+        assert_eq!(bench.begins.recv_timeout(REST / 2), Ok(()), "nobody has begun it");
+        bench.let_go.send(()).unwrap();
+        bench.workers.stop();
+    }
+
+    /// Nobody who is refused comes again while the door is shut, so nothing would ever open it.
+    #[test]
+    fn workers_that_hang_are_no_overload_once_others_have_taken_their_place() {
+        let bench = Bench::new(1, 0);
+        assert!(bench.spawn(0, REST).is_ok());
+        bench.begins.recv().unwrap();
+        assert!(bench.spawn(1, REST).is_err());
+        assert!(bench.workers.is_overloaded());
+        bench.workers.replace();
+        assert!(!bench.workers.is_overloaded());
+        bench.let_go.send(()).unwrap();
+        bench.workers.stop();
     }
 }

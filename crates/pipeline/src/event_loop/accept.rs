@@ -10,10 +10,12 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::SocketFlags;
 
 use crate::address::Peer;
+use crate::arrival::turn_away;
 use crate::census::{Full, TOO_MANY};
 use crate::clock::Tick;
 use crate::connection::Connection;
 use crate::event_loop::{Entry, EventLoop, LISTENER, WATCHED};
+use crate::guard::NO_MEMORY;
 use crate::link::{Nonblocking, is_exhaustion, transmit_now};
 use crate::listener::Listener;
 use crate::log;
@@ -126,7 +128,8 @@ impl EventLoop {
     pub(super) fn keep_door(&mut self) {
         let now = self.context.clock.now();
         if self.door.reopen.is_some_and(|moment| moment.has_come(now)) {
-            if !self.server.census.has_room() {
+            // The guards look first: they may have room made.
+            if !self.may_accept() || !self.server.census.has_room() {
                 self.door.reopen = Some(now.after(PAUSE));
             } else if let Err(error) = self.open_door() {
                 log::warn(format_args!("cannot accept again yet: {error}"));
@@ -148,6 +151,9 @@ impl EventLoop {
     }
 
     pub(super) fn accept(&mut self, number: usize) {
+        if self.door.open && !self.may_accept() {
+            return self.pause();
+        }
         for _ in 0..SLICE {
             if !self.door.open {
                 return;
@@ -171,6 +177,10 @@ impl EventLoop {
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: Peer) {
+        if self.server.guard.refuses() {
+            self.server.guard.note_newcomer();
+            return turn_away(&socket, peer, NO_MEMORY);
+        }
         match self.server.census.enter(peer) {
             Ok(()) => {}
             Err(Full::ForAddress) => {

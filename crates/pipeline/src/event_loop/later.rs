@@ -6,6 +6,7 @@ use std::mem::take;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use crate::address::Peer;
 use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
@@ -181,9 +182,10 @@ impl EventLoop {
         let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
         let waits = match self.scheduler.stage(Next::Response(Kind::Dynamic)) {
             Place::Elsewhere => {
-                self.scheduler.spawn(Task { job: Job::WarmUp(part), ticket }).is_ok()
+                let job = Job::WarmUp(part);
+                self.scheduler.spawn(Task { job, ticket, patience: Duration::MAX }).is_ok()
             }
-            Place::Here => false,
+            Place::Here | Place::Gathered => false,
         };
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if !waits {

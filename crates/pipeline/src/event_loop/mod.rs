@@ -6,6 +6,8 @@
 
 mod accept;
 mod alarm;
+mod cohort;
+mod defense;
 mod fan;
 mod later;
 mod wait;
@@ -33,12 +35,15 @@ use crate::scheduler::{Place, Scheduler};
 use crate::server::{Server, State, View};
 use crate::slab::{Slab, Token};
 use crate::stages::{self, Kind, Next};
+use crate::tally::Ending;
 use crate::wheel::{Hook, Hooks, Wheel};
 use crate::wire::Space;
 use crate::workers::{Job, Task, Ticket};
 
 use accept::Door;
 use alarm::Alarm;
+use cohort::Cohort;
+use defense::is_unwelcome;
 use later::Returns;
 
 /// Events taken at once.
@@ -68,6 +73,7 @@ pub(crate) struct EventLoop {
     ready: Vec<Token>,
     taking_turns: Vec<Token>,
     door: Door,
+    cohort: Cohort,
     returns: Rc<Returns>,
     /// Where those who have left receive; made for the first.
     space: Option<Space>,
@@ -79,6 +85,8 @@ pub(crate) struct EventLoop {
     has_news: bool,
     /// Fan-outs in a row that were cut short.
     cuts: u8,
+    /// Since when not all that was ready has had its turn.
+    behind_since: Option<Tick>,
     /// Kept between turns for their memory.
     letters: Vec<Letter>,
     buffers: Vec<Vec<u8>>,
@@ -112,6 +120,7 @@ impl EventLoop {
             .build_local(tokio::runtime::LocalOptions::default())?;
         let mut context = view.context();
         context.warms_files = true;
+        context.tally.is_of_loop(index);
         context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let mailbox = Arc::clone(&server.loops[index].mailbox);
@@ -122,6 +131,7 @@ impl EventLoop {
         let mut own = Self {
             alarm,
             wheel: Wheel::new(context.clock.now()),
+            cohort: Cohort::new(scheduler.stage(Next::Request) == Place::Gathered),
             scheduler,
             index,
             mailbox,
@@ -137,6 +147,7 @@ impl EventLoop {
             overdue: Vec::new(),
             has_news: false,
             cuts: 0,
+            behind_since: None,
             letters: Vec::new(),
             buffers: Vec::new(),
             view,
@@ -162,7 +173,8 @@ impl EventLoop {
 
     /// Everything that is due, once. `batch` are the events of this turn.
     fn turn(&mut self, batch: &[epoll::Event]) {
-        self.context.clock.turn();
+        let began = self.context.clock.turn();
+        self.context.tally.turns.add(1);
         self.context.allowance = ALLOWANCE;
         for event in batch {
             match event.data.u64() {
@@ -172,6 +184,7 @@ impl EventLoop {
                 bits => self.on_event(Token::from_bits(bits), event.flags),
             }
         }
+        self.run_cohort();
         // Those who want yet another turn gather in the other list, for the next one.
         std::mem::swap(&mut self.ready, &mut self.taking_turns);
         let mut taken = 0;
@@ -179,11 +192,23 @@ impl EventLoop {
             self.resume(self.taking_turns[taken]);
             taken += 1;
         }
+        self.run_cohort();
         // Those who did not come to it are the first in the next turn.
         self.ready.splice(0..0, self.taking_turns.drain(..).skip(taken));
         self.take_returns();
         self.fan_out();
         self.context.access.flush();
+        self.tell_of_wait(began, batch.len() == BATCH);
+    }
+
+    /// Whatever became ready since the turn began has waited for no longer than that, unless more was ready before than
+    /// a turn takes. The clock was read behind each response, which is where a turn's time goes.
+    fn tell_of_wait(&mut self, began: Tick, is_crowded: bool) {
+        let since = *self.behind_since.get_or_insert(began);
+        self.server.admission().turned(self.context.clock.now().since(since));
+        if !is_crowded && self.ready.is_empty() {
+            self.behind_since = None;
+        }
     }
 
     fn on_event(&mut self, token: Token, flags: EventFlags) {
@@ -309,6 +334,9 @@ impl EventLoop {
     }
 
     fn drive(&mut self, token: Token, next: Next) {
+        if self.cohort.gathers && next == Next::Request {
+            return self.gather(token);
+        }
         let Some(entry) = self.slab.get(token) else { return };
         self.context.take_up(&mut entry.connection);
         self.advance(token, next);
@@ -331,8 +359,21 @@ impl EventLoop {
             next = match next {
                 Next::Request => stages::request(connection, context),
                 Next::Response(Kind::Static) => stages::response(connection, context),
+                Next::Response(Kind::Dynamic) | Next::Park
+                    if is_unwelcome(
+                        &self.server,
+                        &self.view.generation.settings,
+                        connection,
+                        context,
+                    ) =>
+                {
+                    stages::turn_away(connection, context)
+                }
                 Next::Response(Kind::Dynamic) => match self.scheduler.stage(next) {
-                    Place::Here => stages::dynamic(connection, context),
+                    Place::Here | Place::Gathered => {
+                        self.server.admission().answered();
+                        stages::dynamic(connection, context)
+                    }
                     Place::Elsewhere => return self.hand_over(token),
                 },
                 Next::Reply => stages::reply(connection, context),
@@ -383,14 +424,27 @@ impl EventLoop {
         connection.busy(context).handler = work.name();
         let bytes = self.buffers.pop().unwrap_or_default();
         let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
-        match self.scheduler.spawn(Task { job: Job::Answer { work, request, bytes }, ticket }) {
+        self.server.admission().handed_over();
+        let job = Job::Answer { work, request, bytes };
+        match self.scheduler.spawn(Task { job, ticket, patience: wait }) {
             Ok(()) => self.settle(token),
-            Err(task) => {
-                let Some(request) = task.into_request() else { return self.remove(token) };
-                context.take_up(connection);
-                let next = stages::overloaded(connection, context, request);
-                self.advance(token, next);
-            }
+            Err(task) => match task.into_request() {
+                Some(request) => self.refuse(token, request),
+                None => self.remove(token),
+            },
+        }
+    }
+
+    /// Nobody has time for the request of this connection, if that still waits for its reply.
+    fn refuse(&mut self, token: Token, request: Box<Retained>) {
+        if self.is_back(token) {
+            return;
+        }
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        if matches!(connection.phase, Phase::Queued | Phase::Handler) {
+            self.context.take_up(connection);
+            let next = stages::overloaded(connection, &mut self.context, request);
+            self.advance(token, next);
         }
     }
 
@@ -400,6 +454,7 @@ impl EventLoop {
         self.mailbox.take(&mut letters);
         // Behind the silence, or a ring in between would be lost.
         self.has_news |= self.mailbox.take_ring();
+        let mut room = None;
         for letter in letters.drain(..) {
             match letter {
                 Letter::Adopt(socket, peer) => self.adopt(socket, peer),
@@ -407,18 +462,22 @@ impl EventLoop {
                     self.deliver(token, &mut finished, Some(request));
                     self.keep_buffer(finished.bytes);
                 }
+                Letter::Refused(token, request) => self.refuse(token, request),
                 Letter::Warm(token) => self.on_warm(token),
+                // Each says all that is wanted: of several behind a slow turn the last one holds.
+                Letter::MakeRoom(wanted) => room = Some(wanted),
                 Letter::Look => self.look(),
             }
+        }
+        if let Some(room) = room {
+            self.make_room(room);
         }
         self.letters = letters;
     }
 
     /// A reply that was made elsewhere goes to its connection, if that still waits for it.
     fn deliver(&mut self, token: Token, finished: &mut Finished, request: Option<Box<Retained>>) {
-        if let Some(place) = self.overdue.iter().position(|late| *late == token) {
-            self.overdue.swap_remove(place);
-            self.scheduler.on_returned();
+        if self.is_back(token) {
             log::warn(format_args!("an overdue worker has returned; its reply is dropped"));
             return;
         }
@@ -432,6 +491,16 @@ impl EventLoop {
         self.context.take_up(connection);
         let next = stages::finished(connection, &mut self.context, finished, request);
         self.advance(token, next);
+    }
+
+    /// The worker that was overdue with a reply to this connection has time again.
+    fn is_back(&mut self, token: Token) -> bool {
+        let place = self.overdue.iter().position(|late| *late == token);
+        if let Some(place) = place {
+            self.overdue.swap_remove(place);
+            self.scheduler.on_returned();
+        }
+        place.is_some()
     }
 
     fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
@@ -449,6 +518,7 @@ impl EventLoop {
         // What was received behind the head is for whoever takes it over.
         self.context.put_down(connection);
         let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
+        connection.end(Ending::Upgrade);
         let Some(connection) = self.take_out(token) else { return };
         match busy {
             Some(busy) => self.start_life(connection, busy),
@@ -480,6 +550,8 @@ impl EventLoop {
         }
         self.wheel.disarm(&mut self.slab, token.index);
         let mut entry = self.slab.remove(token)?;
+        let ended = entry.connection.ended(self.context.stopping);
+        self.context.tally.closed(ended);
         stages::tell_of_leaving(&mut entry.connection, &mut self.context);
         let hold = entry.connection.hold;
         if hold != NO_HOLD

@@ -29,4 +29,8 @@ impl Scheduler for Event {
     fn load(&self) -> f32 {
         0.0
     }
+
+    fn status(&self) -> String {
+        "event loops alone: nothing waits for a thread".to_owned()
+    }
 }

@@ -10,7 +10,10 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket, serve_loops};
+use crate::crew::Crew;
+use crate::scheduler::{
+    Kind, Next, Place, Scheduler, Server, ServiceFigures, Task, Ticket, WaitFigures, serve_loops,
+};
 use crate::workers::Workers;
 
 /// Event loops and workers.
@@ -21,12 +24,20 @@ pub struct Hybrid {
 impl Hybrid {
     /// At most `workers` threads that may block, and `queue` requests that may wait for one.
     pub fn new(workers: usize, queue: usize) -> Self {
-        Self { workers: Workers::new(workers, queue) }
+        Self { workers: Workers::new(Crew::new(workers, workers, 1), queue) }
+    }
+
+    /// The same with as many threads as it takes, between `least` and `most`: more while requests wait and the cores
+    /// have nothing to do.
+    pub fn growing(least: usize, most: usize, queue: usize) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { workers: Workers::new(Crew::new(least, most, cores), queue) }
     }
 }
 
 impl Scheduler for Hybrid {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
+        self.workers.tell(server.admission());
         let own: Arc<dyn Scheduler> = Arc::<Self>::clone(&self);
         let outcome = serve_loops(server, &own);
         self.workers.stop();
@@ -58,5 +69,21 @@ impl Scheduler for Hybrid {
 
     fn load(&self) -> f32 {
         self.workers.load()
+    }
+
+    fn status(&self) -> String {
+        self.workers.status()
+    }
+
+    fn is_overloaded(&self) -> bool {
+        self.workers.is_overloaded()
+    }
+
+    fn waits(&self) -> Option<WaitFigures> {
+        Some(self.workers.waits())
+    }
+
+    fn figures(&self) -> Vec<ServiceFigures> {
+        self.workers.figures()
     }
 }

@@ -4,22 +4,40 @@
 //! job is spawned, and how one stage hands over to the next. A scheduler owns threads; it sees
 //! tokens and outcomes of stages, never bytes.
 
+mod accept_many;
+mod ceiling;
+mod cohort;
 mod event;
 mod hybrid;
+mod nothread;
+mod one_to_one;
 mod pool;
+mod queue;
+mod row;
+mod threads;
 
 use std::io;
 use std::sync::Arc;
 
-use crate::event_loop::EventLoop;
 use crate::settings::Settings;
 
+pub use crate::arrival::{Arrival, Entrance};
+pub use crate::conversation::Conversations;
 pub use crate::server::Server;
 pub use crate::stages::{Kind, Next};
+pub use crate::waiting::ServiceFigures;
+pub use crate::waits::WaitFigures;
 pub use crate::workers::{Task, Ticket};
+pub use accept_many::AcceptMany;
+pub use cohort::Cohort;
 pub use event::Event;
 pub use hybrid::Hybrid;
+pub use nothread::NoThread;
+pub use one_to_one::OneToOne;
 pub use pool::Pool;
+pub use queue::Queue;
+pub use row::Row;
+pub use threads::{serve_loops, serve_threads};
 
 /// A policy: who runs what.
 pub trait Scheduler: Send + Sync + 'static {
@@ -60,8 +78,28 @@ pub trait Scheduler: Send + Sync + 'static {
     /// A task that was overdue has returned.
     fn on_returned(&self) {}
 
-    /// How busy its threads are, 0 to 1.
+    /// How busy its threads are, 0 to 1. At 1 an idle connection that has a thread gives way to a newcomer.
     fn load(&self) -> f32;
+
+    /// How it is, in one line for people: what is busy, and what waits.
+    fn status(&self) -> String {
+        format!("{:.0} % busy", 100.0 * self.load())
+    }
+
+    /// Whether tasks wait for longer than they should, so that nobody else had better come.
+    fn is_overloaded(&self) -> bool {
+        false
+    }
+
+    /// How long tasks have waited for a thread, if they do.
+    fn waits(&self) -> Option<WaitFigures> {
+        None
+    }
+
+    /// What is known of each service whose runs it [spawns](Self::spawn).
+    fn figures(&self) -> Vec<ServiceFigures> {
+        Vec::new()
+    }
 }
 
 /// Where a stage runs.
@@ -71,13 +109,22 @@ pub enum Place {
     Here,
     /// Wherever [`Scheduler::spawn`] puts it.
     Elsewhere,
+    /// On the loop that ran the stage before it, together with the same stage of other connections.
+    /// A loop asks once, at its start, whether [`Next::Request`] is gathered; elsewhere than on a
+    /// loop it is as [`Here`](Self::Here).
+    Gathered,
 }
 
 /// Each scheduler by name, with what it is for.
 pub const SCHEDULERS: &[(&str, &str)] = &[
     ("hybrid", "event loops, and workers for handlers that block (the default)"),
     ("event", "event loops alone; a handler that blocks holds up its loop"),
+    ("cohort", "event loops that run each stage for all who are ready, then the next stage"),
+    ("nothread", "one thread: one connection from accept to close, then the next"),
+    ("one-to-one", "a thread for each connection, as many as the kernel allows"),
     ("pool", "threads that each accept a connection and keep it until it closes"),
+    ("accept-many", "one thread that accepts, and a pool that holds what it accepts"),
+    ("queue", "a queue of stages, and a pool that works it off in order"),
 ];
 
 /// Whether there is a scheduler of that name.
@@ -98,67 +145,12 @@ pub(crate) fn by_name(settings: &Settings) -> io::Result<Arc<dyn Scheduler>> {
     check(&settings.scheduler)?;
     Ok(match settings.scheduler.as_str() {
         "event" => Arc::new(Event),
+        "cohort" => Arc::new(Cohort),
+        "nothread" => Arc::new(NoThread::new()),
+        "one-to-one" => Arc::new(OneToOne::new(ceiling::threads())?),
+        "accept-many" => Arc::new(AcceptMany::new(settings.workers, settings.queue)?),
         "pool" => Arc::new(Pool::new(settings.workers)),
-        _ => Arc::new(Hybrid::new(settings.workers, settings.queue)),
+        "queue" => Arc::new(Queue::new(settings.workers, settings.queue)?),
+        _ => Arc::new(Hybrid::growing(settings.workers, settings.most_workers, settings.queue)),
     })
-}
-
-/// Runs the server's event loops, each on a thread of its own, with every stage placed as
-/// `scheduler` says; returns when the last has ended.
-///
-/// # Errors
-///
-/// Threads or descriptors that could not be had; connections that the end of the drain has cut.
-pub fn serve_loops(server: &Arc<Server>, scheduler: &Arc<dyn Scheduler>) -> io::Result<()> {
-    let (shared, own) = (Arc::clone(server), Arc::clone(scheduler));
-    run_threads(server, "loop", server.loops.len(), move |index| {
-        EventLoop::run(Arc::clone(&shared), Arc::clone(&own), index)
-    })
-}
-
-/// A thread that fails takes the server down with it: half a server helps nobody to find out why.
-fn run_one(
-    server: &Server,
-    body: &dyn Fn(usize) -> io::Result<()>,
-    index: usize,
-) -> io::Result<()> {
-    let outcome = body(index);
-    if outcome.is_err() {
-        server.stop();
-    }
-    outcome
-}
-
-/// Starts `count` threads and waits for all of them. When one cannot be started, those that run
-/// are told to stop.
-fn run_threads(
-    server: &Arc<Server>,
-    name: &str,
-    count: usize,
-    body: impl Fn(usize) -> io::Result<()> + Send + Sync + 'static,
-) -> io::Result<()> {
-    let body = Arc::new(body);
-    let mut outcome = Ok(());
-    let mut threads = Vec::new();
-    // The first body runs on the calling thread: one loop needs one thread.
-    for index in 1..count.max(1) {
-        let (body, own) = (Arc::clone(&body), Arc::clone(server));
-        let thread = std::thread::Builder::new()
-            .name(format!("bine {name} {index}"))
-            .spawn(move || run_one(&own, &*body, index));
-        match thread {
-            Ok(thread) => threads.push(thread),
-            Err(error) => {
-                outcome = Err(error);
-                server.stop();
-                break;
-            }
-        }
-    }
-    let first = run_one(server, &*body, 0);
-    for thread in threads {
-        let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
-        outcome = outcome.and(ended);
-    }
-    outcome.and(first)
 }

@@ -55,6 +55,7 @@ pub(crate) fn held<L: Link>(
 
 /// What is in the buffer is owed to a waiter, of whom this becomes.
 fn owe<L: Link>(connection: &mut Connection<L>, context: &mut Context, after: After) -> Next {
+    count(context);
     tell(connection, context, after);
     match after {
         After::Over { close } => {
@@ -79,6 +80,7 @@ pub(crate) fn delivered<L: Link>(
     after: After,
 ) -> Next {
     context.output.extend_from_slice(bytes);
+    count(context);
     tell(connection, context, after);
     match after {
         After::Over { close } => {
@@ -94,6 +96,13 @@ fn release<L>(connection: &mut Connection<L>, close: bool) {
     connection.hold = NO_HOLD;
     connection.closing |= close;
     connection.phase = Phase::Idle;
+}
+
+/// A reply counts when it begins, which what is behind its head never looks like: that is framed, or no HTTP.
+fn count(context: &Context) {
+    if context.output.starts_with(b"HTTP/1.1 ") {
+        context.tally.replied(&context.output);
+    }
 }
 
 /// The access log is told of a reply that is whole, and begins to count one that is not.

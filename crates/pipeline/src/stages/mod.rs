@@ -25,13 +25,15 @@ use crate::address::Peer;
 use crate::connection::{Connection, Context, Phase};
 use crate::hold::Why;
 use crate::link::Link;
+use crate::tally::Ending;
 
 pub(crate) use hold::{delivered, held, hold};
 use reply::hand;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
-    RetainedPool, dynamic, excuse, failed, finished, overloaded, response, run_work,
+    RetainedPool, dynamic, excuse, failed, finished, overloaded, response, run_work, turn_away,
+    unheard,
 };
 
 /// What a stage returns: where its connection stands.
@@ -75,8 +77,10 @@ const FAREWELL: u32 = 256 * 1024;
 /// the answer to its next request.
 pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     match connection.phase {
-        Phase::Handshake | Phase::First | Phase::Idle | Phase::Writing | Phase::Lingering => {
-            Next::Closed
+        Phase::First | Phase::Idle if context.stopping => connection.end(Ending::Drain),
+        Phase::Idle => connection.end(Ending::Idle),
+        Phase::Handshake | Phase::First | Phase::Writing | Phase::Lingering => {
+            connection.end(Ending::Timeout)
         }
         Phase::Streaming => response::silent(connection, context),
         Phase::Held => held(connection, context, Why::Time),
@@ -99,13 +103,16 @@ fn refuse<L: Link>(
 ) -> Next {
     let mark = context.output.len();
     fault.reply(&mut context.output, &context.clock.date());
+    let is_late = matches!(fault, PeerFault::TimedOut);
+    connection.end(if is_late { Ending::Timeout } else { Ending::Fault });
     record_bare(connection.peer, context, mark);
     part(connection);
     Next::Reply
 }
 
-/// The reply behind `mark` has a line in the access log, although its request is not at hand.
+/// The reply behind `mark` counts, and has a line in the access log, although its request is not at hand.
 fn record_bare(peer: Peer, context: &mut Context, mark: usize) {
+    context.tally.replied(&context.output[mark..]);
     if context.access.is_on() {
         let replied = Replied::of(&context.output[mark..]);
         context.access.record_bare(peer, context.clock.unix(), replied);

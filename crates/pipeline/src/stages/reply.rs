@@ -9,6 +9,7 @@ use crate::handler::FilePart;
 use crate::link::{Link, Transfer, Way};
 use crate::stages::{Next, credit, linger, tell_of_leaving};
 use crate::stream::Taken;
+use crate::tally::Ending;
 use crate::warmth;
 
 /// Replies to requests that were received together are gathered up to this size.
@@ -45,8 +46,14 @@ pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Conte
             await_writer(connection, context);
             Next::Park
         }
-        Flushed::Broken => Next::Closed,
+        Flushed::Broken => broken(connection, context),
     }
+}
+
+/// Nothing more can be sent: the peer has left, or was too slow.
+fn broken<L: Link>(connection: &mut Connection<L>, context: &Context) -> Next {
+    let is_late = connection.deadline.has_come(context.clock.now());
+    connection.end(if is_late { Ending::Timeout } else { Ending::Peer })
 }
 
 /// All that a handler has written so far has left: it has its time again to write more.
@@ -62,7 +69,7 @@ fn await_writer<L: Link>(connection: &mut Connection<L>, context: &mut Context) 
 pub(crate) fn park<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     if !context.output.is_empty() {
         match flush(connection, context) {
-            Flushed::Broken => return Next::Closed,
+            Flushed::Broken => return broken(connection, context),
             // No edge of its socket would tell that it can go on.
             Flushed::SliceOver | Flushed::Cold(_) => connection.wants_turn = true,
             Flushed::Whole | Flushed::Blocked | Flushed::Silent => {}
@@ -96,7 +103,7 @@ pub(super) fn hand<L: Link>(
             context.put_down(connection);
             return Next::Idle;
         }
-        Flushed::Broken => return Next::Closed,
+        Flushed::Broken => return broken(connection, context),
     }
     if let Some(wait) = wait {
         connection.phase = Phase::Held;
@@ -157,10 +164,12 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
             Transfer::Moved(count)
                 if count == context.output.len() && !connection.link.holds_back() =>
             {
+                context.tally.sent.add(count as u64);
                 context.output.clear();
                 return Flushed::Whole;
             }
             Transfer::Moved(count) => {
+                context.tally.sent.add(count as u64);
                 context.output.drain(..count);
                 credit(connection, context, count as u64);
             }
@@ -207,6 +216,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             let transfer = connection.link.send(&unsent[..count], more);
             if let Transfer::Moved(count) = transfer {
                 busy.sent += count;
+                context.tally.sent.add(count as u64);
             }
             transfer
         } else if let Some(file) = part {
@@ -223,6 +233,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             if let Transfer::Moved(moved) = transfer {
                 file.offset += moved as u64;
                 file.length -= moved as u64;
+                context.tally.sent.add(moved as u64);
             }
             transfer
         } else if busy.stream.is_some() {
@@ -274,7 +285,10 @@ fn take_written<L: Link>(connection: &mut Connection<L>, context: &mut Context) 
             None
         }
         Taken::Nothing => Some(Flushed::Silent),
-        Taken::Cut => Some(Flushed::Broken),
+        Taken::Cut => {
+            connection.end(Ending::Fault);
+            Some(Flushed::Broken)
+        }
         Taken::Whole => {
             tell_of_leaving(connection, context);
             if let Some(busy) = &mut connection.busy {
@@ -310,8 +324,9 @@ fn after<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next
         // Bytes that we never read would turn our close into a reset, which takes the reply away
         // from the peer (RFC 9112 section 9.6).
         let unread = connection.lingers || !context.input.is_empty();
+        let ended = connection.end(if context.stopping { Ending::Drain } else { Ending::Reply });
         if !unread && connection.machine.phase() != bine_http::Phase::Body {
-            return Next::Closed;
+            return ended;
         }
         linger(connection, context);
         return Next::Request;

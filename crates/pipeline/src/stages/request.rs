@@ -9,6 +9,7 @@ use crate::link::{Link, Transfer, Way};
 use crate::settings::Settings;
 use crate::spool::{self, Spool};
 use crate::stages::{GRACE, Kind, Next, credit, expire, linger, part, refuse};
+use crate::tally::Ending;
 
 /// The request stage.
 pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
@@ -52,6 +53,7 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             context.current.index = Some(head.index());
             context.current.who = context.responder.admit(&head, connection.peer);
             context.slice = context.slice.saturating_sub(1);
+            context.tally.requests.add(1);
             Some(Next::Response(Kind::Static))
         }
         Event::Body(piece) => {
@@ -158,13 +160,14 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
     }
     if let Transfer::Moved(count) = transfer {
         context.intake = context.intake.saturating_sub(count);
+        context.tally.received.add(count as u64);
     }
     match transfer {
         Transfer::Moved(count) if connection.phase == Phase::Lingering => {
             context.drained = connection.link.has_emptied(count, room) && !connection.hung_up;
             let left = connection.patience.checked_sub(count as u32);
             connection.patience = left.unwrap_or(0);
-            left.is_none().then_some(Next::Closed)
+            left.is_none().then(|| connection.end(Ending::Fault))
         }
         Transfer::Moved(count) => {
             context.input.end += count;
@@ -181,11 +184,12 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         Transfer::TimedOut if connection.phase == Phase::Handshake => Some(Next::Request),
         Transfer::TimedOut => None,
         Transfer::Fault => {
+            connection.end(Ending::Fault);
             linger(connection, context);
             None
         }
         Transfer::Ended if connection.link.departs() => Some(Next::Depart),
-        Transfer::Ended | Transfer::Broken => Some(Next::Closed),
+        Transfer::Ended | Transfer::Broken => Some(connection.end(Ending::Peer)),
     }
 }
 

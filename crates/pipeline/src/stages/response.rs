@@ -14,6 +14,7 @@ use crate::link::Link;
 use crate::log;
 use crate::stages::sink::Sink;
 use crate::stages::{Kind, Next, part, record_bare, refuse, send_ahead};
+use crate::tally::{self, Ending};
 
 /// What the peer is told of a fault that is ours; what happened is in the log.
 const FAILED: &str = "The page failed; the log says why.\n";
@@ -32,8 +33,10 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
     }
     let Asked { answer, exchange, framing, expects, kept, mark } = asked;
     match answer {
-        Outcome::Broken => Next::Closed,
+        Outcome::Broken => connection.end(Ending::Peer),
+        Outcome::Cut => connection.end(Ending::Fault),
         Outcome::Panicked => {
+            connection.end(Ending::Fault);
             connection.closing = true;
             connection.lingers = framing != Framing::None && collected.is_none();
             Next::Reply
@@ -57,7 +60,10 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         }
         Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
             log::error(format_args!("{} asked twice for a body", context.responder.last()));
+            let mark = context.output.len();
             write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
+            context.tally.replied(&context.output[mark..]);
+            connection.end(Ending::Fault);
             connection.closing = true;
             Next::Reply
         }
@@ -120,7 +126,7 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let Context { settings, clock, access, .. } = &mut *context;
+    let Context { settings, clock, access, tally, .. } = &mut *context;
     let more = request.exchange.method != Method::Head;
     let mut sink = Sink::new(&mut connection.link, settings, mark, more, access.wants_head());
     let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
@@ -129,8 +135,13 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     if sink.sent > 0 || sink.broken {
         let replied = sink.replied(&bytes);
         let is_whole = done.is_some() && !sink.broken;
+        sink.count(&bytes, tally);
         if is_whole && access.is_on() {
             access.record(&request.incoming(), request.began, clock, replied);
+        }
+        if !is_whole {
+            let ending = if sink.broken { Ending::Peer } else { Ending::Fault };
+            connection.ending.get_or_insert(ending);
         }
         if done.is_none() {
             log::error(format_args!(
@@ -173,6 +184,7 @@ pub(crate) fn run_work(
     let mark = out.buffer.len();
     let ran = catch_unwind(AssertUnwindSafe(|| work.run(request, clock, out)));
     if ran.is_err() {
+        tally::count_panic();
         out.buffer.truncate(mark);
     }
     ran.ok()
@@ -271,8 +283,12 @@ fn settle_reply<L: Link>(
             context.errand = Some(Errand::Hold(hold, request));
             Next::Park
         }
-        (Some(behind), request) => follow(connection, context, behind, request, mark),
+        (Some(behind), request) => {
+            context.tally.replied(&context.output[mark..]);
+            follow(connection, context, behind, request, mark)
+        }
         (None, Some(request)) => {
+            context.tally.replied(&context.output[mark..]);
             if context.access.is_on() {
                 let replied = Replied::of(&context.output[mark..]);
                 context.access.record(&request.incoming(), request.began, &context.clock, replied);
@@ -280,7 +296,10 @@ fn settle_reply<L: Link>(
             context.retained.put(request);
             Next::Reply
         }
-        (None, None) => Next::Reply,
+        (None, None) => {
+            context.tally.replied(&context.output[mark..]);
+            Next::Reply
+        }
     }
 }
 
@@ -312,6 +331,7 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
     write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
     // Its request is with the handler.
     record_bare(connection.peer, context, mark);
+    connection.end(Ending::Timeout);
     part(connection);
     connection.phase = Phase::Idle;
     Next::Reply
@@ -325,8 +345,12 @@ pub(crate) fn silent<L: Link>(connection: &mut Connection<L>, context: &mut Cont
         "{name} sent nothing for {:?} in the middle of its reply, which was cut",
         context.settings.timeouts.handler
     ));
-    Next::Closed
+    connection.end(Ending::Timeout)
 }
+
+/// When to come again, in four ways: those who are refused together do not come again together.
+const RETRIES: [&str; 4] =
+    ["Retry-After: 1\r\n", "Retry-After: 2\r\n", "Retry-After: 3\r\n", "Retry-After: 4\r\n"];
 
 /// No worker was free in time: an early, cheap refusal.
 pub(crate) fn overloaded<L: Link>(
@@ -334,23 +358,70 @@ pub(crate) fn overloaded<L: Link>(
     context: &mut Context,
     request: Box<Retained>,
 ) -> Next {
+    come_again(connection, context, Some(request))
+}
+
+/// What the response stage could not do itself is not done: it would need memory that there is too little of.
+pub(crate) fn turn_away<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    match context.errand.take() {
+        Some(Errand::Work(_, request)) => come_again(connection, context, Some(request)),
+        Some(Errand::Later(_, request)) => come_again(connection, context, request),
+        Some(Errand::Hold(..) | Errand::WarmUp(_)) | None => Next::Closed,
+    }
+}
+
+fn come_again<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    request: Option<Box<Retained>>,
+) -> Next {
     let mark = context.output.len();
+    // The microseconds of the moment are as good as chance.
+    let retry = RETRIES[context.clock.microseconds() as usize % RETRIES.len()];
     let mut reply = Reply::begin(
         &mut context.output,
         Exchange::farewell(),
         Status::SERVICE_UNAVAILABLE,
         &context.clock.date(),
     );
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant("Retry-After: 1\r\n");
+    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(retry);
     reply.whole(b"the server is busy; try again in a moment\n");
-    if context.access.is_on() {
-        let replied = Replied::of(&context.output[mark..]);
-        context.access.record(&request.incoming(), request.began, &context.clock, replied);
+    context.tally.replied(&context.output[mark..]);
+    connection.end(Ending::Load);
+    if let Some(request) = request {
+        if context.access.is_on() {
+            let replied = Replied::of(&context.output[mark..]);
+            context.access.record(&request.incoming(), request.began, &context.clock, replied);
+        }
+        context.retained.put(request);
     }
-    context.retained.put(request);
     part(connection);
     connection.phase = Phase::Idle;
     Next::Reply
+}
+
+/// The same for a request that no thread came to in time.
+pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
+    let request = match (context.errand.take(), collected) {
+        (Some(Errand::Work(_, request)), _) | (_, Some(request)) => request,
+        _ => {
+            let Context { scratch, current, clock, access, retained, .. } = context;
+            let Some(index) = current.index.take() else { return Next::Closed };
+            let head = Head::from_parts(&scratch[current.head.clone()], index);
+            let incoming = Incoming {
+                head,
+                body: Body::None,
+                peer: connection.peer,
+                who: &current.who,
+                arrival: clock.unix(),
+                has_begun: connection.has_begun,
+                exchange: head.exchange(),
+            };
+            retained.take(&incoming, access.moment(clock))
+        }
+    };
+    overloaded(connection, context, request)
 }
 
 fn write_error(context: &mut Context, status: Status, told: &str) {
@@ -379,8 +450,10 @@ enum Outcome {
     Answered(Answer),
     /// The reply that says so stands in the buffer.
     Panicked,
-    /// The peer left, or a reply that panicked was partly sent already.
+    /// The peer left.
     Broken,
+    /// A reply that panicked was partly sent already.
+    Cut,
 }
 
 impl Outcome {
@@ -394,7 +467,9 @@ impl Outcome {
             Self::Answered(
                 Answer::File(_) | Answer::Stream(_) | Answer::Upgrade(_) | Answer::Hold(_),
             ) => is_logged,
-            Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken => false,
+            Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken | Self::Cut => {
+                false
+            }
         }
     }
 
@@ -402,7 +477,7 @@ impl Outcome {
     fn replied<'r, L: Link>(&self, sink: &'r Sink<'_, L>, output: &'r [u8]) -> Option<Replied<'r>> {
         match self {
             Self::Answered(Answer::Written { .. }) | Self::Panicked => Some(sink.replied(output)),
-            Self::Answered(_) | Self::Broken => None,
+            Self::Answered(_) | Self::Broken | Self::Cut => None,
         }
     }
 }
@@ -426,6 +501,7 @@ fn ask<L: Link>(
                 peer: connection.peer,
                 who: &current.who,
                 arrival: clock.unix(),
+                has_begun: connection.has_begun,
                 exchange: head.exchange(),
             }
         }
@@ -433,6 +509,7 @@ fn ask<L: Link>(
     if connection.peer.is_secure() {
         incoming.exchange.hsts = settings.hsts;
     }
+    connection.is_known = matches!(incoming.who, Who::Known(_));
     let framing = incoming.head.framing();
     let expects = incoming.head.expects_continue();
     if matches!(incoming.body, Body::Coming) {
@@ -449,14 +526,16 @@ fn ask<L: Link>(
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
     }));
+    connection.has_begun = connection.has_begun || responder.begins();
     let answer = match answer {
         _ if sink.broken => Outcome::Broken,
         Ok(answer) => Outcome::Answered(answer),
         Err(_) => {
+            tally::count_panic();
             log::error(format_args!("{} panicked; its peer got a 500", responder.last()));
             output.truncate(mark);
             if sink.sent > 0 {
-                Outcome::Broken
+                Outcome::Cut
             } else {
                 incoming.exchange.keep_alive = false;
                 apologize(output, clock, |out| responder.failed(&incoming, out));
@@ -464,7 +543,9 @@ fn ask<L: Link>(
             }
         }
     };
+    sink.count(output, &context.tally);
     if access.is_on()
+        && !responder.is_unlogged()
         && let Some(replied) = answer.replied(&sink, output)
     {
         access.record(&incoming, began, clock, replied);

@@ -4,6 +4,7 @@ use crate::access::{Replied, measure};
 use crate::link::{Link, Transfer, Way};
 use crate::log;
 use crate::settings::Settings;
+use crate::tally::Tally;
 
 /// A long page's way out while it is being written.
 pub(crate) struct Sink<'l, L> {
@@ -44,6 +45,18 @@ impl<'l, L: Link> Sink<'l, L> {
                 head: self.head.as_deref().unwrap_or_default(),
             },
             None => Replied::of(&output[self.mark..]),
+        }
+    }
+
+    /// Counts the reply, if there is one, and what of it has left. Its end is in `output`.
+    #[inline]
+    pub(crate) fn count(&self, output: &[u8], tally: &Tally) {
+        match self.begun {
+            Some((status, _)) if self.sent > 0 => {
+                tally.replied_with(status);
+                tally.sent.add(self.sent as u64);
+            }
+            _ => tally.replied(output.get(self.mark..).unwrap_or_default()),
         }
     }
 

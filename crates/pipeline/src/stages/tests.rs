@@ -13,6 +13,7 @@ mod bodies;
 mod deadlines;
 mod endings;
 mod fake;
+mod parcels;
 mod play;
 mod program;
 mod splits;

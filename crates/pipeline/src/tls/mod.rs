@@ -19,7 +19,7 @@ use crate::address::Peer;
 
 pub use certificate::{BadCertificate, Certificate};
 pub(crate) use desk::Desk;
-pub(crate) use session::Session;
+pub(crate) use session::{Packed, Session};
 pub use tickets::Tickets;
 
 /// The protocol that is spoken here (RFC 7301 section 6).

@@ -33,6 +33,37 @@ pub(crate) struct Session {
     handshake: Option<Handshake>,
 }
 
+/// A session on its way to another thread: all of it but the desk. Not for one in its handshake,
+/// which has a place among those of its thread.
+pub(crate) struct Packed {
+    stage: Stage,
+    kept: Vec<u8>,
+    unsent: Vec<u8>,
+    sent: usize,
+    has_emptied: bool,
+    has_ended: bool,
+    fault_is_told: bool,
+}
+
+impl Packed {
+    /// Goes on at `desk`, that of another thread.
+    pub(crate) fn unpack(self, desk: Rc<Desk>) -> Session {
+        let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told } = self;
+        let handshake = None;
+        Session {
+            stage,
+            desk,
+            kept,
+            unsent,
+            sent,
+            has_emptied,
+            has_ended,
+            fault_is_told,
+            handshake,
+        }
+    }
+}
+
 enum Stage {
     /// The `ClientHello` is on its way. Nothing is done for a peer that has not sent it all.
     Hello { tls: Arc<Tls>, most_handshakes: usize },
@@ -81,6 +112,13 @@ impl Session {
             fault_is_told: false,
             handshake: None,
         }
+    }
+
+    /// Leaves its desk.
+    pub(crate) fn pack(self) -> Packed {
+        debug_assert!(self.handshake.is_none(), "a handshake has its place on this thread");
+        let Self { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told, .. } = self;
+        Packed { stage, kept, unsent, sent, has_emptied, has_ended, fault_is_told }
     }
 
     /// Receives content into `space`. `Again` says too that what came has none.

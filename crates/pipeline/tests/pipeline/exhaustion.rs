@@ -2,12 +2,12 @@
 //! it has, costs next to nothing meanwhile, and goes on when one is free again.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Address, Server};
+use bine_pipeline::{Address, Guards, Server, Settings};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::house::settings;
@@ -16,25 +16,15 @@ use crate::program::{Parts, Program};
 
 /// Set for the process that is the server: limits hold for whole processes.
 const CHILD: &str = "BINE_TEST_FEW_DESCRIPTORS";
-const TEST: &str = "exhaustion::a_server_without_descriptors_waits_for_one_quietly";
 
 #[test]
 fn a_server_without_descriptors_waits_for_one_quietly() {
     if std::env::var_os(CHILD).is_some() {
-        return serve();
+        // The guard would let go of those who wait here.
+        return serve(Guards { descriptors: None, ..Guards::default() }, 30);
     }
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([TEST, "--exact", "--nocapture"])
-        .env(CHILD, "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let address = lines.find_map(|line| Some(line.unwrap().split_once("serves at ")?.1.to_owned()));
-    let address: Address = address.unwrap().parse().unwrap();
-
+    let (mut child, address, _written) =
+        launch("exhaustion::a_server_without_descriptors_waits_for_one_quietly");
     let mut peers: Vec<Peer> = (0..40).map(|_| Peer::connect(&address).unwrap()).collect();
     let mut complaints = BufReader::new(child.stderr.take().unwrap()).lines();
     let complaint = complaints.find(|line| line.as_ref().unwrap().contains("cannot accept"));
@@ -63,12 +53,63 @@ fn a_server_without_descriptors_waits_for_one_quietly() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Serves with 64 descriptors, most of which somebody else has, until standard input ends.
-fn serve() {
+/// Idle connections kept their places for their 75 seconds, and nobody else came in.
+#[test]
+fn a_server_short_of_descriptors_lets_go_of_idle_strangers_and_of_nobody_else() {
+    if std::env::var_os(CHILD).is_some() {
+        return serve(Guards::default(), 0);
+    }
+    let (mut child, address, _written) = launch(
+        "exhaustion::a_server_short_of_descriptors_lets_go_of_idle_strangers_and_of_nobody_else",
+    );
+    let connect = || Peer::connect(&address).unwrap();
+    let mut known: Vec<Peer> = (0..10).map(|_| connect()).collect();
+    for peer in &mut known {
+        peer.send("GET / HTTP/1.1\r\nHost: a\r\nName: ann\r\n\r\n");
+        assert_eq!(peer.reply().to_string(), "200 hello");
+    }
+    // There is room for 32.
+    let mut strangers: Vec<Peer> = Vec::new();
+    for _ in 0..60 {
+        let mut peer = connect();
+        assert_eq!(peer.ask("/"), "200 hello");
+        strangers.push(peer);
+    }
+    for peer in &mut known {
+        assert_eq!(peer.ask("/"), "200 hello");
+    }
+    // Those who had waited longest.
+    strangers[0].expect_closed();
+    assert_eq!(strangers[59].ask("/"), "200 hello");
+    let complaints = BufReader::new(child.stderr.take().unwrap()).lines();
+    drop(child.stdin.take());
+    let told = complaints.map(Result::unwrap).filter(|line| line.contains("of descriptors"));
+    assert!(told.count() > 0);
+    assert!(child.wait().unwrap().success());
+}
+
+/// Runs `test` in a process of its own: the address at which it serves, and what else it writes.
+fn launch(test: &str) -> (Child, Address, Lines<BufReader<ChildStdout>>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(CHILD, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = lines.find_map(|line| Some(line.unwrap().split_once("serves at ")?.1.to_owned()));
+    (child, address.unwrap().parse().unwrap(), lines)
+}
+
+/// Serves with 64 descriptors, so many of which somebody else has, until standard input ends.
+fn serve(guards: Guards, others: usize) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).unwrap();
     let parts = Arc::new(Parts(Arc::new(Program::default())));
-    let server = Arc::new(Server::open(settings("hybrid"), parts, None).unwrap());
-    let _held: Vec<File> = (0..30).map(|_| File::open("/dev/null").unwrap()).collect();
+    let settings = Settings { guards, ..settings("hybrid") };
+    let server = Arc::new(Server::open(settings, parts, None).unwrap());
+    let _held: Vec<File> = (0..others).map(|_| File::open("/dev/null").unwrap()).collect();
     let Some(Address::Tcp(address)) = server.addresses().next() else { unreachable!() };
     // The harness prints without a line end before its test runs.
     println!("serves at {address}");

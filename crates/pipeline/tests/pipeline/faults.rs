@@ -1,6 +1,10 @@
 //! Decides what a panic costs: its own connection, and nothing of anybody else's.
 
-use crate::house::{House, SCHEDULERS};
+use std::time::Duration;
+
+use bine_pipeline::Settings;
+
+use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::get;
 
 /// Kinds of handlers that panic before anything of their reply was sent.
@@ -50,7 +54,7 @@ fn a_panic_behind_a_sent_part_breaks_the_connection() {
 /// whole turn: the events behind it were lost, and edges come once.
 #[test]
 fn a_panic_harms_nobody_else_on_its_loop() {
-    for scheduler in ["hybrid", "event"] {
+    for scheduler in LOOPS {
         for path in [&PANICS[..], &["/panic/page", "/panic/admit"]].concat() {
             let house = House::open(scheduler);
             let mut waiting = house.connect();
@@ -96,6 +100,24 @@ fn a_thread_that_held_a_faulty_connection_takes_the_next() {
         }
     }
     assert_eq!(house.connect().ask("/"), "200 hello");
+}
+
+/// A value that a writer leaves behind may panic as it goes, as one does that begins a task then and finds no runtime.
+/// Under `pool` each took its thread with it, and under `nothread` the first one everybody's.
+#[test]
+fn a_writer_that_panics_as_it_is_dropped_costs_its_connection_alone() {
+    for scheduler in SCHEDULERS {
+        let mut settings = Settings { connections: Some(4), ..settings(scheduler) };
+        settings.timeouts.handler = Duration::from_millis(20);
+        let house = House::with(settings);
+        // More faults than there are threads, or places.
+        for _ in 0..6 {
+            let mut peer = house.connect();
+            peer.send(get("/stream/fuse"));
+            peer.rest();
+        }
+        assert_eq!(house.connect().ask("/"), "200 hello", "{scheduler}");
+    }
 }
 
 #[test]

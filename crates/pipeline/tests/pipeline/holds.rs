@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bine_pipeline::{Settings, Timeouts};
 
 use crate::PATIENCE;
-use crate::house::{House, LOOPS, SCHEDULERS, settings};
+use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 use crate::secrecy::{secret, tls};
 
@@ -29,7 +29,7 @@ fn await_waiting(house: &House, count: usize) {
 
 #[test]
 fn a_held_reply_comes_when_something_happens_and_keeps_its_place_in_a_pipeline() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut peer = house.connect();
         peer.send(get("/") + &get("/poll/0") + &get("/say/behind"));
@@ -69,7 +69,7 @@ fn who_has_waited_long_enough_is_told_so_and_may_ask_again() {
 
 #[test]
 fn a_feed_goes_on_until_its_peer_goes_and_is_then_forgotten() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut feed = house.connect();
         feed.send(get("/feed/0"));
@@ -85,7 +85,7 @@ fn a_feed_goes_on_until_its_peer_goes_and_is_then_forgotten() {
 
 #[test]
 fn a_feed_that_is_silent_for_long_shows_that_it_lives() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         house.program.news.wait.store(1, Ordering::Relaxed);
         let mut feed = house.connect();
@@ -187,7 +187,7 @@ fn a_pool_keeps_a_thread_for_those_who_do_not_wait() {
 
 #[test]
 fn a_stop_lets_all_go_who_wait() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::with(brief(scheduler));
         let (mut poll, mut feed) = (house.connect(), house.connect());
         assert_eq!(feed.ask("/tell/one"), "200 told");
@@ -222,7 +222,7 @@ fn who_waits_across_a_reload_is_told_too() {
 
 #[test]
 fn waiting_in_secret_is_told_in_secret() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::with(secret(scheduler, tls()));
         let mut peer = house.connect_secure();
         peer.send(get("/poll/0"));

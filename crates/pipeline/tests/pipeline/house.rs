@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use bine_pipeline::scheduler::Scheduler;
 use bine_pipeline::{AccessSettings, Address, Listen, Server, Settings};
 
 use crate::PATIENCE;
@@ -16,9 +17,13 @@ use crate::program::{Parts, Program};
 use crate::secrecy::Trust;
 
 /// Every scheduler there is.
-pub(crate) const SCHEDULERS: [&str; 3] = ["hybrid", "event", "pool"];
+pub(crate) const SCHEDULERS: [&str; 8] =
+    ["hybrid", "event", "cohort", "nothread", "one-to-one", "pool", "accept-many", "queue"];
+/// Those that serve several connections at one time, and so can let one wait for news.
+pub(crate) const AT_ONCE: [&str; 7] =
+    ["hybrid", "event", "cohort", "one-to-one", "pool", "accept-many", "queue"];
 /// Those that run connections on loops.
-pub(crate) const LOOPS: [&str; 2] = ["hybrid", "event"];
+pub(crate) const LOOPS: [&str; 3] = ["hybrid", "event", "cohort"];
 
 /// A running server.
 pub(crate) struct House {
@@ -27,13 +32,14 @@ pub(crate) struct House {
     ended: Receiver<io::Result<()>>,
 }
 
-/// One loop, few workers, one free port.
+/// One loop, few workers and never more, one free port.
 pub(crate) fn settings(scheduler: &str) -> Settings {
     Settings {
         listeners: vec![Listen { backlog: 1024, ..on("127.0.0.1:0") }],
         scheduler: scheduler.to_owned(),
         loops: 1,
         workers: 4,
+        most_workers: 0,
         ..Settings::default()
     }
 }
@@ -61,6 +67,19 @@ impl House {
     }
 
     pub(crate) fn with_log(settings: Settings, access: Option<AccessSettings>) -> Self {
+        Self::run(settings, access, Server::run)
+    }
+
+    /// On a scheduler that the settings do not name.
+    pub(crate) fn on(scheduler: Arc<dyn Scheduler>, settings: Settings) -> Self {
+        Self::run(settings, None, move |server| server.run_with(scheduler))
+    }
+
+    fn run(
+        settings: Settings,
+        access: Option<AccessSettings>,
+        run: impl FnOnce(&Arc<Server>) -> io::Result<()> + Send + 'static,
+    ) -> Self {
         let program = Arc::new(Program::default());
         let parts = Arc::new(Parts(Arc::clone(&program)));
         let server = Arc::new(Server::open(settings, parts, access).unwrap());
@@ -68,7 +87,7 @@ impl House {
         let (tell, ended) = channel();
         let running = Arc::clone(&server);
         thread::spawn(move || {
-            let outcome = running.run();
+            let outcome = run(&running);
             // The server's files and sockets go before its end is told.
             drop(running);
             let _ = tell.send(outcome);

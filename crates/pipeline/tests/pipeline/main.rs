@@ -4,9 +4,11 @@
 //! arrived at its gate, a server that has ended; and gives up after [`PATIENCE`].
 
 mod access;
+mod cohorts;
 mod ending;
 mod exhaustion;
 mod faults;
+mod figures;
 mod gate;
 mod holds;
 mod house;
@@ -14,10 +16,13 @@ mod kinds;
 mod limits;
 mod loop_rules;
 mod news;
+mod overload;
 mod peer;
 mod program;
+mod queues;
 mod regressions;
 mod reload;
+mod rows;
 mod secrecy;
 mod spool;
 mod streams;

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketType, sockopt};
 
 use bine_pipeline::Address;
 
@@ -16,6 +16,8 @@ use crate::secrecy::{Secure, Trust};
 pub(crate) struct Peer {
     stream: Stream,
     received: Vec<u8>,
+    /// Bytes that were received in all.
+    pub(crate) total: u64,
 }
 
 enum Stream {
@@ -43,7 +45,7 @@ impl Peer {
             }
             Address::Inherited(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
-        Ok(Self { stream, received: Vec::new() })
+        Ok(Self { stream, received: Vec::new(), total: 0 })
     }
 
     /// A peer that speaks in secret, and asks for `host`.
@@ -56,7 +58,7 @@ impl Peer {
     pub(crate) fn secured(self, trust: &Trust, host: &str) -> Self {
         let Stream::Tcp(stream) = self.stream else { panic!("only TCP has TLS here") };
         let stream = Stream::Secure(Box::new(trust.over(stream, host)));
-        Self { stream, received: Vec::new() }
+        Self { stream, received: Vec::new(), total: 0 }
     }
 
     #[track_caller]
@@ -81,7 +83,7 @@ impl Peer {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: Stream::Tcp(stream), received: Vec::new() })
+        Ok(Self { stream: Stream::Tcp(stream), received: Vec::new(), total: 0 })
     }
 
     #[track_caller]
@@ -137,6 +139,13 @@ impl Peer {
         let more = self.receive();
         let received = String::from_utf8_lossy(&self.received);
         assert!(!more && self.received.is_empty(), "instead of the end: {received}");
+    }
+
+    /// Whether the server has closed it by now; what else has come stays.
+    pub(crate) fn has_closed(&self) -> bool {
+        let Stream::Tcp(stream) = &self.stream else { panic!("only TCP is looked at") };
+        let looked = rustix::net::recv(stream, &mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK);
+        !matches!(looked, Ok((1.., _)) | Err(rustix::io::Errno::AGAIN))
     }
 
     /// Leaves without a word: what was under way is cut on both sides.
@@ -209,6 +218,7 @@ impl Peer {
             Ok(0) => false,
             Ok(count) => {
                 self.received.extend_from_slice(&space[..count]);
+                self.total += count as u64;
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => false,

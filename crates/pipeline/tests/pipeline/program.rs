@@ -75,7 +75,7 @@ impl Responder for Part {
         if head.target() == "/panic/admit" {
             fail();
         }
-        Who::Anonymous
+        head.field("name").map_or(Who::Anonymous, |name| Who::named(String::from_utf8_lossy(name)))
     }
 
     // Long because it is a table: one arm for each path.
@@ -230,6 +230,11 @@ impl Responder for Part {
         }
     }
 
+    // Sessions are none of its business: who gives no name stays a stranger.
+    fn begins(&self) -> bool {
+        false
+    }
+
     fn last(&self) -> &'static str {
         "program"
     }
@@ -267,6 +272,7 @@ impl Part {
         Box::new(move |mut sender| {
             Box::pin(async move {
                 let _leaving = Leaving(Arc::clone(&program));
+                let _fuse = (what == "fuse").then(|| Fuse);
                 program.say("writes");
                 sender.send("begun").await.map_err(|gone| gone.to_string())?;
                 match &*what {
@@ -402,6 +408,15 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         self.0.say("left");
         self.0.gate("left").arrive();
+    }
+}
+
+/// Panics as it goes.
+struct Fuse;
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        fail();
     }
 }
 

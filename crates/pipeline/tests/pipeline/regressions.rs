@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bine_pipeline::Settings;
 
-use crate::house::{House, settings};
+use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
 /// A stop looked at connections that waited for another turn and put them on the ready list a
@@ -140,7 +140,7 @@ fn the_job_of_a_peer_that_left_is_not_begun() {
 /// reply went round it.
 #[test]
 fn a_whole_reply_over_the_bound_is_a_fault_that_is_told() {
-    for scheduler in ["hybrid", "event", "pool"] {
+    for scheduler in SCHEDULERS {
         let house = House::with(Settings { unsent: 100_000, ..settings(scheduler) });
         let mut peer = house.connect();
         peer.send(get("/work-long/200000"));
@@ -154,7 +154,7 @@ fn a_whole_reply_over_the_bound_is_a_fault_that_is_told() {
 /// never ended.
 #[test]
 fn a_call_that_never_returns_does_not_keep_the_server() {
-    for scheduler in ["hybrid", "event"] {
+    for scheduler in LOOPS {
         let house = House::open(scheduler);
         let gate = Arc::clone(&house.program.gate("never"));
         let mut peer = house.connect();

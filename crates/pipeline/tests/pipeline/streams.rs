@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bine_pipeline::Settings;
 
-use crate::house::{House, SCHEDULERS, settings};
+use crate::house::{AT_ONCE, House, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 use crate::program::file_byte;
 
@@ -82,7 +82,7 @@ fn a_writer_waits_for_its_peer_and_goes_with_it() {
 
 #[test]
 fn a_writer_that_fails_has_its_connection_cut_and_no_other() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut other = house.connect();
         for what in ["fail", "panic"] {

@@ -12,7 +12,7 @@ use bine_pipeline::tls::{Departure, HandOver, Tickets, Tls};
 use bine_pipeline::{Address, Settings};
 
 use crate::PATIENCE;
-use crate::house::{House, SCHEDULERS};
+use crate::house::{AT_ONCE, House, SCHEDULERS};
 use crate::peer::{Peer, get};
 use crate::program::{FILE, file_byte};
 use crate::secrecy::{Made, Trust, secret, tls};
@@ -94,7 +94,7 @@ fn each_host_has_its_own_certificate() {
 
 #[test]
 fn a_file_arrives_in_secret_as_it_is_however_little_is_taken_at_once() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::with(secret(scheduler, tls()));
         let narrow = Peer::connect_narrow(&house.address()).unwrap();
         for mut peer in [house.connect_secure(), narrow.secured(&Trust::usual(), "localhost")] {
@@ -267,7 +267,7 @@ impl HandOver for Stub {
 
 #[test]
 fn who_offers_another_protocol_goes_to_its_taker_and_others_stay() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let (taken, takes) = channel();
         let stub = Arc::new(Stub { taken: Mutex::new(taken) });
         let house = House::with(secret(scheduler, tls().with_hand_over(stub)));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bine_pipeline::{Gone, Parting, Settings, Timeouts, Upgrade, Wire};
 
-use crate::house::{House, LOOPS, SCHEDULERS, settings};
+use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 use crate::program::{Leaving, Program, fail};
 use crate::secrecy::{secret, tls};
@@ -108,7 +108,7 @@ fn check_echo(peer: &mut Peer, first: &str) {
 
 #[test]
 fn who_takes_a_connection_over_has_its_bytes_from_the_first_behind_the_head() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         for path in ["/upgrade/echo", "/upgrade-work/echo"] {
             let mut peer = house.connect();
@@ -133,7 +133,7 @@ fn earlier_replies_of_a_pipeline_leave_first() {
 
 #[test]
 fn the_same_goes_on_in_secret() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::with(secret(scheduler, tls()));
         let mut peer = house.connect_secure();
         check_echo(&mut peer, "/upgrade/echo");
@@ -142,7 +142,7 @@ fn the_same_goes_on_in_secret() {
 
 #[test]
 fn a_stop_is_told_and_waited_for() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house = House::open(scheduler);
         let mut peer = house.connect();
         peer.send(get("/upgrade/echo"));
@@ -225,7 +225,7 @@ fn a_peer_that_goes_is_noticed_while_it_is_sent_to() {
 
 #[test]
 fn it_counts_among_the_connections_to_its_end() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let house =
             House::with(Settings { connections: Some(1), workers: 2, ..settings(scheduler) });
         let mut peer = house.connect();

@@ -9,7 +9,7 @@ use super::fake::{Step, says};
 use super::play::{Place, get, play, post};
 
 /// A stream of pipelined requests, each answered in its own way.
-fn streams() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn streams() -> impl Strategy<Value = Vec<u8>> {
     let chunked = "POST /echo/9 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let requests = vec![
         get("/a"),
@@ -61,7 +61,7 @@ fn sent(script: &[Step]) -> [Vec<u8>; 3] {
     ]
 }
 
-fn shown(bytes: &[u8]) -> String {
+pub(super) fn shown(bytes: &[u8]) -> String {
     // Runs of one letter, and a file's bytes, are long and say nothing.
     let text = String::from_utf8_lossy(bytes).into_owned();
     text.lines().map(|line| line.chars().take(60).collect::<String>() + "\n").collect()

@@ -1,0 +1,229 @@
+//! Decides what a connection takes along when another thread goes on with it between two stages.
+//!
+//! Most of a connection belongs to nobody in particular. What belongs to its thread is left there
+//! and found again at the other's: the desk of its TLS session, the era of its settings, the buffer
+//! in which its request was found. What can neither go along nor be found again keeps the
+//! connection where it is: a handshake under way, a held reply, a reply that is written while it is
+//! sent. (A handler that awaits is no stage: its thread waits for it.)
+
+use std::mem::take;
+use std::sync::Arc;
+
+use bine_http::Machine;
+
+use crate::access::Leaving;
+use crate::address::Peer;
+use crate::aside::Aside;
+use crate::clock::Tick;
+use crate::connection::{Busy, Connection, Context, NO_HOLD, Phase, Storing};
+use crate::generation::Charter;
+use crate::handler::{FilePart, Retained};
+use crate::link::{Blocking, Link as _, Stowed};
+use crate::stages::Next;
+use crate::tally::Ending;
+use crate::wire::Upgrade;
+
+/// A connection between two stages, which any thread may go on with.
+pub(crate) struct Parcel {
+    link: Stowed,
+    machine: Machine,
+    peer: Peer,
+    /// By the clock of all threads.
+    deadline: Tick,
+    patience: u32,
+    charter: Arc<Charter>,
+    phase: Phase,
+    closing: bool,
+    lingers: bool,
+    hung_up: bool,
+    wants_turn: bool,
+    spoke: bool,
+    has_begun: bool,
+    is_known: bool,
+    ending: Option<Ending>,
+    load: Option<Load>,
+    aside: Box<Aside>,
+    next: Next,
+}
+
+/// What goes along of a [`Busy`].
+struct Load {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    sent: usize,
+    file: Option<FilePart>,
+    warm_to: u64,
+    upgrade: Option<Upgrade>,
+    leaving: Option<Leaving>,
+    request: Option<Box<Retained>>,
+    collect: u64,
+    on_disk: bool,
+    storing: Option<Storing>,
+    handler: &'static str,
+}
+
+impl Parcel {
+    /// Whether nothing of `connection` belongs to its thread for good.
+    pub(crate) fn may_hold(connection: &Connection<Blocking>, next: Next) -> bool {
+        let stays = |busy: &Busy| busy.stream.is_some() || busy.task.is_some();
+        matches!(next, Next::Request | Next::Response(_) | Next::Reply)
+            && connection.hold == NO_HOLD
+            && !connection.link.is_shaking_hands()
+            && !connection.busy.as_deref().is_some_and(stays)
+    }
+
+    /// Takes `connection` off this thread, whose buffers it has, before the stage `next`.
+    ///
+    /// # Errors
+    ///
+    /// The connection, if it must go on here.
+    #[expect(clippy::result_large_err, reason = "it is moved by both ways out alike")]
+    pub(crate) fn pack(
+        mut connection: Connection<Blocking>,
+        context: &mut Context,
+        next: Next,
+    ) -> Result<Self, Connection<Blocking>> {
+        if !Self::may_hold(&connection, next) {
+            return Err(connection);
+        }
+        let Some(charter) = context.charter(connection.era).map(Arc::clone) else {
+            return Err(connection);
+        };
+        connection.rest(context);
+        let aside = context.set_aside();
+        context.leave(connection.era);
+        // Named one by one, so that no field can be forgotten.
+        let Connection {
+            link,
+            machine,
+            peer,
+            deadline,
+            patience,
+            era: _,
+            phase,
+            closing,
+            lingers,
+            hung_up,
+            wants_turn,
+            spoke,
+            has_begun,
+            is_known,
+            hold: _,
+            ending,
+            busy,
+        } = connection;
+        let load = busy.map(|mut busy| {
+            let load = Load::take(&mut busy);
+            context.recycle(busy);
+            load
+        });
+        Ok(Self {
+            link: link.stow(),
+            machine,
+            peer,
+            deadline,
+            patience,
+            charter,
+            phase,
+            closing,
+            lingers,
+            hung_up,
+            wants_turn,
+            spoke,
+            has_begun,
+            is_known,
+            ending,
+            load,
+            aside,
+            next,
+        })
+    }
+
+    /// Makes it a connection of this thread, whose buffers it has then. `None`: connections under
+    /// other settings hold every place, and it is closed.
+    pub(crate) fn unpack(self, context: &mut Context) -> Option<(Connection<Blocking>, Next)> {
+        let era = context.enter_under(&self.charter)?;
+        let mut connection = Connection {
+            link: self.link.draw(&context.desk),
+            machine: self.machine,
+            peer: self.peer,
+            deadline: self.deadline,
+            patience: self.patience,
+            era,
+            phase: self.phase,
+            closing: self.closing,
+            lingers: self.lingers,
+            hung_up: self.hung_up,
+            wants_turn: self.wants_turn,
+            spoke: self.spoke,
+            has_begun: self.has_begun,
+            is_known: self.is_known,
+            hold: NO_HOLD,
+            ending: self.ending,
+            busy: None,
+        };
+        if let Some(load) = self.load {
+            load.put(connection.busy(context));
+        }
+        context.take_back(self.aside, era);
+        Some((connection, self.next))
+    }
+
+    /// The stage before which it was packed.
+    pub(crate) const fn next(&self) -> Next {
+        self.next
+    }
+}
+
+impl Load {
+    fn take(busy: &mut Busy) -> Self {
+        Self {
+            input: take(&mut busy.input),
+            output: take(&mut busy.output),
+            sent: take(&mut busy.sent),
+            file: busy.file.take(),
+            warm_to: busy.warm_to,
+            upgrade: busy.upgrade.take(),
+            leaving: busy.leaving.take(),
+            request: busy.request.take(),
+            collect: busy.collect,
+            on_disk: busy.on_disk,
+            storing: busy.storing.take(),
+            handler: busy.handler,
+        }
+    }
+
+    fn put(self, busy: &mut Busy) {
+        let Self {
+            input,
+            output,
+            sent,
+            file,
+            warm_to,
+            upgrade,
+            leaving,
+            request,
+            collect,
+            on_disk,
+            storing,
+            handler,
+        } = self;
+        *busy = Busy {
+            input,
+            output,
+            sent,
+            file,
+            warm_to,
+            warms_up: false,
+            stream: None,
+            upgrade,
+            leaving,
+            request,
+            collect,
+            on_disk,
+            storing,
+            handler,
+            task: None,
+        };
+    }
+}

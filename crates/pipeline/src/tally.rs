@@ -1,0 +1,295 @@
+//! Decides what is counted of a thread's work, and that counting costs a request a few plain stores.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What one thread has counted. It alone writes, so that no instruction is locked; anybody may read, and sees each
+/// count as it was a moment ago.
+///
+/// In cache lines of its own: the prefetcher takes them in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Tally {
+    pub(crate) requests: Counter,
+    /// Replies by the first figure of their status, from 1 on.
+    replies: [Counter; 5],
+    pub(crate) received: Counter,
+    pub(crate) sent: Counter,
+    pub(crate) turns: Counter,
+    pub(crate) accepted: Counter,
+    closed: [Counter; Ending::ALL.len()],
+    /// Replies whose statuses are told one by one.
+    marked: [Counter; MARKED.len()],
+    /// One more than the number of the loop that counts here; 0: no loop does.
+    as_loop: AtomicU32,
+    /// The thread, as the kernel knows it.
+    thread: AtomicU32,
+}
+
+/// Statuses that say how well a server bears its load: too slow a request, no place, too slow an answer.
+pub(crate) const MARKED: [u16; 3] = [408, 503, 504];
+
+/// Counts events of one thread.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        // A load and a store: nobody else writes here.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Panics of handlers, over the whole process: where one is caught, no thread's tally may be at hand.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// A handler has panicked.
+#[cold]
+pub(crate) fn count_panic() {
+    PANICS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How many have.
+pub(crate) fn panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// It waited for its next request for too long.
+    Idle,
+    /// Something that was under way took too long.
+    Timeout,
+    /// Others needed what it had.
+    Load,
+    /// Its peer left.
+    Peer,
+    /// Its reply was the last, as the peer or the program wished.
+    Reply,
+    /// Somebody was at fault: the peer, the program or the server.
+    Fault,
+    /// The server stops.
+    Drain,
+    /// Another protocol has taken it over.
+    Upgrade,
+}
+
+impl Ending {
+    /// Each with its name, in the order of their numbers.
+    pub(crate) const ALL: [(Self, &'static str); 8] = [
+        (Self::Idle, "idle"),
+        (Self::Timeout, "timeout"),
+        (Self::Load, "load"),
+        (Self::Peer, "peer"),
+        (Self::Reply, "reply"),
+        (Self::Fault, "error"),
+        (Self::Drain, "drain"),
+        (Self::Upgrade, "upgrade"),
+    ];
+}
+
+impl Tally {
+    /// Counts the reply that begins with these bytes.
+    #[inline]
+    pub(crate) fn replied(&self, reply: &[u8]) {
+        // `HTTP/1.1 200 OK`
+        if let Some(&[hundreds, tens, ones]) = reply.get(9..12) {
+            let figure = |letter: u8| u16::from(letter.wrapping_sub(b'0'));
+            self.replied_with(figure(hundreds) * 100 + figure(tens) * 10 + figure(ones));
+        }
+    }
+
+    /// Counts a reply with this status.
+    #[inline]
+    pub(crate) fn replied_with(&self, status: u16) {
+        let Some(class) = (status / 100).checked_sub(1) else { return };
+        let Some(counter) = self.replies.get(usize::from(class)) else { return };
+        counter.add(1);
+        if class >= 3 {
+            self.mark(status);
+        }
+    }
+
+    #[cold]
+    fn mark(&self, status: u16) {
+        if let Some(place) = MARKED.iter().position(|marked| *marked == status) {
+            self.marked[place].add(1);
+        }
+    }
+
+    pub(crate) fn closed(&self, ending: Ending) {
+        self.closed[ending as usize].add(1);
+    }
+
+    /// The calling thread counts here from now on, as a loop of this number.
+    pub(crate) fn is_of_loop(&self, number: usize) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        self.thread.store(thread, Ordering::Relaxed);
+        self.as_loop.store(number as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// The number of the loop that counts here, and its thread.
+    pub(crate) fn of_loop(&self) -> Option<(usize, u32)> {
+        let number = self.as_loop.load(Ordering::Relaxed).checked_sub(1)?;
+        Some((number as usize, self.thread.load(Ordering::Relaxed)))
+    }
+}
+
+/// What all threads of a server have counted, those that have ended included.
+#[derive(Default)]
+pub(crate) struct Tallies(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    every: Vec<Arc<Tally>>,
+    /// Those whose threads have ended: the next thread goes on with one, or each connection's thread would leave one.
+    spare: Vec<Arc<Tally>>,
+}
+
+impl Tallies {
+    /// Where the calling thread counts from now on.
+    pub(crate) fn lend(self: &Arc<Self>) -> Lent {
+        let mut all = self.lock();
+        let tally = all.spare.pop().unwrap_or_else(|| {
+            let tally = Arc::new(Tally::default());
+            all.every.push(Arc::clone(&tally));
+            tally
+        });
+        drop(all);
+        Lent { tally, to: Some(Arc::clone(self)) }
+    }
+
+    /// What all together have counted, at about this moment.
+    pub(crate) fn sum(&self) -> Sum {
+        let mut sum = Sum::default();
+        for tally in &self.lock().every {
+            sum.add(tally);
+        }
+        sum
+    }
+
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A tally that one thread writes, until it drops this.
+pub(crate) struct Lent {
+    tally: Arc<Tally>,
+    /// `None`: nobody will ever read it.
+    to: Option<Arc<Tallies>>,
+}
+
+impl Lent {
+    /// One that belongs to no server.
+    pub(crate) fn unread() -> Self {
+        Self { tally: Arc::default(), to: None }
+    }
+}
+
+impl Deref for Lent {
+    type Target = Tally;
+
+    #[inline]
+    fn deref(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(to) = &self.to {
+            self.tally.as_loop.store(0, Ordering::Relaxed);
+            to.lock().spare.push(Arc::clone(&self.tally));
+        }
+    }
+}
+
+/// The sum of some tallies.
+#[derive(Default)]
+pub(crate) struct Sum {
+    pub(crate) requests: u64,
+    pub(crate) replies: [u64; 5],
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) accepted: u64,
+    pub(crate) closed: [u64; Ending::ALL.len()],
+    pub(crate) marked: [u64; MARKED.len()],
+    /// Number, thread and turns of each loop.
+    pub(crate) loops: Vec<(usize, u32, u64)>,
+}
+
+impl Sum {
+    fn add(&mut self, tally: &Tally) {
+        let all = |own: &mut [u64], counters: &[Counter]| {
+            own.iter_mut().zip(counters).for_each(|(own, counter)| *own += counter.read());
+        };
+        // What follows from something else is read before it, or there could be replies to requests that nobody made.
+        all(&mut self.marked, &tally.marked);
+        all(&mut self.replies, &tally.replies);
+        all(&mut self.closed, &tally.closed);
+        self.requests += tally.requests.read();
+        self.accepted += tally.accepted.read();
+        self.received += tally.received.read();
+        self.sent += tally.sent.read();
+        let turns = tally.turns.read();
+        self.loops.extend(tally.of_loop().map(|(number, thread)| (number, thread, turns)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn what_a_thread_has_counted_outlives_it() {
+        let tallies = Arc::new(Tallies::default());
+        for round in 1..=100 {
+            let own = Arc::clone(&tallies);
+            thread::spawn(move || own.lend().requests.add(3)).join().unwrap();
+            assert_eq!(tallies.sum().requests, 3 * round);
+        }
+        assert_eq!(tallies.lock().every.len(), 1, "a thread goes on where another has ended");
+    }
+
+    #[test]
+    fn threads_that_live_together_count_apart() {
+        let tallies = Arc::new(Tallies::default());
+        let count = || {
+            let own = tallies.lend();
+            (0..10_000).for_each(|_| own.sent.add(2));
+        };
+        thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
+        assert_eq!(tallies.sum().sent, 80_000);
+    }
+
+    #[test]
+    fn a_reply_counts_by_its_status() {
+        let tallies = Arc::new(Tallies::default());
+        let tally = tallies.lend();
+        for status in [101, 200, 200, 303, 404, 408, 500, 503, 503, 504] {
+            tally.replied(format!("HTTP/1.1 {status} Words\r\n").as_bytes());
+        }
+        for nothing in ["", "HTTP/1.1 ", "HTTP/1.1 000 Words", "HTTP/1.1 x"] {
+            tally.replied(nothing.as_bytes());
+        }
+        let sum = tallies.sum();
+        assert_eq!((sum.replies, sum.marked), ([1, 2, 1, 2, 4], [1, 2, 1]));
+    }
+
+    #[test]
+    fn endings_have_their_numbers() {
+        for (number, (ending, _)) in Ending::ALL.iter().enumerate() {
+            assert_eq!(*ending as usize, number);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Decides what a server does that has more to do than it can: whom it serves still, and whom not.
+
+use std::time::{Duration, Instant};
+
+use bine_pipeline::{Guards, Pressure, Settings};
+
+use crate::PATIENCE;
+use crate::house::{House, LOOPS, settings};
+use crate::peer::{Peer, get};
+
+#[test]
+fn a_service_that_hangs_leaves_a_worker_to_another() {
+    let mut settings = Settings { workers: 3, ..settings("hybrid") };
+    settings.timeouts.queue = Duration::from_mins(1);
+    let house = House::with(settings);
+    let mut other = house.connect();
+    assert_eq!(other.ask("/stream-work/5"), "200 begun");
+    let mut hanging: Vec<Peer> = (0..3).map(|_| house.connect()).collect();
+    for peer in &mut hanging {
+        peer.send(get("/block/gate"));
+    }
+    house.program.gate("gate").await_arrivals(2);
+    for _ in 0..10 {
+        assert_eq!(other.ask("/stream-work/5"), "200 begun");
+    }
+    assert_eq!(house.program.gate("gate").arrivals(), 2);
+    house.program.gate("gate").open();
+    for peer in &mut hanging {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+}
+
+#[test]
+fn nobody_comes_in_while_requests_wait_too_long_and_who_is_inside_is_served() {
+    let mut settings = Settings { workers: 1, queue: 0, ..settings("hybrid") };
+    settings.admission.is_on = false;
+    let house = House::with(settings);
+    let (mut inside, mut first) = (house.connect(), house.connect());
+    assert_eq!(inside.ask("/"), "200 hello");
+    first.send(get("/block/gate"));
+    house.program.gate("gate").await_arrivals(1);
+    let mut second = house.connect();
+    second.send(get("/work"));
+    assert_eq!(second.reply().to_string(), "503 close");
+    let mut newcomer = house.connect();
+    newcomer.send(get("/say/in"));
+    assert_eq!(inside.ask("/sleep/250"), "200 later");
+    assert_eq!(house.program.said(), ["slept"]);
+    assert!(house.server.guards().is_queue_over);
+    house.program.gate("gate").open();
+    assert_eq!(first.reply().to_string(), "200 work");
+    assert_eq!(newcomer.reply().to_string(), "200 in");
+    let figures = house.server.guards();
+    assert_eq!((figures.is_queue_over, figures.changes), (false, 2));
+}
+
+#[test]
+fn without_memory_newcomers_and_strangers_are_refused_and_known_visitors_served() {
+    for scheduler in LOOPS {
+        without_memory(scheduler);
+    }
+}
+
+fn without_memory(scheduler: &str) {
+    let house = House::open(scheduler);
+    let mut stranger = house.connect();
+    let mut known = house.connect();
+    for peer in [&mut stranger, &mut known] {
+        assert_eq!(peer.ask("/work"), "200 work");
+    }
+    let guards = Guards { memory: Some(1), memory_pauses: None, ..Guards::default() };
+    house.replace(Settings { guards, ..settings(scheduler) });
+    // The guards look once a second, when somebody comes.
+    let began = Instant::now();
+    let mut refused = loop {
+        let mut newcomer = house.connect();
+        newcomer.send(get("/"));
+        match newcomer.reply().status {
+            503 => break newcomer,
+            status => assert_eq!(status, 200),
+        }
+        assert!(began.elapsed() < PATIENCE, "nobody is refused");
+    };
+    refused.expect_closed();
+    known.send("GET /work HTTP/1.1\r\nHost: a\r\nName: ann\r\n\r\n");
+    assert_eq!(known.reply().to_string(), "200 work");
+    // What takes next to no memory is for everybody.
+    assert_eq!(stranger.ask("/"), "200 hello");
+    stranger.send(get("/work"));
+    assert_eq!(stranger.reply().to_string(), "503 close", "{scheduler}");
+    let figures = house.server.guards();
+    assert_eq!((figures.memory, figures.strangers), (Pressure::Tight, 1));
+}
+
+#[test]
+fn workers_that_wait_are_joined_by_others_up_to_a_bound() {
+    let mut settings = Settings { workers: 1, most_workers: 3, ..settings("hybrid") };
+    settings.timeouts.queue = Duration::from_mins(1);
+    let house = House::with(settings);
+    let (gate, began) = (house.program.gate("gate"), Instant::now());
+    let (mut clock, mut waiting) = (house.connect(), Vec::new());
+    while gate.arrivals() < 3 {
+        let mut peer = house.connect();
+        peer.send(get("/block/gate"));
+        waiting.push(peer);
+        // It looks from time to time, when somebody comes.
+        assert_eq!(clock.ask("/sleep/60"), "200 later");
+        assert!(began.elapsed() < PATIENCE, "{} are at work", gate.arrivals());
+    }
+    let mut more = house.connect();
+    more.send(get("/block/gate"));
+    assert_eq!(clock.ask("/sleep/60"), "200 later");
+    assert_eq!(gate.arrivals(), 3);
+    gate.open();
+    for peer in waiting.iter_mut().chain([&mut more]) {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+}
