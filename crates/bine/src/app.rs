@@ -29,12 +29,13 @@ use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
 use crate::live::{Events, Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
+use crate::metrics::{Desk, Health, Metrics};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Kind, Places, Route};
 use crate::secrecy::Secrets;
-use crate::service::{Callable, action};
+use crate::service::{Callable, Rule, action};
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style;
@@ -45,6 +46,7 @@ use crate::tables::{AtChannels, AtOpen, Kept, Tables, USUAL_DATA};
 #[must_use = "an app serves nothing until it runs"]
 pub struct App {
     routes: Vec<Route>,
+    services_for: Option<Rule>,
     filters: Vec<Box<dyn Filter>>,
     files: Option<PathBuf>,
     states: States,
@@ -96,6 +98,32 @@ impl App {
     /// Serves a service: a function with `#[service]` above it, which is called at `/<crate>/<function>`.
     pub fn service(mut self, service: impl Callable) -> Self {
         self.routes.push(service.service().route());
+        self
+    }
+
+    /// Says who may call the services that do not say it by `who = ..`; anyone, unless this is said.
+    ///
+    /// ```
+    /// use bine::prelude::*;
+    /// use bine::Rule;
+    ///
+    /// #[service]
+    /// fn order(item: Text) {
+    ///     drop(item);
+    /// }
+    ///
+    /// #[service(safe, who = "anyone")]
+    /// fn price(item: Text) -> usize {
+    ///     item.len()
+    /// }
+    ///
+    /// let app = App::new().services_for(Rule::USERS).service(order).service(price);
+    /// # drop(app);
+    /// ```
+    ///
+    /// Actions are for whoever was given their page, whatever is said here.
+    pub fn services_for(mut self, rule: Rule) -> Self {
+        self.services_for = Some(rule);
         self
     }
 
@@ -433,7 +461,13 @@ impl App {
 
     /// How long sessions last, if there are any.
     fn sessions_wanted(&self) -> Option<Sessions> {
-        let are_looked_at = || self.routes.iter().any(|route| route.needs.sessions);
+        let rule = self.services_for.unwrap_or(Rule::ANYONE);
+        let looks = |route: &Route| {
+            let is_service = route.told.kind == Kind::Service;
+            let rule = route.told.rule.unwrap_or(rule);
+            route.needs.sessions || is_service && rule.looks_at_caller()
+        };
+        let are_looked_at = || self.routes.iter().any(looks);
         let are_wanted = || self.has_actions() || are_looked_at();
         self.sessions.clone().or_else(|| are_wanted().then(Sessions::new))
     }
@@ -474,6 +508,9 @@ impl App {
                 route.from_anywhere = true;
             }
         }
+        for route in self.routes.iter_mut().filter(|route| route.told.kind == Kind::Service) {
+            route.told.rule = route.told.rule.or(self.services_for);
+        }
         let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
@@ -512,8 +549,10 @@ impl App {
             channels: shared,
             sessions: sessions.clone(),
             look: self.look,
+            services_for: self.services_for.unwrap_or(Rule::ANYONE),
             live,
             places: Places::default(),
+            health: Health::default(),
         };
         let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
         let secrets = Secrets::default();
@@ -549,7 +588,7 @@ impl App {
         reopen_logs_on_signal().map_err(|error| format!("cannot watch for signals: {error}"))?;
         // Last: an authority is not asked for a server that does not start.
         acme.pursue(plan)?;
-        announce(server);
+        announce(server, running.desk.as_ref());
         notify("READY=1");
         running.run()
     }
@@ -566,6 +605,9 @@ impl App {
         let server = Server::open(settings, parts.handler, parts.access)
             .map_err(|error| error.to_string())?;
         let server = Arc::new(server);
+        let metrics = Arc::new(Metrics::new(&server, &blueprint.pages));
+        let desk = configuration.metrics.as_ref().map(|listen| Desk::open(listen, metrics));
+        let mut desk = desk.transpose()?;
         if let Some(user) = &configuration.user {
             user.become_it().map_err(|error| format!("cannot become that user: {error}"))?;
         }
@@ -589,13 +631,18 @@ impl App {
         }
         live.serve_with(&handler);
         server.set_waiters(channels.waiters(live.engine()));
+        if let Some(desk) = &mut desk {
+            desk.begin().map_err(|error| format!("no thread for figures: {error}"))?;
+        }
         for run in at_events {
             run(live.events()).map_err(|error| format!("the events are there, but: {error:?}"))?;
         }
         for run in at_start {
             run();
         }
-        Ok((blueprint, access, parts.plan, Running { server, scheduler, channels, pages }))
+        // Until then it is not ready, and says so.
+        pages.health().watch(Arc::downgrade(&server));
+        Ok((blueprint, access, parts.plan, Running { server, scheduler, channels, pages, desk }))
     }
 
     /// The same without anything of the process but threads: no signal, no log, no configuration file. For tests.
@@ -616,6 +663,7 @@ pub(crate) struct Running {
     scheduler: Option<Arc<dyn Scheduler>>,
     channels: Channels,
     pages: Arc<Pages>,
+    desk: Option<Desk>,
 }
 
 impl Running {
@@ -628,6 +676,7 @@ impl Running {
         self.pages.live().end();
         self.channels.end();
         self.pages.tables().close();
+        drop(self.desk);
         outcome.map_err(|error| error.to_string())
     }
 }
@@ -686,11 +735,14 @@ fn supervised(configuration: &Configuration) -> Exit {
 
 /// One line per address. The kernel queues connections from here on, so whoever waits for the line
 /// may connect.
-fn announce(server: &Server) {
+fn announce(server: &Server, desk: Option<&Desk>) {
     let mut out = std::io::stdout().lock();
     for address in server.urls() {
         // Whoever closed our standard output does not want to know.
         let _ = writeln!(out, "listening on {address}");
+    }
+    if let Some(desk) = desk {
+        let _ = writeln!(out, "metrics at {}", desk.url());
     }
     let _ = out.flush();
 }

@@ -32,11 +32,13 @@ mod error;
 mod exit;
 mod filter;
 mod findings;
+mod gate;
 mod links;
 mod listing;
 pub mod live;
 mod look;
 mod methods;
+mod metrics;
 mod nearest;
 mod origin;
 mod panics;
@@ -90,7 +92,8 @@ pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
 pub use service::{
-    Action, Answer, Call, Callable, Caller, Done, Replace, Replaced, Service, Shown, Taken, Valued,
+    Action, Answer, Call, Callable, Caller, Done, Replace, Replaced, Rule, Service, Shown, Taken,
+    Valued,
 };
 pub use sessions::{Frame, Keeping, Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
@@ -253,6 +256,7 @@ pub mod __private {
     pub use crate::channels::{check_query, check_token};
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
+    pub use crate::remote::{check_answer, check_events};
     pub use crate::route::Route;
     pub use crate::service::action::{Captured, Declaration, Linked, Perhaps, Surely, captured};
     pub use crate::service::check_call;
@@ -260,7 +264,7 @@ pub mod __private {
     pub use crate::sessions::{check_sealed, check_session};
     pub use crate::style::Sheet;
     pub use crate::wire::check_wire;
-    pub use crate::{Action, Call, Error, Response};
+    pub use crate::{Action, Call, Error, Response, Rule};
 }
 
 /// The guide's examples are compiled, and run where they can be, with the documentation tests.
@@ -282,6 +286,8 @@ mod guide {
     struct Channels;
     #[doc = include_str!("../../../docs/guide/tables.md")]
     struct Tables;
+    #[doc = include_str!("../../../docs/guide/schedulers.md")]
+    struct Schedulers;
     #[doc = include_str!("../../../docs/guide/sessions.md")]
     struct Sessions;
     #[doc = include_str!("../../../docs/guide/services.md")]

@@ -9,6 +9,7 @@ use crate::channels::Access;
 use crate::live;
 use crate::methods::Methods;
 use crate::route::{Kind, Route};
+use crate::service::Rule;
 
 /// One line of the list.
 #[derive(Debug)]
@@ -24,8 +25,6 @@ pub(crate) struct Listed {
     marks: Vec<&'static str>,
 }
 
-const ANYONE: &str = "anyone";
-
 impl Listed {
     pub(crate) fn route(route: &Route) -> Self {
         let told = route.told;
@@ -37,10 +36,12 @@ impl Listed {
         };
         // What may be called sees to that itself.
         let is_open = told.kind == Kind::Page && route.from_anywhere;
+        let usual = if route.needs.user { Rule::USERS } else { Rule::ANYONE };
+        let rule = told.rule.unwrap_or(usual);
         let marks = [(told.is_safe, "safe"), (told.is_once, "once"), (is_open, "from anywhere")];
         Self {
             arguments: told.arguments.to_vec(),
-            rule: if route.needs.user { "users" } else { ANYONE }.to_owned(),
+            rule: rule.name().to_owned(),
             marks: marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect(),
             ..Self::new(route.methods, route.path, kind, route.name)
         }
@@ -74,7 +75,7 @@ impl Listed {
     fn new(methods: Methods, path: &str, kind: &'static str, name: &str) -> Self {
         let (path, name) = (path.to_owned(), name.to_owned());
         let (methods, arguments) = (methods.names(), Vec::new());
-        let (rule, marks) = (ANYONE.to_owned(), Vec::new());
+        let (rule, marks) = (Rule::ANYONE.name().to_owned(), Vec::new());
         Self { methods, path, kind, name, arguments, rule, marks }
     }
 

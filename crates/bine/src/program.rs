@@ -9,16 +9,19 @@ use bine_pipeline::{
 
 use crate::acme::Acme;
 use crate::arguments::Needs;
-use crate::channels::Face;
+use crate::channels::{self, Face};
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
-use crate::live::Live;
+use crate::gate::{Gate, Pass, with_line};
+use crate::live::{Live, is_stream};
 use crate::look::Look;
 use crate::methods::Methods;
+use crate::metrics::{HEALTH, Health, HealthChoices, is_asked_at};
 use crate::origin::is_foreign;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
-use crate::route::{House, LocalCaller, Place, Places, Route};
+use crate::route::{House, Kind, LocalCaller, Place, Places, Route};
 use crate::router::Router;
+use crate::sessions::ticket::Tickets;
 use crate::sites::{LocalSites, Sites, without_port};
 use crate::tables::Tables;
 
@@ -30,6 +33,8 @@ pub(crate) struct Program {
     https: Option<u16>,
     /// Proves to an authority whose hosts these are; `None`: none is asked.
     proofs: Option<Arc<Acme>>,
+    /// What is asked of its health.
+    health: HealthChoices,
 }
 
 /// What a program serves whatever its configuration.
@@ -40,6 +45,7 @@ pub(crate) struct Pages {
     filters: Arc<[Box<dyn Filter>]>,
     face: Face,
     house: Arc<House>,
+    tickets: Arc<Tickets>,
 }
 
 /// A pattern, and the routes that share it.
@@ -54,8 +60,9 @@ impl Program {
         sites: Sites,
         https: Option<u16>,
         proofs: Option<Arc<Acme>>,
+        health: HealthChoices,
     ) -> Self {
-        Self { pages, sites, https, proofs }
+        Self { pages, sites, https, proofs, health }
     }
 }
 
@@ -103,6 +110,7 @@ impl Pages {
             router,
             filters: filters.into(),
             face,
+            tickets: Arc::new(Tickets::new(house.sessions.clone())),
             house: Arc::new(house),
         })
     }
@@ -115,6 +123,21 @@ impl Pages {
     /// Its pages that somebody looks at.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.house.live
+    }
+
+    /// Whether it is well.
+    pub(crate) fn health(&self) -> &Health {
+        &self.house.health
+    }
+
+    /// Of how many sessions something is kept, if there are any.
+    pub(crate) fn sessions(&self) -> Option<usize> {
+        self.house.sessions.as_ref()?.count()
+    }
+
+    /// What its channels tell of themselves, if it has some.
+    pub(crate) fn channels(&self) -> Option<channels::Figures> {
+        self.house.channels.as_ref().map(channels::Channels::figures)
     }
 
     /// Shows errors with their causes, or does not, as the configuration says.
@@ -165,7 +188,7 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let Pages { resources, router, filters, face, house } = &*self.pages;
+        let Pages { resources, router, filters, face, house, tickets } = &*self.pages;
         let is_without_sessions = house.sessions.is_none();
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
@@ -174,7 +197,10 @@ impl Handler for Program {
                 let place = Place { house, pattern, body, on_disk };
                 let caller = route.caller.local(&bench, &place);
                 let from_anywhere = route.from_anywhere || is_without_sessions;
-                LocalRoute { methods: route.methods, name: route.name, from_anywhere, caller }
+                // Whoever looks after the server must see it above all when it is full.
+                let is_gated = route.told.kind != Kind::Asset && !is_asked_at(route.path);
+                let (methods, name) = (route.methods, route.name);
+                LocalRoute { methods, name, from_anywhere, is_gated, caller }
             });
             routes.collect()
         });
@@ -185,8 +211,10 @@ impl Handler for Program {
             sites: self.sites.local(),
             https: self.https,
             proofs: self.proofs.clone(),
+            health: self.health,
             face: face.clone(),
             house: Arc::clone(house),
+            gate: Gate::new(Arc::clone(&bench.admission), Arc::clone(tickets)),
             bench,
             last: "",
         })
@@ -200,8 +228,10 @@ struct LocalProgram {
     sites: LocalSites,
     https: Option<u16>,
     proofs: Option<Arc<Acme>>,
+    health: HealthChoices,
     face: Face,
     house: Arc<House>,
+    gate: Gate,
     bench: Bench,
     last: &'static str,
 }
@@ -211,6 +241,8 @@ struct LocalRoute {
     name: &'static str,
     /// Pages of other sites may send something here.
     from_anywhere: bool,
+    /// It is dynamic, so that those who come must be let in.
+    is_gated: bool,
     caller: Box<dyn LocalCaller>,
 }
 
@@ -221,6 +253,7 @@ impl Responder for LocalProgram {
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        self.gate.open();
         if let Some(proofs) = &self.proofs
             && let Some(proof) = proofs.proof(request.head.target())
         {
@@ -242,8 +275,16 @@ impl Responder for LocalProgram {
         apologize(Asked::by(request), &self.bench.clock, &self.house.look, out);
     }
 
+    fn begins(&self) -> bool {
+        self.gate.begins()
+    }
+
     fn last(&self) -> &'static str {
         self.last
+    }
+
+    fn is_unlogged(&self) -> bool {
+        self.last == HEALTH && !self.health.is_logged
     }
 }
 
@@ -317,20 +358,27 @@ impl LocalProgram {
             self.last = "channels";
             return answer;
         }
-        if site.pages
-            && let Some(answer) =
-                self.house.live.respond(&path, request, &self.house, &self.bench.clock, out)
-        {
+        if site.pages && is_stream(&path) {
             self.last = "live";
-            return answer;
+            return self.let_in(request, out, |own, out| {
+                own.house.live.respond(request, &own.house, &own.bench.clock, out)
+            });
         }
         let found = if site.pages { self.router.find(&path) } else { None };
         if let Some(place) = found {
             let routes = &mut self.resources[place];
-            if let Some(route) = routes.iter_mut().find(|route| route.methods.has(method)) {
+            let fits = |route: &LocalRoute| route.methods.has(method);
+            if let Some((index, route)) =
+                routes.iter_mut().enumerate().find(|(_, route)| fits(route))
+            {
                 self.last = route.name;
                 if route.from_anywhere || method.is_safe() || !is_foreign(&request.head) {
-                    return route.caller.call(request, out);
+                    if !route.is_gated {
+                        return route.caller.call(request, out);
+                    }
+                    return self.let_in(request, out, |own, out| {
+                        own.resources[place][index].caller.call(request, out)
+                    });
                 }
                 log::debug(format_args!(
                     "{} was not run: what a page of another site sends is refused, unless `.posts_from_anywhere(..)` names its path",
@@ -356,9 +404,45 @@ impl LocalProgram {
             None if path == "*" && method == Method::Options => {
                 Response::status(Status::NO_CONTENT).with_field("Allow", "GET, HEAD, OPTIONS")
             }
-            None => Response::refusal(Status::NOT_FOUND, Look::NOWHERE),
+            None => match self.health_of(&path, request) {
+                Some(told) => {
+                    self.last = HEALTH;
+                    told
+                }
+                None => Response::refusal(Status::NOT_FOUND, Look::NOWHERE),
+            },
         };
         self.answer(request, response, out)
+    }
+
+    /// Has something dynamic answer to those who are let in.
+    #[inline]
+    fn let_in(
+        &mut self,
+        request: &Incoming<'_>,
+        out: &mut Outgoing<'_>,
+        call: impl FnOnce(&mut Self, &mut Outgoing<'_>) -> Answer,
+    ) -> Answer {
+        let answer = match self.gate.pass(request) {
+            Pass::Calm => return call(self, out),
+            Pass::On => call(self, out),
+            Pass::With(line) => with_line(line, out, |out| call(self, out)),
+            Pass::Refused => {
+                self.last = "admission";
+                return self.gate.refuse(request, &self.bench.clock, out);
+            }
+        };
+        // What workers do they tell of themselves.
+        if !matches!(answer, Answer::Work(_) | Answer::Collect { .. }) {
+            self.gate.answered();
+        }
+        answer
+    }
+
+    /// Asked last, so that it costs no other request anything, and a page or a file of this path goes before.
+    fn health_of(&self, path: &str, request: &Incoming<'_>) -> Option<Response> {
+        let health = self.health.is_told.then_some(&self.house.health)?;
+        health.answer(path, request, &self.house.tables)
     }
 
     fn answer(&self, request: &Incoming<'_>, response: Response, out: &mut Outgoing<'_>) -> Answer {

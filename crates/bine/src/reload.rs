@@ -60,7 +60,8 @@ impl Parts {
         let https = https(configuration);
         blueprint.pages.develop(configuration.development);
         let proofs = plan.is_some().then(|| Arc::clone(&blueprint.secrets.acme));
-        let own = Arc::new(Program::new(Arc::clone(&blueprint.pages), sites, https, proofs));
+        let pages = Arc::clone(&blueprint.pages);
+        let own = Arc::new(Program::new(pages, sites, https, proofs, configuration.health));
         let handler = match &blueprint.step {
             Some(step) => step(own),
             None => own,

@@ -17,9 +17,11 @@ use crate::channels::Channels;
 use crate::live::Live;
 use crate::look::Look;
 use crate::methods::Methods;
+use crate::metrics::Health;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Outcome, Replying, Response, apologize};
 use crate::router::Router;
+use crate::service::Rule;
 use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
@@ -61,6 +63,8 @@ pub(crate) struct Told {
     pub(crate) is_safe: bool,
     /// It is not run again after a conflict.
     pub(crate) is_once: bool,
+    /// Who may call it, of a service that says it.
+    pub(crate) rule: Option<Rule>,
 }
 
 /// What answers at a route.
@@ -82,9 +86,12 @@ pub(crate) struct House {
     /// Of a program whose pages look at them.
     pub(crate) sessions: Option<Arc<Keeper>>,
     pub(crate) look: Look,
+    /// Who may call the services that do not say it themselves.
+    pub(crate) services_for: Rule,
     /// The pages that somebody looks at.
     pub(crate) live: Arc<Live>,
     pub(crate) places: Places,
+    pub(crate) health: Health,
 }
 
 /// Which paths are shown to whoever asks for them.

@@ -95,8 +95,9 @@ pub fn page(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// It is called by POST at `/<crate>/<name>`, with its arguments by name, as JSON or from a form. One that takes
 /// `call: &mut Call` is a transaction of the program's tables; an `async fn` takes `caller: Caller` and may await; either
 /// may take neither. `#[service("/path")]` says another path; `safe` lets it be called by GET too, with the arguments in the
-/// query; `once` does not run it again after a conflict; `who = "user"` is for those who have logged in; `crate = path` says
-/// where `bine` is, if not at `::bine`.
+/// query; `once` does not run it again after a conflict; `who = "user"` is for those who have logged in, `who = "anyone"`
+/// for all, and `who = NAME` for whom a constant of the type `bine::Rule` says; `crate = path` says where `bine` is, if not
+/// at `::bine`.
 #[proc_macro_attribute]
 pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let source = bridge::Source::read([arguments, item]);

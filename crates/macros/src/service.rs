@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::function::{Argument, Function, Role, spelled};
 use crate::item::split_commas;
 use crate::literal;
-use crate::token::Token;
+use crate::token::{Kind, Token};
 
 /// Expands `#[service(arguments)]` above `item`.
 pub(crate) fn service(arguments: &[Token], item: &[Token]) -> Expansion {
@@ -31,12 +31,21 @@ struct Wish<'t> {
     path: Option<&'t Token>,
     is_safe: bool,
     is_once: bool,
-    is_for_users: bool,
+    who: Option<Who<'t>>,
     krate: Option<&'t [Token]>,
 }
 
 const WISHES: &str =
     "a service takes `\"/path\"`, `safe`, `once`, `who = \"user\"` and `crate = path`";
+
+/// Whom a service is for, if it says so.
+#[derive(Clone, Copy)]
+enum Who<'t> {
+    Anyone,
+    Users,
+    /// A rule of the program's own: a path to a constant.
+    Rule(&'t [Token]),
+}
 
 impl<'t> Wish<'t> {
     fn read(arguments: &'t [Token], faults: &mut Vec<Fault>) -> Self {
@@ -50,14 +59,10 @@ impl<'t> Wish<'t> {
                 {
                     wish.krate = Some(krate);
                 }
-                [word, equals, who] if word.is("who") && equals.is("=") => {
-                    match literal::string(who) {
-                        Some(Ok(text)) if text == "user" => wish.is_for_users = true,
-                        Some(Ok(text)) if text == "anyone" => {}
-                        _ => faults.push(Fault::new(
-                            who,
-                            "a service is for `\"user\"`, who has logged in, or for `\"anyone\"`",
-                        )),
+                [word, equals, who @ ..] if word.is("who") && equals.is("=") => {
+                    match Who::read(who) {
+                        Some(who) => wish.who = Some(who),
+                        None => faults.push(Fault::new(who.first().unwrap_or(word), WHO)),
                     }
                 }
                 [path] => match literal::string(path) {
@@ -75,6 +80,24 @@ impl<'t> Wish<'t> {
             }
         }
         wish
+    }
+}
+
+const WHO: &str = "a service is for `\"user\"`, who has logged in, for `\"anyone\"`, or for whom a constant of the type `Rule` says";
+
+impl<'t> Who<'t> {
+    fn read(who: &'t [Token]) -> Option<Self> {
+        match who {
+            [one] if matches!(one.kind, Kind::Literal) => {
+                match literal::string(one)?.ok()?.as_str() {
+                    "user" => Some(Self::Users),
+                    "anyone" => Some(Self::Anyone),
+                    _ => None,
+                }
+            }
+            [_, ..] => Some(Self::Rule(who)),
+            [] => None,
+        }
     }
 }
 
@@ -204,10 +227,22 @@ impl Emitter<'_> {
             self.expansion.string(&spelled(kind));
             self.code("), ");
         }
-        let (is_safe, is_once, is_for_users) = (wish.is_safe, wish.is_once, wish.is_for_users);
+        self.code("], rule: ::core::option::Option::");
+        if let Some(who) = wish.who {
+            self.code("Some(");
+            match who {
+                Who::Anyone => self.private("Rule::ANYONE"),
+                Who::Users => self.private("Rule::USERS"),
+                Who::Rule(path) => drop(self.expansion.run(path)),
+            }
+            self.code(")");
+        } else {
+            self.code("None");
+        }
+        let (is_safe, is_once) = (wish.is_safe, wish.is_once);
         let knows_caller = context != Context::Nothing;
         self.code(&format!(
-            "], is_safe: {is_safe}, is_once: {is_once}, is_for_users: {is_for_users}, knows_caller: {knows_caller} }}, "
+            ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller} }}, "
         ));
     }
 
@@ -331,7 +366,7 @@ mod tests {
                 ::bine::__private::Service::new(&::bine::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::post\"), path: ::core::option::Option::None,
                     arguments: &[(\"body\", \"Map<A, &'static B>\"), ],
-                    is_safe: false, is_once: false, is_for_users: false, knows_caller: true },
+                    rule: ::core::option::Option::None, is_safe: false, is_once: false, knows_caller: true },
                     |signature| signature.changing(|__context, (__a0, ): (Map<A, &'static B>, )| post(__context, __a0, )))
             }",
         );
@@ -346,7 +381,8 @@ mod tests {
                 async fn all(caller: Caller) -> impl Page {}
                 crate::__private::Service::new(&crate::__private::Signature {
                     name: ::core::concat!(::core::module_path!(), \"::all\"), path: ::core::option::Option::Some(\"/p\"),
-                    arguments: &[], is_safe: true, is_once: false, is_for_users: true, knows_caller: true },
+                    arguments: &[], rule: ::core::option::Option::Some(crate::__private::Rule::USERS),
+                    is_safe: true, is_once: false, knows_caller: true },
                     |signature| signature.awaiting(|__context, (): ()| async move {
                         ::core::result::Result::Ok::<_, crate::__private::Error>(all(__context, ).await) }))
             }",
@@ -368,8 +404,8 @@ mod tests {
             let first = wrong.split(' ').next().unwrap();
             check_fault(&format!("({wrong}) fn a() {{}}"), &format!("{first}: {WISHES}"));
         }
-        let users = "a service is for `\"user\"`, who has logged in, or for `\"anyone\"`";
-        check_fault("(who = \"admin\") fn a() {}", &format!("\"admin\": {users}"));
+        check_fault("(who = \"admin\") fn a() {}", &format!("\"admin\": {WHO}"));
+        check_fault("(who =) fn a() {}", &format!("who: {WHO}"));
         check_fault("(\"a\") fn a() {}", "\"a\": a path starts with `/`");
         check_fault(
             "(\"/{a}\") fn a() {}",

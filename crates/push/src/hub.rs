@@ -194,6 +194,16 @@ impl Hub {
         names.filter(move |(_, number)| is_there(number)).map(|(name, _)| name)
     }
 
+    /// How many channels there are, at most: some that are due to go may be among them.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// What happened last, for the loops.
     pub fn ring(&self) -> &Ring {
         &self.ring

@@ -13,7 +13,7 @@ pub(crate) enum Looked {
     Cookie(&'static str),
     /// A field of this name, as an argument has it: `user_agent`.
     Header(&'static str),
-    /// A field that a filter has asked for, or another of its sort.
+    /// A field that a filter or a service has asked for, or another of its sort.
     Filtered,
     /// The whole request.
     Whole,
@@ -63,10 +63,13 @@ mod tests {
     use super::Looked;
     use super::testing::looks_of;
     use crate::arguments::{Argument, Arguments, Cookie, Header, Query, States};
+    use crate::channels::Asked;
     use crate::live::Live;
     use crate::look::Look;
+    use crate::metrics::Health;
     use crate::request::Request;
     use crate::route::{House, Places};
+    use crate::service::Rule;
     use crate::tables::Tables;
     use crate::text::Text;
 
@@ -77,11 +80,22 @@ mod tests {
         };
         let (body, peer, who) =
             (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);
-        let incoming = Incoming { head, body, peer, who, arrival: 0, exchange: head.exchange() };
+        let (has_begun, exchange) = (false, head.exchange());
+        let incoming = Incoming { head, body, peer, who, arrival: 0, has_begun, exchange };
         let (states, tables) = (States::default(), Tables::default());
         let (look, live) = (Look::default(), Arc::new(Live::new(&[], false)));
-        let places = Places::default();
-        let house = House { states, tables, channels: None, sessions: None, look, live, places };
+        let (places, services_for) = (Places::default(), Rule::ANYONE);
+        let house = House {
+            states,
+            tables,
+            channels: None,
+            sessions: None,
+            look,
+            services_for,
+            live,
+            places,
+            health: Health::default(),
+        };
         let house = Arc::new(house);
         let mut arguments: Arguments<'_> = house.arguments(&incoming);
         looks_of(|| assert!(A::take(&mut arguments, name).is_ok()))
@@ -94,6 +108,7 @@ mod tests {
         assert_eq!(look_of::<Cookie<Option<Text>>>("b"), [Looked::Cookie("b")]);
         assert_eq!(look_of::<Header<Option<Text>>>("user_agent"), [Looked::Header("user_agent")]);
         assert_eq!(look_of::<Request>("request"), [Looked::Whole]);
+        assert_eq!(look_of::<Asked>("asked"), [Looked::Whole]);
         // Whoever asks for the same address asks the same.
         assert_eq!(look_of::<Query<Text>>("a"), []);
     }

@@ -36,11 +36,26 @@ pub(crate) struct Engine {
     pub(super) attendance: Arc<Attendance>,
     /// Who waits, and whose grants were revoked.
     pub(crate) parties: Arc<Parties>,
+    /// Messages that were taken.
+    messages: AtomicU64,
     /// Wakes the thread that looks what is due.
     alarm: Condvar,
     is_over: AtomicBool,
     /// Of one that keeps nothing, the number of the next record.
     passing: Option<AtomicU64>,
+}
+
+/// What channels tell of themselves in figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Figures {
+    /// Channels there are.
+    pub(crate) channels: usize,
+    /// Bytes that are retained in them.
+    pub(crate) bytes: u64,
+    /// Messages that were taken since the start.
+    pub(crate) messages: u64,
+    /// Whatever waits at this moment for messages.
+    pub(crate) holds: u32,
 }
 
 /// What the journal tells of the run before.
@@ -113,6 +128,7 @@ impl Engine {
             audience: Audience::default(),
             attendance: Arc::default(),
             parties: Arc::new(Parties::new()),
+            messages: AtomicU64::new(0),
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
             passing: None,
@@ -207,6 +223,13 @@ impl Engine {
         }
     }
 
+    /// What there is, and what was done.
+    pub(crate) fn figures(&self) -> Figures {
+        let (channels, bytes) = self.hub(|hub| (hub.len(), hub.bytes())).unwrap_or_default();
+        let messages = self.messages.load(Ordering::Relaxed);
+        Figures { channels, bytes, messages, holds: self.parties.holds() }
+    }
+
     /// Whether nothing more is to come.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
@@ -231,9 +254,17 @@ impl Engine {
 
     /// Has an order carried out.
     pub(crate) fn order(self: &Arc<Self>, order: Order) -> Ordered {
+        let messages = match &order {
+            Order::Publish(publish) => publish.messages.len(),
+            Order::Create { first, .. } => first.len(),
+            Order::Renew(_) | Order::Prolong { .. } | Order::Remove(_) => 0,
+        };
         match self.hub(|hub| hub.prepare(order, now())) {
             Some(Ok(Ready::Done(applied))) => Ordered::settled(Ok(applied)),
-            Some(Ok(Ready::Record(prepared))) => self.keep(prepared),
+            Some(Ok(Ready::Record(prepared))) => {
+                self.messages.fetch_add(messages as u64, Ordering::Relaxed);
+                self.keep(prepared)
+            }
             Some(Err(refused)) => Ordered::settled(Err(Error::Refused(refused))),
             None => Ordered::settled(Err(Error::NotKept(bine_store::Error::Closed))),
         }

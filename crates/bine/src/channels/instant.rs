@@ -1,98 +1,52 @@
-//! Decides how a moment is read and written in the form of RFC 3339.
+//! Decides how a moment is read and written in the form of RFC 3339: in any zone, and to the millisecond. What a date is
+//! the store knows.
 
-/// A day's milliseconds.
-const DAY: u64 = 86_400_000;
+use crate::store::Time;
+
+/// Microseconds of a millisecond.
+const MILLISECOND: i64 = 1000;
 
 /// Reads a date with a time, such as `2026-11-20T21:00:00.5+01:00`, as milliseconds since 1970.
 pub(super) fn read(text: &str) -> Option<u64> {
-    let bytes = text.as_bytes();
-    let shape = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
-    let is_shaped = shape.iter().all(|&(at, mark)| bytes.get(at) == Some(&mark));
-    if !text.is_ascii() || !is_shaped || !matches!(bytes[10], b'T' | b't' | b' ') {
+    let (date, rest) = (text.get(..10)?, text.get(11..)?);
+    if !matches!(text.as_bytes()[10], b'T' | b't' | b' ') {
         return None;
     }
-    let (year, month, day) =
-        (number(text.get(..4)?)?, number(text.get(5..7)?)?, number(text.get(8..10)?)?);
-    let (hour, minute, second) =
-        (number(text.get(11..13)?)?, number(text.get(14..16)?)?, number(text.get(17..19)?)?);
-    let is_leap_second = second == 60;
-    let is_date = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=days_of(year, month)).contains(&day);
-    if !is_date || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    let (milliseconds, zone) = match text[19..].strip_prefix('.') {
-        Some(rest) => {
-            let end = rest.bytes().position(|byte| !byte.is_ascii_digit())?;
-            let digits = (end > 0).then(|| format!("{:0<3}", &rest[..end]))?;
-            (number(&digits[..3])?, &rest[end..])
+    let (clock, zone) = rest.split_at(rest.find(['Z', 'z', '+', '-'])?);
+    let (clock, milliseconds) = match clock.split_once('.') {
+        Some((clock, parts)) => {
+            let is_number = !parts.is_empty() && parts.bytes().all(|digit| digit.is_ascii_digit());
+            (clock, is_number.then(|| number(&format!("{parts:0<3}")[..3]))??)
         }
-        None => (0, &text[19..]),
+        None => (clock, 0),
     };
-    let behind = match zone.as_bytes() {
+    // A leap second is the one before once more.
+    let clock = clock.strip_suffix(":60").map_or(clock.to_owned(), |minute| format!("{minute}:59"));
+    let utc: Time = format!("{date}T{clock}Z").parse().ok()?;
+    let ahead = match zone.as_bytes() {
         b"Z" | b"z" => 0,
         [sign @ (b'+' | b'-'), _, _, b':', _, _] => {
-            let (hours, minutes) = (number(&zone[1..3])?, number(&zone[4..6])?);
+            let (hours, minutes) = (number(zone.get(1..3)?)?, number(zone.get(4..6)?)?);
             let minutes = (hours <= 23 && minutes <= 59).then_some(hours * 60 + minutes)?;
-            let minutes = minutes.cast_signed();
             if *sign == b'+' { minutes } else { -minutes }
         }
         _ => return None,
     };
-    let second = if is_leap_second { 59 } else { second };
-    let of_day = ((hour * 60 + minute) * 60 + second) * 1000 + milliseconds;
-    (days_before(year, month) + day - 1)
-        .checked_mul(DAY)?
-        .checked_add(of_day)?
-        .checked_add_signed(-behind * 60_000)
+    u64::try_from(utc.0 / MILLISECOND + milliseconds - ahead * 60_000).ok()
 }
 
 /// Writes milliseconds since 1970, such as `2026-11-20T20:00:00.500Z`.
 pub(super) fn write(time: u64) -> String {
-    let mut days = time / DAY;
-    let mut year = 1970;
-    loop {
-        let length = days_before(year + 1, 1) - days_before(year, 1);
-        if days < length || year == 9999 {
-            break;
-        }
-        days -= length;
-        year += 1;
-    }
-    let mut month = 1;
-    while month < 12 && days >= days_of(year, month) {
-        days -= days_of(year, month);
-        month += 1;
-    }
-    let (second, milliseconds) = (time % DAY / 1000, time % 1000);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let day = days + 1;
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
+    let (second, milliseconds) = (time / 1000, time % 1000);
+    let second = i64::try_from(second).unwrap_or(i64::MAX).saturating_mul(1000 * MILLISECOND);
+    // A whole second has no fraction, nor has the last moment that the store knows.
+    let whole = Time(second - second % (1000 * MILLISECOND)).to_string();
+    format!("{}.{milliseconds:03}Z", whole.trim_end_matches('Z'))
 }
 
 /// Digits alone.
-fn number(text: &str) -> Option<u64> {
+fn number(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-const fn is_leap(year: u64) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-}
-
-const fn days_of(year: u64, month: u64) -> u64 {
-    match month {
-        2 => 28 + is_leap(year) as u64,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970 to the first of a month.
-fn days_before(year: u64, month: u64) -> u64 {
-    let past = year - 1;
-    let leaps = (past / 4 - past / 100 + past / 400) - (1969 / 4 - 1969 / 100 + 1969 / 400);
-    (year - 1970) * 365 + leaps + (1..month).map(|month| days_of(year, month)).sum::<u64>()
 }
 
 #[cfg(test)]
@@ -115,10 +69,21 @@ mod tests {
             ("2025-01-01T00:00:00", None),
             ("2025-01-01T00:00:00.Z", None),
             ("2025-01-01", None),
+            ("2025-01-01T00:00:00.5x1Z", None),
+            ("2025-01-01T00:00:00.12399999999999999999999Z", Some(1_735_689_600_123)),
+            ("2025-01-01t00:00:00z", Some(1_735_689_600_000)),
+            ("+12025-01-01T00:00:00Z", None),
+            ("-002025-01-01T00:00:00Z", None),
             ("not-a-timestamp", None),
         ] {
             assert_eq!(read(text), time, "{text}");
         }
+    }
+
+    #[test]
+    fn no_moment_is_too_late_to_be_written() {
+        assert_eq!(write(1_795_204_800_500), "2026-11-20T20:00:00.500Z");
+        assert_eq!(write(u64::MAX), "+294247-01-10T04:00:54.615Z");
     }
 
     proptest! {

@@ -39,7 +39,7 @@ pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
     Published, Refused, Retention, Sequence, Settings, Taken,
 };
-pub(crate) use engine::Engine;
+pub(crate) use engine::{Engine, Figures};
 pub use engine::{Error, Ordered, Revocation};
 pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
@@ -162,6 +162,11 @@ impl Channels {
     /// ([`Archive::open`](bine_store::Archive::open)).
     pub fn keeper() -> Arc<dyn Guest> {
         Self::new().guest()
+    }
+
+    /// What there is, and what was done.
+    pub(crate) fn figures(&self) -> Figures {
+        self.0.figures()
     }
 
     /// What keeps them in a store's journal.

@@ -6,7 +6,10 @@ use std::path::Path;
 use bine_pipeline::scheduler;
 use bine_pipeline::{Settings, User};
 
-use super::values::{bytes, listen, number, seconds, session_time, set_time, switch, sync, word};
+use super::values::{
+    bytes, listen, number, percent, plain_listen, seconds, session_time, set_time, span, switch,
+    sync, word,
+};
 use super::{Configuration, Control};
 use crate::channels::{origin, rule};
 use crate::nearest::nearest;
@@ -135,10 +138,14 @@ pub(super) static KEYS: &[Key] = &[
         "workers",
         "N|auto",
         &["auto"],
-        "threads that may block; auto: eight per core, at least 8, at most 64",
+        "threads that may block; auto: eight per core, at least 8, at most 64, and up to 256 while requests wait and the cores do not; 256 where each has a connection (pool, accept-many, queue)",
         |c, v| {
-            c.settings.workers =
-                if v == "auto" { Settings::default().workers } else { number(v, 1)? };
+            // The scheduler stands above, so it is known.
+            let usual = || Settings::usual_workers(&c.settings.scheduler);
+            (c.settings.workers, c.settings.most_workers) = match v {
+                "auto" => (usual(), Settings::default().most_workers),
+                v => (number(v, 1)?, 0),
+            };
             Ok(())
         },
     )
@@ -272,6 +279,19 @@ pub(super) static KEYS: &[Key] = &[
         c.logs.level = word(v, &["error", "warning", "notice", "debug"])?;
         Ok(())
     }),
+    Key::server("metrics", "ADDRESS|off", &["off"], "tell figures at /metrics of an address of their own, like 127.0.0.1:9100 or unix:PATH: whoever reaches it may read them", |c, v| {
+        c.metrics = if v == "off" { None } else { Some(plain_listen(v)?) };
+        Ok(())
+    })
+    .fixed(),
+    Key::server("health", "on|off", &["on"], "answer /health and /ready where the program has no page of that path", |c, v| {
+        c.health.is_told = switch(v)?;
+        Ok(())
+    }),
+    Key::server("health-log", "on|off", &["off"], "such requests have lines in the access log", |c, v| {
+        c.health.is_logged = switch(v)?;
+        Ok(())
+    }),
     Key::server(
         "control",
         "PATH|auto|off",
@@ -398,6 +418,49 @@ pub(super) static KEYS: &[Key] = &[
         c.settings.queue = number(v, 0)?;
         Ok(())
     }).fixed(),
+    Key::server("admission", "on|off", &["on"], "when more come than can be served, sessions that have begun come first; off: no new connection is accepted meanwhile", |c, v| {
+        c.settings.admission.is_on = switch(v)?;
+        Ok(())
+    }),
+    Key::server("admission-least", "N", &["8"], "sessions that are let in however slow everything is", |c, v| {
+        c.settings.admission.least = number(v, 1)?;
+        Ok(())
+    }),
+    Key::server("admission-most", "N|auto", &["auto"], "sessions at one time; auto: as many as can be served", |c, v| {
+        let most = if v == "auto" { Settings::default().admission.most } else { number(v, 1)? };
+        c.settings.admission.most = most;
+        Ok(())
+    }),
+    Key::server("admission-wait", "TIME", &["10ms"], "for a worker or a loop that nobody is spared is a queue", |c, v| {
+        set_time(&mut c.settings.admission.wait, v)
+    }),
+    Key::server("admission-idle", "TIME", &["5m"], "after which who was let in is a newcomer again", |c, v| {
+        set_time(&mut c.settings.admission.idle, v)
+    }),
+    Key::server("admission-retry", "SECONDS-SECONDS", &["5-20"], "after which who was not let in is told to come again, each after another number of them", |c, v| {
+        c.settings.admission.retry = span(v)?;
+        Ok(())
+    }),
+    Key::server("back-pressure", "on|off", &["on"], "with admission=off: no connection is accepted while requests wait too long for a worker", |c, v| {
+        c.settings.guards.back_pressure = switch(v)?;
+        Ok(())
+    }),
+    Key::server("guard-descriptors", "PERCENT|off", &["90"], "of them in use: idle connections of strangers close; half-way from there to all every idle one, and none is accepted", |c, v| {
+        c.settings.guards.descriptors = percent(v)?;
+        Ok(())
+    }),
+    Key::server("guard-memory", "PERCENT|off", &["85"], "of it in use: newcomers and strangers are refused", |c, v| {
+        c.settings.guards.memory_refuses = percent(v)?;
+        Ok(())
+    }),
+    Key::server("guard-memory-accept", "PERCENT|off", &["95"], "of it in use: no connection is accepted", |c, v| {
+        c.settings.guards.memory_pauses = percent(v)?;
+        Ok(())
+    }),
+    Key::server("most-memory", "BYTES|auto", &["auto"], "by which that is measured; auto: what the control group or the system has left for this server", |c, v| {
+        c.settings.guards.memory = if v == "auto" { None } else { Some(bytes(v)?) };
+        Ok(())
+    }),
     Key::server("most-head", "BYTES", &["16k"], "of request line and fields", |c, v| {
         c.settings.limits.head = bytes(v)?;
         Ok(())

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use bine_pipeline::{Address, Listen, Settings, User, inherited};
 use bine_store::Sync;
 
+use crate::metrics::HealthChoices;
 use crate::sites::{HostPattern, SiteChoices};
 use crate::tables::USUAL_DATA;
 
@@ -52,6 +53,10 @@ pub(crate) struct Configuration {
     pub(crate) channels: ChannelChoices,
     /// Whom to become when the addresses are open.
     pub(crate) user: Option<User>,
+    /// Where figures are told; `None`: nowhere.
+    pub(crate) metrics: Option<Listen>,
+    /// What is asked of the program's health.
+    pub(crate) health: HealthChoices,
     /// Where `bine reload` finds this server.
     pub(crate) control: Control,
     /// The site of every host that has none of its own.
@@ -451,6 +456,8 @@ impl Default for Configuration {
             session_idle: None,
             session_absolute: None,
             user: None,
+            metrics: None,
+            health: HealthChoices { is_told: true, is_logged: false },
             control: Control::Usual,
             site: SiteChoices::default(),
             sites: Vec::new(),

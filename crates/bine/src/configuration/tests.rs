@@ -50,6 +50,31 @@ fn an_option_can_be_spelled_as_people_do() {
     assert!(choices.logs.access.is_none());
 }
 
+#[test]
+fn guards_can_be_set_and_switched_off() {
+    let text = "guard-descriptors = \"80\"\nguard-memory = \"off\"\nguard-memory-accept = \"90%\"\nmost-memory = \"512m\"\nback-pressure = \"off\"\n";
+    let guards = configure(text).unwrap().settings.guards;
+    let told = (guards.descriptors, guards.memory_refuses, guards.memory_pauses, guards.memory);
+    assert_eq!(told, (Some(80), None, Some(90), Some(512 << 20)));
+    assert!(!guards.back_pressure);
+    for wrong in ["0", "101", "much", "-1"] {
+        let told = read(&["--guard-memory", wrong]).map(|_| ()).unwrap_err();
+        assert!(told.contains("must be a percentage from 1 to 100, or off"), "{told}");
+    }
+}
+
+#[test]
+fn the_usual_number_of_threads_follows_the_scheduler_whatever_comes_first() {
+    for (arguments, expected) in [
+        (&["--scheduler", "hybrid"][..], Settings::default().workers),
+        (&["--scheduler", "pool"], Settings::usual_workers("pool")),
+        (&["--workers", "auto", "--scheduler", "pool"], Settings::usual_workers("pool")),
+        (&["--workers", "3", "--scheduler", "pool"], 3),
+    ] {
+        assert_eq!(read(arguments).unwrap().settings.workers, expected, "{arguments:?}");
+    }
+}
+
 /// Each default stands twice, where it is used and where it is shown.
 #[test]
 fn the_defaults_that_are_shown_are_those_of_the_server() {
@@ -85,6 +110,8 @@ fn a_wrong_choice_says_what_would_be_right() {
         (&["--most-head", "0"], "must be a number of bytes"),
         (&["--most-head", "5g"], "too many here"),
         (&["--hidden", "perhaps"], "must be on or off"),
+        (&["--admission-retry", "9-5"], "from the least to the most, like 5-20"),
+        (&["--admission-most", "0"], "must be a whole number, 1 or more"),
         (&["--config", "/nowhere/at/all"], "cannot read /nowhere/at/all"),
         (&["--user", "nobody-of-that-name"], "no user"),
     ];

@@ -1,6 +1,7 @@
 //! Decides how a value is written: numbers, sizes, times, switches and addresses.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -29,6 +30,11 @@ pub(super) fn listen(text: &str) -> Result<(Listen, bool), String> {
     Ok((listen, says_tls))
 }
 
+/// An address alone, where nothing is spoken but HTTP.
+pub(super) fn plain_listen(text: &str) -> Result<Listen, String> {
+    text.parse().map(Listen::on).map_err(|error| format!("{error}"))
+}
+
 pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
     text: &str,
     least: N,
@@ -36,6 +42,15 @@ pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
     match text.parse() {
         Ok(number) if number >= least => Ok(number),
         _ => Err(format!("must be a whole number, {least} or more")),
+    }
+}
+
+/// From so many percent on, or never.
+pub(super) fn percent(text: &str) -> Result<Option<u8>, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse() {
+        _ if text == "off" => Ok(None),
+        Ok(percent @ 1..=100) => Ok(Some(percent)),
+        _ => Err("must be a percentage from 1 to 100, or off".to_owned()),
     }
 }
 
@@ -99,6 +114,15 @@ pub(super) fn seconds(text: &str) -> Result<u32, String> {
         _ => return Err(wrong()),
     };
     number.checked_mul(unit).filter(|seconds| *seconds > 0).ok_or_else(wrong)
+}
+
+/// Numbers of seconds, from the least to the most.
+pub(super) fn span(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let parts = first.parse().ok().zip(last.parse().ok());
+    let parts = parts.filter(|(first, last)| 1 <= *first && first <= last && *last <= 86_400);
+    let (first, last) = parts.ok_or("must be seconds from the least to the most, like 5-20")?;
+    Ok(first..=last)
 }
 
 /// For how long a session lasts, in seconds.

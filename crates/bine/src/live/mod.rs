@@ -38,8 +38,10 @@ pub use here::Here;
 pub use mark::Has;
 pub(crate) use run::Run;
 pub use run::seen;
+#[cfg(test)]
+pub(crate) use run::testing;
 pub use signal::Signal;
-pub(crate) use stream::PATH;
+pub(crate) use stream::{PATH, is_stream};
 pub(crate) use waiting::Waiting;
 
 /// The pages of a program that somebody looks at.
@@ -57,10 +59,24 @@ pub(crate) struct Live {
     inside: Mutex<Option<Inside>>,
     /// How often another handler was given: what an older one has made is nothing to go by.
     generation: AtomicU64,
+    /// How often a page was made again since something changed.
+    runs: AtomicU64,
     /// Pages that are being made for somebody who has asked.
     joins: AtomicUsize,
     /// What stands before the program sees whom it lets pass, and notes nothing.
     has_step: bool,
+}
+
+/// What live pages tell of themselves in figures.
+pub(crate) struct Figures {
+    /// Pages that somebody looks at, each once for all who see the same.
+    pub(crate) showings: usize,
+    /// How often one was made again.
+    pub(crate) runs: u64,
+    /// What was sent of that, and events, each once however many have got it.
+    pub(crate) patches: u64,
+    /// Browsers that follow at this moment.
+    pub(crate) viewers: u32,
 }
 
 /// Without any news, it is looked so often whether somebody still looks at a page.
@@ -92,6 +108,7 @@ impl Live {
             handler: Mutex::default(),
             inside: Mutex::default(),
             generation: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
             joins: AtomicUsize::new(0),
             has_step,
         }
@@ -142,6 +159,17 @@ impl Live {
         self.mailbox.end();
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// What there is, and what was done.
+    pub(crate) fn figures(&self) -> Figures {
+        let engine = self.engine.figures();
+        Figures {
+            showings: self.showings().len(),
+            runs: self.runs.load(Ordering::Relaxed),
+            patches: engine.messages,
+            viewers: engine.holds,
+        }
     }
 
     /// Who makes pages, from the first time on that somebody wants to follow one.
@@ -226,6 +254,7 @@ impl Live {
 
     /// A showing was made again: tells all who look at it what has changed.
     fn made(&self, name: Name, made: Result<Notes, Unmade>, since: u64) {
+        self.runs.fetch_add(1, Ordering::Relaxed);
         let mut showings = self.showings();
         self.settle(&mut showings, name, made, since);
         drop(showings);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use bine_html::MADE_FOR;
 use bine_http::query::{self, Pairs};
 use bine_http::{Event, Exchange, Limits, Machine, Method, Status};
 use bine_pipeline::{
@@ -62,6 +63,8 @@ struct Wish {
     request: Retained,
     /// The hash that it has of each region.
     have: Vec<Option<u64>>,
+    /// For which login its page was made, if for one.
+    made_for: Option<u64>,
     manner: Manner,
     peer: Peer,
     exchange: Exchange,
@@ -72,6 +75,20 @@ impl Wish {
     fn for_all(self, events: &Events) -> Self {
         let login = self.login.filter(|_| events.are_for_users(&self.on));
         Self { login, ..self }
+    }
+
+    /// Whether its page was made for a login that is not that of whoever asks, or not any more.
+    fn is_of_another_login(&self) -> bool {
+        self.made_for.is_some() && self.made_for != self.login.as_ref().map(Login::word)
+    }
+
+    /// Has whoever asks fetch the page again, and tells nothing more.
+    fn sent_away(&self) -> Response {
+        let reload = vec![draft(&"".into(), "reload", "")];
+        match self.manner {
+            Manner::Poll => Response::bytes("application/json", encoded(View::Json, reload)),
+            _ => Response::bytes("text/event-stream", encoded(View::Sse, reload)),
+        }
     }
 }
 
@@ -118,6 +135,9 @@ impl Wish {
                 bad("`page` is missing: a page's path and query, encoded; or `on`: names of events")
             })?;
         let request = page_request(request, &target).map_err(bad)?;
+        let (have, made_for) = have(&asked("have").unwrap_or_default()).ok_or_else(|| {
+            bad("`have` is not the regions' numbers and hashes, `0.0123456789abcdef,1.`..")
+        })?;
         let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
         let visit = who.known::<Visit>();
         Ok(Self {
@@ -126,9 +146,8 @@ impl Wish {
             name: visit.as_ref().map(|visit| (visit.name(), who.user().is_some())),
             login: visit.and_then(|visit| visit.login()),
             request,
-            have: have(&asked("have").unwrap_or_default()).ok_or_else(|| {
-                bad("`have` is not the regions' numbers and hashes, `0.0123456789abcdef,1.`..")
-            })?,
+            have,
+            made_for,
             manner: if is_poll { Manner::Poll } else { Manner::Events },
             peer,
             exchange,
@@ -198,40 +217,41 @@ fn differences(have: &[Option<u64>], notes: &Notes) -> Vec<Draft> {
     others.map(|(number, (region, _))| draft(&channel, "patch", &patch(number, region))).collect()
 }
 
+/// Whether a path is the one where pages are followed.
+pub(crate) fn is_stream(path: &str) -> bool {
+    path == PATH
+}
+
 impl Live {
-    /// Answers a request that follows a page. `None`: it does not.
+    /// Answers a request that follows a page.
     pub(crate) fn respond(
         self: &Arc<Self>,
-        path: &str,
         request: &Incoming<'_>,
         house: &Arc<House>,
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
-    ) -> Option<Answer> {
-        if path != PATH {
-            return None;
-        }
+    ) -> Answer {
         let answer = |response: Response, out: &mut Outgoing<'_>| {
             unkept(response).answer(Asked::by(request), clock, &house.look, out)
         };
         let wish = match Wish::read(request) {
             Ok(wish) => wish,
-            Err(response) => return Some(answer(response, out)),
+            Err(response) => return answer(response, out),
         };
         // Most look at what others look at too, and show what it is.
         let wish = match self.join_at_once(Box::new(wish)) {
-            Ok(Ok(hold)) => return Some(Answer::Hold(hold)),
-            Ok(Err(response)) => return Some(answer(response, out)),
+            Ok(Ok(hold)) => return Answer::Hold(hold),
+            Ok(Err(response)) => return answer(response, out),
             Err(wish) => wish,
         };
-        let Some(turn) = Turn::take(self) else { return Some(answer(busy(), out)) };
+        let Some(turn) = Turn::take(self) else { return answer(busy(), out) };
         let asked = Retained::of(request);
         let (house, clock) = (Arc::clone(house), Rc::clone(clock));
-        Some(Answer::Later(Box::pin(async move {
+        Answer::Later(Box::pin(async move {
             let granted = turn.0.grant(*wish).await;
             drop(turn);
             finished(granted, &asked, &clock, &house.look)
-        })))
+        }))
     }
 
     /// Follows a page that is the same for all and is as it should be, for who shows all of it; or no page.
@@ -291,6 +311,7 @@ impl Live {
             Unmade::Failed => busy(),
             // A page that answers a POST, and has nothing by itself.
             Unmade::Refused(405) => Response::status(Status::NO_CONTENT),
+            Unmade::Refused(_) if wish.is_of_another_login() => wish.sent_away(),
             Unmade::Refused(status) => {
                 let status = Status::new(status).filter(|status| status.code() >= 400);
                 let message = "This page is not to be had by whoever asks.";
@@ -303,6 +324,10 @@ impl Live {
             }
             let watch = Watch { manner: wish.manner, ..followed(Box::default()) };
             return self.hold(wish, &Arc::new(watch), false, None);
+        }
+        // What stands around the regions is that login's too.
+        if !notes.looks.is_empty() && wish.is_of_another_login() {
+            return Err(wish.sent_away());
         }
         let news = differences(&wish.have, &notes);
         if wish.manner == Manner::Poll && !news.is_empty() {
@@ -483,18 +508,24 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers. `None`: it is something else.
-fn have(text: &str) -> Option<Vec<Option<u64>>> {
-    let mut have = Vec::new();
+/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers, and for whom the page was made. `None`: it is
+/// something else.
+fn have(text: &str) -> Option<(Vec<Option<u64>>, Option<u64>)> {
+    let (mut have, mut made_for) = (Vec::new(), None);
     for one in text.split(',').filter(|one| !one.is_empty()) {
         let (number, hash) = one.split_once('.')?;
         let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
+        let word = u64::from_str_radix(hash, 16).ok()?;
+        if number == MADE_FOR as usize {
+            made_for = Some(word);
+            continue;
+        }
         if have.len() <= number {
             have.resize(number + 1, None);
         }
-        have[number] = Some(u64::from_str_radix(hash, 16).ok()?);
+        have[number] = Some(word);
     }
-    Some(have)
+    Some((have, made_for))
 }
 
 /// What another thread will tell a task, in any case.
@@ -558,8 +589,9 @@ mod tests {
 
     #[test]
     fn regions_come_in_any_order_and_one_that_is_left_out_is_not_known() {
-        assert_eq!(have(""), Some(Vec::new()));
-        assert_eq!(have("2.0f,0.1"), Some(vec![Some(1), None, Some(15)]));
+        assert_eq!(have(""), Some((Vec::new(), None)));
+        assert_eq!(have("2.0f,0.1"), Some((vec![Some(1), None, Some(15)], None)));
+        assert_eq!(have("999.a,0.1"), Some((vec![Some(1)], Some(10))));
         for wrong in ["0", "0.", ".0", "a.0", "0.g", "0.10000000000000000", "1000.0", "-1.0"] {
             assert_eq!(have(wrong), None, "{wrong}");
         }
@@ -570,12 +602,13 @@ mod tests {
         fn what_a_browser_shows_is_read_as_it_was_written(hashes in vec(any::<u64>(), 0..40)) {
             let words = hashes.iter().enumerate();
             let words: Vec<_> = words.map(|(place, hash)| format!("{place}.{hash:016x}")).collect();
-            prop_assert_eq!(have(&words.join(",")), Some(hashes.into_iter().map(Some).collect()));
+            let hashes = hashes.into_iter().map(Some).collect();
+            prop_assert_eq!(have(&words.join(",")), Some((hashes, None)));
         }
 
         #[test]
         fn nothing_that_is_said_of_regions_takes_much_memory(text in "[0-9a-g.,+]{0,60}") {
-            if let Some(have) = have(&text) {
+            if let Some((have, _)) = have(&text) {
                 prop_assert!(have.len() <= MOST_REGIONS);
             }
         }

@@ -77,9 +77,10 @@ impl Answer {
         loop {
             let mut fields = [EMPTY_HEADER; MOST_FIELDS];
             let mut parsed = httparse::Response::new(&mut fields);
-            let Status::Complete(end) = parsed.parse(self.rest()).map_err(|_| NO_HTTP)? else {
-                let is_endless = self.rest().len() > LONGEST_HEAD;
-                return if is_endless { Err("the answer's head is too long") } else { Ok(None) };
+            let end = match parsed.parse(self.rest()).map_err(|_| NO_HTTP)? {
+                Status::Complete(end) if end <= LONGEST_HEAD => end,
+                Status::Partial if self.rest().len() <= LONGEST_HEAD => return Ok(None),
+                _ => return Err("the answer's head is too long"),
             };
             let (head, next) = understand(&parsed)?;
             self.passed += end;
@@ -158,13 +159,13 @@ impl Answer {
     /// Reads the size of a chunk; false: it is not all there.
     fn size(&mut self) -> Result<bool, &'static str> {
         match parse_chunk_size(self.rest()).map_err(|_| WRONG_CHUNKS)? {
-            Status::Complete((end, size)) => {
+            Status::Complete((end, size)) if end <= LONGEST_HEAD => {
                 self.passed += end;
                 self.next = if size == 0 { Next::Trailers } else { Next::Chunk(size) };
                 Ok(true)
             }
-            Status::Partial if self.rest().len() > LONGEST_HEAD => Err(WRONG_CHUNKS),
-            Status::Partial => Ok(false),
+            Status::Partial if self.rest().len() <= LONGEST_HEAD => Ok(false),
+            _ => Err(WRONG_CHUNKS),
         }
     }
 
@@ -174,7 +175,7 @@ impl Answer {
             let is_endless = self.rest().len() > LONGEST_HEAD;
             return if is_endless { Err(WRONG_CHUNKS) } else { Ok(None) };
         };
-        if end == 0 || self.rest()[end - 1] != b'\r' {
+        if end == 0 || self.rest()[end - 1] != b'\r' || end >= LONGEST_HEAD {
             return Err(WRONG_CHUNKS);
         }
         self.passed += end + 1;
@@ -187,6 +188,9 @@ impl Answer {
 fn understand(parsed: &httparse::Response<'_, '_>) -> Result<(Head, Option<Next>), &'static str> {
     let status = parsed.code.ok_or(NO_HTTP)?;
     let mut head = Head { status, keeps: parsed.version == Some(1), ..Head::default() };
+    if status < 100 {
+        return Err(NO_HTTP);
+    }
     if status == 101 {
         return Err("the answer goes on in another protocol");
     }
@@ -293,6 +297,7 @@ mod tests {
             Err("the answer goes on in another protocol"),
         );
         check("SSH-2.0-OpenSSH\r\n", Err(NO_HTTP));
+        check("HTTP/1.1 099 Less\r\nContent-Length: 0\r\n\r\n", Err(NO_HTTP));
         check(&format!("{ok}\r\nab"), Ok((200, "ab", false)));
     }
 
@@ -325,6 +330,9 @@ mod tests {
     fn a_head_has_an_end() {
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LONGEST_HEAD));
         assert_eq!(read(endless.as_bytes(), 4000), Err("the answer's head is too long"));
+        // However it comes.
+        let long = format!("{endless}\r\n\r\n");
+        assert_eq!(read(long.as_bytes(), usize::MAX), Err("the answer's head is too long"));
     }
 
     #[test]

@@ -6,6 +6,8 @@ pub(super) struct Events {
     text: Vec<u8>,
     /// So much of it is understood.
     passed: usize,
+    /// Up to here no line ends that was not passed: what comes in many small pieces is not looked through again and again.
+    searched: usize,
     /// Of the event that is being read.
     kind: String,
     data: Option<String>,
@@ -22,6 +24,7 @@ pub(super) struct Event {
 impl Events {
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.text.drain(..self.passed);
+        self.searched -= self.passed;
         self.passed = 0;
         self.text.extend_from_slice(bytes);
     }
@@ -33,11 +36,15 @@ impl Events {
 
     pub(super) fn next(&mut self) -> Option<Event> {
         loop {
-            let rest = &self.text[self.passed..];
             // Nobody who sends these ends lines by a carriage return alone, which the standard allows.
-            let end = rest.iter().position(|byte| *byte == b'\n')?;
-            let line = String::from_utf8_lossy(&rest[..end]).into_owned();
-            self.passed += end + 1;
+            let Some(end) = self.text[self.searched..].iter().position(|byte| *byte == b'\n')
+            else {
+                self.searched = self.text.len();
+                return None;
+            };
+            let end = self.searched + end;
+            let line = String::from_utf8_lossy(&self.text[self.passed..end]).into_owned();
+            (self.passed, self.searched) = (end + 1, end + 1);
             let line = line.strip_suffix('\r').unwrap_or(&line);
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             let value = value.strip_prefix(' ').unwrap_or(value);

@@ -20,6 +20,7 @@ mod address;
 pub(crate) mod answer;
 mod aside;
 mod call;
+mod check;
 mod error;
 mod events;
 mod line;
@@ -47,6 +48,8 @@ use crate::wire;
 use address::Address;
 use call::Request;
 
+#[doc(hidden)]
+pub use check::{check_answer, check_events};
 pub use error::Error;
 pub use listener::Listener;
 

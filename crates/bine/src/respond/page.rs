@@ -37,12 +37,13 @@ pub(super) fn write_page<P: Page>(
     if let Some(writing) = to.writing() {
         return write_with_actions(page, top, above, to, &writing);
     }
-    let (look, chunk_at) = (to.look, to.chunk_at);
+    let (look, chunk_at, made_for) = (to.look, to.chunk_at, to.made_for());
     let kind = Kind::of(&page, above, to);
     let mut body = to.begin_page(top, kind).body();
     let Outgoing { buffer, drain } = &mut *to.out;
     let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
-    write_content(page, above, look, kind, Writer::with_spill(buffer, chunk_at, &mut spill));
+    let writer = Writer::with_spill(buffer, chunk_at, &mut spill);
+    write_content(page, above, look, kind, marking(writer, made_for));
     body.finish(buffer)
 }
 
@@ -55,7 +56,7 @@ fn write_with_actions<P: Page>(
     to: &mut Replying<'_, '_>,
     writing: &Rc<Writing>,
 ) -> Finished {
-    let (look, chunk_at) = (to.look, to.chunk_at);
+    let (look, chunk_at, made_for) = (to.look, to.chunk_at, to.made_for());
     let kind = Kind::of(&page, above, to);
     let (mut content, mut body) = (Vec::new(), None::<Body>);
     let mut spill = |content: &mut Vec<u8>| {
@@ -68,7 +69,7 @@ fn write_with_actions<P: Page>(
         buffer.append(content);
         body.spill(buffer, |buffer| drain(buffer));
     };
-    let writer = Writer::with_spill(&mut content, chunk_at, &mut spill);
+    let writer = marking(Writer::with_spill(&mut content, chunk_at, &mut spill), made_for);
     writing.during(|| write_content(page, above, look, kind, writer));
     let body = body.unwrap_or_else(|| {
         to.visit = to.visit.take().or_else(|| writing.visitor());
@@ -78,6 +79,15 @@ fn write_with_actions<P: Page>(
     body.finish(to.out.buffer)
 }
 
+/// Marks the regions of a page that is made for somebody who has logged in, or for others.
+fn marking(writer: Writer<'_>, made_for: Option<u64>) -> Writer<'_> {
+    let writer = writer.marking_regions();
+    match made_for {
+        Some(login) => writer.made_for(login),
+        None => writer,
+    }
+}
+
 fn write_content<'w, P: Page>(
     page: P,
     above: &Above,
@@ -85,7 +95,7 @@ fn write_content<'w, P: Page>(
     kind: Kind,
     writer: Writer<'w>,
 ) {
-    let mut writer = writer.with_head(look.head()).marking_regions();
+    let mut writer = writer.with_head(look.head());
     if look.shows_causes() {
         writer.inspect_by(tell_once);
     }
@@ -114,6 +124,11 @@ impl Kind {
 }
 
 impl Replying<'_, '_> {
+    /// The login by which the page may show what it shows, of one whose handler has taken a session or a user.
+    fn made_for(&self) -> Option<u64> {
+        Some(self.visit.as_ref()?.login()?.word())
+    }
+
     fn begin_page(&mut self, top: &Top, kind: Kind) -> Reply<'_> {
         let top = &*self.complete(top);
         let mut reply = self.begin(top);

@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 use bine_http::Status;
 use bine_pipeline::{Body, Incoming, Peer, Retained};
 
-use crate::arguments::State;
+use crate::arguments::{Looked, State};
 use crate::channels::Channels;
 use crate::error::Error;
-use crate::live::Events;
+use crate::live::{Events, Run};
 use crate::origin;
 use crate::route::House;
 use crate::sessions::{Frame, Session, User, Visit};
@@ -65,6 +65,8 @@ pub(super) struct Asked {
     visit: OnceLock<Arc<Visit>>,
     /// Path and query of the page that called, as its action says it.
     pub(super) page: OnceLock<String>,
+    /// The run of a page that this is, if that is made for those who follow it.
+    run: Option<Arc<Run>>,
 }
 
 impl Call {
@@ -174,7 +176,11 @@ impl Caller {
     /// That page has none: it takes no [`Frame`] (400).
     pub fn frame(&self) -> Result<Frame, Error> {
         let request = self.0.request.incoming();
-        let before = || origin::page_before(&request.head).and_then(origin::target_of);
+        let before = || {
+            let page = origin::page_before(&request.head).and_then(origin::target_of);
+            self.0.look(|| format!("{page:?}").into_bytes());
+            page
+        };
         let page = self.0.page.get().map(String::as_str).or_else(before);
         let frame = page.and_then(|page| Frame::at(self.0.visit(), page));
         frame.ok_or_else(|| {
@@ -186,12 +192,16 @@ impl Caller {
 
     /// The first field of the request called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.0.request.incoming().head.field_text(name)
+        let field = self.0.request.incoming().head.field_text(name);
+        self.0.look(|| format!("{name}:{field:?}").into_bytes());
+        field
     }
 
     /// Where the request came from.
     pub fn peer(&self) -> Peer {
-        self.0.request.incoming().peer
+        let peer = self.0.request.incoming().peer;
+        self.0.look(|| format!("{peer:?}").into_bytes());
+        peer
     }
 
     /// The program's tables.
@@ -236,8 +246,13 @@ impl Asked {
     pub(super) fn new(incoming: &Incoming<'_>, house: &Arc<House>) -> Self {
         // What it calls with has been read.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
-        let (visit, page) = (OnceLock::new(), OnceLock::new());
-        Self { request, house: Arc::clone(house), visit, page }
+        let (visit, page, run) = (OnceLock::new(), OnceLock::new(), Run::current());
+        Self { request, house: Arc::clone(house), visit, page, run }
+    }
+
+    /// Notes that something of the request was seen, in whatever thread: the page that it makes is for its like alone.
+    fn look(&self, seen: impl FnOnce() -> Vec<u8>) {
+        Looked::Filtered.note_for(self.run.as_deref(), seen);
     }
 
     pub(super) fn store(&self) -> &Store {

@@ -8,6 +8,7 @@ mod field;
 mod given;
 pub(crate) mod problem;
 mod replace;
+mod rule;
 
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub use check::check_call;
 pub use given::{Given, Taken};
 pub use problem::Wrong;
 pub use replace::{Replace, Replaced};
+pub use rule::Rule;
 
 /// What `#[service]` makes of a function: where it is called, with arguments `A` and a value `T` as the answer.
 ///
@@ -92,8 +94,8 @@ pub struct Signature {
     pub is_safe: bool,
     /// It is not run again after a conflict.
     pub is_once: bool,
-    /// Only who has logged in may call it.
-    pub is_for_users: bool,
+    /// Who may call it; `None`: whom the program says.
+    pub rule: Option<Rule>,
     /// It takes its caller.
     pub knows_caller: bool,
 }
@@ -265,20 +267,13 @@ impl Signature {
                 Said { outcome, manner, visit: asked.visited(), kind: PhantomData }
             })
         });
-        let knows_sessions = self.knows_caller || self.is_for_users;
-        let arguments = self.arguments;
-        let Self { is_safe, is_once, .. } = *self;
-        let told = Told { kind: Kind::Service, arguments, is_safe, is_once };
+        let Self { arguments, is_safe, is_once, rule, .. } = *self;
+        let told = Told { kind: Kind::Service, arguments, is_safe, is_once, rule };
         // It asks that itself, and answers in the manner of services.
         let route = Route { told, from_anywhere: true, ..route };
         route.needing(&[
             |needs: &mut Needs| needs.body(MOST_BODY),
-            if self.is_for_users {
-                |needs: &mut Needs| needs.user = true
-            } else {
-                |_: &mut Needs| ()
-            },
-            if knows_sessions {
+            if self.knows_caller {
                 |needs: &mut Needs| needs.sessions = true
             } else {
                 |_: &mut Needs| ()
@@ -290,16 +285,15 @@ impl Signature {
     fn admit(
         &self,
         arguments: &Arguments<'_>,
-        asked: &Asked,
+        asked: &Arc<Asked>,
     ) -> Result<Result<Given, Error>, Rejection> {
         let head = &arguments.incoming.head;
         let is_in_query = matches!(head.method(), Method::Get | Method::Head);
         if !is_in_query && origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
         }
-        if self.is_for_users && asked.user().is_none() {
-            let message = "This is for users. Log in first.";
-            return Ok(Err(Error::status(Status::UNAUTHORIZED, message)));
+        if let Err(refused) = self.rule.unwrap_or(arguments.house.services_for).admit(asked) {
+            return Ok(Err(refused));
         }
         let kind = head.field_text("content-type").unwrap_or_default();
         let given = if is_in_query {

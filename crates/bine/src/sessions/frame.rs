@@ -20,7 +20,7 @@ use super::visit::Visit;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
 use crate::origin::is_path;
-use crate::store::{Change, Id, Snapshot, Time, Transaction};
+use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
 
 /// One tab of a visitor's, as an argument of a page: small values that another tab does not see, as which forum it shows.
 ///
@@ -106,9 +106,10 @@ impl Frame {
     /// The value that was [set](Self::set) under this name, if it is one of this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let row = self.row(&self.visit.tables())?;
-        // Whoever follows it looks at it: it is made again in time to say so.
+        // Whoever follows it looks at it: it is made again in time to say so, and not at once if that cannot be noted.
         if let Some(run) = &self.visit.run {
-            run.note_end(row.seen.unix().saturating_add(LEASE / 2));
+            let due = row.seen.unix().saturating_add(LEASE / 2);
+            run.note_end(due.max(self.visit.now.saturating_add(LEASE / 8)));
         }
         serde_json::from_value(row.values().remove(name)?).ok()
     }
@@ -160,24 +161,30 @@ impl Frame {
         match known {
             Some(row) => change.replace(&Row { seen, values, ..row })?,
             None => {
-                self.make_room(change)?;
+                self.make_room();
                 change.insert(Row { id: Id::new(), key: self.key.to_vec(), seen, values })?;
             }
         }
         Ok(())
     }
 
-    /// Those that were looked at least go, if their time is over or there are too many.
-    fn make_room(&self, change: &mut Transaction) -> Result<(), Error> {
-        let now = self.visit.opened().store.read().without_notes();
+    /// Those that were looked at least go, if their time is over or there are too many. By a commit of its own: two frames
+    /// that begin at once would both remove the same ones, and one of the calls would be run again for nothing.
+    fn make_room(&self) {
+        let store = &self.visit.opened().store;
+        let now = store.read().without_notes();
         let surplus = (now.count::<Row>() + 1).saturating_sub(MOST);
         let oldest = now.range(Row::BY_SEEN, ..time(self.visit.now)).take(MOST_GOING);
-        for (place, row) in oldest.enumerate() {
-            if place < surplus || !self.lasts(&row) {
-                change.remove(row.id)?;
-            }
+        let going = oldest.enumerate().filter(|(place, row)| *place < surplus || !self.lasts(row));
+        let mut change = begin_unnoted(store);
+        for (_, row) in going {
+            // One that is gone already is no mistake.
+            let _ = change.remove(row.id);
         }
-        Ok(())
+        if change.has_written() {
+            // If somebody has removed one of them meanwhile, or looked at it, it is for the next frame to find others.
+            let _ = store.commit(change);
+        }
     }
 
     /// A page of it is looked at. Nobody waits until that is noted.
@@ -186,7 +193,7 @@ impl Frame {
         let Some(row) = self.row(&store.read().without_notes()) else { return };
         let seen = time(self.visit.now);
         if age(self.visit.now, row.seen.unix()).is_some_and(|age| age >= LEASE / 4) {
-            let mut change = store.begin();
+            let mut change = begin_unnoted(store);
             if change.update(row.id, |row: &mut Row| row.seen = row.seen.max(seen)).is_ok() {
                 // Whoever was first has noted the same.
                 let _ = store.commit(change);
@@ -201,6 +208,11 @@ impl Frame {
     fn lasts(&self, row: &Row) -> bool {
         age(self.visit.now, row.seen.unix()).is_some_and(|age| age < LEASE)
     }
+}
+
+/// A change of which the run of a page that is followed is not told: that page has changed nothing that it shows.
+fn begin_unnoted(store: &Store) -> Transaction {
+    Recorder::default().around(|| store.begin())
 }
 
 impl Row {
@@ -281,30 +293,4 @@ impl fmt::Debug for Frame {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_names_one_frame() {
-        for (address, expected) in [
-            ("/", "/?_frame=x"),
-            ("/a?", "/a?_frame=x"),
-            ("/a?b=1&c", "/a?b=1&c&_frame=x"),
-            ("/a?_frame=old&b=1&_frame=older", "/a?b=1&_frame=x"),
-            ("/a?_frames=1", "/a?_frames=1&_frame=x"),
-            ("/a#b", "/a?_frame=x#b"),
-            ("/a?b#?_frame=old", "/a?b&_frame=x#?_frame=old"),
-            ("//other.example/a", "/?_frame=x"),
-            ("/\\other.example/a", "/?_frame=x"),
-            ("/\t/other.example/a", "/?_frame=x"),
-            ("https://other.example/a", "/?_frame=x"),
-        ] {
-            assert_eq!(with_name(address, "x"), expected, "{address}");
-            assert_eq!(named(&with_name(address, "x")), Some("x"));
-        }
-        assert_eq!(with_frame_of("/a?_frame=x", "/b"), "/b?_frame=x");
-        assert_eq!(with_frame_of("/a?_frame=x", "/b?_frame=y"), "/b?_frame=y");
-        assert_eq!(with_frame_of("/a", "/b"), "/b");
-        assert_eq!(with_frame_of("/a#?_frame=x", "/b"), "/b");
-    }
-}
+mod tests;

@@ -14,6 +14,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::age;
 use super::seal::Sealing;
+use super::ticket;
 use crate::secrecy::keep;
 
 /// Keys, one of which signs: the newest, unless a clock went astray.
@@ -37,6 +38,8 @@ pub(super) struct Key {
     born: u64,
     pub(super) hmac: hmac::Key,
     pub(super) sealing: Sealing,
+    /// Signs tickets.
+    pub(super) tickets: hmac::Key,
 }
 
 /// By this a cookie says which key has signed it.
@@ -158,7 +161,8 @@ impl Key {
 
     fn of(name: Name, secret: [u8; 32], born: u64) -> Self {
         let hmac = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        Self { name, secret, born, sealing: Sealing::of(&hmac), hmac }
+        let (sealing, tickets) = (Sealing::of(&hmac), ticket::key(&hmac));
+        Self { name, secret, born, hmac, sealing, tickets }
     }
 
     /// Whether it signs. A key from the far future comes from a clock that was wrong.

@@ -36,6 +36,12 @@ impl Login {
         self.row.row()
     }
 
+    /// What tells it from other logins, in a page that is made for it: no secret, and nothing to be recognized by.
+    pub(crate) fn word(&self) -> u64 {
+        // The time at which it began is in the other half.
+        self.row().number() as u64
+    }
+
     /// Whether nobody has ended it. A row is one login's, so it is enough that there is one.
     pub(crate) fn holds(&self) -> bool {
         let Opened { store, .. } = self.keeper.opened();

@@ -14,6 +14,7 @@ mod row;
 mod saving;
 mod seal;
 mod session;
+pub(crate) mod ticket;
 mod user;
 mod visit;
 
@@ -186,6 +187,11 @@ impl Keeper {
         let _ = self.opened.set(Opened { times, keys, store, ended, sweep });
         self.listen(&self.opened().store);
         Ok(())
+    }
+
+    /// Of how many sessions something is kept; `None`: they are not open.
+    pub(crate) fn count(&self) -> Option<usize> {
+        Some(self.opened.get()?.store.read().count::<Row>())
     }
 
     /// Who asks, by the cookie of a session.

@@ -12,11 +12,11 @@ use crate::arguments::looked::testing::looks_of;
 use crate::error::Error;
 use crate::store::RowId;
 
-const NOW: u64 = 1_800_000_000;
+pub(super) const NOW: u64 = 1_800_000_000;
 
 /// A browser with the one cookie that is looked at here.
 #[derive(Clone, Default)]
-struct Browser {
+pub(super) struct Browser {
     cookie: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Browser {
         (answer, is_told)
     }
 
-    fn ask(&self, keeper: &Arc<Keeper>, now: u64) -> Arc<Visit> {
+    pub(super) fn ask(&self, keeper: &Arc<Keeper>, now: u64) -> Arc<Visit> {
         let field = self.cookie.as_ref().map(|value| format!("a=b; session={value}; c"));
         let found = keeper.opened().find(field.as_deref().into_iter(), "session", now);
         let visit = Arc::new(Visit::new(Arc::clone(keeper), found, false, now));
@@ -51,7 +51,7 @@ impl Browser {
         visit
     }
 
-    fn name(&mut self, keeper: &Arc<Keeper>, now: u64) -> String {
+    pub(super) fn name(&mut self, keeper: &Arc<Keeper>, now: u64) -> String {
         self.visit(keeper, now, |session| session.name().as_str().to_owned()).0
     }
 
@@ -71,7 +71,7 @@ fn keeper_with(times: Sessions) -> Arc<Keeper> {
     keeper
 }
 
-fn keeper() -> Arc<Keeper> {
+pub(super) fn keeper() -> Arc<Keeper> {
     keeper_with(Sessions::new())
 }
 
@@ -80,12 +80,16 @@ fn rows(keeper: &Keeper) -> usize {
 }
 
 /// Returns when all that was changed before can be seen.
-fn await_staged(keeper: &Keeper) {
-    let come_and_go = keeper.opened().store.change(|change| {
-        let id = change.insert(Row::new(&Badge::new(NOW)))?;
-        change.remove(id)
-    });
-    assert!(come_and_go.wait().unwrap());
+pub(super) fn await_staged(keeper: &Keeper) {
+    let come_and_go = || {
+        let change = keeper.opened().store.change(|change| {
+            let id = change.insert(Row::new(&Badge::new(NOW)))?;
+            change.remove(id)
+        });
+        assert!(change.wait().unwrap());
+    };
+    // The run of a page that this thread may be in does not do it.
+    std::thread::scope(|scope| scope.spawn(come_and_go).join().unwrap());
 }
 
 /// Whoever makes a row does not wait until others are gone.

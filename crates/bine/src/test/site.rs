@@ -32,7 +32,7 @@ pub struct Site {
 }
 
 /// A test has few visitors, and many tests run at one time.
-const ARGUMENTS: [&str; 10] = [
+const ARGUMENTS: [&str; 12] = [
     "--listen",
     "127.0.0.1:0",
     "--loops",
@@ -42,6 +42,9 @@ const ARGUMENTS: [&str; 10] = [
     "--data",
     "memory",
     "--control",
+    "off",
+    // However busy the machine is that runs the tests.
+    "--admission",
     "off",
 ];
 /// Whoever is not ready to end by now is left to itself.

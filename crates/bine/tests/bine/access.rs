@@ -11,7 +11,7 @@ use bine_http::websocket::Frame;
 use ring::hmac;
 
 use crate::app::{options, program};
-use crate::harness::{Folder, Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Peer, Program, Reply};
 use crate::websocket::Socket;
 
 const SECRET: &str = "thirty-two bytes that nobody else knows";
@@ -148,7 +148,7 @@ fn check(program: &Program, request: (&str, &str, &str, &str), status: u16, chal
 
 #[test]
 fn whatever_any_part_permits_may_be_done_and_nothing_else() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let (ann, member) = (&*bearer(&token("ann")), "Cookie: a=b; member=bob\r\n");
         let (scope, none) = ("error=\"insufficient_scope\"", "Bearer realm=\"channels\"");
@@ -296,7 +296,7 @@ fn waiting(program: &Program, one: &str, two: &str) -> (Peer, Peer, Socket) {
 
 #[test]
 fn a_revocation_ends_what_waits_and_is_remembered() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let folder = Folder::new();
         let data = folder.join("data");
         let options =
@@ -451,7 +451,7 @@ fn what_waits_by_a_token_ends_with_it() {
     };
     // Tokens that end at once would end before a busy machine has taken them: seconds, for all together.
     thread::scope(|scope| {
-        for scheduler in SCHEDULERS {
+        for scheduler in KINDS {
             scope.spawn(move || check(scheduler));
         }
     });

@@ -29,14 +29,20 @@ pub(crate) fn start(options: &[&str]) -> Program {
 pub(crate) fn program(test: &str, options: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]);
-    let listen = ["--listen", "127.0.0.1:0"];
-    command.env(OPTIONS, [&listen, options].concat().join("\n"));
+    // However busy the machine is: what it does then has tests of its own.
+    let usual = ["--listen", "127.0.0.1:0", "--admission", "off"];
+    command.env(OPTIONS, [&usual, options].concat().join("\n"));
     command
 }
 
 /// Runs `check` against the program on each scheduler in turn.
 pub(crate) fn on_each_scheduler(check: impl Fn(&Program)) {
-    for scheduler in SCHEDULERS {
+    on_each(&SCHEDULERS, check);
+}
+
+/// The same on each of these.
+pub(crate) fn on_each(schedulers: &[&str], check: impl Fn(&Program)) {
+    for scheduler in schedulers {
         println!("on {scheduler}:");
         check(&start(&["--scheduler", scheduler]));
     }

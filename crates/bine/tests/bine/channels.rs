@@ -4,7 +4,7 @@ use bine::channels::{Access, Retention, Settings};
 use bine::prelude::*;
 
 use crate::app::{options, program};
-use crate::harness::{Folder, Peer, Program, SCHEDULERS};
+use crate::harness::{AT_ONCE, Folder, Peer, Program};
 
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
@@ -64,7 +64,7 @@ pub(crate) fn answered(peer: &mut Peer) -> (u16, Vec<String>, String) {
 
 #[test]
 fn a_poll_gets_what_is_there_or_waits_for_what_comes() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let (mut peer, mut writer) = (program.connect(), program.connect());
         assert_eq!(post(&mut writer, "/create/news", ""), (200, "made".to_owned()));
@@ -110,7 +110,7 @@ fn several_channels_are_followed_in_one_order_and_a_message_in_both_comes_once()
 
 #[test]
 fn events_go_on_from_the_last_one_that_was_seen() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let mut writer = program.connect();
         post(&mut writer, "/create/news", "");

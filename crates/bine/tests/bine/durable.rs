@@ -2,7 +2,7 @@
 //! neither restarts the server nor changes its scheduler.
 
 use crate::channels::start;
-use crate::harness::{Folder, Peer, Reply, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Peer, Reply};
 
 const TEXT: &str = "Content-Type: text/plain\r\n";
 const JSON: &str = "Content-Type: application/json\r\n";
@@ -102,7 +102,7 @@ fn every_request_has_its_status() {
 
 #[test]
 fn a_reader_waits_by_poll_and_by_events_under_every_scheduler() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(&["--data", "memory", "--scheduler", scheduler]);
         let (mut poll, mut writer) = (program.connect(), program.connect());
         let tail = next(&check(&mut writer, ("PUT", "s", JSON, "[1]"), 201));

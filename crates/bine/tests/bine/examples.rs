@@ -42,6 +42,18 @@ fn hello_says_hello_byte_for_byte() {
 }
 
 #[test]
+fn a_page_that_may_block_is_written_as_any_other() {
+    for scheduler in SCHEDULERS {
+        let mut command = example("plain");
+        command.args(["--listen", "127.0.0.1:0", "--scheduler", scheduler]);
+        let program = Program::start(&mut command);
+        let mut peer = program.connect();
+        assert_eq!(peer.get("/plain?name=a").text(), "<h1>Hello a</h1>", "{scheduler}");
+        assert_eq!(peer.get("/hello?name=a").text(), "<h1>Hello a</h1>", "{scheduler}");
+    }
+}
+
+#[test]
 fn a_name_from_outside_is_only_text() {
     let program = Program::start(program().args(["--listen", "127.0.0.1:0"]));
     let reply = program.connect().get("/hello?name=%3Cscript%3E+%26");

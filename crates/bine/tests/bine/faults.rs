@@ -1,11 +1,11 @@
 //! Decides what a handler that fails costs: its own reply, and a line that tells where.
 
 use crate::app::{on_each_scheduler, start};
-use crate::harness::{Folder, SCHEDULERS};
+use crate::harness::{Folder, KINDS};
 
 #[test]
 fn a_handler_that_panics_is_a_500_and_the_program_goes_on() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(&["--scheduler", scheduler]);
         for page in ["/broken", "/broken/plain", "/broken/later"] {
             let mut peer = program.connect();
@@ -49,7 +49,7 @@ fn a_peers_words_in_a_panic_cannot_look_like_a_line_of_the_log() {
 
 #[test]
 fn a_handler_that_panics_has_its_line_in_the_access_log() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let folder = Folder::new();
         let log = folder.join("access.log");
         let program = start(&["--scheduler", scheduler, "--access-log", log.to_str().unwrap()]);
@@ -84,7 +84,7 @@ fn earlier_replies_of_a_pipeline_survive_a_panic() {
 
 #[test]
 fn a_handler_that_takes_too_long_is_replaced_by_a_504() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(&["--scheduler", scheduler, "--handler-timeout", "50ms"]);
         let mut peer = program.connect();
         let reply = peer.get("/late");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::app::program;
-use crate::harness::{Folder, PATIENCE, Peer, Program, SCHEDULERS};
+use crate::harness::{Folder, KINDS, PATIENCE, Peer, Program};
 
 /// What a follower has seen: where, and which message.
 type History = Vec<(String, String)>;
@@ -41,7 +41,7 @@ fn followers_who_change_their_view_and_come_back_get_every_message_once_in_one_o
     const WRITERS: u64 = 3;
     const MESSAGES: u64 = 120;
     const FOLLOWERS: u64 = 9;
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         // A follower may hold a thread, and a writer must find one.
         let workers = (FOLLOWERS + WRITERS + 2).to_string();

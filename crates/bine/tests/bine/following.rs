@@ -4,7 +4,7 @@ use bine_http::websocket::{Code, Frame};
 use rustix::process::Signal;
 
 use crate::app::program;
-use crate::harness::{Peer, Program, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program};
 use crate::websocket::{Socket, asks};
 
 fn start(scheduler: &str) -> Program {
@@ -36,7 +36,7 @@ fn expect_word(socket: &mut Socket, word: &str) -> String {
 
 #[test]
 fn each_message_is_a_frame_and_its_cursor_leads_to_the_next() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut writer = program.connect();
         post(&mut writer, "/create/news");
@@ -61,7 +61,7 @@ fn each_message_is_a_frame_and_its_cursor_leads_to_the_next() {
 
 #[test]
 fn who_may_publish_does_so_where_they_follow() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut writer = program.connect();
         post(&mut writer, "/create/news");
@@ -114,7 +114,7 @@ fn what_cannot_be_followed_is_told_before_anything_is_agreed_on() {
 
 #[test]
 fn followers_are_told_of_a_stop() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         post(&mut program.connect(), "/create/news");
         let mut socket = Socket::open(&program, "/channels?c=news");

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use crate::app::{FIRST_ROWS, numbered, on_each_scheduler, start};
+use crate::app::{FIRST_ROWS, numbered, on_each, on_each_scheduler, start};
+use crate::harness::AT_ONCE;
 
 /// Where the size of a buffer, a chunk or the length's digits could go wrong.
 fn sizes() -> impl Iterator<Item = usize> {
@@ -148,7 +149,7 @@ fn a_worker_is_free_again_when_its_peer_leaves_in_the_middle() {
 
 #[test]
 fn a_peer_that_reads_late_gets_all_of_a_long_page() {
-    on_each_scheduler(|program| {
+    on_each(&AT_ONCE, |program| {
         let mut peers: Vec<_> = (0..4).map(|_| program.connect()).collect();
         let size = 9_000_001;
         for (peer, page) in peers.iter_mut().zip(PAGES.into_iter().cycle()) {

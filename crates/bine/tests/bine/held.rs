@@ -10,7 +10,7 @@ use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
 use crate::channels::answered;
-use crate::harness::{Peer, Program, SCHEDULERS};
+use crate::harness::{AT_ONCE, Peer, Program};
 use crate::websocket::{Socket, asks};
 
 /// The program itself. As a test among the others it has nothing to do.
@@ -112,7 +112,7 @@ fn post(peer: &mut Peer, target: &str) {
 
 #[test]
 fn a_page_of_any_kind_holds_its_reply_until_there_is_something() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let program = start(scheduler);
         let (mut peer, mut writer) = (program.connect(), program.connect());
         for target in ["/at-once/news", "/blocks", "/later"] {
@@ -137,7 +137,7 @@ fn a_page_of_any_kind_holds_its_reply_until_there_is_something() {
 
 #[test]
 fn a_held_page_comes_in_the_view_that_is_asked_for_or_that_it_has_fixed() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let program = start(scheduler);
         post(&mut program.connect(), "/say/one");
         for (target, accept, begin) in [
@@ -204,7 +204,7 @@ fn websockets_that_a_page_holds_are_no_more_than_may_wait() {
 
 #[test]
 fn a_page_and_a_thread_follow_by_themselves() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let program = start(scheduler);
         let mut writer = program.connect();
         post(&mut writer, "/repeat");

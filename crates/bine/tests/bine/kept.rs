@@ -6,7 +6,7 @@ use bine::prelude::*;
 use bine::store;
 
 use crate::app::{options, program};
-use crate::harness::{Folder, Program, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Program};
 
 #[derive(Table)]
 struct Name {
@@ -92,7 +92,7 @@ fn names_of(program: &Program) -> Vec<String> {
 
 #[test]
 fn what_a_page_said_is_kept_outlives_a_kill() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let folder = Folder::new();
         let data = folder.join("data");

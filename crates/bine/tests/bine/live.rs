@@ -13,7 +13,7 @@ use bine::prelude::*;
 use bine::{Body, Signal};
 
 use crate::app::{options, program};
-use crate::harness::{Folder, Program, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Program};
 use viewer::{Event, Viewer};
 
 #[derive(Clone, Table)]
@@ -233,7 +233,7 @@ fn runs(program: &Program, page: &str) -> u64 {
 
 #[test]
 fn a_note_reaches_all_who_look_once_and_nobody_else() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for (own, way) in [("a", ""), ("b", "/worker"), ("c", "/later")] {
@@ -268,7 +268,7 @@ fn a_note_reaches_all_who_look_once_and_nobody_else() {
 #[test]
 fn many_quick_changes_take_few_runs_and_the_last_state_comes() {
     const CHANGES: usize = 200;
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let mut viewers = [Viewer::of(&program, "/room/a"), Viewer::polling(&program, "/room/a")];
@@ -306,7 +306,7 @@ fn a_region_alone_is_sent_that_has_changed() {
 
 #[test]
 fn who_comes_again_gets_what_differs_at_once_and_else_nothing() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for is_poll in [false, true] {
@@ -329,7 +329,7 @@ fn who_comes_again_gets_what_differs_at_once_and_else_nothing() {
 
 #[test]
 fn a_page_that_has_other_regions_is_to_be_fetched_again() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for is_poll in [false, true] {
@@ -351,7 +351,7 @@ fn a_page_that_has_other_regions_is_to_be_fetched_again() {
 
 #[test]
 fn what_cannot_be_followed_is_told_why() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for is_poll in [false, true] {
@@ -410,7 +410,7 @@ fn what_cannot_be_followed_is_told_why() {
 
 #[test]
 fn a_page_that_is_not_for_them_any_more_sends_all_away() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for (target, told, status) in [("/fails", "forbid", 403), ("/fails/worker", "lose", 404)] {
@@ -425,7 +425,7 @@ fn a_page_that_is_not_for_them_any_more_sends_all_away() {
 
 #[test]
 fn a_page_that_panics_goes_on_when_it_does_not() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let targets = ["/fails", "/fails/worker", "/first"];
@@ -443,7 +443,7 @@ fn a_page_that_panics_goes_on_when_it_does_not() {
 
 #[test]
 fn signals_move_the_regions_that_read_them() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let mut viewers = [Viewer::of(&program, "/degrees"), Viewer::polling(&program, "/degrees")];
@@ -463,7 +463,7 @@ fn signals_move_the_regions_that_read_them() {
 
 #[test]
 fn a_signal_that_changes_while_its_page_is_made_is_not_missed() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let mut viewer = Viewer::with(&program, "/while-made", "", false);

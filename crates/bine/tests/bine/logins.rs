@@ -8,7 +8,7 @@ use bine::channels::{Access, Asked, Grant, Settings};
 use bine::prelude::*;
 
 use crate::app::{options, program};
-use crate::harness::{Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program, Reply};
 use crate::websocket::{Socket, asks};
 
 /// The program itself. As a test among the others it has nothing to do.
@@ -161,7 +161,7 @@ impl Waiting {
 
 #[test]
 fn users_do_what_rules_for_users_and_the_function_let_them() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let mut peer = program.connect();
@@ -192,7 +192,7 @@ fn users_do_what_rules_for_users_and_the_function_let_them() {
 
 #[test]
 fn what_waits_by_a_session_ends_with_it_and_nothing_else_does() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let [one, two] = [(); 2].map(|()| log_in_as(program.address(), "ann"));
@@ -215,7 +215,7 @@ fn what_waits_by_a_session_ends_with_it_and_nothing_else_does() {
 /// Cause: such a page is for strangers too, so its stream was not bound to the login; the event was forgotten.
 #[test]
 fn an_event_for_users_is_not_heard_behind_the_end_of_the_session() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let cookie = log_in_as(program.address(), "ann");

@@ -2,8 +2,10 @@
 
 mod access;
 mod actions;
+mod admission;
 mod app;
 mod arguments;
+mod auction;
 mod channels;
 mod conversation;
 mod durable;
@@ -21,12 +23,14 @@ mod lease;
 mod live;
 mod logins;
 mod macros;
+mod metrics;
 mod origins;
 mod pages;
 mod presence;
 mod query;
 mod ranges;
 mod remote;
+mod rules;
 mod scheduling;
 mod services;
 mod sessions;

@@ -7,7 +7,7 @@ use bine::prelude::*;
 use bine_http::websocket::Frame;
 
 use crate::app::{options, program};
-use crate::harness::{Folder, PATIENCE, Peer, Program, SCHEDULERS};
+use crate::harness::{Folder, KINDS, PATIENCE, Peer, Program};
 use crate::websocket::Socket;
 
 /// The program itself. As a test among the others it has nothing to do.
@@ -97,7 +97,7 @@ fn told(peer: &mut Peer) -> Vec<String> {
 
 #[test]
 fn who_polls_again_and_again_comes_once_and_goes_once() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let (mut peer, mut writer) = (program.connect(), program.connect());
         for _ in 0..20 {
@@ -116,7 +116,7 @@ fn who_polls_again_and_again_comes_once_and_goes_once() {
 
 #[test]
 fn a_stream_is_present_as_long_as_it_lives_and_two_tabs_are_one() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut writer = program.connect();
         let (mut one, mut two) = (program.connect(), program.connect());
@@ -184,7 +184,7 @@ fn who_gives_no_name_gets_one_to_come_back_by() {
 
 #[test]
 fn who_is_known_is_present_by_that_name_whatever_they_say() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut peer = program.connect();
         for (cookie, name) in [("member=Eva", "Eva"), ("other=Eva", "Ann")] {
@@ -315,7 +315,7 @@ fn whatever_was_called_so_before_ends_no_start() {
 
 #[test]
 fn a_websocket_that_goes_elsewhere_is_present_there_by_its_own_name() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut peer = program.connect();
         let go = |socket: &mut Socket, channel: &str| {

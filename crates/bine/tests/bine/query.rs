@@ -1,7 +1,7 @@
 //! Claims about channels that are followed by QUERY (RFC 10008): a form of any length asks what an address asks.
 
 use crate::channels::start;
-use crate::harness::{Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program, Reply};
 
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
@@ -36,7 +36,7 @@ fn begun(scheduler: &str) -> Program {
 
 #[test]
 fn a_form_asks_in_every_view_what_an_address_asks() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = begun(scheduler);
         let (mut peer, mut writer) = (program.connect(), program.connect());
         let reply = ask(&mut peer, FORM, "c=a&c=b&after=earliest");

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::channels::start;
-use crate::harness::{PATIENCE, Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{KINDS, PATIENCE, Peer, Program, Reply};
 
 /// A message: when it was published, and its word.
 type Told = (u64, String);
@@ -156,7 +156,7 @@ fn a_range_in_the_past_is_answered_at_once_in_every_view() {
 
 #[test]
 fn a_range_that_ends_in_the_future_is_waited_for_to_its_end_and_no_longer() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let (program, all) =
             filled(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
         let end = now() + 400;
@@ -202,7 +202,7 @@ fn a_message_does_not_put_off_the_end_of_its_range() {
 
 #[test]
 fn what_comes_before_a_range_begins_is_not_for_it() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let (program, _) =
             filled(&["--data", "memory", "--scheduler", scheduler, "--workers", "6"]);
         let (mut peer, mut lines) = (program.connect(), program.connect());

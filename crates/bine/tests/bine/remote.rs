@@ -8,7 +8,7 @@ use bine::{Bytes, Events};
 use serde::{Deserialize, Serialize};
 
 use crate::app::{options, program};
-use crate::harness::{Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program, Reply};
 
 /// The program itself, which calls and is called. As a test among the others it has nothing to do.
 #[test]
@@ -124,7 +124,7 @@ fn start(options: &[&str]) -> Program {
 #[test]
 fn a_page_of_either_kind_calls_another_server_and_values_come_back_as_they_were() {
     let called = start(&[]);
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let caller = start(&["--scheduler", scheduler]);
         let mut peer = caller.connect();

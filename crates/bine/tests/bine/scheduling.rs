@@ -1,16 +1,21 @@
 //! Decides that a program can bring its own scheduler, with the front door's words alone.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
 
-use bine::scheduler::{Next, Place, Scheduler, Server, Task, serve_loops};
-use bine::{App, Exit};
+use bine::scheduler::{Kind, Next, Place, Scheduler, Server, Task, serve_loops};
+use bine::{App, Exit, Page, Path, Text, html, page};
 
 use crate::app;
-use crate::harness::Program;
+use crate::harness::{PATIENCE, Program};
 
-/// Everything on the event loops, counted.
+#[allow(dead_code, reason = "its `main` is for people")]
+#[path = "../../../../examples/scheduler.rs"]
+mod example;
+
+/// Everything on the event loops, and how often it was asked about a stage that may block.
 #[derive(Default)]
 struct Counting {
     stages: AtomicUsize,
@@ -24,8 +29,9 @@ impl Scheduler for Counting {
         outcome
     }
 
-    fn stage(&self, _next: Next) -> Place {
-        self.stages.fetch_add(1, Ordering::Relaxed);
+    fn stage(&self, next: Next) -> Place {
+        let may_block = next == Next::Response(Kind::Dynamic);
+        self.stages.fetch_add(usize::from(may_block), Ordering::Relaxed);
         Place::Here
     }
 
@@ -56,5 +62,75 @@ fn a_program_can_bring_its_own_scheduler() -> Exit {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // A loop asks about a stage that may block, and there was one.
     assert!(ended.output.contains("\nstages: 1\n"), "{ended:?}");
+    Exit::fine()
+}
+
+/// Whose turn it was, in order, and how many of those who hold threads may go.
+static TURNS: Mutex<Vec<Text>> = Mutex::new(Vec::new());
+static GATE: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+#[page("/hold")]
+fn hold() -> impl Page {
+    TURNS.lock().unwrap().push("held".into());
+    *GATE.1.wait_while(GATE.0.lock().unwrap(), |may_go| *may_go == 0).unwrap() -= 1;
+    html!("held")
+}
+
+#[page("/say/{word}")]
+fn say(word: Path<Text>) -> impl Page {
+    TURNS.lock().unwrap().push(word.0);
+    html!("said")
+}
+
+#[page("/open")]
+async fn open() -> impl Page {
+    *GATE.0.lock().unwrap() += 1;
+    GATE.1.notify_one();
+    html!("open")
+}
+
+#[page("/turns")]
+async fn turns() -> impl Page {
+    let turns = TURNS.lock().unwrap().join(" ");
+    html!({ turns })
+}
+
+#[test]
+fn the_example_serves_whoever_came_last_first() -> Exit {
+    if let Some(options) = app::options() {
+        let app = App::new().page(hold).page(say).page(open).page(turns);
+        let stack = Arc::<example::Stack>::default();
+        return app.scheduler(stack).run_with("Usage: app", options.lines());
+    }
+    let test = "scheduling::the_example_serves_whoever_came_last_first";
+    let program = Program::start(&mut app::program(test, &["--loops", "1"]));
+    let mut asking = program.connect();
+    let mut held: Vec<_> = (0..4).map(|_| program.connect()).collect();
+    for peer in &mut held {
+        peer.send(b"GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    let began = Instant::now();
+    while asking.get("/turns").text() != "held held held held" {
+        assert!(began.elapsed() < PATIENCE, "not every thread is held");
+    }
+    let mut waiting = ["first", "second", "third"].map(|word| {
+        let mut peer = program.connect();
+        peer.send(format!("GET /say/{word} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        // Behind this the loop has seen it.
+        assert_eq!(asking.get("/turns").text(), "held held held held");
+        peer
+    });
+    // One thread is free, and does all that waits.
+    assert_eq!(asking.get("/open").text(), "open");
+    for peer in &mut waiting {
+        assert_eq!(peer.reply().text(), "said");
+    }
+    assert_eq!(asking.get("/turns").text(), "held held held held third second first");
+    for _ in 1..held.len() {
+        assert_eq!(asking.get("/open").text(), "open");
+    }
+    for peer in &mut held {
+        assert_eq!(peer.reply().text(), "held");
+    }
     Exit::fine()
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bine::prelude::*;
 
 use crate::app::{options, program};
-use crate::harness::{Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program, Reply};
 
 #[derive(Clone, Table)]
 struct Remark {
@@ -183,7 +183,7 @@ const BROWSER: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nCont
 
 #[test]
 fn a_service_is_called_by_its_name() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let test = "services::the_program_with_services_serves";
         check_calls(&Program::start(&mut program(test, &["--scheduler", scheduler])));
     }

@@ -8,7 +8,7 @@ use bine::prelude::*;
 use bine::{Body, Filter, Open, Seen, Sessions, Verdict};
 
 use crate::app::{options, program};
-use crate::harness::{Folder, Peer, Program, Reply, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Peer, Program, Reply};
 
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
@@ -224,7 +224,7 @@ impl Browser {
 
 #[test]
 fn a_visitor_has_a_name_and_keeps_it() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         let mut browser = Browser::of(&program);
@@ -274,7 +274,7 @@ fn every_kind_of_answer_tells_of_the_session() {
 
 #[test]
 fn a_page_for_users_is_not_run_for_anybody_else() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         let mut browser = Browser::of(&program);
@@ -313,7 +313,7 @@ fn who_reads_pages_is_told_by_a_page_to_log_in() {
 
 #[test]
 fn filters_and_the_access_log_know_the_user() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let folder = Folder::new();
         let log = folder.join("access.log");
@@ -340,7 +340,7 @@ fn filters_and_the_access_log_know_the_user() {
 
 #[test]
 fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         for path in ["/user/post", "/user/post/plain"] {
@@ -362,7 +362,7 @@ fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
 
 #[test]
 fn what_a_page_of_another_site_sends_is_refused() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         let mut peer = program.connect();
@@ -438,7 +438,7 @@ fn what_a_page_has_shared_caches_keep_is_not_kept_with_a_cookie() {
 /// What a page asks for beside a login made its visitor a stranger again.
 #[test]
 fn what_was_asked_with_the_cookie_from_before_a_login_sets_none() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         let mut browser = Browser::of(&program);
@@ -455,7 +455,7 @@ fn what_was_asked_with_the_cookie_from_before_a_login_sets_none() {
 
 #[test]
 fn a_login_changes_the_cookie_and_the_one_before_opens_nothing() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
         for login in ["/login/ann", "/login/ann/plain"] {

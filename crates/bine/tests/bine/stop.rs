@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::app::start;
-use crate::harness::{Program, SCHEDULERS};
+use crate::harness::{AT_ONCE, Program, SCHEDULERS};
 
 #[test]
 fn what_has_begun_is_finished_before_the_program_ends() {
@@ -33,7 +33,7 @@ fn what_has_begun_is_finished_before_the_program_ends() {
 /// The exit status was 0, as if nobody had been cut: a second signal was only a faster stop.
 #[test]
 fn a_second_signal_ends_the_program_at_once() {
-    for scheduler in SCHEDULERS {
+    for scheduler in AT_ONCE {
         let mut program = start(&["--scheduler", scheduler]);
         let mut idle = program.connect();
         assert_eq!(idle.get("/hello?name=a").status(), 200);

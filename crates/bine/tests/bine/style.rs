@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use bine::{App, Dress, Exit, Frozen, Page, Respond, html, page, tree};
 
 use crate::app::{options, program};
-use crate::harness::{Peer, Program, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program};
 
 const SHEET: &str = "p { color: seagreen }";
 
@@ -69,7 +69,7 @@ async fn frozen_piece() -> impl Page {
 }
 
 fn on_each_scheduler(check: impl Fn(&mut Peer)) {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let test = "style::the_program_with_a_style_sheet_serves";
         let program = Program::start(&mut program(test, &["--scheduler", scheduler]));

@@ -10,7 +10,7 @@ use bine_http::websocket::{Frame, Header, Opcode, mask};
 use rustix::process::Signal;
 
 use crate::app::{options, program};
-use crate::harness::{PATIENCE, Peer, Program, SCHEDULERS};
+use crate::harness::{KINDS, PATIENCE, Peer, Program};
 
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
@@ -235,7 +235,7 @@ fn await_told(program: &Program, word: &str) {
 
 #[test]
 fn what_is_said_comes_back_whole_however_it_is_cut() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open_with(&program, "/echo", &masked(Frame::Text("behind")));
         socket.expect_text("behind");
@@ -267,7 +267,7 @@ fn what_is_said_comes_back_whole_however_it_is_cut() {
 
 #[test]
 fn a_page_that_returns_from_a_worker_may_agree_too() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/plain");
         socket.expect_text("from a worker");
@@ -305,7 +305,7 @@ fn the_subprotocol_that_was_agreed_on_is_known() {
 
 #[test]
 fn a_peer_that_breaks_the_rules_is_told_which_kind() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut long = Socket::open(&program, "/brief");
         long.say(Frame::Text("more than ten bytes"));
@@ -325,7 +325,7 @@ fn a_peer_that_breaks_the_rules_is_told_which_kind() {
 
 #[test]
 fn a_handler_that_fails_costs_its_own_connection_alone() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         for how in ["error", "panic"] {
             let mut socket = Socket::open(&program, &format!("/failing/{how}"));
@@ -351,7 +351,7 @@ fn a_silent_peer_is_asked_and_one_that_does_not_answer_is_let_go() {
     };
     // A machine that is busy must not be taken for a silent peer, so that this takes seconds: all at once.
     thread::scope(|scope| {
-        for scheduler in SCHEDULERS {
+        for scheduler in KINDS {
             scope.spawn(move || check(scheduler));
         }
     });
@@ -359,7 +359,7 @@ fn a_silent_peer_is_asked_and_one_that_does_not_answer_is_let_go() {
 
 #[test]
 fn a_peer_that_takes_nothing_is_cut() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let _socket = Socket::open(&program, "/flooding/100");
         await_told(&program, "stalled;");
@@ -368,7 +368,7 @@ fn a_peer_that_takes_nothing_is_cut() {
 
 #[test]
 fn a_close_is_heard_by_who_sends_without_end() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/flooding/30000");
         socket.say(Frame::Close { code: Some(Code::NORMAL), reason: "" });
@@ -385,7 +385,7 @@ fn a_close_is_heard_by_who_sends_without_end() {
 
 #[test]
 fn a_ping_is_answered_whatever_the_handler_waits_for() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/deaf");
         socket.say(Frame::Ping(b"there?"));
@@ -395,7 +395,7 @@ fn a_ping_is_answered_whatever_the_handler_waits_for() {
 
 #[test]
 fn a_peer_that_goes_without_a_word_is_noticed() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         drop(Socket::open(&program, "/brief"));
         await_told(&program, "gone;");
@@ -404,7 +404,7 @@ fn a_peer_that_goes_without_a_word_is_noticed() {
 
 #[test]
 fn a_stop_is_told_to_all_and_ends_with_their_farewell() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let program = start(scheduler);
         let mut sockets: Vec<Socket> = (0..3).map(|_| Socket::open(&program, "/echo")).collect();
         for socket in &mut sockets {

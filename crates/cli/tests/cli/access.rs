@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Folder, SCHEDULERS};
+use crate::harness::{Folder, KINDS};
 use crate::start;
 
 /// The lines of a log, the time of each taken out.
@@ -18,7 +18,7 @@ fn untimed(log: &str) -> Vec<String> {
 
 #[test]
 fn every_reply_has_a_line_when_the_program_has_ended() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let folder = Folder::new();
         let log = folder.join("access.log");
         let program = start(&["--scheduler", scheduler, "--access-log", log.to_str().unwrap()]);
@@ -52,7 +52,7 @@ fn every_reply_has_a_line_when_the_program_has_ended() {
 
 #[test]
 fn no_line_is_lost_when_many_end_at_once() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let folder = Folder::new();
         let log = folder.join("access.log");
         let program = start(&["--scheduler", scheduler, "--access-log", log.to_str().unwrap()]);

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use crate::harness::{Folder, Peer, Program, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Peer, Program};
 use crate::{bine, run};
 
 #[test]
@@ -25,7 +25,7 @@ fn a_port_in_use_is_told_with_its_cure() {
 
 #[test]
 fn every_address_is_served_and_a_socket_file_goes_with_its_program() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let folder = Folder::new();
         let path = folder.join("socket");
         let unix = format!("unix:{}", path.display());
@@ -86,7 +86,7 @@ fn activated(socket: OwnedFd, options: &[&str]) -> Command {
 
 #[test]
 fn a_socket_of_the_service_manager_is_taken_over() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         // Who comes before the program is there is served as well: that is what activation is for.

@@ -3,11 +3,11 @@
 use std::thread;
 
 use crate::bine;
-use crate::harness::{Peer, Program, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program};
 
 #[test]
 fn a_program_killed_under_load_can_be_started_again_at_once() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         // An address that nothing else on this machine opens connections from, so that its port
         // cannot be taken while nobody listens there.
         let mut address = "127.7.7.7:0".to_owned();

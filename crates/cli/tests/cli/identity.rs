@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use crate::harness::{Folder, SCHEDULERS};
+use crate::harness::{Folder, KINDS};
 use crate::{run, start};
 
 #[test]
@@ -15,7 +15,7 @@ fn the_program_becomes_the_user_it_is_told_to() {
         assert_eq!((ended.code, ended.errors.as_str()), (Some(1), told));
         return;
     }
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let folder = Folder::new();
         let log = folder.join("access.log");
         let log_option = log.to_str().unwrap();

@@ -39,7 +39,7 @@ fn a_wrong_word_is_told_with_what_would_be_right() {
     );
     check_usage(
         &["--scheduler", "fastest"],
-        "--scheduler fastest: no scheduler is called `fastest`; there are hybrid, event, pool",
+        "--scheduler fastest: no scheduler is called `fastest`; there are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
     );
 }
 
@@ -54,7 +54,7 @@ fn a_wrong_line_of_a_configuration_is_told_by_its_number() {
         ("\nidle-timeout = \"soon\"\n", "2: idle-timeout: must be a time like 500ms, 10s or 2m"),
         (
             "scheduler = \"x\"\n",
-            "1: scheduler: no scheduler is called `x`; there are hybrid, event, pool",
+            "1: scheduler: no scheduler is called `x`; there are hybrid, event, cohort, nothread, one-to-one, pool, accept-many, queue",
         ),
         (
             "listen = [\"127.0.0.1:0\", \"x\"]\n",
@@ -120,6 +120,9 @@ fn help_lists_every_option_and_every_scheduler() {
         "access-log-when-full",
         "error-log",
         "error-log-level",
+        "metrics",
+        "health",
+        "health-log",
         "control",
         "data",
         "sync",
@@ -141,6 +144,17 @@ fn help_lists_every_option_and_every_scheduler() {
         "connections",
         "connections-per-address",
         "queue",
+        "admission",
+        "admission-least",
+        "admission-most",
+        "admission-wait",
+        "admission-idle",
+        "admission-retry",
+        "back-pressure",
+        "guard-descriptors",
+        "guard-memory",
+        "guard-memory-accept",
+        "most-memory",
         "most-head",
         "most-fields",
         "most-target",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::bine;
-use crate::harness::{Ended, Folder, Peer, Program, SCHEDULERS};
+use crate::harness::{Ended, Folder, KINDS, Peer, Program};
 
 /// A folder with two sites' files and a configuration.
 struct Site(Folder);
@@ -39,7 +39,7 @@ impl Site {
 
 #[test]
 fn a_reload_is_for_newcomers_and_a_wrong_file_changes_nothing() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let site = Site::new();
         site.configure(scheduler, "root = \"one\"\n");
         let program = Program::start(&mut site.bine("serve"));
@@ -110,7 +110,7 @@ fn a_site_is_found_by_its_host() {
 
 #[test]
 fn a_hundred_reloads_under_load_fail_no_request() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let site = Site::new();
         site.configure(scheduler, "root = \"one\"\n");

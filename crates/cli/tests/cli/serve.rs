@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use crate::bine;
-use crate::harness::{Folder, Program, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Program};
 
 fn site() -> Folder {
     let folder = Folder::new();
@@ -27,7 +27,7 @@ fn large() -> Vec<u8> {
 }
 
 fn on_each_scheduler(check: impl Fn(&Program)) {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let folder = site();
         let site = folder.join("site");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use crate::bine;
-use crate::harness::{Folder, Peer, Program, SCHEDULERS};
+use crate::harness::{Folder, KINDS, Peer, Program};
 
 /// Writes a certificate for `host`, and its key, as `NAME.pem`.
 fn certify(folder: &Folder, name: &str, host: &str) {
@@ -41,7 +41,7 @@ fn each_site_shows_its_own_certificate() {
     let top = "listen = \"127.0.0.1:0\"\ntls = \"on\"\nroot = \"top\"\ncertificate = \"top.pem\"\ncertificate-key = \"top.pem\"\n";
     let text = top.to_owned() + &site("one", "one.example") + &site("below", "*.two.example");
     let config = folder.write("bine.toml", text.as_bytes());
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let options = ["serve", "--config", config.to_str().unwrap(), "--scheduler", scheduler];
         let program = Program::start(&mut bine(&options));
         assert!(program.addresses()[0].starts_with("https://127.0.0.1:"));
@@ -86,7 +86,7 @@ fn a_new_certificate_is_shown_after_a_reload_and_a_wrong_one_is_not() {
 
 #[test]
 fn an_address_that_stays_takes_other_options_at_a_reload() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         let folder = Folder::new();
         certify(&folder, "own", "localhost");
         folder.write("www/index.html", b"here");

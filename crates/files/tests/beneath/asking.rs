@@ -75,6 +75,7 @@ impl Asker {
             peer: Peer::UNIX,
             who: &Who::Anonymous,
             arrival: self.clock.unix(),
+            has_begun: false,
             exchange: head.exchange(),
         };
         let decoded = head.path();

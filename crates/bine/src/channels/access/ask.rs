@@ -10,7 +10,7 @@ use bine_pipeline::Incoming;
 use super::grant::Grant;
 use super::visitor::QUERY;
 use crate::Error;
-use crate::arguments::{Argument, Arguments, Needs, Rejection, State};
+use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection, State};
 use crate::channels::Channels;
 use crate::sessions::{Login, Visit};
 use crate::store::Store;
@@ -97,6 +97,9 @@ pub(super) fn cookie<'c>(cookies: &'c str, name: &str) -> Option<&'c str> {
 
 impl Argument for Asked {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
+        // A page may take it too.
+        let Incoming { head, peer, .. } = request.incoming;
+        Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         Ok(Self::by(request.incoming))
     }
 }

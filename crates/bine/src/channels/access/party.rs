@@ -178,6 +178,11 @@ impl Parties {
         self.caps.get().copied().unwrap_or_default()
     }
 
+    /// How many wait at this moment.
+    pub(crate) fn holds(&self) -> u32 {
+        self.total.load(Ordering::Relaxed)
+    }
+
     /// Counts one more hold, and says whose. It is [left](Self::leave) by whoever has got the number.
     pub(super) fn enter(
         &self,

@@ -41,6 +41,7 @@ impl House {
             peer: Peer::tcp(format!("{address}:1").parse().unwrap()),
             who: &Who::Anonymous,
             arrival: 0,
+            has_begun: false,
             exchange: head.exchange(),
         };
         let visitor = self.gate.recognize(&request);

@@ -64,7 +64,8 @@ fn request() -> Retained {
     };
     let (peer, who, exchange) =
         (Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous, head.exchange());
-    Retained::of(&Incoming { head, body: Body::None, peer, who, arrival: 0, exchange })
+    let (body, has_begun) = (Body::None, false);
+    Retained::of(&Incoming { head, body, peer, who, arrival: 0, has_begun, exchange })
 }
 
 /// A showing that is what a run has made of it which began at `since`.

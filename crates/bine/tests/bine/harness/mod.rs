@@ -20,7 +20,13 @@ pub(crate) use program::{Ended, Program};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Every scheduler that `--scheduler` knows.
-pub(crate) const SCHEDULERS: [&str; 3] = ["hybrid", "event", "pool"];
+pub(crate) const SCHEDULERS: [&str; 8] =
+    ["hybrid", "event", "cohort", "nothread", "one-to-one", "pool", "accept-many", "queue"];
+/// Those that serve several connections at one time, and so can let one wait for news.
+pub(crate) const AT_ONCE: [&str; 7] =
+    ["hybrid", "event", "cohort", "one-to-one", "pool", "accept-many", "queue"];
+/// One of each way to run a handler, for what does not depend on more: on a worker, on a loop, on its connection's thread.
+pub(crate) const KINDS: [&str; 3] = ["hybrid", "event", "pool"];
 
 /// A folder of one test's own, which goes with it.
 pub(crate) struct Folder(PathBuf);

@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::viewer::{Event, Viewer};
 use crate::app::{options, program};
-use crate::harness::{Program, SCHEDULERS};
+use crate::harness::{KINDS, Program};
 
 #[derive(Clone, Table)]
 struct Thing {
@@ -333,7 +333,7 @@ fn each_open_page_ends_as_it_would_be_if_it_were_fetched_again() {
         outcome.unwrap_or_else(|error| panic!("{scheduler}: {error}"));
     };
     thread::scope(|scope| {
-        for scheduler in SCHEDULERS {
+        for scheduler in KINDS {
             scope.spawn(move || check(scheduler));
         }
     });

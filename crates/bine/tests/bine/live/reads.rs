@@ -5,7 +5,7 @@ use bine::prelude::*;
 
 use super::viewer::{Event, Viewer};
 use super::{Note, notes_of, post, ran, runs, say_in, start};
-use crate::harness::SCHEDULERS;
+use crate::harness::KINDS;
 
 /// What is read before the region is shown in it.
 #[page("/reads/before")]
@@ -55,7 +55,7 @@ pub(super) async fn behind(store: Store) -> impl Page {
 
 #[test]
 fn what_was_read_before_a_region_moves_it_however_it_was_read() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for way in ["before", "snapshot", "change"] {

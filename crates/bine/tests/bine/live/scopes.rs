@@ -6,7 +6,7 @@ use bine::{Body, Filter, Seen, Sessions, Verdict};
 
 use super::viewer::{Event, Viewer};
 use crate::app::{options, program};
-use crate::harness::{Program, Reply, SCHEDULERS};
+use crate::harness::{KINDS, Program, Reply};
 
 #[derive(Clone, Table)]
 struct Tick {
@@ -38,6 +38,9 @@ fn the_program_for_visitors_serves() -> Exit {
         .page(by_field)
         .page(by_request)
         .page(by_filter)
+        .service(by_service)
+        .service(by_service_and_peer)
+        .service(by_call)
         .page(for_users)
         .page(for_friends)
         .page(for_all)
@@ -153,6 +156,24 @@ async fn by_filter(taste: Path<Text>, store: Store) -> impl Page {
     shown(Some(taste.0), store)
 }
 
+#[service("/service", safe)]
+async fn by_service(caller: Caller) -> impl Page {
+    shown(caller.field("x-taste").map(Text::from), caller.store().clone())
+}
+
+#[service("/service/peer", safe)]
+async fn by_service_and_peer(caller: Caller) -> impl Page {
+    let word = caller.session().get::<Text>("word");
+    shown(word.filter(|_| caller.peer().ip().is_some()), caller.store().clone())
+}
+
+#[service("/service/call", safe)]
+fn by_call(call: &mut Call) -> impl Page + use<> {
+    let secret: Text = call.field("x-taste").unwrap_or_default().into();
+    let last = call.newest::<Tick>(1).pop().map(|tick| tick.text).unwrap_or_default();
+    html!(<p>{&secret}</p> <Live><p>{last} for {&secret}</p></Live>)
+}
+
 /// Sends each visitor of one path to a page of their own.
 struct Tenants;
 
@@ -263,8 +284,11 @@ fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
         "/field",
         "/request",
         "/filter",
+        "/service",
+        "/service/peer",
+        "/service/call",
     ];
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let visitors = TASTES.map(|taste| {
@@ -298,7 +322,7 @@ fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
 
 #[test]
 fn a_stranger_is_sent_nothing_of_a_users_page() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         let (ann, stranger) = (Visitor::logged_in(&program, "ann"), Visitor::new(&program, "salt"));
@@ -330,7 +354,7 @@ fn all_sessions_of_a_user_share_what_is_the_users() {
 
 #[test]
 fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
         for (target, then) in [("/user", 401), ("/for-users", 401), ("/for-friends", 403)] {
@@ -357,4 +381,50 @@ fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
             }
         }
     }
+}
+
+/// Symptom: whoever had lost the connection when their session was revoked got a stranger's regions into a page that
+/// went on to show their own words around them. Cause: a page did not say for whom it was made.
+#[test]
+fn who_was_revoked_while_away_is_sent_away_when_they_come_again() {
+    const TARGETS: [&str; 5] = ["/user", "/user/perhaps", "/session", "/for-users", "/for-friends"];
+    for scheduler in KINDS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        for (target, is_poll) in
+            TARGETS.into_iter().flat_map(|target| [(target, false), (target, true)])
+        {
+            let (mut one, mut other) =
+                (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
+            other.post("/keep/secret");
+            let mut viewer = Viewer::with(&program, target, &other.fields(), is_poll);
+            viewer.load();
+            // A short absence is none.
+            tick_with(&program, "away.");
+            assert_eq!(viewer.follow(), 200);
+            assert_eq!(viewer.next(), Event::Patch(0), "{target}");
+            viewer.leave();
+            one.post("/revoke-others");
+            tick_with(&program, "gone.");
+            assert_eq!(viewer.follow(), 200, "{target}");
+            assert_eq!(viewer.next(), Event::Reload, "{target}");
+            assert!(!viewer.heard.contains("gone."), "{target}");
+            if !is_poll {
+                assert_eq!(viewer.next(), Event::Over(200), "{target}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_was_revoked_while_away_goes_on_with_a_page_that_is_for_all() {
+    let program = start("hybrid");
+    let (mut one, other) =
+        (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
+    let mut viewer = other.look_at("/for-all");
+    viewer.leave();
+    one.post("/revoke-others");
+    tick_with(&program, "new.");
+    assert_eq!(viewer.follow(), 200);
+    assert_eq!(viewer.await_shown("new."), [Event::Patch(0)]);
 }

@@ -19,6 +19,8 @@ pub(super) struct Viewer {
     rest: String,
     events: VecDeque<Event>,
     pub(super) regions: Vec<Region>,
+    /// What its page says of whom it was made for.
+    made_for: Option<String>,
     /// All that the stream or the polls have brought since it was opened.
     pub(super) heard: String,
 }
@@ -68,6 +70,7 @@ impl Viewer {
             rest: String::new(),
             events: VecDeque::new(),
             regions: Vec::new(),
+            made_for: None,
             heard: String::new(),
         }
     }
@@ -91,6 +94,9 @@ impl Viewer {
         let page = self.fetch();
         assert_eq!(page.status(), 200, "{}: {page:?}", self.target);
         self.regions = regions(page.text());
+        let mark =
+            page.text().split_once("<!--/live 999 ").and_then(|(_, mark)| mark.split_once("-->"));
+        self.made_for = mark.map(|(word, _)| word.to_owned());
     }
 
     /// What its regions would be if it were fetched now.
@@ -113,10 +119,21 @@ impl Viewer {
         let status = head["HTTP/1.1 ".len()..][..3].parse().unwrap();
         if status == 200 {
             assert!(head.contains("text/event-stream"), "{head}");
+            if head.contains("Content-Length") {
+                // It is over as soon as it is read.
+                let all = peer.await_text("\n\n");
+                self.peer = None;
+                self.take(&all);
+            }
         } else {
             self.peer = None;
         }
         status
+    }
+
+    /// Its connection is lost.
+    pub(super) fn leave(&mut self) {
+        self.peer = None;
     }
 
     /// As after a lost connection, or a server that was started again: what it shows stays.
@@ -133,7 +150,9 @@ impl Viewer {
 
     fn request(&self) -> String {
         let have = self.regions.iter().enumerate();
-        let have: Vec<_> = have.map(|(number, own)| format!("{number}.{}", own.hash)).collect();
+        let have = have.map(|(number, own)| format!("{number}.{}", own.hash));
+        let have: Vec<_> =
+            have.chain(self.made_for.iter().map(|word| format!("999.{word}"))).collect();
         let (page, have) = (encoded(&self.target), have.join(","));
         let accept = if self.is_poll { "*/*" } else { "text/event-stream" };
         let fields = &self.fields;
@@ -219,8 +238,12 @@ impl Viewer {
             self.peer = None;
             return;
         }
-        self.heard.push_str(&piece);
-        self.rest.push_str(&piece);
+        self.take(&piece);
+    }
+
+    fn take(&mut self, piece: &str) {
+        self.heard.push_str(piece);
+        self.rest.push_str(piece);
         while let Some((event, rest)) = self.rest.split_once("\n\n") {
             let value = |name: &str| {
                 let lines = event.lines().filter_map(|line| line.strip_prefix(name));

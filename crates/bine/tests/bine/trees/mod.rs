@@ -13,7 +13,7 @@ use bine::tree::Element;
 use roxmltree::{Document, ParsingOptions};
 
 use crate::app::{numbered, options, program};
-use crate::harness::{Peer, Program, SCHEDULERS};
+use crate::harness::{KINDS, Peer, Program};
 
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
@@ -73,7 +73,7 @@ async fn drawn() -> impl Page {
 }
 
 fn on_each_scheduler(check: impl Fn(&mut Peer)) {
-    for scheduler in SCHEDULERS {
+    for scheduler in KINDS {
         println!("on {scheduler}:");
         let test = "trees::the_program_with_trees_serves";
         let program = Program::start(&mut program(test, &["--scheduler", scheduler]));

@@ -1,0 +1,334 @@
+//! Decides who is let in to what is dynamic when more come than can be served, what a reply says to those who have come
+//! in, and what the others are told.
+//!
+//! It stands before the body, the handler and the tables. Files, assets and channels have no gate: a refused visitor who
+//! reads a file costs next to nothing, and channels have bounds of their own.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+use bine_http::{Exchange, Reply, Status};
+use bine_pipeline::admission::{Admission, Asker, Shown, Verdict};
+use bine_pipeline::{Answer, Body, Clock, Done, Incoming, Outgoing, Retained, Work};
+
+use crate::sessions::ticket::{Holder, Reading, Tickets};
+use crate::taste::Taste;
+
+/// One thread's gate.
+pub(crate) struct Gate {
+    admission: Arc<Admission>,
+    tickets: Arc<Tickets>,
+    /// What the last who was refused got by chance.
+    chance: u64,
+    /// The last request that came here was let in.
+    begins: bool,
+}
+
+/// Who asks, and by what they are known.
+struct Visitor<'r> {
+    holder: Holder<'r>,
+    reading: Reading,
+    /// What stands for the account, if they have logged in.
+    account: Option<u64>,
+    asker: Asker,
+}
+
+/// What becomes of a request.
+pub(crate) enum Pass {
+    /// It goes on, as all do.
+    Calm,
+    /// It goes on.
+    On,
+    /// It goes on, and the head of its reply is to have this line.
+    With(String),
+    /// It does not.
+    Refused,
+}
+
+impl Gate {
+    pub(crate) fn new(admission: Arc<Admission>, tickets: Arc<Tickets>) -> Self {
+        Self { admission, tickets, chance: RandomState::new().hash_one(0), begins: false }
+    }
+
+    /// A request has come of which it is not known yet whether it is for something dynamic.
+    pub(crate) const fn open(&mut self) {
+        self.begins = false;
+    }
+
+    /// Whether the last request was let in.
+    pub(crate) const fn begins(&self) -> bool {
+        self.begins
+    }
+
+    /// Whether a request may go on to something dynamic. While all is calm it costs one load.
+    #[inline]
+    pub(crate) fn pass(&mut self, request: &Incoming<'_>) -> Pass {
+        self.begins = true;
+        // Who was let in without the body is not asked again when that is here.
+        match request.body {
+            _ if !self.admission.is_awake() => Pass::Calm,
+            Body::Here(_) | Body::Filed(_) => self.go_on(request),
+            Body::None | Body::Coming => self.weigh(request),
+        }
+    }
+
+    #[cold]
+    fn weigh(&mut self, request: &Incoming<'_>) -> Pass {
+        let Visitor { holder, reading, account, asker } = self.visitor(request);
+        let (known, session) = match (self.admission.ask(asker), reading.shown) {
+            (Verdict::Refused, _) => {
+                self.begins = false;
+                return Pass::Refused;
+            }
+            (Verdict::Known, Shown::Ticket(old)) if reading.is_due => (old, account.unwrap_or(old)),
+            (Verdict::Known, _) => return Pass::On,
+            (Verdict::Again(known) | Verdict::Admitted(known), _) => {
+                (known, account.unwrap_or(known))
+            }
+        };
+        self.admission.rename(known, session);
+        Pass::With(self.tickets.line(session, holder))
+    }
+
+    /// Who was let in before the body came has had no reply yet that could carry the ticket.
+    #[cold]
+    fn go_on(&self, request: &Incoming<'_>) -> Pass {
+        let Visitor { holder, reading, asker, .. } = self.visitor(request);
+        match (reading.shown, asker.stand_in) {
+            (Shown::Ticket(_), _) | (_, None) => Pass::On,
+            (_, Some(session)) => Pass::With(self.tickets.line(session, holder)),
+        }
+    }
+
+    fn visitor<'r>(&self, request: &Incoming<'r>) -> Visitor<'r> {
+        let Incoming { head, peer, who, arrival, .. } = request;
+        let holder = Holder { peer: *peer, user: who.user(), now: *arrival };
+        let reading = self.tickets.read(head, holder);
+        // Behind a proxy a connection, and an address with its port, is of many visitors.
+        let is_forwarded =
+            ["x-forwarded-for", "forwarded", "via"].iter().any(|name| head.field(name).is_some());
+        let own = || (!is_forwarded).then(|| self.admission.connection_of(*peer)).flatten();
+        let account = holder.user.map(|user| self.tickets.account(user, holder.now));
+        let has_begun = request.has_begun && !is_forwarded;
+        let asker = Asker { ticket: reading.shown, has_begun, stand_in: account.or_else(own) };
+        Visitor { holder, reading, account, asker }
+    }
+
+    /// Something was answered without a worker.
+    pub(crate) fn answered(&self) {
+        self.admission.answered();
+    }
+
+    /// Writes that there is no place left, and when to come again.
+    pub(crate) fn refuse(
+        &mut self,
+        request: &Incoming<'_>,
+        clock: &Clock,
+        out: &mut Outgoing<'_>,
+    ) -> Answer {
+        // Knuth's generator; nothing depends on whether somebody could foresee it.
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let again = self.admission.again_after((self.chance >> 32) as u32);
+        let reads_pages = Taste::of(request.head.field_text("accept")).reads_pages;
+        write_refusal(request.exchange, reads_pages, again, clock, out.buffer);
+        Answer::Written { close: !request.exchange.keep_alive }
+    }
+}
+
+const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
+const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
+const NOT_KEPT: &str = "Cache-Control: no-store\r\n";
+const PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Please come again</title>\
+    <meta name=\"viewport\" content=\"width=device-width\"></head><body><h1>Please come again</h1>\
+    <p>So many visitors are here that there is no place left at the moment. \
+    It will not take long: load this page again in a minute.</p></body></html>\n";
+const LINE: &str = "there are too many visitors at the moment; come again soon\n";
+
+fn write_refusal(
+    exchange: Exchange,
+    reads_pages: bool,
+    again: u32,
+    clock: &Clock,
+    out: &mut Vec<u8>,
+) {
+    let mut reply = Reply::begin(out, exchange, Status::SERVICE_UNAVAILABLE, &clock.date());
+    let (kind, told) = if reads_pages { (HTML, PAGE) } else { (TEXT, LINE) };
+    reply.constant(kind).constant(NOT_KEPT);
+    reply.field("Retry-After", &again.to_string()).expect("digits");
+    reply.whole(told.as_bytes());
+}
+
+/// Has `call` answer, and puts `line` into the head of its reply, wherever and whenever that is written.
+pub(crate) fn with_line(
+    line: String,
+    out: &mut Outgoing<'_>,
+    call: impl FnOnce(&mut Outgoing<'_>) -> Answer,
+) -> Answer {
+    let (answer, line) = writing(line, out, call);
+    let Some(line) = line else { return answer };
+    match answer {
+        Answer::Work(work) => Answer::Work(Arc::new(Ticketed { work, line })),
+        Answer::Later(reply) => Answer::Later(Box::pin(async move {
+            let mut finished = reply.await;
+            insert(&mut finished.bytes, 0, &line);
+            finished
+        })),
+        answer => answer,
+    }
+}
+
+/// Has `write` write, and puts `line` into what it has written. Returns it if nothing was.
+fn writing<A>(
+    line: String,
+    out: &mut Outgoing<'_>,
+    write: impl FnOnce(&mut Outgoing<'_>) -> A,
+) -> (A, Option<String>) {
+    let begin = out.buffer.len();
+    let mut line = Some(line);
+    let Outgoing { buffer, drain } = out;
+    // A long page leaves while it is written: its head is in the first piece.
+    let mut first = |buffer: &mut Vec<u8>| {
+        line = line.take().filter(|line| !insert(buffer, begin, line));
+        drain(buffer);
+    };
+    let written = write(&mut Outgoing { buffer, drain: &mut first });
+    let line = line.filter(|line| !insert(buffer, begin, line));
+    (written, line)
+}
+
+/// Puts a line into the head that begins at `begin`, behind its status line. False: there is none.
+fn insert(bytes: &mut Vec<u8>, begin: usize, line: &str) -> bool {
+    let Some(reply) = bytes.get(begin..) else { return false };
+    let end = |mark: &[u8]| reply.windows(mark.len()).position(|part| part == mark);
+    let (Some(status), Some(head)) = (end(b"\r\n"), end(b"\r\n\r\n")) else { return false };
+    let keeping = cache_control(&reply[status..head]);
+    // A cache that others share would give the ticket to all of them: better none than that.
+    let is_shared = keeping.as_deref().is_some_and(is_shared);
+    if !is_shared {
+        let place = begin + status + 2;
+        let also = if keeping.is_none() { "Cache-Control: private\r\n" } else { "" };
+        bytes.splice(place..place, line.bytes().chain(also.bytes()));
+    }
+    true
+}
+
+fn cache_control(head: &[u8]) -> Option<String> {
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let values = head.lines().filter_map(|line| line.strip_prefix("cache-control:"));
+    let values: Vec<&str> = values.collect();
+    (!values.is_empty()).then(|| values.join(","))
+}
+
+fn is_shared(keeping: &str) -> bool {
+    let says = |word: &str| keeping.split(',').any(|part| part.trim().starts_with(word));
+    !says("private") && !says("no-store") && (says("public") || says("s-maxage") || says("max-age"))
+}
+
+/// A handler's work whose reply is to have one line more.
+struct Ticketed {
+    work: Arc<dyn Work>,
+    line: String,
+}
+
+impl Work for Ticketed {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+        writing(self.line.clone(), out, |out| self.work.run(request, clock, out)).0
+    }
+
+    fn failed(&self, request: &Incoming<'_>, clock: &Clock, out: &mut Vec<u8>) {
+        self.work.failed(request, clock, out);
+    }
+
+    fn name(&self) -> &'static str {
+        self.work.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bine_http::{Method, Version};
+    use bine_pipeline::Finished;
+
+    use super::*;
+
+    const LINE_OF_TICKET: &str = "Set-Cookie: ticket=a\r\n";
+
+    #[track_caller]
+    fn check(reply: &str, expected: &str) {
+        let mut bytes = format!("earlier\r\n\r\n{reply}").into_bytes();
+        insert(&mut bytes, 11, LINE_OF_TICKET);
+        assert_eq!(String::from_utf8(bytes).unwrap(), format!("earlier\r\n\r\n{expected}"));
+    }
+
+    #[test]
+    fn the_line_stands_behind_the_status_line_and_no_shared_cache_keeps_it() {
+        check(
+            "HTTP/1.1 200 OK\r\nDate: a\r\n\r\nbody\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nSet-Cookie: ticket=a\r\nCache-Control: private\r\nDate: a\r\n\r\nbody\r\n\r\n",
+        );
+        check(
+            "HTTP/1.1 200 OK\r\ncache-control: no-cache\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nSet-Cookie: ticket=a\r\ncache-control: no-cache\r\n\r\n",
+        );
+        for shared in ["public", "max-age=5", "no-transform, s-maxage=9"] {
+            let reply = format!("HTTP/1.1 200 OK\r\nCache-Control: {shared}\r\n\r\n");
+            check(&reply, &reply);
+        }
+        check("", "");
+    }
+
+    #[test]
+    fn a_page_that_leaves_while_it_is_written_has_it_in_its_first_piece() {
+        let (mut buffer, mut sent) = (Vec::new(), Vec::new());
+        let mut drain = |piece: &mut Vec<u8>| sent.append(piece);
+        let mut out = Outgoing { buffer: &mut buffer, drain: &mut drain };
+        let answer = with_line(LINE_OF_TICKET.to_owned(), &mut out, |out| {
+            for piece in ["HTTP/1.1 200 OK\r\n\r\na", "b\r\n\r\n", "c"] {
+                out.buffer.extend_from_slice(piece.as_bytes());
+                (out.drain)(out.buffer);
+            }
+            Answer::Written { close: false }
+        });
+        assert!(matches!(answer, Answer::Written { close: false }));
+        let sent = String::from_utf8(sent).unwrap();
+        assert_eq!(sent.matches("Set-Cookie").count(), 1, "{sent}");
+        assert!(sent.ends_with("\r\n\r\nab\r\n\r\nc"), "{sent}");
+    }
+
+    #[test]
+    fn a_reply_that_comes_later_has_it_too() {
+        let (mut buffer, mut drain) = (Vec::new(), |_: &mut Vec<u8>| {});
+        let mut out = Outgoing { buffer: &mut buffer, drain: &mut drain };
+        let answer = with_line(LINE_OF_TICKET.to_owned(), &mut out, |_| {
+            let bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+            Answer::Later(Box::pin(async { Finished { bytes, ..Finished::default() } }))
+        });
+        let Answer::Later(mut reply) = answer else { panic!("it comes later") };
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let std::task::Poll::Ready(finished) = reply.as_mut().poll(&mut context) else {
+            panic!("it is ready");
+        };
+        assert!(finished.bytes.starts_with(b"HTTP/1.1 200 OK\r\nSet-Cookie: ticket=a\r\n"));
+    }
+
+    #[test]
+    fn a_refusal_says_when_to_come_again_and_keeps_the_connection() {
+        let exchange = Exchange {
+            method: Method::Get,
+            version: Version::Http11,
+            keep_alive: true,
+            ..Exchange::farewell()
+        };
+        let clock = Clock::told(0);
+        for (reads_pages, kind) in [(false, "text/plain"), (true, "text/html")] {
+            let mut out = Vec::new();
+            write_refusal(exchange, reads_pages, 7, &clock, &mut out);
+            let told = String::from_utf8(out).unwrap();
+            assert!(told.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{told}");
+            for line in ["Retry-After: 7\r\n", "Cache-Control: no-store\r\n", kind] {
+                assert!(told.contains(line), "{told}");
+            }
+            assert!(!told.contains("Connection: close"), "{told}");
+        }
+    }
+}

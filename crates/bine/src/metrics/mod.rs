@@ -1,0 +1,12 @@
+//! Decides what a program tells of itself to those who watch it: `/metrics`, `/health` and `/ready`.
+
+mod desk;
+mod figures;
+mod health;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub(crate) use desk::Desk;
+pub(crate) use figures::Metrics;
+pub(crate) use health::{Health, HealthChoices, NAME as HEALTH, is_asked_at};

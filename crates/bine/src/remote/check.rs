@@ -1,0 +1,58 @@
+//! Decides what must hold of whatever another server says, for whoever searches for something of which it does not.
+
+use super::answer::{Answer, Head};
+use super::events::{Event, Events};
+
+/// What must hold of the bytes of any answer: it is refused with words, or has a head and a body that are the same in
+/// whatever pieces they come.
+pub fn check_answer(piece: u8, bytes: &[u8]) {
+    let whole = answer_in_pieces(bytes.len(), bytes);
+    assert_eq!(answer_in_pieces(piece.into(), bytes).ok(), whole.clone().ok());
+    match whole {
+        Ok((head, body)) => {
+            assert!((200..=999).contains(&head.status), "{}", head.status);
+            assert!(body.len() < bytes.len());
+        }
+        Err(words) => assert!(!words.is_empty()),
+    }
+}
+
+/// The answer in these bytes, behind which the connection ends.
+fn answer_in_pieces(piece: usize, bytes: &[u8]) -> Result<(Head, Vec<u8>), &'static str> {
+    let (mut answer, mut head, mut body) = (Answer::default(), None, Vec::new());
+    for piece in bytes.chunks(piece.max(1)) {
+        answer.incoming().extend_from_slice(piece);
+        if head.is_none() {
+            head = answer.head()?;
+        }
+        if head.is_some() && answer.body(false, &mut body)? {
+            break;
+        }
+    }
+    let head = head.ok_or("it broke off")?;
+    answer.body(true, &mut body)?;
+    Ok((head, body))
+}
+
+/// What must hold of the bytes of any stream of events: it says the same in whatever pieces it comes, and no more than
+/// was said.
+pub fn check_events(piece: u8, bytes: &[u8]) {
+    let whole = events_in_pieces(bytes.len(), bytes);
+    assert_eq!(events_in_pieces(piece.into(), bytes), whole);
+    // What is no UTF-8 becomes longer: each byte of it at most three.
+    let length: usize = whole.iter().map(|event| event.data.len()).sum();
+    assert!(length <= 3 * bytes.len());
+    assert!(whole.iter().all(|event| !event.kind.is_empty() && !event.kind.contains('\n')));
+    let lines = bytes.split(|byte| *byte == b'\n').count();
+    assert!(2 * whole.len() < lines, "an event has a line, and one behind it");
+}
+
+fn events_in_pieces(piece: usize, bytes: &[u8]) -> Vec<Event> {
+    let (mut events, mut found) = (Events::default(), Vec::new());
+    for piece in bytes.chunks(piece.max(1)) {
+        events.add(piece);
+        found.extend(std::iter::from_fn(|| events.next()));
+        assert!(events.len() <= 3 * bytes.len());
+    }
+    found
+}

@@ -1,0 +1,162 @@
+//! Claims about frames under a clock that the tests move: how long they last, and what goes when their time is over.
+
+use super::super::Keeper;
+use super::super::tests::{Browser, NOW, await_staged, keeper};
+use super::*;
+use crate::live::testing::ends_of;
+
+/// A visitor's frame, as a page that is asked for at `now` has it by its address.
+fn frame_at(keeper: &Arc<Keeper>, browser: &Browser, frame: &Frame, now: u64) -> Frame {
+    let visit = browser.ask(keeper, now);
+    let found = Frame::at(&visit, &frame.to("/")).expect("it is this visitor's");
+    found.attend();
+    await_staged(keeper);
+    found
+}
+
+/// One in which a word is kept at `now`.
+fn frame_with(keeper: &Arc<Keeper>, browser: &mut Browser, word: &str, now: u64) -> Frame {
+    browser.name(keeper, now);
+    let frame = Frame::new(browser.ask(keeper, now));
+    frame.set("word", word).wait().unwrap();
+    frame
+}
+
+fn word(frame: &Frame) -> Option<String> {
+    frame.get("word")
+}
+
+fn rows(keeper: &Keeper) -> usize {
+    keeper.opened().store.read().count::<Row>()
+}
+
+#[test]
+fn a_frame_lasts_as_long_as_its_pages_are_looked_at() {
+    let (keeper, mut browser) = (keeper(), Browser::default());
+    let frame = frame_with(&keeper, &mut browser, "hops", NOW);
+    let mut now = NOW;
+    for _ in 0..10 {
+        now += LEASE - 1;
+        assert_eq!(word(&frame_at(&keeper, &browser, &frame, now)).as_deref(), Some("hops"));
+    }
+    assert_eq!(word(&frame_at(&keeper, &browser, &frame, now + LEASE)), None);
+}
+
+#[test]
+fn who_comes_back_with_a_frame_whose_time_is_over_has_a_fresh_one() {
+    let (keeper, mut browser) = (keeper(), Browser::default());
+    let frame = frame_with(&keeper, &mut browser, "hops", NOW);
+    frame.set("other", 1).wait().unwrap();
+    let late = frame_at(&keeper, &browser, &frame, NOW + LEASE);
+    // Nothing has removed it yet, but it is over, and stays so.
+    assert_eq!((rows(&keeper), word(&late)), (1, None));
+    assert_eq!(word(&frame_at(&keeper, &browser, &frame, NOW + LEASE)), None);
+    late.set("word", "malt").wait().unwrap();
+    let found = frame_at(&keeper, &browser, &frame, NOW + LEASE + 1);
+    assert_eq!((word(&found).as_deref(), found.get::<u8>("other")), (Some("malt"), None));
+    assert_eq!(rows(&keeper), 1);
+}
+
+#[test]
+fn the_sweep_removes_what_is_over_and_nothing_else() {
+    let (keeper, mut browser) = (keeper(), Browser::default());
+    let dead = frame_with(&keeper, &mut browser, "dead", NOW);
+    let alive = frame_with(&keeper, &mut browser, "alive", NOW + 1);
+    let third = frame_with(&keeper, &mut browser, "third", NOW + LEASE);
+    assert_eq!(rows(&keeper), 2);
+    let now = NOW + LEASE;
+    let words = [&dead, &alive, &third].map(|frame| word(&frame_at(&keeper, &browser, frame, now)));
+    assert_eq!(words, [None, Some("alive".to_owned()), Some("third".to_owned())]);
+    // Who comes back with one that was removed has a fresh one too.
+    let late = frame_at(&keeper, &browser, &dead, now);
+    late.set("word", "again").wait().unwrap();
+    assert_eq!(word(&frame_at(&keeper, &browser, &dead, now)).as_deref(), Some("again"));
+    assert_eq!(rows(&keeper), 3);
+}
+
+#[test]
+fn frames_that_begin_at_once_are_no_conflict_though_each_has_others_removed() {
+    let (keeper, mut browser) = (keeper(), Browser::default());
+    for _ in 0..2 * MOST_GOING {
+        frame_with(&keeper, &mut browser, "dead", NOW);
+    }
+    let now = NOW + LEASE;
+    let frames = [(), ()].map(|()| Frame::new(browser.ask(&keeper, now)));
+    let store = &keeper.opened().store;
+    let changes = frames.each_ref().map(|frame| {
+        let mut change = store.begin();
+        frame.set_in(&mut change, "word", "new").unwrap();
+        change
+    });
+    for change in changes {
+        store.commit(change).unwrap().wait().unwrap();
+    }
+    for frame in &frames {
+        assert_eq!(word(&frame_at(&keeper, &browser, frame, now)).as_deref(), Some("new"));
+    }
+    // What is left goes with the next ones.
+    frame_with(&keeper, &mut browser, "later", now);
+    await_staged(&keeper);
+    assert_eq!(rows(&keeper), 3);
+}
+
+#[test]
+fn a_page_that_is_followed_is_made_again_before_its_frame_is_over() {
+    let (keeper, mut browser) = (keeper(), Browser::default());
+    let frame = frame_with(&keeper, &mut browser, "hops", NOW);
+    let ends = |now: u64| {
+        let (ends, has_written) = ends_of(|| {
+            let found = frame_at(&keeper, &browser, &frame, now);
+            assert_eq!(word(&found).as_deref(), Some("hops"));
+        });
+        assert!(!has_written, "that it is looked at is not a change of its page");
+        ends.expect("the frame was looked at")
+    };
+    let first = ends(NOW);
+    assert!((NOW + 1..NOW + LEASE).contains(&first), "{}", first - NOW);
+    // It is made then, and lasts.
+    let mut now = first;
+    for _ in 0..10 {
+        let next = ends(now);
+        assert!((now + 1..now + LEASE).contains(&next), "{}", next - now);
+        now = next;
+    }
+}
+
+#[test]
+fn a_page_whose_frame_cannot_be_prolonged_is_not_made_again_at_once() {
+    let (keeper, mut browser) = (keeper(), Browser::default());
+    let frame = frame_with(&keeper, &mut browser, "hops", NOW);
+    let now = NOW + LEASE / 2;
+    let (ends, _) = ends_of(|| {
+        // Nobody notes that it is looked at.
+        let found = Frame::at(&browser.ask(&keeper, now), &frame.to("/")).unwrap();
+        assert_eq!(word(&found).as_deref(), Some("hops"));
+    });
+    let ends = ends.expect("the frame was looked at");
+    assert!((now + 60..NOW + LEASE).contains(&ends), "{}", ends - now);
+}
+
+#[test]
+fn an_address_names_one_frame() {
+    for (address, expected) in [
+        ("/", "/?_frame=x"),
+        ("/a?", "/a?_frame=x"),
+        ("/a?b=1&c", "/a?b=1&c&_frame=x"),
+        ("/a?_frame=old&b=1&_frame=older", "/a?b=1&_frame=x"),
+        ("/a?_frames=1", "/a?_frames=1&_frame=x"),
+        ("/a#b", "/a?_frame=x#b"),
+        ("/a?b#?_frame=old", "/a?b&_frame=x#?_frame=old"),
+        ("//other.example/a", "/?_frame=x"),
+        ("/\\other.example/a", "/?_frame=x"),
+        ("/\t/other.example/a", "/?_frame=x"),
+        ("https://other.example/a", "/?_frame=x"),
+    ] {
+        assert_eq!(with_name(address, "x"), expected, "{address}");
+        assert_eq!(named(&with_name(address, "x")), Some("x"));
+    }
+    assert_eq!(with_frame_of("/a?_frame=x", "/b"), "/b?_frame=x");
+    assert_eq!(with_frame_of("/a?_frame=x", "/b?_frame=y"), "/b?_frame=y");
+    assert_eq!(with_frame_of("/a", "/b"), "/b");
+    assert_eq!(with_frame_of("/a#?_frame=x", "/b"), "/b");
+}

@@ -1,0 +1,311 @@
+//! Decides what the cookie holds by which a session that was admitted is known, and when it is believed
+//! (docs/formats/ticket.md). It needs no state: a server that was started again believes it too.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use bine_http::Head;
+use bine_pipeline::Peer;
+use bine_pipeline::admission::Shown;
+use ring::hmac;
+
+use super::keys::{Key, Keys, Name};
+use super::{Keeper, MOST_COOKIES};
+use crate::base64;
+
+/// Who gives tickets out and looks at those that are shown.
+pub(crate) struct Tickets {
+    /// In a program with sessions the keys are theirs.
+    sessions: Option<Arc<Keeper>>,
+    own: OnceLock<Keys>,
+}
+
+/// What a ticket says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Ticket {
+    session: u64,
+    /// For an account, at whatever address. Any other is for those of a neighborhood.
+    is_account: bool,
+    /// In which it was given out, since 1970.
+    hour: u32,
+}
+
+/// What was shown, and whether another is to be given for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Reading {
+    pub(crate) shown: Shown,
+    pub(crate) is_due: bool,
+}
+
+/// Whose ticket it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Holder<'h> {
+    pub(crate) peer: Peer,
+    /// By what name they have logged in.
+    pub(crate) user: Option<&'h str>,
+    /// Now, in seconds since 1970.
+    pub(crate) now: u64,
+}
+
+const VERSION: u8 = 1;
+/// What is signed: version, kind, hour, key's name, session.
+const SIGNED: usize = 18;
+/// Of an HMAC of SHA-256, 144 bits, so that the whole is a number of letters with nothing left over.
+const SIGNATURE: usize = 18;
+const WHOLE: usize = SIGNED + SIGNATURE;
+const LETTERS: usize = WHOLE / 3 * 4;
+const HOUR: u64 = 3600;
+/// Hours for which one is good, the one in which it was given out among them.
+const GOOD: u32 = 2;
+
+/// The key that signs tickets, made of one that signs sessions: nobody who knows the one knows the other.
+pub(super) fn key(secret: &hmac::Key) -> hmac::Key {
+    let derived = hmac::sign(secret, b"bine ticket 1");
+    hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
+}
+
+impl Tickets {
+    /// Of a program that may have sessions.
+    pub(crate) const fn new(sessions: Option<Arc<Keeper>>) -> Self {
+        Self { sessions, own: OnceLock::new() }
+    }
+
+    /// What was shown for a ticket.
+    pub(crate) fn read(&self, head: &Head<'_>, holder: Holder<'_>) -> Reading {
+        let fields = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+        let pairs = fields
+            .filter_map(|(_, value)| str::from_utf8(value).ok())
+            .flat_map(|field| field.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
+        let name = cookie_name(holder.peer.is_secure());
+        let own = pairs.filter(|(key, _)| *key == name).take(MOST_COOKIES);
+        let keys = self.keys(holder.now);
+        let read = own.map(|(_, value)| Ticket::read(value, keys, holder));
+        // Of several the best: another program of this host may have put one there.
+        read.reduce(|best, next| if worth(best.shown) >= worth(next.shown) { best } else { next })
+            .unwrap_or_default()
+    }
+
+    /// What stands for the account of a holder, the same for each of its logins.
+    pub(crate) fn account(&self, user: &str, now: u64) -> u64 {
+        self.keys(now).newest(now, |key| account(key, user))
+    }
+
+    /// The cookie with a ticket of this session, as a line of a head.
+    pub(crate) fn line(&self, session: u64, holder: Holder<'_>) -> String {
+        let Holder { peer, user, now } = holder;
+        let ticket = Ticket { session, is_account: user.is_some(), hour: hour(now) };
+        let text = ticket.text(self.keys(now), holder);
+        let (name, age) = (cookie_name(peer.is_secure()), u64::from(GOOD) * HOUR);
+        let secure = if peer.is_secure() { "; Secure" } else { "" };
+        format!(
+            "Set-Cookie: {name}={text}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}\r\n"
+        )
+    }
+
+    /// Those of sessions, once these are open. Without sessions a ticket is good as long as the program runs.
+    fn keys(&self, now: u64) -> &Keys {
+        let opened = self.sessions.as_ref().and_then(|keeper| keeper.opened.get());
+        match opened {
+            Some(opened) => &opened.keys,
+            None => self.own.get_or_init(|| Keys::passing(now, u64::from(GOOD) * HOUR)),
+        }
+    }
+}
+
+const fn worth(shown: Shown) -> u8 {
+    match shown {
+        Shown::Nothing | Shown::Foreign => 0,
+        Shown::Old(_) => 1,
+        Shown::Ticket(_) => 2,
+    }
+}
+
+impl Ticket {
+    fn text(self, keys: &Keys, holder: Holder<'_>) -> String {
+        keys.newest(holder.now, |key| {
+            let mut bytes = [0; WHOLE];
+            bytes[..2].copy_from_slice(&[VERSION, u8::from(self.is_account)]);
+            bytes[2..6].copy_from_slice(&self.hour.to_be_bytes());
+            bytes[6..10].copy_from_slice(&key.name);
+            bytes[10..SIGNED].copy_from_slice(&self.session.to_be_bytes());
+            let (signed, signature) = bytes.split_at_mut(SIGNED);
+            signature.copy_from_slice(&self.sign(key, signed, holder.peer));
+            base64::written(&bytes)
+        })
+    }
+
+    fn read(text: &str, keys: &Keys, holder: Holder<'_>) -> Reading {
+        let foreign = Reading { shown: Shown::Foreign, is_due: false };
+        Self::believed(text, keys, holder).unwrap_or(foreign)
+    }
+
+    /// `None`: it is none of ours, or not this holder's.
+    fn believed(text: &str, keys: &Keys, holder: Holder<'_>) -> Option<Reading> {
+        if text.len() != LETTERS {
+            return None;
+        }
+        let bytes: [u8; WHOLE] = base64::url(text)?.try_into().ok()?;
+        let (signed, signature) = bytes.split_first_chunk::<SIGNED>()?;
+        let is_account = match signed[..2] {
+            [VERSION, 0] => false,
+            [VERSION, 1] => true,
+            _ => return None,
+        };
+        let given = u32::from_be_bytes(*signed[2..].first_chunk()?);
+        let name: Name = *signed[6..].first_chunk()?;
+        let session = u64::from_be_bytes(*signed[10..].first_chunk()?);
+        let own = Self { session, is_account, hour: given };
+        keys.named(name, holder.now, |key| {
+            let expected = own.sign(key, signed, holder.peer);
+            // In constant time, as far as it tells anything.
+            let differs = expected.iter().zip(signature).fold(0, |all, (a, b)| all | (a ^ b));
+            let is_theirs =
+                || !is_account || holder.user.is_some_and(|user| account(key, user) == session);
+            (differs == 0 && is_theirs()).then_some(())
+        })?;
+        let now = hour(holder.now);
+        // Of an hour to come: this clock, or that of another machine, is a little wrong.
+        let is_good = given <= now.saturating_add(1) && now < given.saturating_add(GOOD);
+        let shown = if is_good { Shown::Ticket(session) } else { Shown::Old(session) };
+        // Who has logged in since then gets one for the account.
+        Some(Reading { shown, is_due: given != now || is_account != holder.user.is_some() })
+    }
+
+    fn sign(self, key: &Key, signed: &[u8], peer: Peer) -> [u8; SIGNATURE] {
+        let mut context = hmac::Context::with_key(&key.tickets);
+        context.update(signed);
+        if !self.is_account {
+            context.update(&neighborhood(peer));
+        }
+        let signature = context.sign();
+        *signature.as_ref().first_chunk().expect("an HMAC of SHA-256 has 32 bytes")
+    }
+}
+
+/// What peers of one household or office have in common, however often their addresses change: 24 bits of an IPv4
+/// address, 56 of an IPv6 one.
+fn neighborhood(peer: Peer) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    match peer.ip() {
+        Some(IpAddr::V4(ip)) => {
+            bytes[0] = 4;
+            bytes[1..4].copy_from_slice(&ip.octets()[..3]);
+        }
+        Some(IpAddr::V6(ip)) => {
+            bytes[0] = 6;
+            bytes[1..].copy_from_slice(&ip.octets()[..7]);
+        }
+        None => {}
+    }
+    bytes
+}
+
+fn account(key: &Key, user: &str) -> u64 {
+    let signed = hmac::sign(&key.tickets, &[b"account ", user.as_bytes()].concat());
+    u64::from_be_bytes(*signed.as_ref().first_chunk().expect("an HMAC of SHA-256 has 32 bytes"))
+}
+
+const fn hour(seconds: u64) -> u32 {
+    (seconds / HOUR) as u32
+}
+
+/// With TLS a browser takes it from nobody else, as that of a session.
+const fn cookie_name(is_secure: bool) -> &'static str {
+    if is_secure { "__Host-ticket" } else { "ticket" }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: u64 = 500_000 * HOUR;
+
+    fn at(address: &str) -> Holder<'static> {
+        let peer = Peer::tcp(format!("{address}:80").parse().unwrap());
+        Holder { peer, user: None, now: NOW }
+    }
+
+    fn given(keys: &Keys, session: u64, holder: Holder<'_>) -> String {
+        let hour = hour(holder.now);
+        Ticket { session, is_account: holder.user.is_some(), hour }.text(keys, holder)
+    }
+
+    fn shown(text: &str, keys: &Keys, holder: Holder<'_>) -> Shown {
+        Ticket::read(text, keys, holder).shown
+    }
+
+    fn keys() -> Keys {
+        Keys::passing(NOW, 90 * 86_400)
+    }
+
+    #[test]
+    fn a_ticket_is_good_in_its_neighborhood_for_this_hour_and_the_next() {
+        let keys = keys();
+        let text = given(&keys, 7, at("192.0.2.1"));
+        assert_eq!(shown(&text, &keys, at("192.0.2.77")), Shown::Ticket(7));
+        assert_eq!(shown(&text, &keys, at("192.0.3.1")), Shown::Foreign);
+        let later = |hours| Holder { now: NOW + hours * HOUR, ..at("192.0.2.1") };
+        assert!(!Ticket::read(&text, &keys, later(0)).is_due);
+        assert!(Ticket::read(&text, &keys, later(1)).is_due);
+        assert_eq!(shown(&text, &keys, later(1)), Shown::Ticket(7));
+        assert_eq!(shown(&text, &keys, later(2)), Shown::Old(7));
+        let v6 = given(&keys, 8, at("[2001:db8:1:200::1]"));
+        assert_eq!(shown(&v6, &keys, at("[2001:db8:1:2ff::9]")), Shown::Ticket(8));
+        assert_eq!(shown(&v6, &keys, at("[2001:db8:1:300::1]")), Shown::Foreign);
+    }
+
+    #[test]
+    fn a_ticket_of_an_account_is_good_for_that_account_wherever_it_is() {
+        let keys = keys();
+        let ann = |address| Holder { user: Some("ann"), ..at(address) };
+        let session = keys.newest(NOW, |key| account(key, "ann"));
+        let text = given(&keys, session, ann("192.0.2.1"));
+        assert_eq!(shown(&text, &keys, ann("198.51.100.1")), Shown::Ticket(session));
+        assert_eq!(shown(&text, &keys, at("192.0.2.1")), Shown::Foreign);
+        let bob = Holder { user: Some("bob"), ..at("192.0.2.1") };
+        assert_eq!(shown(&text, &keys, bob), Shown::Foreign);
+    }
+
+    #[test]
+    fn who_logs_in_is_to_have_another() {
+        let keys = keys();
+        let text = given(&keys, 7, at("192.0.2.1"));
+        let ann = Holder { user: Some("ann"), ..at("192.0.2.1") };
+        let reading = Ticket::read(&text, &keys, ann);
+        assert_eq!((reading.shown, reading.is_due), (Shown::Ticket(7), true));
+    }
+
+    #[test]
+    fn no_single_bit_may_change_and_another_program_believes_nothing() {
+        let (keys, holder) = (keys(), at("192.0.2.1"));
+        let text = given(&keys, 7, holder);
+        assert_eq!(text.len(), LETTERS);
+        assert_eq!(shown(&text, &self::keys(), holder), Shown::Foreign);
+        let own = base64::url(&text).unwrap();
+        for bit in 0..WHOLE * 8 {
+            let mut changed = own.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let changed = base64::written(&changed);
+            assert_eq!(shown(&changed, &keys, holder), Shown::Foreign, "bit {bit}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_no_ticket_of_ours_is_foreign(text in "\\PC{0,80}", letters in "[A-Za-z0-9_-]{48}") {
+            let keys = keys();
+            prop_assert_eq!(shown(&text, &keys, at("192.0.2.1")), Shown::Foreign);
+            prop_assert_eq!(shown(&letters, &keys, at("192.0.2.1")), Shown::Foreign);
+        }
+
+        #[test]
+        fn what_is_given_is_believed(session: u64, hours in 0u64..1_000_000) {
+            let keys = Keys::passing(hours * HOUR, 90 * 86_400);
+            let holder = Holder { now: hours * HOUR, ..at("192.0.2.1") };
+            prop_assert_eq!(shown(&given(&keys, session, holder), &keys, holder), Shown::Ticket(session));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Claims about who is let in while workers are full, over sockets: no worker is freed until a test says so.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use bine::prelude::*;
+
+use crate::app::{options, program};
+use crate::harness::{Folder, Peer, Program, Reply};
+
+/// The program itself. As a test among the others it has nothing to do.
+#[test]
+fn the_program_that_may_be_full_serves() -> Exit {
+    let Some(options) = options() else { return Exit::fine() };
+    App::new()
+        .page(page)
+        .page(plain_page)
+        .page(named)
+        .page(log_in)
+        .page(waiting)
+        .page(begun)
+        .page(open)
+        .asset("/asset", "text/plain", b"an asset")
+        .run_with("Usage: full", options.lines())
+}
+
+/// How many have come to the door, and whether it is open.
+static DOOR: Mutex<(usize, bool)> = Mutex::new((0, false));
+static OPENED: Condvar = Condvar::new();
+
+#[page("/page")]
+async fn page() -> impl Page {
+    html!(<p>A page</p>)
+}
+
+#[page("/plain")]
+fn plain_page() -> impl Page {
+    html!(<p>A page</p>)
+}
+
+#[page("/name")]
+async fn named(session: Session) -> impl Page {
+    html!(<p>{session.name()}</p>)
+}
+
+#[page(POST "/login")]
+async fn log_in(session: Session) -> Result<Response, Error> {
+    session.log_in("ann").await?;
+    Ok(Response::text("ann"))
+}
+
+/// Keeps its worker until the door opens.
+#[page("/waiting")]
+fn waiting() -> Response {
+    let mut door = DOOR.lock().unwrap_or_else(PoisonError::into_inner);
+    door.0 += 1;
+    drop(OPENED.wait_while(door, |(_, is_open)| !*is_open));
+    Response::text("it is open")
+}
+
+#[page("/begun")]
+async fn begun() -> Response {
+    Response::text(DOOR.lock().unwrap_or_else(PoisonError::into_inner).0.to_string())
+}
+
+#[page("/open")]
+async fn open() -> Response {
+    DOOR.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+    OPENED.notify_all();
+    Response::text("open")
+}
+
+/// A program with one worker, and a place for one session.
+struct Full {
+    program: Program,
+    /// Those who wait for the worker, and one who has it.
+    _waiting: Vec<Peer>,
+}
+
+impl Full {
+    /// Starts it; what `before` connects is there before anybody is counted. Then the worker is taken, and more want it.
+    fn start<B>(options: &[&str], before: impl FnOnce(&Program) -> B) -> (Self, B) {
+        let own = ["--loops", "1", "--workers", "1", "--admission", "on"];
+        let places = ["--admission-least", "1", "--admission-most", "1", "--queue-timeout", "60s"];
+        let options = [&own, &places, options].concat();
+        let test = "admission::the_program_that_may_be_full_serves";
+        let program = Program::start(&mut program(test, &options));
+        let before = before(&program);
+        let mut waiting = vec![ask(&program, "/waiting")];
+        let mut looking = program.connect();
+        assert!((0..1_000_000).any(|_| looking.get("/begun").text() == "1"));
+        // Eight in a row who find no worker free are no accident.
+        waiting.extend((0..8).map(|_| ask(&program, "/waiting")));
+        (Self { program, _waiting: waiting }, before)
+    }
+
+    /// Takes the one place there is, on a connection that begins with it. Returns its ticket.
+    fn take_place(&self) -> String {
+        let mut peer = self.program.connect();
+        // The loop may not have seen all those yet who want the worker.
+        let given = (0..1_000_000).find_map(|_| ticket(&peer.get("/page")));
+        given.expect("who comes when workers are full gets a ticket")
+    }
+
+    fn with_ticket(&self, ticket: &str) -> Reply {
+        get(&mut self.program.connect(), "/page", &format!("Cookie: a=b; {ticket}\r\n"))
+    }
+}
+
+fn ask(program: &Program, path: &str) -> Peer {
+    let mut peer = program.connect();
+    peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    peer
+}
+
+fn get(peer: &mut Peer, path: &str, fields: &str) -> Reply {
+    peer.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+    peer.reply()
+}
+
+/// The ticket that a reply gives, as its cookie is sent back.
+fn ticket(reply: &Reply) -> Option<String> {
+    let mut cookies = reply.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: "));
+    let cookie = cookies.find(|cookie| cookie.starts_with("ticket="))?;
+    let (ticket, rest) = cookie.split_once("; ").unwrap();
+    assert_eq!(rest, "Path=/; Max-Age=7200; HttpOnly; SameSite=Lax");
+    Some(ticket.to_owned())
+}
+
+#[track_caller]
+fn expect_refusal(reply: &Reply, kind: &str) {
+    assert_eq!(reply.status(), 503, "{reply:?}");
+    let again: u32 = reply.field("Retry-After").unwrap().parse().unwrap();
+    assert!((5..=20).contains(&again), "{reply:?}");
+    assert_eq!(reply.field("Cache-Control"), Some("no-store"), "{reply:?}");
+    assert_eq!(reply.field("Content-Type"), Some(kind), "{reply:?}");
+    assert_eq!((reply.field("Connection"), reply.field("Set-Cookie")), (None, None), "{reply:?}");
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+
+#[test]
+fn strangers_are_refused_while_workers_are_full_and_those_who_have_begun_are_served() {
+    let (full, (mut one, mut other)) = Full::start(&["--data", "memory"], |program| {
+        let mut begun = [program.connect(), program.connect()].map(|mut peer| {
+            let reply = peer.get("/page");
+            assert_eq!(ticket(&reply), None, "while all is calm nobody gets a ticket");
+            peer
+        });
+        let [one, other] = &mut begun;
+        assert_eq!((one.get("/page").status(), other.get("/page").status()), (200, 200));
+        begun.into()
+    });
+    let own = full.take_place();
+
+    let mut stranger = full.program.connect();
+    expect_refusal(&stranger.get("/page"), TEXT);
+    assert_eq!(stranger.get("/asset").text(), "an asset", "what is no page has no gate");
+    expect_refusal(&get(&mut stranger, "/plain", "Accept: text/html,*/*\r\n"), HTML);
+    stranger.send("POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na=b");
+    expect_refusal(&stranger.reply(), TEXT);
+
+    let reply = full.with_ticket(&own);
+    assert_eq!((reply.status(), ticket(&reply)), (200, None));
+    let mut forged = own.clone();
+    let last = forged.pop().unwrap();
+    forged.push(if last == 'A' { 'B' } else { 'A' });
+    expect_refusal(&full.with_ticket(&forged), TEXT);
+    expect_refusal(&full.with_ticket("ticket=1"), TEXT);
+    assert_eq!(full.with_ticket(&format!("{forged}; {own}")).status(), 200);
+
+    // A body that comes late keeps no ticket from whoever was here before.
+    other.send("POST /login HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 3\r\n\r\n");
+    other.send("a=b");
+    assert!(ticket(&other.reply()).is_some());
+
+    // They are no strangers, although they were never counted.
+    let given = ticket(&one.get("/page")).unwrap();
+    assert_eq!(full.with_ticket(&given).status(), 200);
+    let again = ticket(&one.get("/page")).expect("the first may have been lost");
+    assert_eq!(full.with_ticket(&again).status(), 200);
+    assert_eq!(
+        get(&mut full.program.connect(), "/open", &format!("Cookie: {own}\r\n")).text(),
+        "open"
+    );
+    assert!(ticket(&other.get("/plain")).is_some(), "workers give tickets too");
+}
+
+#[test]
+fn a_ticket_outlasts_a_restart_and_belongs_to_an_account_from_a_login_on() {
+    let folder = Folder::new();
+    let data = ["--data", folder.path().to_str().unwrap()];
+    let (full, ()) = Full::start(&data, |_| ());
+    let first = full.take_place();
+    full.program.kill();
+
+    let (full, ()) = Full::start(&data, |_| ());
+    let other = full.take_place();
+    expect_refusal(&full.program.connect().get("/page"), TEXT);
+    assert_eq!(full.with_ticket(&first).status(), 200);
+
+    let mut visitor = full.program.connect();
+    visitor.send(format!(
+        "POST /login HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: same-origin\r\nCookie: {other}\r\n\r\n"
+    ));
+    let reply = visitor.reply();
+    let mut cookies =
+        reply.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: session="));
+    let session = cookies.next_back().unwrap().split_once(';').unwrap().0.to_owned();
+    let login = format!("session={session}");
+    let reply = get(&mut visitor, "/page", &format!("Cookie: {login}; {other}\r\n"));
+    let account = ticket(&reply).expect("the account has a ticket of its own");
+    assert_eq!(full.with_ticket(&format!("{login}; {account}")).status(), 200);
+    assert_eq!(full.with_ticket(&login).status(), 200, "another place of one account is the same");
+    expect_refusal(&full.with_ticket(&account), TEXT);
+}
+
+#[test]
+fn switched_off_nobody_is_counted() {
+    let (full, ()) = Full::start(&["--data", "memory", "--admission", "off"], |_| ());
+    for _ in 0..20 {
+        let reply = full.program.connect().get("/page");
+        assert_eq!((reply.status(), ticket(&reply)), (200, None));
+    }
+}
