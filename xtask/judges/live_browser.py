@@ -41,8 +41,8 @@ class Live(LivePage):
     def the_address_is_told_whole(self):
         self.open("<p>one</p>")
         self.browser.get(self.server.url("/?forum=a%20b&x=%C3%A4"))
-        self.server.wait_for(lambda: len(self.server.asked) == 2)
-        assert self.server.asked[1][0]["page"] == "/?forum=a%20b&x=%C3%A4", self.server.asked
+        # The page that was open before may come once more while it goes.
+        self.server.wait_for(lambda: any(asked["page"] == "/?forum=a%20b&x=%C3%A4" for asked, _ in self.server.asked))
 
     def a_broken_stream_is_taken_up(self):
         self.open("<p>one</p>", "<p>same</p>", body="{0}{1}")
