@@ -4,8 +4,10 @@
 
 mod allocations;
 mod arguments;
+mod carrera;
 mod compile;
 mod cost;
+mod emulator;
 mod figures;
 mod followers;
 mod frames;
@@ -23,9 +25,17 @@ mod push;
 mod random;
 mod retained;
 mod rivals;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the tests of the auction walk through it too, and look closer"
+)]
+mod rubis;
+mod schedulers;
 mod servers;
 mod soak;
 mod stalls;
+mod surge;
 mod tables;
 mod templates;
 mod tools;
@@ -49,6 +59,12 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --scenarios NAME,.. of kept-64, kept-4, kept-512, pipelined-16, calls-10, calls-1,
                                   file-984, page-984, values-984, file-64k, file-10m, tls-984,
                                   tls-64k, tls-new, loops-1, loops-2 (all)
+  schedulers  what each scheduler costs: CPU time, context switches and system calls per request, and
+            document 000's finding that none is faster than its pool
+              --rounds N          samples of each figure (5)
+              --seconds S         length of a sample (3)
+              --only NAME,..      of those that `--scheduler help` lists (all)
+              --loads NAME,..     of kept-1, kept-64, calls-1, plain-64, document (all)
   memory    bytes per idle connection, memory at rest, time from exec to the first answer
               --connections N     kept open at once (15000)
               --starts N          starts timed (20)
@@ -122,6 +138,26 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --rounds N          of the figures (3)
               --into FOLDER       for raw data, tables and figures (bench/push in the target folder)
               --quick             ten times the pace, fewer points: in four minutes it is seen to work
+  surge     writes the files that SURGE asks for, and tells how its requests are spread
+              --seed N            (1)
+              --files N           (2000)
+              --references N      in the sequence (110000)
+              --into FOLDER       (bench in the target folder)
+  carrera   figures 3 to 9 of document 001: what a pool of 500 threads, the hybrid with 10 workers and the hybrid
+            with session admission complete when more come than they can serve, and what a surge does; about 100
+            minutes; what was measured stays, and a run that was stopped goes on
+              --only PART,..      of static (SURGE), dynamic (the auction), surge (all)
+              --ways NAME,..      of pool, hybrid, admission (all)
+              --loads PERCENT,..  of what saturates the hybrid (50,75,100,150,200,400)
+              --seconds S         of a point that count; before and after half of it, of the auction as much (60)
+              --pace PERCENT      of SURGE's times between requests (5)
+              --share PERCENT     of its core that a server of files has, or visitors could not overload it (6)
+              --think MS          between two pages of the auction, in the mean (300)
+              --delay MS          that a page of the auction waits, in place of a database (5)
+              --hashes KB         that it computes meanwhile (1000)
+              --seed N            (1)
+              --into FOLDER       for raw data (bench/carrera in the target folder)
+              --plots FOLDER      for tables and figures (where the raw data is)
   waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
@@ -140,8 +176,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --elements N        in the page (1000)
 
 Servers run on core 0 and the load on core 1, on loopback. What is measured is built first.
-Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf and, for the
-peers, nginx, lighttpd and php-fpm.
+Needs the Debian packages gcc, curl, openssl, procps, util-linux, wrk, httperf, for
+schedulers linux-perf, and for the peers nginx, lighttpd and php-fpm.
 ";
 
 fn main() -> ExitCode {
@@ -154,6 +190,7 @@ fn main() -> ExitCode {
     }
 }
 
+// Long because it is a table: some lines for each command.
 fn run() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let command = words.next().unwrap_or_default();
@@ -169,6 +206,7 @@ fn run() -> Result<()> {
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
         "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
+        "schedulers" => schedulers::run(&accept(&["--rounds", "--seconds", "--only", "--loads"])?),
         "memory" => memory::run(&accept(&["--connections", "--starts", "--only"])?),
         "stalls" => stalls::run(&accept(&["--requests", "--only"])?),
         "hostile" => hostile::run(&accept(&["--rounds", "--seconds", "--only"])?),
@@ -177,6 +215,8 @@ fn run() -> Result<()> {
         "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
+        "carrera" => carrera::run(&accept(&carrera::OPTIONS)?),
+        "surge" => surge::run(&accept(&["--seed", "--files", "--references", "--into"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),
         "compile" => compile::run(&accept(&["--rounds", "--elements"])?),

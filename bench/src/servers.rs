@@ -324,6 +324,11 @@ impl Running {
         Ok(())
     }
 
+    /// The process that was started.
+    pub(crate) fn leader(&self) -> u32 {
+        self.leader.id()
+    }
+
     /// The processes of its group: a master's workers are in it.
     pub(crate) fn processes(&self) -> Result<Vec<u32>> {
         let group = self.leader.id();
@@ -354,6 +359,20 @@ impl Running {
             memory.anonymous += kibibytes("RssAnon:");
         }
         Ok(memory)
+    }
+
+    /// Seconds of CPU that its processes have used since they began, in steps of a hundredth.
+    pub(crate) fn cpu(&self) -> Result<f64> {
+        let mut ticks = 0;
+        for process in self.processes()? {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+            let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+            // In user and in kernel mode, the 14th and 15th of all fields.
+            let fields = rest.split(' ').skip(11).take(2);
+            ticks += fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
+        }
+        // The kernel tells everybody of hundredths, however finely it counts.
+        Ok(ticks as f64 / 100.0)
     }
 
     /// How many sockets its processes have open, those they listen on among them.

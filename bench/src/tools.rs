@@ -1,6 +1,6 @@
 //! Decides where things are built and kept, and what must be installed.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -115,6 +115,13 @@ pub(crate) fn leave_core_0() -> Result<()> {
     Ok(())
 }
 
+/// Moves the current thread alone to core 0.
+pub(crate) fn take_core_0() -> Result<()> {
+    let thread = current_thread()?;
+    output(Command::new("taskset").args(["--cpu-list", "--pid", "0"]).arg(thread))?;
+    Ok(())
+}
+
 /// Lets the current thread run before all others of its core, so that what it measures is not the
 /// wait for its own turn. The kernel grants this to root.
 pub(crate) fn come_first() -> Result<()> {
@@ -128,10 +135,13 @@ pub(crate) fn give_way() -> Result<()> {
 }
 
 fn schedule(policy: [&str; 3]) -> Result<()> {
-    let thread = fs::read_link("/proc/thread-self")?;
-    let thread = thread.file_name().context("a thread without id")?;
-    output(Command::new("chrt").args(policy).arg(thread))?;
+    output(Command::new("chrt").args(policy).arg(current_thread()?))?;
     Ok(())
+}
+
+fn current_thread() -> Result<OsString> {
+    let thread = fs::read_link("/proc/thread-self")?;
+    Ok(thread.file_name().context("a thread without id")?.to_owned())
 }
 
 /// Waits: a measurement has its own pace.

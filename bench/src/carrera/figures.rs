@@ -1,0 +1,173 @@
+//! Decides what is calculated from what was counted.
+
+use std::time::Duration;
+
+use super::plan::Workload;
+use super::raw::{Record, Slot};
+use crate::emulator::{End, SLOT};
+
+/// What a server's work is counted in, by workload: of the auction pages alone, for they are what costs.
+pub(crate) const UNITS: [&str; 2] = ["requests", "pages"];
+/// With fewer refusals nothing is said of what one costs.
+const ENOUGH_REFUSALS: f64 = 100.0;
+/// All is as before when it is for so many slots.
+const CALM_SLOTS: usize = 4;
+
+pub(crate) fn replies(record: &Record) -> f64 {
+    rate(record, "page-count") + rate(record, "file-count")
+}
+
+/// Mean, in milliseconds, of pages and what they embed.
+pub(crate) fn response(record: &Record) -> f64 {
+    let of = |name: &str| {
+        (record.figure(&format!("{name}-count")), record.figure(&format!("{name}-mean")))
+    };
+    let ((pages, page), (files, file)) = (of("page"), of("file"));
+    (pages * page + files * file) / (pages + files) / 1e3
+}
+
+/// Milliseconds of the kind that there is more of, those who waited in vain among them.
+pub(crate) fn time(record: &Record, part: &str) -> f64 {
+    let kind = match record.point.workload {
+        Workload::Static => "file",
+        Workload::Dynamic => "page",
+    };
+    record.figure(&format!("{kind}-wait-{part}")) / 1e3
+}
+
+/// Connections that the server closed, in a second.
+pub(crate) fn closed(record: &Record) -> f64 {
+    ["closed-idle", "closed-asked", "closed-told"].iter().map(|name| rate(record, name)).sum()
+}
+
+pub(crate) fn completed(record: &Record) -> f64 {
+    rate(record, "completed")
+}
+
+/// Requests of a completed session.
+pub(crate) fn length(record: &Record) -> f64 {
+    record.figure("completed-length") / record.figure("completed")
+}
+
+pub(crate) fn late(record: &Record) -> f64 {
+    rate(record, "late")
+}
+
+pub(crate) fn rate(record: &Record, name: &str) -> f64 {
+    record.figure(name) / record.figure("seconds")
+}
+
+/// Percent of what the server can do that went into sessions that still went on at the end: nobody knows of them.
+pub(crate) fn open_share(record: &Record, capacity: f64) -> f64 {
+    100.0 * rate(record, &work(record, "open")) / capacity
+}
+
+/// Percent of what the server can do that went into sessions that completed.
+pub(crate) fn work_share(record: &Record, capacity: f64) -> f64 {
+    100.0 * rate(record, &work(record, End::Completed.name())) / capacity
+}
+
+/// Percent of all that was answered, again without sessions that still went on.
+pub(crate) fn work_of_all(record: &Record) -> f64 {
+    let all: f64 = End::ALL.iter().map(|end| record.figure(&work(record, end.name()))).sum();
+    100.0 * record.figure(&work(record, End::Completed.name())) / all
+}
+
+/// Percent of the admitted that ended.
+pub(crate) fn finished(record: &Record) -> f64 {
+    let (ended, completed) =
+        record.classes.iter().fold((0.0, 0.0), |sum, class| (sum.0 + class[0], sum.1 + class[1]));
+    100.0 * completed / ended
+}
+
+/// CPU of a refusal as a share of that of a mean request, estimated: what the server used beyond what its replies cost
+/// where it was calm.
+pub(crate) fn refusal_cost(record: &Record, calm: &Record) -> Option<f64> {
+    let refusals = record.figure("all-refusals");
+    if refusals < ENOUGH_REFUSALS || calm.figure("all-refusals") > 0.0 {
+        return None;
+    }
+    let request = calm.figure("cpu-server") / calm.figure("all-replies");
+    let beyond = record.figure("cpu-server") - request * record.figure("all-replies");
+    // A busy server has cheaper replies than a calm one; what is left for refusals may be nothing that can be measured.
+    Some(beyond / refusals / request).filter(|share| *share > 0.0)
+}
+
+/// The slots from one second to another.
+pub(crate) fn between(slots: &[Slot], from: u64, to: u64) -> &[Slot] {
+    let place = |seconds: u64| {
+        ((Duration::from_secs(seconds).as_micros() / SLOT.as_micros()) as usize).min(slots.len())
+    };
+    &slots[place(from)..place(to)]
+}
+
+/// Seconds from the end of a surge until all is as in the later half of the calm before it. `None`: not any more.
+pub(crate) fn time_back(slots: &[Slot], [calm, surge, after]: [Duration; 3]) -> Option<f64> {
+    let (calm, surge, after) = (calm.as_secs(), surge.as_secs(), after.as_secs());
+    let before = between(slots, calm / 2, calm);
+    let worst = |of: fn(&Slot) -> f64| before.iter().map(of).fold(0.0, f64::max);
+    let (p99, refused) = (worst(|slot| slot.p99), worst(|slot| slot.refused));
+    let later = between(slots, calm + surge, calm + surge + after);
+    let is_calm = |slot: &Slot| slot.p99 <= p99 && slot.refused <= refused && slot.replies > 0.0;
+    let place = later.windows(CALM_SLOTS).position(|slots| slots.iter().all(is_calm))?;
+    Some(place as f64 * SLOT.as_secs_f64())
+}
+
+/// Seconds from the end of a surge until the last refusal is over.
+pub(crate) fn last_refusal(slots: &[Slot], [calm, surge, after]: [Duration; 3]) -> f64 {
+    let begin = (calm + surge).as_secs();
+    let later = between(slots, begin, begin + after.as_secs());
+    let last = later.iter().rposition(|slot| slot.refused > 0.0);
+    last.map_or(0.0, |place| (place + 1) as f64 * SLOT.as_secs_f64())
+}
+
+/// The name of the work inside sessions that ended so.
+fn work(record: &Record, end: &str) -> String {
+    format!("{end}-{}", UNITS[record.point.workload as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn slot(p99: f64, refused: f64) -> Slot {
+        Slot { begun: 1.0, refused, replies: 9.0, completed: 1.0, p50: 1.0, p99 }
+    }
+
+    fn back(after: &[Slot]) -> Option<f64> {
+        let before = [slot(10.0, 0.0); 8].into_iter().chain([slot(900.0, 5.0); 4]);
+        let all: Vec<Slot> = before.chain(after.iter().copied()).collect();
+        time_back(&all, [2 * SECOND, SECOND, 3 * SECOND])
+    }
+
+    #[test]
+    fn all_is_as_before_when_a_whole_second_is_no_worse_than_the_worst_of_the_calm() {
+        assert_eq!(back(&[slot(9.0, 0.0); 12]), Some(0.0));
+        let mut after = [slot(10.0, 0.0); 12];
+        after[1] = slot(11.0, 0.0);
+        assert_eq!(back(&after), Some(0.5), "two slots on");
+        after[4] = slot(1.0, 1.0);
+        assert_eq!(back(&after), Some(1.25), "a refusal is not calm");
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "calculated without a rest")]
+    fn refusals_are_over_with_the_last_one_behind_the_surge() {
+        let last = |after: &[Slot]| {
+            let all: Vec<Slot> = [slot(9.0, 7.0); 12].iter().chain(after).copied().collect();
+            last_refusal(&all, [2 * SECOND, SECOND, 3 * SECOND])
+        };
+        assert_eq!(last(&[slot(9.0, 0.0); 12]), 0.0);
+        assert_eq!(last(&[slot(9.0, 1.0), slot(9.0, 0.0), slot(9.0, 1.0), slot(9.0, 0.0)]), 0.75);
+    }
+
+    #[test]
+    fn what_never_becomes_calm_has_no_time() {
+        assert_eq!(back(&[slot(11.0, 0.0); 12]), None);
+        let silent = Slot { replies: 0.0, ..slot(0.0, 0.0) };
+        assert_eq!(back(&[silent; 12]), None, "nothing answered is not calm");
+        assert_eq!(back(&[]), None);
+    }
+}

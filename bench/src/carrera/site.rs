@@ -1,0 +1,286 @@
+//! Decides what each workload serves, on which server, and who comes to it.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use super::plan::{Way, Workload};
+use super::raw::Setting;
+use crate::arguments::Arguments;
+use crate::emulator::script::{Page, Parts, Reader, Request, Script};
+use crate::random::Random;
+use crate::rubis::{Mix, PageSeen, Step, Walk};
+use crate::servers::{Running, free_port};
+use crate::surge::models::exponential;
+use crate::surge::{Embedded, LONGEST_OFF, Surge};
+use crate::tools::Workshop;
+
+/// As many threads and as many workers as document 001 section 6 has.
+const POOL: &str = "500";
+const WORKERS: &str = "10";
+/// Seconds, longer than a visitor of SURGE ever thinks: who closes before does so by itself.
+const IDLE: u64 = 75;
+/// Pages of a bidding visitor in the mean (see [`crate::rubis`]).
+const PAGES: f64 = 51.0;
+
+/// Both sites, and how they are used.
+pub(super) struct Sites {
+    surge: Surge,
+    files: PathBuf,
+    /// Of SURGE's times between requests.
+    pace: f64,
+    /// Of core 0, in percent, that a server of files has.
+    share: u64,
+    /// Mean seconds between two pages of the auction.
+    think: f64,
+    /// Milliseconds that a page of the auction waits, and kilobytes that it hashes.
+    delay: u64,
+    hashes: u64,
+    seed: u64,
+}
+
+impl Sites {
+    /// Builds what is measured, and writes what is asked for.
+    pub(super) fn open(
+        shop: &Workshop,
+        workloads: &[Workload],
+        arguments: &Arguments,
+    ) -> Result<Self> {
+        shop.cargo_build(&["-p", "bine-cli"].map(OsStr::new))?;
+        if workloads.contains(&Workload::Dynamic) {
+            shop.cargo_build(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
+        }
+        let seed = arguments.number("--seed", 1)?;
+        let surge = Surge::usual(seed);
+        let files = surge.write(&shop.target.join("bench"))?;
+        let pace = arguments.number("--pace", 5)? as f64 / 100.0;
+        ensure!(
+            pace * LONGEST_OFF < IDLE as f64,
+            "--pace: some would think longer than {IDLE} s, the idle timeout; 100 is SURGE's own"
+        );
+        Ok(Self {
+            surge,
+            files,
+            pace,
+            share: arguments.number("--share", 6)?,
+            think: arguments.number("--think", 300)? as f64 / 1e3,
+            delay: arguments.number("--delay", 5)?,
+            hashes: arguments.number("--hashes", 1000)?,
+            seed,
+        })
+    }
+
+    /// Starts one on core 0.
+    pub(super) fn start(&self, shop: &Workshop, workload: Workload, way: Way) -> Result<Running> {
+        let port = free_port()?;
+        let built = |name: &str| shop.target.join("release").join(name).display().to_string();
+        let (mut words, ready) = match workload {
+            Workload::Static => {
+                let files = self.files.display().to_string();
+                (vec![built("bine"), "serve".to_owned(), files], "/0.html")
+            }
+            Workload::Dynamic => {
+                let delay = format!("AUCTION_DELAY_MS={}", self.delay);
+                let hashes = format!("AUCTION_HASHES={}", self.hashes);
+                (vec!["env".to_owned(), delay, hashes, built("examples/auction")], "/")
+            }
+        };
+        let (scheduler, workers) = match way {
+            Way::Pool => ("pool", POOL),
+            Way::Hybrid | Way::Admission => ("hybrid", WORKERS),
+        };
+        let (listen, idle) = (format!("127.0.0.1:{port}"), format!("{IDLE}s"));
+        words.extend(["--listen", &listen, "--idle-timeout", &idle].map(str::to_owned));
+        words.extend(["--scheduler", scheduler, "--workers", workers].map(str::to_owned));
+        words.extend(["--loops", "1", "--access-log", "off"].map(str::to_owned));
+        let admission = if way == Way::Admission { "on" } else { "off" };
+        words.extend(["--admission", admission].map(str::to_owned));
+        let log = shop.work.join(format!("carrera-{port}.log"));
+        Running::start(&words, port, ready, &log)
+            .with_context(|| format!("{} did not start", way.title()))
+    }
+
+    /// The visitors who come now are those who came first.
+    pub(super) fn begin_again(&mut self) {
+        self.surge.begin_again();
+    }
+
+    /// The visitor with this number; they come in order. In a hurry nobody thinks.
+    pub(super) fn visitor(
+        &mut self,
+        workload: Workload,
+        number: u64,
+        is_in_a_hurry: bool,
+    ) -> Box<dyn Script> {
+        let times = if is_in_a_hurry { 0.0 } else { 1.0 };
+        match workload {
+            Workload::Static => Box::new(Reader::new(self.surge.session(times * self.pace))),
+            Workload::Dynamic => Box::new(Bidder::new(
+                self.seed.wrapping_mul(1_000_003) + number,
+                Random::of(self.seed, number),
+                times * self.think,
+            )),
+        }
+    }
+
+    /// How much a session asks for in the mean, in [`super::figures::UNITS`].
+    pub(super) fn work_of_a_session(&mut self, workload: Workload) -> f64 {
+        match workload {
+            Workload::Static => self.surge.requests_of_a_session(),
+            Workload::Dynamic => PAGES,
+        }
+    }
+
+    /// Of core 0, in percent.
+    pub(super) fn share(&self, workload: Workload) -> u64 {
+        match workload {
+            Workload::Static => self.share,
+            Workload::Dynamic => 100,
+        }
+    }
+
+    /// What the figures of a workload depend on.
+    pub(super) fn setting(&self, workload: Workload) -> Setting {
+        let own = match workload {
+            Workload::Static => vec![("pace", self.pace), ("share, %", self.share as f64)],
+            Workload::Dynamic => vec![
+                ("think, s", self.think),
+                ("delay, ms", self.delay as f64),
+                ("hashes, KB", self.hashes as f64),
+            ],
+        };
+        let all = own.into_iter().chain([("seed", self.seed as f64)]);
+        all.map(|(name, figure)| (name.to_owned(), figure)).collect()
+    }
+
+    /// The same for readers.
+    pub(super) fn stated(&self) -> String {
+        format!(
+            "*Static*: the times of SURGE between requests are multiplied by {}, so the longest is {} s, and the server \
+             has {} % of its core, for a thread before it keeps it busy. *Dynamic*: \
+             visitors think for {} s in the mean (RUBiS: 7), a page waits for {} ms and hashes {} KB, in place of a \
+             database. So fewer sockets are needed. The idle timeout is {IDLE} s.",
+            self.pace,
+            self.pace * LONGEST_OFF,
+            self.share,
+            self.think,
+            self.delay,
+            self.hashes
+        )
+    }
+}
+
+/// A session of the auction: what comes next depends on what a page shows.
+struct Bidder {
+    walk: Walk,
+    seen: PageSeen,
+    random: Random,
+    think: f64,
+    pages: u64,
+    length: u64,
+}
+
+impl Bidder {
+    fn new(seed: u64, random: Random, think: f64) -> Self {
+        let walk = Walk::new(seed, Mix::Bidding);
+        Self { walk, seen: PageSeen::default(), random, think, pages: 0, length: length(seed) }
+    }
+}
+
+/// Pages of this session where all is shown that its visitor looks for.
+///
+/// A session may come out a little longer or shorter, but its class must not depend on what a server makes of it: by the
+/// pages that they had, all long sessions would be complete, for those that were not would be short.
+fn length(seed: u64) -> u64 {
+    let one = || vec!["1".to_owned()];
+    let page = PageSeen {
+        images: Vec::new(),
+        items: one(),
+        buyable: one(),
+        users: one(),
+        categories: one(),
+        regions: one(),
+        local_searches: one(),
+        next: None,
+        pass: Some("1".to_owned()),
+        least: Some(1),
+    };
+    let mut walk = Walk::new(seed, Mix::Bidding);
+    let mut pages = 0;
+    while let Step::Page(_) = walk.next(&page) {
+        pages += 1;
+    }
+    pages
+}
+
+impl Script for Bidder {
+    fn next(&mut self) -> Option<Page> {
+        let Step::Page(request) = self.walk.next(&self.seen) else { return None };
+        let wait = if self.pages == 0 { 0.0 } else { exponential(self.think, &mut self.random) };
+        self.pages += 1;
+        let request = Request { method: request.method, path: request.path, body: request.body };
+        Some(Page { wait, request })
+    }
+
+    /// Every image as often as it stands there, one after the other, as the emulator of `RUBiS` fetches them.
+    fn parts(&mut self, body: &[u8]) -> Parts {
+        self.seen = PageSeen::read(body);
+        let images = std::mem::take(&mut self.seen.images).into_iter();
+        let files = images.map(|path| Embedded { off: 0.0, path }).collect();
+        Parts { files, is_pipelined: false }
+    }
+
+    fn reads(&self) -> bool {
+        true
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bidder_comes_home_first_and_fetches_what_the_page_shows() {
+        let mut bidder = Bidder::new(1, Random::of(1, 1), 7.0);
+        let page = bidder.next().unwrap();
+        assert_eq!((page.wait, page.request), (0.0, Request::get("/")));
+        let parts =
+            bidder.parts(br#"<img src="/logo.svg"><img src="/bid.svg"><img src="/bid.svg">"#);
+        let paths: Vec<&str> = parts.files.iter().map(|part| part.path.as_str()).collect();
+        assert_eq!(paths, ["/logo.svg", "/bid.svg", "/bid.svg"]);
+        assert!(bidder.next().unwrap().wait > 0.0);
+    }
+
+    #[test]
+    fn how_long_a_session_is_to_be_does_not_depend_on_what_comes_back() {
+        let lengths: Vec<u64> = (0..2000).map(length).collect();
+        let mean = lengths.iter().sum::<u64>() as f64 / 2000.0;
+        assert!((mean - PAGES).abs() < 5.0, "{mean}");
+        let mut bidder = Bidder::new(7, Random::of(1, 1), 0.0);
+        let before = bidder.length();
+        bidder.next();
+        bidder.parts(b"Service Unavailable");
+        assert_eq!(bidder.length(), before);
+    }
+
+    #[test]
+    fn whoever_finds_what_they_look_for_has_as_many_pages_as_they_were_to_have() {
+        let page = br#"<a href="/items/1">i</a><a href="/items/1/buy">b</a><a href="/users/1">u</a>
+            <a href="/categories/c">c</a><a href="/regions/r">r</a><a href="/regions/r/c">l</a>
+            <input name="pass" value="p"><input name="amount" min="1">"#;
+        for seed in 0..50 {
+            let mut bidder = Bidder::new(seed, Random::of(1, seed), 0.0);
+            let mut pages = 0;
+            while bidder.next().is_some() {
+                bidder.parts(page);
+                pages += 1;
+            }
+            assert_eq!(pages, bidder.length(), "seed {seed}");
+        }
+    }
+}
