@@ -1,0 +1,10 @@
+//! Decides that whatever another server tells as events says the same in whatever pieces it comes.
+
+#![no_main]
+
+use bine::__private::check_events;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|events: (u8, &[u8])| {
+    check_events(events.0, events.1);
+});
