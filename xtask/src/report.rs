@@ -23,8 +23,11 @@ enum Outcome {
     LeftOut(&'static str),
 }
 
+/// Lines of what a failed test printed that the summary repeats.
+const LINES_OF_A_FAILURE: usize = 8;
+
 /// Single tests and checks, counted.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Those that held.
     pub(crate) passed: u32,
@@ -32,6 +35,10 @@ pub(crate) struct Tally {
     pub(crate) failed: u32,
     /// Those that a test run passed over.
     pub(crate) ignored: u32,
+    /// What failed: a headline, and the beginning of what it said. Often only the end of a log is to be had.
+    failures: Vec<String>,
+    /// How many lines the failed test whose output is being read may still add to the last of `failures`.
+    lines_left: usize,
 }
 
 impl Report {
@@ -80,7 +87,8 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let mut lines: Vec<String> = self.steps.iter().map(ToString::to_string).collect();
+        let mut lines = self.tally.failures.clone();
+        lines.extend(self.steps.iter().map(ToString::to_string));
         lines.push(format!("{} passed, {} failed", self.tally.passed, self.tally.failed));
         lines.join("\n")
     }
@@ -97,12 +105,14 @@ impl Tally {
             Err(error) => {
                 self.failed += 1;
                 println!("FAILED  {claim}: {error:#}");
+                self.failures.push(format!("FAILED  {claim}: {error:#}"));
             }
         }
     }
 
     /// Counts what one line of a test run's output tells; most lines tell nothing.
     pub(crate) fn on_line(&mut self, line: &str) {
+        self.on_printed(line);
         let Some((_, counts)) = line.split_once("test result: ") else { return };
         for part in counts.split(['.', ';']) {
             let mut words = part.split_whitespace();
@@ -117,10 +127,28 @@ impl Tally {
         }
     }
 
+    /// Keeps what a failed test printed, which stands behind `---- its name stdout ----`.
+    fn on_printed(&mut self, line: &str) {
+        let name = line.strip_prefix("---- ").and_then(|line| line.split_once(" stdout ----"));
+        if let Some((name, _)) = name {
+            self.failures.push(format!("FAILED  {name}"));
+            self.lines_left = LINES_OF_A_FAILURE;
+        } else if line == "failures:" {
+            self.lines_left = 0;
+        } else if self.lines_left > 0 && !line.trim().is_empty() {
+            self.lines_left -= 1;
+            if let Some(failure) = self.failures.last_mut() {
+                failure.push_str("\n        ");
+                failure.push_str(line);
+            }
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
+        self.failures.extend(other.failures);
     }
 }
 
@@ -151,7 +179,41 @@ mod tests {
              finished in 0.01s",
         );
         tally.on_line("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured");
-        assert_eq!(tally, Tally { passed: 15, failed: 2, ignored: 1 });
+        assert_eq!((tally.passed, tally.failed, tally.ignored), (15, 2, 1));
+    }
+
+    #[test]
+    fn the_summary_names_the_tests_that_failed_and_what_they_said() {
+        let mut report = Report::new();
+        report.step("tests", |tally| {
+            let lines = [
+                "test parses::a_tail ... FAILED",
+                "failures:",
+                "",
+                "---- parses::a_tail stdout ----",
+                "",
+                "thread 'parses::a_tail' panicked at src/lib.rs:1:1:",
+                "left is not right",
+                "",
+                "failures:",
+                "    parses::a_tail",
+                "test result: FAILED. 3 passed; 1 failed; 0 ignored",
+            ];
+            lines.iter().for_each(|line| tally.on_line(line));
+            Ok(())
+        });
+        let summary = report.summary();
+        let told = "FAILED  parses::a_tail\n        thread 'parses::a_tail' panicked at src/lib.rs:1:1:\n        left is not right\n";
+        assert!(summary.starts_with(told), "{summary}");
+        assert_eq!(summary.matches("parses::a_tail").count(), 2, "{summary}");
+    }
+
+    #[test]
+    fn a_failure_that_says_much_is_cut() {
+        let mut tally = Tally::default();
+        tally.on_line("---- talks stdout ----");
+        (0..100).for_each(|number| tally.on_line(&format!("line {number}")));
+        assert_eq!(tally.failures[0].lines().count(), 1 + LINES_OF_A_FAILURE);
     }
 
     #[test]
