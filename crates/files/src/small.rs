@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_length_is_that_of_the_bytes_read() -> io::Result<()> {
-        let file = File::open("Cargo.toml")?;
+        let file = in_cache("Cargo.toml")?;
         let length = file.metadata()?.len() as usize;
         assert_eq!(read_whole(&file, length + 100)?.unwrap().len(), length);
         assert_eq!(read_whole(&file, 10)?.unwrap().len(), 10);
@@ -200,8 +200,14 @@ mod tests {
     /// Long after the last change of any file that a test reads.
     const FAR_AHEAD: u64 = 100_000_000_000;
 
+    /// Opens a file that the kernel has in memory now: one that nobody has read for a while it may have let go.
+    fn in_cache(path: &str) -> io::Result<File> {
+        std::fs::read(path)?;
+        File::open(path)
+    }
+
     fn read_at_second(second: u64) -> io::Result<(SmallFile, Metadata)> {
-        let file = File::open("Cargo.toml")?;
+        let file = in_cache("Cargo.toml")?;
         let mut metadata = file.metadata()?;
         let small = SmallFile::read(&file, &mut metadata, second, |metadata| {
             Description::of("/Cargo.toml", metadata, second, Variant::Only, &[])
