@@ -24,13 +24,14 @@ use plan::{Point, Shape, Way, Workload, points};
 use raw::{Raw, Record, Setting, Used};
 use site::Sites;
 
-pub(crate) const OPTIONS: [&str; 12] = [
+pub(crate) const OPTIONS: [&str; 13] = [
     "--only",
     "--ways",
     "--loads",
     "--seconds",
     "--pace",
     "--share",
+    "--scale",
     "--think",
     "--delay",
     "--hashes",

@@ -23,6 +23,8 @@ const WORKERS: &str = "10";
 const IDLE: u64 = 75;
 /// Pages of a bidding visitor in the mean (see [`crate::rubis`]).
 const PAGES: f64 = 51.0;
+/// Of a million.
+const USERS_OF_A_PERCENT: u64 = 10_000;
 
 /// Both sites, and how they are used.
 pub(super) struct Sites {
@@ -32,6 +34,8 @@ pub(super) struct Sites {
     pace: f64,
     /// Of core 0, in percent, that a server of files has.
     share: u64,
+    /// How much there is in the auction, in percent of what `RUBiS` has.
+    scale: u64,
     /// Mean seconds between two pages of the auction.
     think: f64,
     /// Milliseconds that a page of the auction waits, and kilobytes that it hashes.
@@ -51,10 +55,12 @@ impl Sites {
         if workloads.contains(&Workload::Dynamic) {
             shop.cargo_build(&["-p", "bine", "--example", "auction"].map(OsStr::new))?;
         }
+        let scale = arguments.number("--scale", 10)?;
+        ensure!(scale <= 100, "--scale {scale}: in percent, 100 is all that RUBiS has");
         let seed = arguments.number("--seed", 1)?;
         let surge = Surge::usual(seed);
         let files = surge.write(&shop.target.join("bench"))?;
-        let pace = arguments.number("--pace", 5)? as f64 / 100.0;
+        let pace = arguments.number("--pace", 25)? as f64 / 100.0;
         ensure!(
             pace * LONGEST_OFF < IDLE as f64,
             "--pace: some would think longer than {IDLE} s, the idle timeout; 100 is SURGE's own"
@@ -64,6 +70,7 @@ impl Sites {
             files,
             pace,
             share: arguments.number("--share", 6)?,
+            scale,
             think: arguments.number("--think", 300)? as f64 / 1e3,
             delay: arguments.number("--delay", 5)?,
             hashes: arguments.number("--hashes", 1000)?,
@@ -81,9 +88,10 @@ impl Sites {
                 (vec![built("bine"), "serve".to_owned(), files], "/0.html")
             }
             Workload::Dynamic => {
+                let scale = format!("AUCTION_SCALE={}", self.scale as f64 / 100.0);
                 let delay = format!("AUCTION_DELAY_MS={}", self.delay);
                 let hashes = format!("AUCTION_HASHES={}", self.hashes);
-                (vec!["env".to_owned(), delay, hashes, built("examples/auction")], "/")
+                (vec!["env".to_owned(), scale, delay, hashes, built("examples/auction")], "/")
             }
         };
         let (scheduler, workers) = match way {
@@ -118,6 +126,7 @@ impl Sites {
             Workload::Static => Box::new(Reader::new(self.surge.session(times * self.pace))),
             Workload::Dynamic => Box::new(Bidder::new(
                 self.seed.wrapping_mul(1_000_003) + number,
+                self.scale * USERS_OF_A_PERCENT,
                 Random::of(self.seed, number),
                 times * self.think,
             )),
@@ -145,6 +154,7 @@ impl Sites {
         let own = match workload {
             Workload::Static => vec![("pace", self.pace), ("share, %", self.share as f64)],
             Workload::Dynamic => vec![
+                ("scale, %", self.scale as f64),
                 ("think, s", self.think),
                 ("delay, ms", self.delay as f64),
                 ("hashes, KB", self.hashes as f64),
@@ -160,13 +170,14 @@ impl Sites {
             "*Static*: the times of SURGE between requests are multiplied by {}, so the longest is {} s, and the server \
              has {} % of its core, for a thread before it keeps it busy. *Dynamic*: \
              visitors think for {} s in the mean (RUBiS: 7), a page waits for {} ms and hashes {} KB, in place of a \
-             database. So fewer sockets are needed. The idle timeout is {IDLE} s.",
+             database; of all there is {} % of what RUBiS has. So fewer sockets are needed. The idle timeout is {IDLE} s.",
             self.pace,
             self.pace * LONGEST_OFF,
             self.share,
             self.think,
             self.delay,
-            self.hashes
+            self.hashes,
+            self.scale
         )
     }
 }
@@ -182,8 +193,8 @@ struct Bidder {
 }
 
 impl Bidder {
-    fn new(seed: u64, random: Random, think: f64) -> Self {
-        let walk = Walk::new(seed, Mix::Bidding);
+    fn new(seed: u64, users: u64, random: Random, think: f64) -> Self {
+        let walk = Walk::new(seed, Mix::Bidding).with_users(users);
         Self { walk, seen: PageSeen::default(), random, think, pages: 0, length: length(seed) }
     }
 }
@@ -246,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_bidder_comes_home_first_and_fetches_what_the_page_shows() {
-        let mut bidder = Bidder::new(1, Random::of(1, 1), 7.0);
+        let mut bidder = Bidder::new(1, 100, Random::of(1, 1), 7.0);
         let page = bidder.next().unwrap();
         assert_eq!((page.wait, page.request), (0.0, Request::get("/")));
         let parts =
@@ -261,7 +272,7 @@ mod tests {
         let lengths: Vec<u64> = (0..2000).map(length).collect();
         let mean = lengths.iter().sum::<u64>() as f64 / 2000.0;
         assert!((mean - PAGES).abs() < 5.0, "{mean}");
-        let mut bidder = Bidder::new(7, Random::of(1, 1), 0.0);
+        let mut bidder = Bidder::new(7, 100, Random::of(1, 1), 0.0);
         let before = bidder.length();
         bidder.next();
         bidder.parts(b"Service Unavailable");
@@ -274,7 +285,7 @@ mod tests {
             <a href="/categories/c">c</a><a href="/regions/r">r</a><a href="/regions/r/c">l</a>
             <input name="pass" value="p"><input name="amount" min="1">"#;
         for seed in 0..50 {
-            let mut bidder = Bidder::new(seed, Random::of(1, seed), 0.0);
+            let mut bidder = Bidder::new(seed, 100, Random::of(1, seed), 0.0);
             let mut pages = 0;
             while bidder.next().is_some() {
                 bidder.parts(page);
