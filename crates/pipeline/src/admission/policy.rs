@@ -74,8 +74,7 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 /// Measurements count for about so long: shorter, and the limit follows chance.
 const MEMORY: Duration = Duration::from_secs(4);
 const RECENT: Duration = Duration::from_millis(500);
-/// With so much in use the limit comes into force, and with so little it may end.
-const FULL: f64 = 0.9;
+/// With so little in use the limit may end.
 const FREE: f64 = 0.75;
 /// With so little in use nothing needs to be counted.
 const CALM: f64 = 0.6;
@@ -149,7 +148,8 @@ impl Policy {
         let is_calm = !sample.is_queued && self.recent < bound;
         self.calm = if is_calm { self.calm + sample.elapsed } else { Duration::ZERO };
         let next = match self.state {
-            State::Watching if sample.is_queued || self.recent > FULL => State::Limiting,
+            // A few peers who ask again as soon as they have their answer keep everything in use: no harm without a queue.
+            State::Watching if sample.is_queued => State::Limiting,
             State::Watching if self.calm >= TO_SLEEP => State::Asleep,
             State::Limiting if self.calm >= TO_WATCHING => State::Watching,
             same => same,
@@ -265,6 +265,14 @@ mod tests {
         assert!(!policy.has_place(200));
         ticks(&mut policy, 2000, &Sample { refused: 1, ..sample(0.8) });
         assert!((policy.factor() - FACTORS.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn peers_who_keep_everything_in_use_without_a_queue_are_not_refused() {
+        let mut policy = policy();
+        ticks(&mut policy, 100, &Sample { computed: 1.0, ..sample(1.0) });
+        assert_eq!(policy.state(), State::Watching);
+        assert!(policy.has_place(10_000), "{policy:?}");
     }
 
     #[test]
