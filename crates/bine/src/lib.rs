@@ -261,7 +261,7 @@ pub mod __private {
     pub use crate::service::action::{Captured, Declaration, Linked, Perhaps, Surely, captured};
     pub use crate::service::check_call;
     pub use crate::service::{Given, Manner, Service, Signature, Wrong};
-    pub use crate::sessions::{check_sealed, check_session};
+    pub use crate::sessions::{check_sealed, check_session, check_ticket};
     pub use crate::style::Sheet;
     pub use crate::wire::check_wire;
     pub use crate::{Action, Call, Error, Response, Rule};

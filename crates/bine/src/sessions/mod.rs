@@ -43,6 +43,7 @@ pub use saving::Saving;
 #[doc(hidden)]
 pub use seal::check_sealed;
 pub use session::{Open, Session};
+pub use ticket::check_ticket;
 pub use user::User;
 pub(crate) use visit::Visit;
 
