@@ -199,7 +199,9 @@ mod tests {
                 "    parses::a_tail",
                 "test result: FAILED. 3 passed; 1 failed; 0 ignored",
             ];
-            lines.iter().for_each(|line| tally.on_line(line));
+            for line in lines {
+                tally.on_line(line);
+            }
             Ok(())
         });
         let summary = report.summary();
@@ -212,7 +214,9 @@ mod tests {
     fn a_failure_that_says_much_is_cut() {
         let mut tally = Tally::default();
         tally.on_line("---- talks stdout ----");
-        (0..100).for_each(|number| tally.on_line(&format!("line {number}")));
+        for number in 0..100 {
+            tally.on_line(&format!("line {number}"));
+        }
         assert_eq!(tally.failures[0].lines().count(), 1 + LINES_OF_A_FAILURE);
     }
 
