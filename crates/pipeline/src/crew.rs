@@ -12,9 +12,9 @@ const STALE: Duration = Duration::from_millis(500);
 /// When for so long fewer would have done, there are fewer.
 const CALM: Duration = Duration::from_secs(10);
 /// Below this share of the cores in use another worker has something to compute on.
-const FREE: f64 = 0.8;
+const FREE: f64 = 0.92;
 /// Above this one, workers only take the cores from each other.
-const FULL: f64 = 0.95;
+const FULL: f64 = 0.98;
 
 /// How many workers there may be at this moment.
 #[derive(Debug)]
