@@ -116,9 +116,11 @@ impl Waiting {
             peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{cookie}{fields}\r\n"));
             peer
         };
+        let mut cursor = String::new();
         let streams = targets.each_ref().map(|target| {
             let mut stream = begin(target, "Accept: text/event-stream\r\n");
             stream.await_text("id: ");
+            cursor = stream.await_text("\n");
             stream
         });
         let sockets = targets.each_ref().map(|target| {
@@ -126,7 +128,9 @@ impl Waiting {
             socket.hear_text();
             socket
         });
-        let polls = targets.each_ref().map(|target| begin(target, ""));
+        // Nothing tells when a poll is there; one that comes late is owed what was said meanwhile.
+        let after = cursor.trim_end();
+        let polls = targets.map(|target| begin(&format!("{target}&after={after}"), ""));
         Self { polls, streams, sockets }
     }
 
