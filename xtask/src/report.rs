@@ -135,7 +135,7 @@ impl Tally {
             self.lines_left = LINES_OF_A_FAILURE;
         } else if line == "failures:" {
             self.lines_left = 0;
-        } else if self.lines_left > 0 && !line.trim().is_empty() {
+        } else if self.lines_left > 0 && is_worth_telling(line) {
             self.lines_left -= 1;
             if let Some(failure) = self.failures.last_mut() {
                 failure.push_str("\n        ");
@@ -150,6 +150,14 @@ impl Tally {
         self.ignored += other.ignored;
         self.failures.extend(other.failures);
     }
+}
+
+/// Of a backtrace only the places in the code of the workspace tell something.
+fn is_worth_telling(line: &str) -> bool {
+    let line = line.trim();
+    let is_frame = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    let is_foreign = line.starts_with("at ") && !line.starts_with("at ./");
+    !line.is_empty() && line != "stack backtrace:" && !is_frame && !is_foreign
 }
 
 impl Display for Step {
@@ -194,6 +202,11 @@ mod tests {
                 "",
                 "thread 'parses::a_tail' panicked at src/lib.rs:1:1:",
                 "left is not right",
+                "stack backtrace:",
+                "   0: __rustc::rust_begin_unwind",
+                "             at /rustc/5980/library/std/src/panicking.rs:689:5",
+                "   1: parses::a_tail",
+                "             at ./src/lib.rs:9:5",
                 "",
                 "failures:",
                 "    parses::a_tail",
@@ -205,7 +218,7 @@ mod tests {
             Ok(())
         });
         let summary = report.summary();
-        let told = "FAILED  parses::a_tail\n        thread 'parses::a_tail' panicked at src/lib.rs:1:1:\n        left is not right\n";
+        let told = "FAILED  parses::a_tail\n        thread 'parses::a_tail' panicked at src/lib.rs:1:1:\n        left is not right\n                     at ./src/lib.rs:9:5\n";
         assert!(summary.starts_with(told), "{summary}");
         assert_eq!(summary.matches("parses::a_tail").count(), 2, "{summary}");
     }
