@@ -2,7 +2,8 @@
 //! was a server, against what others do. `cargo test -p bine-pipeline simulation -- --nocapture` prints the table.
 //!
 //! A request takes 10 ms; between two a visitor thinks for 2 s on average. Who gets no answer in 10 s is gone, and so is
-//! whoever is refused. A model, not a measurement: there is no network, and nobody tries again.
+//! whoever is refused. A model, not a measurement: there is no network, and nobody tries again. What the guide tells of it
+//! is read there and compared; chances are the same in each run, but not every machine rounds a logarithm alike.
 
 #![expect(clippy::cast_sign_loss, reason = "times and chances are not below zero")]
 
@@ -24,6 +25,8 @@ const LENGTH: u32 = 20;
 const WARM_UP: u64 = 30 * SECOND;
 const LAST: u64 = 270 * SECOND;
 const END: u64 = 390 * SECOND;
+
+const GUIDE: &str = include_str!("../../../../../docs/guide/overload.md");
 
 /// What comes at each time, as a share of the capacity.
 type Load = fn(u64) -> f64;
@@ -292,6 +295,28 @@ impl CoDel {
     }
 }
 
+/// The numbers that the guide has where `words`, which begin and end otherwise, have `#`.
+fn quoted<const COUNT: usize>(words: &str) -> [f64; COUNT] {
+    let guide = GUIDE.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (first, others) = words.split_once('#').unwrap();
+    let numbers_at = |(place, _): (usize, &str)| {
+        let mut rest = &guide[place + first.len()..];
+        let number = |piece: &str| {
+            let (number, behind) = rest.split_once(piece)?;
+            rest = behind;
+            number.parse().ok()
+        };
+        others.split('#').map(number).collect::<Option<Vec<f64>>>()
+    };
+    let numbers = guide.match_indices(first).find_map(numbers_at);
+    numbers.unwrap_or_else(|| panic!("the guide has no `{words}`")).try_into().unwrap()
+}
+
+/// The guide tells a number as it is, or next to it.
+fn check(quoted: f64, is: f64, bound: f64, what: &str) {
+    assert!((quoted - is).abs() <= bound, "{what}: the guide says {quoted}, the model {is}");
+}
+
 fn outcome(door: Door, lengths: Lengths, load: Load) -> Outcome {
     let mut model = Model::new(door, lengths, load);
     model.run(END);
@@ -305,6 +330,7 @@ fn sessions_that_were_let_in_are_finished_at_twice_and_four_times_what_can_be_do
     let loads: [(&str, Load); 3] = [("1.2", |_| 1.2), ("2", |_| 2.0), ("4", |_| 4.0)];
     for (name, load) in loads {
         for lengths in [Lengths::Fixed, Lengths::Random] {
+            let mut told = Vec::new();
             for door in [Door::Fifo, Door::TailDrop(100), Door::CoDel, Door::Sessions] {
                 let outcome = outcome(door, lengths, load);
                 let Outcome { useful, finished, long, short, refused, p99 } = outcome;
@@ -321,6 +347,16 @@ fn sessions_that_were_let_in_are_finished_at_twice_and_four_times_what_can_be_do
                 } else if load(0) > 1.9 {
                     assert!(useful < 0.6, "{door:?} is no match: {outcome:?}");
                 }
+                told.push((format!("{door:?}"), useful));
+                if door == Door::Sessions {
+                    told.push(("finished".to_owned(), finished));
+                }
+            }
+            if lengths == Lengths::Fixed && load(0) > 1.9 {
+                let row = quoted::<5>(&format!("| {name} x | # % | # % | # % | # % | # % |"));
+                for ((what, is), quoted) in told.iter().zip(row) {
+                    check(quoted, 100.0 * is, 1.5, &format!("at {name} x, {what}, %"));
+                }
             }
         }
     }
@@ -330,6 +366,7 @@ fn sessions_that_were_let_in_are_finished_at_twice_and_four_times_what_can_be_do
 fn all_is_as_before_two_seconds_after_a_surge() {
     const SURGE: std::ops::Range<u64> = 60 * SECOND..120 * SECOND;
     let load = |now: u64| if SURGE.contains(&now) { 4.0 } else { 0.7 };
+    let mut times = [const { Vec::new() }; 3];
     for seed in 1..=4 {
         let mut model = Model::new(Door::Sessions, Lengths::Fixed, load);
         model.random = seed;
@@ -350,6 +387,18 @@ fn all_is_as_before_two_seconds_after_a_surge() {
         assert!(after <= 2 * calm, "calm {calm} ms, after it {after} ms");
         // While the last of the surge leave, there may be a moment without a place.
         assert!(late * 50 <= comers, "{late} of {comers} were refused");
+        for (times, time) in times.iter_mut().zip([during, calm, after]) {
+            times.push(time as f64);
+        }
+    }
+    let one_in_a_hundred = "one answer in a hundred takes longer than # to # ms in a surge of four times what can be \
+                            done; while all was calm, at 0.7, it was # to # ms (";
+    let [during, to_during, calm, to_calm] = quoted(one_in_a_hundred);
+    let [after, to_after] = quoted("Two seconds after the surge it is # to # ms");
+    let quoted = [(during, to_during), (calm, to_calm), (after, to_after)];
+    for ((least, most), times) in quoted.into_iter().zip(times) {
+        check(least, times.iter().copied().fold(f64::MAX, f64::min), 2.0, "least p99, ms");
+        check(most, times.iter().copied().fold(0.0, f64::max), 2.0, "longest p99, ms");
     }
 }
 
@@ -362,7 +411,12 @@ fn a_surge_out_of_the_blue_cuts_off_few_who_were_here_before_it() {
         |now| if now < BEGIN { 0.3 } else { 4.0 },
         |now| if now < BEGIN { 0.5 } else { 4.0 },
     ];
-    for load in calm {
+    let [tenth, of_tenth, three_tenths, of_three_tenths, of_half] = quoted(
+        "four times out of the blue, # of # visits around its beginning are cut off when a tenth was in use before, # of \
+         # with three tenths, none of # with a half",
+    );
+    let told = [(tenth, of_tenth), (three_tenths, of_three_tenths), (0.0, of_half)];
+    for (load, (told_cut, told_all)) in calm.into_iter().zip(told) {
         let (mut cut, mut all) = (0, 0);
         for seed in 1..=8 {
             let mut model = Model::new(Door::Sessions, Lengths::Fixed, load);
@@ -371,11 +425,14 @@ fn a_surge_out_of_the_blue_cuts_off_few_who_were_here_before_it() {
             for session in &model.sessions {
                 let counts =
                     session.was_let_in && (1..BEGIN + 20 * SECOND).contains(&session.began);
-                all += usize::from(counts);
-                cut += usize::from(counts && session.is_over && session.done < session.length);
+                all += u32::from(counts);
+                cut += u32::from(counts && session.is_over && session.done < session.length);
             }
         }
         println!("at {} before, {cut} of {all} were cut off", load(0));
         assert!(cut * 100 <= all, "{cut} of {all}");
+        let what = format!("at {} before", load(0));
+        check(told_cut, f64::from(cut), 3.0, &format!("{what}, cut off"));
+        check(told_all, f64::from(all), told_all / 500.0, &what);
     }
 }
