@@ -3,10 +3,13 @@
 
 mod ballast;
 mod figures;
+mod mixture;
+mod origin;
 mod plan;
 mod raw;
 mod report;
 mod site;
+mod summary;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +23,8 @@ use crate::emulator::{PATIENCE, Run, Stretch, Tally};
 use crate::machine;
 use crate::tools::{Workshop, come_first, leave_core_0};
 use ballast::Ballast;
+use mixture::Mixture;
+use origin::{Place, Version};
 use plan::{Point, Shape, Way, Workload, points};
 use raw::{Raw, Record, Setting, Used};
 use site::Sites;
@@ -54,9 +59,11 @@ const MOST_OF_A_CORE: f64 = 0.8;
 /// What all points of this run share.
 struct Carrera {
     shop: Workshop,
+    place: Place,
     sites: Sites,
     seconds: u64,
     seed: u64,
+    mixture: Mixture,
 }
 
 /// Who comes.
@@ -77,27 +84,34 @@ pub(crate) struct Found {
     pub(crate) capacity: f64,
 }
 
-/// Measures what is not yet in the folder, and writes tables and figures of all that is.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+/// Measures what is not yet in the folder, and writes tables and figures of all that is. What another version, or other
+/// options, have brought there is measured anew, or with `is_mixed` taken.
+pub(crate) fn run(arguments: &Arguments, is_mixed: bool) -> Result<()> {
     let loads = arguments.numbers("--loads", &[50, 75, 100, 150, 200, 400])?;
     let parts = arguments.names("--only").unwrap_or_else(|| vec!["static", "dynamic", "surge"]);
     let (workloads, has_surge) = workloads(&parts)?;
     let shop = Workshop::open()?;
+    let place = Place::of(&shop.root);
     let sites = Sites::open(&shop, &workloads, arguments)?;
+    let is_of_one = Version::of(&shop.root) == place.version;
+    ensure!(is_of_one, "what is built was changed while it was built: begin again");
     let ways = ways(arguments)?;
     let mut carrera = Carrera {
         seconds: arguments.number("--seconds", 60)?,
         seed: arguments.number("--seed", 1)?,
+        mixture: Mixture::new(is_mixed),
         shop,
+        place,
         sites,
     };
     let folder = arguments
         .word("--into")
         .map_or_else(|| carrera.shop.target.join("bench/carrera"), PathBuf::from);
     let plots = arguments.word("--plots").map_or_else(|| folder.clone(), PathBuf::from);
-    let raw = Raw::open(&folder)?;
-    let machine = machine_of(&folder)?;
+    let raw = Raw::open(&folder, &carrera.place.version)?;
+    let facts = machine::facts();
     leave_core_0()?;
+    eprintln!("version {}", carrera.place.version);
 
     let mut found = Vec::new();
     for workload in workloads.iter().copied() {
@@ -110,11 +124,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut records = Vec::new();
     let mut missing = Vec::new();
     for point in points {
-        match raw.find(point, &carrera.setting(point, &found))? {
+        let kept = raw.find(point, &carrera.setting(point, &found))?;
+        match carrera.mixture.take(&point.to_string(), kept) {
             Some(record) => records.push(record),
             None => missing.push(point),
         }
     }
+    let machine = machine_of(&folder, facts, records.is_empty())?;
     let mut left: Duration = missing.iter().map(|point| point.time(carrera.seconds)).sum();
     eprintln!(
         "{} points, {} of them measured before; about {} minutes; kept in {}",
@@ -163,11 +179,11 @@ fn ways(arguments: &Arguments) -> Result<Vec<Way>> {
     names.into_iter().map(str::parse).collect()
 }
 
-/// The machine as it was when the first point of the folder was measured.
-fn machine_of(folder: &Path) -> Result<String> {
+/// The machine as it was when the first of the points was measured: now, if all are.
+fn machine_of(folder: &Path, facts: String, is_begun: bool) -> Result<String> {
     let path = folder.join("machine.txt");
-    if !path.exists() {
-        fs::write(&path, machine::facts())?;
+    if is_begun || !path.exists() {
+        fs::write(&path, facts)?;
     }
     Ok(fs::read_to_string(path)?)
 }
@@ -199,10 +215,11 @@ impl Carrera {
     fn stated(&self, machine: &str) -> String {
         format!(
             "{machine}\n\nServer on core 0, visitors on core 1. Each point: {} s that count, and before and after half of \
-             it (of the auction as much), in which as many come. A visitor waits {} s for an answer. {}",
+             it (of the auction as much), in which as many come. A visitor waits {} s for an answer. {}{}",
             self.seconds,
             PATIENCE.as_secs(),
             self.sites.stated(),
+            self.mixture.stated(),
         )
     }
 
@@ -213,7 +230,8 @@ impl Carrera {
     fn saturation(&mut self, workload: Workload, raw: &Raw) -> Result<Found> {
         let name = format!("saturation-{}", workload.name());
         let setting = self.sites.setting(workload);
-        if let Some(found) = raw.found(&name, &setting)? {
+        let kept = raw.found(&name, &setting)?;
+        if let Some(found) = self.mixture.take(&name, kept) {
             let of = |name: &str| found.get(name).copied().with_context(|| format!("no {name}"));
             return Ok(Found { rate: of("rate")?, capacity: of("capacity")? });
         }
@@ -223,13 +241,17 @@ impl Carrera {
             sockets: CROWD,
             is_in_a_hurry: true,
         };
-        let (tally, used) = self.emulate(workload, Way::Hybrid, crowd)?;
+        let place = self.place.clone();
+        let (emulated, origin) = place.tell(|| self.emulate(workload, Way::Hybrid, crowd));
+        let (tally, used) = emulated?;
         let done = match workload {
             Workload::Static => tally.pages.count() + tally.files.count(),
             Workload::Dynamic => tally.pages.count(),
         };
         let capacity = done as f64 / CROWD_TIME.saturating_sub(CROWD_FROM).as_secs_f64();
         let rate = capacity / self.sites.work_of_a_session(workload);
+        // Few digits come back from a file as they were, and a point's setting is compared with that of the file.
+        let [rate, capacity] = [rate, capacity].map(|figure| (figure * 1e4).round() / 1e4);
         for complaint in &tally.told {
             eprintln!("{name}: {complaint}");
         }
@@ -246,7 +268,7 @@ impl Carrera {
         );
         let pairs = [("rate", rate), ("capacity", capacity)];
         let pairs = pairs.map(|(name, figure)| (name.to_owned(), figure));
-        raw.keep_found(&name, &setting, &Setting::from(pairs))?;
+        raw.keep_found(&name, (&setting, &origin), &Setting::from(pairs))?;
         Ok(Found { rate, capacity })
     }
 
@@ -255,7 +277,9 @@ impl Carrera {
         let window = point.window(self.seconds);
         let length: Duration = load.iter().map(|stretch| stretch.length).sum();
         let crowd = Crowd { load, window, sockets: SOCKETS, is_in_a_hurry: false };
-        let (tally, used) = self.emulate(point.workload, point.way, crowd)?;
+        let place = self.place.clone();
+        let (emulated, origin) = place.tell(|| self.emulate(point.workload, point.way, crowd));
+        let (tally, used) = emulated?;
         let share = used.emulator / length.as_secs_f64();
         if share > MOST_OF_A_CORE {
             eprintln!(
@@ -269,7 +293,8 @@ impl Carrera {
         for complaint in &tally.told {
             eprintln!("{point}: {complaint}");
         }
-        Ok(Record::of(point, &self.setting(point, found), &tally, used))
+        let record = Record::of(point, &self.setting(point, found), &tally, used);
+        Ok(record.with_origin(origin))
     }
 
     /// A server of its own, and visitors who come to it.

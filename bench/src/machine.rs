@@ -1,18 +1,47 @@
 //! Decides what must be known of the machine to judge a figure.
 
+use std::fmt;
 use std::fs;
 use std::process::Command;
 
+/// What figures of one machine can be compared by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Machine {
+    pub(crate) kernel: String,
+    pub(crate) processor: String,
+    pub(crate) cores: u64,
+}
+
+impl Machine {
+    /// The one this runs on.
+    pub(crate) fn this() -> Self {
+        let processors = read("/proc/cpuinfo");
+        let cores = processors.lines().filter(|line| line.starts_with("processor")).count();
+        Self {
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            processor: field(&processors, "model name").unwrap_or("unknown processor").to_owned(),
+            cores: cores as u64,
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Linux {}, {}, {} cores", self.kernel, self.processor, self.cores)
+    }
+}
+
+/// As ISO 8601 has it, in UTC.
+pub(crate) fn now() -> String {
+    first_line("date", &["-u", "+%FT%TZ"])
+}
+
 /// A paragraph of Markdown: date, kernel, processor, mitigations, versions, load.
 pub(crate) fn facts() -> String {
-    let processors = read("/proc/cpuinfo");
-    let model = field(&processors, "model name").unwrap_or("unknown processor");
-    let count = processors.lines().filter(|line| line.starts_with("processor")).count();
     format!(
-        "{date}; Linux {kernel}; {model}, {count} cores; mitigations: {mitigations}; {nginx}; {rustc}; load average at \
-         the start {load}.",
+        "{date}; {machine}; mitigations: {mitigations}; {nginx}; {rustc}; load average at the start {load}.",
         date = first_line("date", &["-u", "+%F %H:%M UTC"]),
-        kernel = read("/proc/sys/kernel/osrelease").trim(),
+        machine = Machine::this(),
         mitigations = mitigations(),
         nginx = first_line("nginx", &["-v"]),
         rustc = first_line("rustc", &["--version"]),

@@ -145,7 +145,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --into FOLDER       (bench in the target folder)
   carrera   figures 3 to 9 of document 001: what a pool of 500 threads, the hybrid with 10 workers and the hybrid
             with session admission complete when more come than they can serve, and what a surge does; about 100
-            minutes; what was measured stays, and a run that was stopped goes on
+            minutes; what was measured stays, and a run that was stopped goes on; what another version has
+            measured, or other options, is told and measured anew
               --only PART,..      of static (SURGE), dynamic (the auction), surge (all)
               --ways NAME,..      of pool, hybrid, admission (all)
               --loads PERCENT,..  of what saturates the hybrid (50,75,100,150,200,400)
@@ -158,7 +159,8 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --hashes KB         that it computes meanwhile (1000)
               --seed N            (1)
               --into FOLDER       for raw data (bench/carrera in the target folder)
-              --plots FOLDER      for tables and figures (where the raw data is)
+              --plots FOLDER      for tables, figures and points.tsv (where the raw data is)
+              --mixed             take what another version has measured, or other options, and say so
   waiters   memory of a parked poll, time of a delivery; publishing, reading and keeping many messages
               --waiters N         (100000)
               --messages N        retained in one channel (1000000)
@@ -202,8 +204,12 @@ fn run() -> Result<()> {
         print!("{HELP}");
         return Ok(());
     }
-    let is_quick = command == "push" && words.iter().any(|word| word == "--quick");
-    words.retain(|word| !is_quick || word != "--quick");
+    let mut take = |own: &str, flag: &str| {
+        let all = words.len();
+        words.retain(|word| command != own || word != flag);
+        words.len() < all
+    };
+    let (is_quick, is_mixed) = (take("push", "--quick"), take("carrera", "--mixed"));
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
         "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
@@ -216,7 +222,7 @@ fn run() -> Result<()> {
         "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
-        "carrera" => carrera::run(&accept(&carrera::OPTIONS)?),
+        "carrera" => carrera::run(&accept(&carrera::OPTIONS)?, is_mixed),
         "surge" => surge::run(&accept(&["--seed", "--files", "--references", "--into"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),
         "gather" => gather::run(&accept(&["--rounds"])?),

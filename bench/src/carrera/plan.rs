@@ -102,10 +102,15 @@ impl FromStr for Way {
 impl fmt::Display for Point {
     /// The name of its file.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}-{}-", self.workload.name(), self.way.name())?;
-        match self.shape {
-            Shape::Steady(percent) => write!(out, "{percent}"),
-            Shape::Surge => out.write_str("surge"),
+        write!(out, "{}-{}-{}", self.workload.name(), self.way.name(), self.shape)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steady(percent) => write!(out, "{percent}"),
+            Self::Surge => out.write_str("surge"),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Decides how what was measured is kept: a file for each point, so that a run that was stopped goes on where it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::origin::{Origin, Version};
 use super::plan::Point;
 use crate::emulator::{Close, End, SLOT, Tally};
 
@@ -18,6 +19,8 @@ pub(crate) type Setting = BTreeMap<String, f64>;
 pub(crate) struct Record {
     pub(crate) point: Point,
     pub(crate) setting: Setting,
+    /// `None` of points that were measured when none was kept.
+    pub(crate) origin: Option<Origin>,
     figures: BTreeMap<String, f64>,
     /// Of each class: admitted sessions that have ended, and of these those that completed.
     pub(crate) classes: Vec<[f64; 2]>,
@@ -106,7 +109,12 @@ impl Record {
         let classes =
             tally.classes.iter().map(|class| [class.ended as f64, class.completed as f64]);
         let (classes, slots) = (classes.collect(), slots.collect());
-        Self { point, setting: setting.clone(), figures, classes, slots }
+        Self { point, setting: setting.clone(), origin: None, figures, classes, slots }
+    }
+
+    /// The same, of which it is known what was measured.
+    pub(crate) fn with_origin(self, origin: Origin) -> Self {
+        Self { origin: Some(origin), ..self }
     }
 
     /// The figure of this name; all that [`of`](Self::of) names are there.
@@ -123,6 +131,7 @@ impl Record {
             })
             .collect();
         json!({
+            "origin": self.origin.as_ref().map(Origin::value),
             "setting": self.setting, "figures": self.figures, "classes": self.classes,
             "slots of 250 ms: begun, refused, replies, completed, p50 us, p99 us": slots,
         })
@@ -131,10 +140,6 @@ impl Record {
     fn parse(point: Point, text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let object = value.as_object()?;
-        let named = |name: &str| -> Option<BTreeMap<String, f64>> {
-            let pairs = object.get(name)?.as_object()?.iter();
-            pairs.map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect()
-        };
         let rows = |name: &str| -> Option<Vec<Vec<f64>>> {
             let (_, rows) = object.iter().find(|(key, _)| key.starts_with(name))?;
             let row = |row: &Value| row.as_array()?.iter().map(Value::as_f64).collect();
@@ -149,82 +154,121 @@ impl Record {
         let classes = rows("classes")?.into_iter().map(|row| row[..].try_into().ok());
         Some(Self {
             point,
-            setting: named("setting")?,
-            figures: named("figures")?,
+            setting: named(&value, "setting")?,
+            origin: Origin::parse(&value["origin"]),
+            figures: named(&value, "figures")?,
             classes: classes.collect::<Option<_>>()?,
             slots: rows("slots")?.iter().map(slot).collect::<Option<_>>()?,
         })
     }
 }
 
+/// What a folder holds of something.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Kept<T> {
+    Nothing,
+    /// As it would be measured now.
+    Same(T),
+    /// It was measured, but otherwise; the words say how.
+    Other(T, String),
+}
+
 /// The folder of a run.
 pub(crate) struct Raw {
     folder: PathBuf,
+    /// Of the run.
+    version: Version,
 }
 
 impl Raw {
-    pub(crate) fn open(folder: &Path) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, version: &Version) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), version: version.clone() })
     }
 
-    /// What was measured of this point before, which must have been with this setting.
-    pub(crate) fn find(&self, point: Point, setting: &Setting) -> Result<Option<Record>> {
-        let path = self.path(&point.to_string());
-        if !path.exists() {
-            return Ok(None);
-        }
-        let text = fs::read_to_string(&path)?;
-        let record = Record::parse(point, &text)
-            .with_context(|| format!("{} cannot be read: remove it", path.display()))?;
-        ensure!(
-            record.setting == *setting,
-            "{} was measured with other settings ({:?}): give another folder (--into), or remove it",
-            path.display(),
-            record.setting
-        );
-        Ok(Some(record))
+    /// What was measured of this point before, and whether it was with this setting.
+    pub(crate) fn find(&self, point: Point, setting: &Setting) -> Result<Kept<Record>> {
+        let Some(text) = self.read(&point.to_string())? else { return Ok(Kept::Nothing) };
+        let record =
+            Record::parse(point, &text).with_context(|| self.unreadable(&point.to_string()))?;
+        let other = self.difference(record.origin.as_ref(), &record.setting, setting);
+        Ok(match other {
+            None => Kept::Same(record),
+            Some(other) => Kept::Other(record, other),
+        })
     }
 
     pub(crate) fn keep(&self, record: &Record) -> Result<()> {
         self.write(&record.point.to_string(), &record.value())
     }
 
-    /// A figure of the run that all points need, and under which `setting` it was found.
-    pub(crate) fn found(&self, name: &str, setting: &Setting) -> Result<Option<Setting>> {
+    /// A figure of the run that all points need, and whether it was found under this `setting`.
+    pub(crate) fn found(&self, name: &str, setting: &Setting) -> Result<Kept<Setting>> {
+        let Some(text) = self.read(name)? else { return Ok(Kept::Nothing) };
+        let parse = || {
+            let value: Value = serde_json::from_str(&text).ok()?;
+            let origin = Origin::parse(&value["origin"]);
+            Some((origin, named(&value, "setting")?, named(&value, "found")?))
+        };
+        let (origin, own, found) = parse().with_context(|| self.unreadable(name))?;
+        Ok(match self.difference(origin.as_ref(), &own, setting) {
+            None => Kept::Same(found),
+            Some(other) => Kept::Other(found, other),
+        })
+    }
+
+    pub(crate) fn keep_found(
+        &self,
+        name: &str,
+        (setting, origin): (&Setting, &Origin),
+        found: &Setting,
+    ) -> Result<()> {
+        self.write(name, &json!({ "origin": origin.value(), "setting": setting, "found": found }))
+    }
+
+    /// How something was measured otherwise than this run would.
+    fn difference(
+        &self,
+        origin: Option<&Origin>,
+        own: &Setting,
+        wanted: &Setting,
+    ) -> Option<String> {
+        let mut all = Vec::new();
+        match origin.map(|origin| &origin.version) {
+            Some(version) if *version == self.version => {}
+            Some(version) => all.push(format!("version {version}")),
+            None => all.push("an unknown version".to_owned()),
+        }
+        let told = |setting: &Setting, name: &str| {
+            setting.get(name).map_or_else(|| "nothing".to_owned(), ToString::to_string)
+        };
+        let names: BTreeSet<&String> = own.keys().chain(wanted.keys()).collect();
+        for name in names.into_iter().filter(|name| own.get(*name) != wanted.get(*name)) {
+            all.push(format!("{name} {} and not {}", told(own, name), told(wanted, name)));
+        }
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn read(&self, name: &str) -> Result<Option<String>> {
         let path = self.path(name);
         if !path.exists() {
             return Ok(None);
         }
-        let value: BTreeMap<String, Setting> =
-            serde_json::from_str::<Value>(&fs::read_to_string(&path)?)
-                .ok()
-                .and_then(|value| {
-                    let named = value.as_object()?.iter().map(|(name, value)| {
-                        let pairs = value.as_object()?.iter();
-                        let pairs =
-                            pairs.map(|(name, value)| Some((name.clone(), value.as_f64()?)));
-                        Some((name.clone(), pairs.collect::<Option<_>>()?))
-                    });
-                    named.collect()
-                })
-                .with_context(|| format!("{} cannot be read: remove it", path.display()))?;
-        ensure!(
-            value.get("setting") == Some(setting),
-            "{} was found with other settings: give another folder (--into), or remove it",
-            path.display()
-        );
-        Ok(value.get("found").cloned())
+        Ok(Some(fs::read_to_string(path)?))
     }
 
-    pub(crate) fn keep_found(&self, name: &str, setting: &Setting, found: &Setting) -> Result<()> {
-        self.write(name, &json!({ "setting": setting, "found": found }))
+    fn unreadable(&self, name: &str) -> String {
+        format!("{} cannot be read: remove it", self.path(name).display())
     }
 
-    /// All of it or nothing: a run may be stopped at any moment.
+    /// All of it or nothing: a run may be stopped at any moment. What it takes the place of stays beside it, under a number.
     fn write(&self, name: &str, value: &Value) -> Result<()> {
         let (path, draft) = (self.path(name), self.folder.join(format!("{name}.draft")));
         fs::write(&draft, format!("{value:#}\n"))?;
+        if path.exists() {
+            let mut before = (1_u32..).map(|number| self.path(&format!("{name}.{number}")));
+            fs::copy(&path, before.find(|path| !path.exists()).context("too many of them")?)?;
+        }
         Ok(fs::rename(draft, path)?)
     }
 
@@ -233,11 +277,18 @@ impl Raw {
     }
 }
 
+/// Numbers by name.
+fn named(value: &Value, name: &str) -> Option<BTreeMap<String, f64>> {
+    let pairs = value.get(name)?.as_object()?.iter();
+    pairs.map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::carrera::origin::tests::{origin, version};
     use crate::carrera::plan::{Shape, Way, Workload};
 
     const POINT: Point =
@@ -247,8 +298,12 @@ mod tests {
         let window = Duration::ZERO..Duration::from_secs(2);
         let mut tally = Tally::new(window, &[1]);
         tally.on_begun(Duration::from_millis(300), true);
-        let setting = Setting::from([("pace".to_owned(), 0.05)]);
-        Record::of(POINT, &setting, &tally, Used { server: 1.5, emulator: 0.25 })
+        let used = Used { server: 1.5, emulator: 0.25 };
+        Record::of(POINT, &paced(0.05), &tally, used).with_origin(origin("a"))
+    }
+
+    fn paced(pace: f64) -> Setting {
+        Setting::from([("pace".to_owned(), pace)])
     }
 
     /// A folder of its own for each test.
@@ -262,28 +317,82 @@ mod tests {
     #[test]
     fn a_point_is_found_as_it_was_kept() {
         let folder = folder("kept");
-        let raw = Raw::open(&folder).unwrap();
+        let raw = Raw::open(&folder, &version("a")).unwrap();
         let record = record();
-        assert_eq!(raw.find(POINT, &record.setting).unwrap(), None);
+        assert_eq!(raw.find(POINT, &record.setting).unwrap(), Kept::Nothing);
         raw.keep(&record).unwrap();
-        assert_eq!(raw.find(POINT, &record.setting).unwrap(), Some(record.clone()));
+        assert_eq!(raw.find(POINT, &record.setting).unwrap(), Kept::Same(record.clone()));
         assert_eq!(record.slots.len(), 2);
-        let other = Setting::from([("pace".to_owned(), 1.0)]);
-        let refused = raw.find(POINT, &other).unwrap_err().to_string();
-        assert!(refused.contains("--into"), "{refused}");
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn what_was_found_is_kept_with_its_setting() {
+    fn a_point_of_another_version_or_other_options_is_told_from_one_of_this_run() {
+        let folder = folder("other");
+        let record = record();
+        let raw = Raw::open(&folder, &version("a")).unwrap();
+        raw.keep(&record).unwrap();
+        let other = |raw: &Raw, pace| match raw.find(POINT, &paced(pace)).unwrap() {
+            Kept::Other(found, other) => {
+                assert_eq!(found.figure("begun").to_bits(), record.figure("begun").to_bits());
+                other
+            }
+            kept => panic!("{kept:?}"),
+        };
+        assert_eq!(other(&raw, 1.0), "pace 0.05 and not 1");
+        let next = Raw::open(&folder, &version("b")).unwrap();
+        assert_eq!(other(&next, 0.05), "version 0.1.0 (a)");
+        assert_eq!(other(&next, 1.0), "version 0.1.0 (a); pace 0.05 and not 1");
+        raw.keep(&Record { origin: None, ..record.clone() }).unwrap();
+        assert_eq!(other(&raw, 0.05), "an unknown version");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// As files were before they said what was measured.
+    #[test]
+    fn a_file_that_names_no_version_is_of_an_unknown_one() {
+        let folder = folder("old");
+        let raw = Raw::open(&folder, &version("a")).unwrap();
+        let mut value = record().value();
+        value.as_object_mut().unwrap().remove("origin");
+        fs::write(raw.path(&POINT.to_string()), value.to_string()).unwrap();
+        let kept = raw.find(POINT, &paced(0.05)).unwrap();
+        let old = Record { origin: None, ..record() };
+        assert_eq!(kept, Kept::Other(old, "an unknown version".to_owned()));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_measured_anew_leaves_what_was_before_it() {
+        let folder = folder("anew");
+        let raw = Raw::open(&folder, &version("a")).unwrap();
+        for pace in [0.05, 0.5, 1.0] {
+            raw.keep(&Record { setting: paced(pace), ..record() }).unwrap();
+        }
+        let pace = |name: &str| {
+            let text = fs::read_to_string(folder.join(name)).unwrap();
+            Record::parse(POINT, &text).unwrap().setting["pace"]
+        };
+        let names =
+            ["static-hybrid-200.json", "static-hybrid-200.1.json", "static-hybrid-200.2.json"];
+        assert_eq!(names.map(|name| pace(name).to_string()), ["1", "0.05", "0.5"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_was_found_is_kept_with_its_setting_and_version() {
         let folder = folder("found");
-        let raw = Raw::open(&folder).unwrap();
-        let setting = Setting::from([("pace".to_owned(), 0.05)]);
+        let name = "saturation-static";
+        let raw = Raw::open(&folder, &version("a")).unwrap();
         let found = Setting::from([("rate".to_owned(), 12.5)]);
-        assert_eq!(raw.found("saturation-static", &setting).unwrap(), None);
-        raw.keep_found("saturation-static", &setting, &found).unwrap();
-        assert_eq!(raw.found("saturation-static", &setting).unwrap(), Some(found));
-        assert!(raw.found("saturation-static", &Setting::new()).is_err());
+        assert_eq!(raw.found(name, &paced(0.05)).unwrap(), Kept::Nothing);
+        raw.keep_found(name, (&paced(0.05), &origin("a")), &found).unwrap();
+        assert_eq!(raw.found(name, &paced(0.05)).unwrap(), Kept::Same(found.clone()));
+        let other = "pace 0.05 and not nothing".to_owned();
+        assert_eq!(raw.found(name, &Setting::new()).unwrap(), Kept::Other(found.clone(), other));
+        let next = Raw::open(&folder, &version("b")).unwrap();
+        let other = "version 0.1.0 (a)".to_owned();
+        assert_eq!(next.found(name, &paced(0.05)).unwrap(), Kept::Other(found, other));
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -1,17 +1,17 @@
 //! Decides how what was measured is shown: figures 3 to 9, as document 001 has them, and those that its future work asks
 //! for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
 
-use super::Found;
 use super::figures::{self, UNITS, work_share};
 use super::plan::{SURGE_TIMES, Shape, Way, Workload};
 use super::raw::Record;
+use super::{Found, summary};
 use crate::emulator::SLOT;
 use crate::plot::{Axis, Line, Plot, thousands};
 
@@ -64,7 +64,7 @@ const DYNAMIC: [Drawing; 4] = [
     ),
 ];
 
-/// Writes `figures.md` and the plots into `folder`; returns the text.
+/// Writes `figures.md`, `points.tsv` and the plots into `folder`; returns the text.
 pub(crate) fn write(
     records: &[Record],
     found: &[(Workload, Found)],
@@ -72,7 +72,8 @@ pub(crate) fn write(
     folder: &Path,
 ) -> Result<String> {
     fs::create_dir_all(folder)?;
-    let mut text = format!("{stated}\n");
+    let mut text = format!("{stated}\n\n{}\n", versions(records));
+    fs::write(folder.join("points.tsv"), summary::table(records, found))?;
     for (workload, found) in found {
         let own = |shape: fn(&Shape) -> bool| -> Vec<&Record> {
             let mut own: Vec<&Record> = records
@@ -99,6 +100,37 @@ pub(crate) fn write(
     }
     fs::write(folder.join("figures.md"), &text)?;
     Ok(text)
+}
+
+/// Which versions have part in the figures, on which machines and when.
+fn versions(records: &[Record]) -> String {
+    let mut all: BTreeMap<String, (usize, BTreeSet<String>, BTreeSet<&str>)> = BTreeMap::new();
+    for record in records {
+        let own = record.origin.as_ref();
+        let name = own.map_or_else(
+            || "an unknown version".to_owned(),
+            |own| format!("version {}", own.version),
+        );
+        let (count, machines, times) = all.entry(name).or_default();
+        *count += 1;
+        machines.extend(own.map(|own| own.machine.to_string()));
+        times.extend(own.map(|own| own.began.as_str()));
+    }
+    let told = all.into_iter().map(|(name, (count, machines, times))| {
+        let machines: Vec<String> = machines.into_iter().collect();
+        let machines = match machines.join(" and on ") {
+            none if none.is_empty() => none,
+            some => format!(", on {some}"),
+        };
+        let times = match (times.first(), times.last()) {
+            (Some(first), Some(last)) if first == last => format!(", begun at {first}"),
+            (Some(first), Some(last)) => format!(", begun from {first} to {last}"),
+            _ => String::new(),
+        };
+        format!("{count} of {name}{machines}{times}")
+    });
+    let told: Vec<String> = told.collect();
+    format!("Measured were {} [points](points.tsv): {}.", records.len(), told.join("; "))
 }
 
 /// The steady points of one workload.
@@ -370,6 +402,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::carrera::origin::Origin;
+    use crate::carrera::origin::tests::origin;
     use crate::carrera::plan::{Point, points};
     use crate::carrera::raw::{Setting, Used};
     use crate::emulator::Tally;
@@ -388,6 +422,7 @@ mod tests {
             std::env::temp_dir().join(format!("bine-carrera-report-{}", std::process::id()));
         let points = points(&Workload::ALL, &Way::ALL, &[50, 200], true);
         let records: Vec<Record> = points.into_iter().map(record).collect();
+        let lines = 1 + records.len();
         let found = Workload::ALL.map(|workload| (workload, Found { rate: 9.0, capacity: 450.0 }));
         let text = write(&records, &found, "A machine.", &folder).unwrap();
         for number in 3..=9 {
@@ -398,8 +433,21 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(folder.join("figures.md")).unwrap(), text);
         assert!(text.starts_with("A machine.") && text.contains("not within 60"), "{text}");
+        let summary = fs::read_to_string(folder.join("points.tsv")).unwrap();
+        assert_eq!(summary.lines().count(), lines);
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn each_version_that_has_part_is_named() {
+        let points = points(&[Workload::Static], &Way::ALL, &[50], false);
+        let mut records: Vec<Record> = points.into_iter().map(record).collect();
+        records[0].origin = Some(origin("a"));
+        records[1].origin = Some(Origin { began: "2026-11-22T05:00:00Z".into(), ..origin("a") });
+        let told = "Measured were 3 [points](points.tsv): 1 of an unknown version; 2 of version 0.1.0 (a), on Linux \
+                    6.18.0, A processor, 2 cores, begun from 2026-11-22T04:00:00Z to 2026-11-22T05:00:00Z.";
+        assert_eq!(versions(&records), told);
     }
 
     #[test]
