@@ -38,10 +38,15 @@ const STEP_BITS: u32 = 60;
 const FREE_BITS: u32 = 74;
 /// The bits below the version, of those that are free.
 const LOW_BITS: u32 = 62;
+/// Where the text of an id has hyphens.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 /// The system gives up to 256 bytes without a break.
 const DRAWN: usize = 256;
 
 impl RowId {
+    /// Of its text.
+    pub(crate) const LENGTH: usize = 36;
+
     /// The id of this number, which must be one that [`RowId::number`] gave.
     pub const fn from_number(number: u128) -> Self {
         Self((number >> 64) as u64, number as u64)
@@ -65,6 +70,19 @@ impl RowId {
     /// Whether it stands for one that is still to be made.
     pub const fn is_new(self) -> bool {
         self.0 == 0 && self.1 == 0
+    }
+
+    /// As RFC 9562 section 4 spells it, in this place: `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
+    pub(crate) fn write_to(self, place: &mut [u8; Self::LENGTH]) -> &str {
+        let mut number = self.number();
+        for (at, byte) in place.iter_mut().enumerate().rev() {
+            *byte = b'-';
+            if !HYPHENS.contains(&at) {
+                *byte = b"0123456789abcdef"[(number & 0xf) as usize];
+                number >>= 4;
+            }
+        }
+        str::from_utf8(place).unwrap_or_default()
     }
 
     fn of(milliseconds: u64, free: u128) -> Self {
@@ -130,16 +148,7 @@ impl PartialOrd for RowId {
 /// As RFC 9562 section 4 spells it: `0193f9a0-4c5e-7b3a-9c1d-5e6f70819203`.
 impl fmt::Display for RowId {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.number();
-        write!(
-            to,
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            all >> 96,
-            all >> 80 & 0xffff,
-            all >> 64 & 0xffff,
-            all >> 48 & 0xffff,
-            all & 0xffff_ffff_ffff
-        )
+        to.write_str(self.write_to(&mut [0; Self::LENGTH]))
     }
 }
 
@@ -167,12 +176,12 @@ impl FromStr for RowId {
     /// Reads it as it is written, in letters of either case.
     fn from_str(text: &str) -> Result<Self, NoId> {
         let bytes = text.as_bytes();
-        if bytes.len() != 36 {
+        if bytes.len() != Self::LENGTH {
             return Err(NoId);
         }
         let mut all = 0;
         for (place, byte) in bytes.iter().enumerate() {
-            if matches!(place, 8 | 13 | 18 | 23) {
+            if HYPHENS.contains(&place) {
                 if *byte != b'-' {
                     return Err(NoId);
                 }

@@ -25,14 +25,27 @@ impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Texts<T> {
     }
 }
 
-macro_rules! as_text {
-    ($($type:ty $(, of $table:ident)?: $words:literal;)*) => {$(
-        impl$(<$table>)? Serialize for $type {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.collect_str(self)
-            }
-        }
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
 
+/// Most answers of services that insert a row are its id: no text is made for it elsewhere.
+impl Serialize for RowId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.write_to(&mut [0; Self::LENGTH]))
+    }
+}
+
+impl<T> Serialize for Id<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.row().serialize(to)
+    }
+}
+
+macro_rules! from_text {
+    ($($type:ty $(, of $table:ident)?: $words:literal;)*) => {$(
         impl<'de$(, $table)?> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 from.deserialize_str(Texts(PhantomData, $words))
@@ -41,7 +54,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text! {
+from_text! {
     Time: "a moment in UTC, like 2026-11-21T09:30:00Z";
     RowId: "an id of 32 hexadecimal digits";
     Id<T>, of T: "an id of 32 hexadecimal digits";
