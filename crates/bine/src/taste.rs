@@ -34,7 +34,8 @@ impl Taste {
 /// Whether a peer that may have pages or JSON would rather have pages, as browsers that show what they get say it. One
 /// that does not care gets JSON.
 pub(crate) fn prefers_pages(accept: Option<&str>) -> bool {
-    let accept = accept.unwrap_or_default();
+    // As browsers and programs say it that fetch something.
+    let Some(accept) = accept.filter(|accept| *accept != "*/*") else { return false };
     let weight = |kinds: &[&str]| kinds.iter().find_map(|kind| weight_of(accept, kind));
     let html = weight(&[HTML, "text/*", "*/*"]).max(weight_of(accept, XHTML));
     html > weight(&[JSON, "application/*", "*/*"])

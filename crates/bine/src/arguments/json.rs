@@ -49,8 +49,10 @@ impl<T: DeserializeOwned> Argument for Json<T> {
 
 /// `application/json`, or a type with the suffix of RFC 6839.
 pub(crate) fn is_json(kind: &str) -> bool {
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let Some((family, name)) = kind.split_once('/') else { return false };
+    let suffix = name.rsplit_once('+').map_or(name, |(_, suffix)| suffix);
+    family.eq_ignore_ascii_case("application") && suffix.eq_ignore_ascii_case("json")
 }
 
 impl<T: Serialize> Respond for Json<T> {

@@ -46,7 +46,7 @@ impl<T: DeserializeOwned> Listener<T> {
     /// tries again, after half a second, then twice as long each time, up to half a minute.
     pub async fn next(&mut self) -> Result<T, Error> {
         let value = self.ear()?.next().await?;
-        self.taken(value)
+        self.taken(&value)
     }
 
     /// The same where a thread may block, for so long at most. `None`: nothing was told.
@@ -63,7 +63,7 @@ impl<T: DeserializeOwned> Listener<T> {
             Ok(Some((ear, heard))) => {
                 self.ear = Some(ear);
                 let heard = heard.ok()?;
-                Some(heard.and_then(|value| self.taken(value)))
+                Some(heard.and_then(|value| self.taken(&value)))
             }
             Ok(None) => Some(Err(Error::Unanswered("listening failed within; see the log".into()))),
             Err(error) => Some(Err(Error::Unreached(format!("no thread to listen: {error}")))),
@@ -81,7 +81,7 @@ impl<T: DeserializeOwned> Listener<T> {
         self.ear.as_deref_mut().ok_or_else(|| Error::Unanswered("nobody listens".to_owned()))
     }
 
-    fn taken(&self, value: Value) -> Result<T, Error> {
+    fn taken(&self, value: &Value) -> Result<T, Error> {
         wire::from_value(value)
             .map_err(|fault| Error::Misunderstood(format!("the event `{}`: {fault}", self.event)))
     }

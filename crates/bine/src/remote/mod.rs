@@ -308,7 +308,7 @@ fn by_names<'n>(
 fn understood<T: DeserializeOwned>(answer: &[u8], most: usize) -> Result<T, Error> {
     let limits =
         wire::Limits { bytes: most.max(4), keys: most, values: most, ..wire::Limits::default() };
-    let value = wire::read(answer, &limits).and_then(wire::from_value);
+    let value = wire::read(answer, &limits).and_then(|value| wire::from_value(&value));
     value.map_err(|fault| Error::Misunderstood(format!("the answer: {fault}")))
 }
 

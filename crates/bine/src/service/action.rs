@@ -320,7 +320,7 @@ impl Declaration {
             let (captures, arguments) = match first.take() {
                 Some(first) => first,
                 // Again, after a conflict.
-                None => (self.captures(captures.clone())?, take(given.clone(), self.arguments)?),
+                None => (self.captures(&captures)?, take(&given, self.arguments)?),
             };
             call.within(transaction, |call| run(call, captures, arguments))
         };
@@ -356,7 +356,7 @@ impl Declaration {
                 return Err(outdated());
             }
             let (page, captures) = (page.to_owned(), Given::captured(captures)?);
-            let first = (self.captures(captures.clone())?, take(given.clone(), self.arguments)?);
+            let first = (self.captures(&captures)?, take(&given, self.arguments)?);
             Ok(Admitted { page, first: Some(first), captures, given })
         }))
     }
@@ -373,7 +373,7 @@ impl Declaration {
     }
 
     /// What it was made with, unless it was made by a program in which it captured something else.
-    fn captures<C: Taken>(&self, sealed: Given) -> Result<C, Error> {
+    fn captures<C: Taken>(&self, sealed: &Given) -> Result<C, Error> {
         C::take(sealed, self.captures).map_err(|_| outdated())
     }
 }
@@ -410,7 +410,7 @@ impl<'s> Sealed<'s> {
     }
 }
 
-fn take<A: Taken>(given: Given, names: &[(&str, &str)]) -> Result<A, Error> {
+fn take<A: Taken>(given: &Given, names: &[(&str, &str)]) -> Result<A, Error> {
     A::take(given, names).map_err(|wrong| Error::of_arguments(Status::BAD_REQUEST, wrong))
 }
 

@@ -36,8 +36,8 @@ pub fn check_call(kind: u8, bytes: &[u8]) {
         Err(Unread::Bad(words)) => return assert!(!words.is_empty()),
         Err(Unread::Unsupported) => panic!("each of these is a way to call"),
     };
-    let taken = Arguments::take(given.clone(), &NAMES);
-    let again = Arguments::take(given.clone(), &NAMES);
+    let taken = Arguments::take(&given, &NAMES);
+    let again = Arguments::take(&given, &NAMES);
     // Not by their values: a fraction that is none is not like itself.
     assert_eq!(format!("{taken:?}"), format!("{again:?}"));
     if let Err(wrong) = taken {
@@ -49,5 +49,5 @@ pub fn check_call(kind: u8, bytes: &[u8]) {
         names.sort_unstable();
         assert!(names.is_sorted_by(|one, other| one < other), "{names:?}");
     }
-    let _ = <(Id<()>,)>::take(given, &NAMES[8..]);
+    let _ = <(Id<()>,)>::take(&given, &NAMES[8..]);
 }

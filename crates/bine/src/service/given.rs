@@ -14,11 +14,11 @@ use crate::nearest::nearest;
 use crate::text::shortened;
 use crate::wire::{self, Limits, Value};
 
-/// The arguments of a call as they were sent. Each is taken out once; who may want them again keeps a clone.
-#[derive(Clone, Debug)]
+/// The arguments of a call as they were sent.
+#[derive(Debug)]
 pub struct Given(Sent);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Sent {
     Json(Map<String, Value>),
     /// From a form or a query, several of one name perhaps.
@@ -89,10 +89,10 @@ impl Given {
         }
     }
 
-    /// Takes out the argument called `name`.
-    fn one<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Reason> {
-        match &mut self.0 {
-            Sent::Json(named) => match named.remove(name) {
+    /// The argument called `name`.
+    fn one<T: DeserializeOwned>(&self, name: &str) -> Result<T, Reason> {
+        match &self.0 {
+            Sent::Json(named) => match named.get(name) {
                 Some(value) => wire::from_value(value).map_err(serde::de::Error::custom),
                 None => T::deserialize(Missing),
             },
@@ -154,14 +154,14 @@ fn is_form(kind: &str) -> bool {
 pub trait Taken: Sized {
     /// Finds them by their names, in this order.
     #[doc(hidden)]
-    fn take(given: Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>>;
+    fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>>;
 }
 
 macro_rules! taken {
     ($($argument:ident)*) => {
         #[allow(non_snake_case, unused_mut, unused_variables, reason = "one tuple has no argument, and names are types")]
         impl<$($argument: DeserializeOwned),*> Taken for ($($argument,)*) {
-            fn take(mut given: Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>> {
+            fn take(given: &Given, names: &[(&str, &str)]) -> Result<Self, Vec<Wrong>> {
                 let mut wrong = given.unknown(names);
                 let mut own = names.iter();
                 $(let $argument = own.next().and_then(|(name, _)| {

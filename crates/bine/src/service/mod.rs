@@ -168,18 +168,13 @@ impl Signature {
     {
         let run = Arc::new(run);
         self.route(move |asked, given| {
-            // For the time after a conflict.
-            let again = (!self.is_once).then(|| given.clone());
-            let mut first = Some(self.take(given)?);
+            let mut first = Some(self.take(&given)?);
             let store = asked.store().clone();
             let mut call = Call::new(store.begin(), Caller::new(asked));
             let run = Arc::clone(&run);
             let action = move |transaction: &mut Transaction| {
-                let arguments = match (first.take(), &again) {
-                    (Some(arguments), _) => arguments,
-                    (None, Some(given)) => self.take(given.clone())?,
-                    (None, None) => unreachable!("it is run once"),
-                };
+                // Again after a conflict.
+                let arguments = first.take().map_or_else(|| self.take(&given), Ok)?;
                 let outcome = call.within(transaction, |call| run(call, arguments));
                 let outcome = outcome.map_err(Into::into)?;
                 if self.is_safe && transaction.has_written() {
@@ -217,7 +212,7 @@ impl Signature {
     {
         let run = Arc::new(run);
         self.route(move |asked, given| {
-            let (run, arguments) = (Arc::clone(&run), self.take(given)?);
+            let (run, arguments) = (Arc::clone(&run), self.take(&given)?);
             Ok(async move { run(Caller::new(asked), arguments).map_err(Into::into) })
         })
     }
@@ -234,7 +229,7 @@ impl Signature {
     {
         let run = Arc::new(run);
         self.route(move |asked, given| {
-            let (run, arguments) = (Arc::clone(&run), self.take(given)?);
+            let (run, arguments) = (Arc::clone(&run), self.take(&given)?);
             Ok(async move { run(Caller::new(asked), arguments).await.map_err(Into::into) })
         })
     }
@@ -306,7 +301,7 @@ impl Signature {
         Ok(given.map_err(Unread::told))
     }
 
-    fn take<A: Taken>(&self, given: Given) -> Result<A, Error> {
+    fn take<A: Taken>(&self, given: &Given) -> Result<A, Error> {
         A::take(given, self.arguments)
             .map_err(|wrong: Vec<Wrong>| Error::of_arguments(Status::BAD_REQUEST, wrong))
     }

@@ -97,10 +97,10 @@ proptest! {
     #[test]
     fn whatever_is_called_with_arrives_and_comes_back_unchanged(sent in sent()) {
         let given = Given::in_content("application/json", &object(&sent)).unwrap();
-        let taken = Sent::take(given, &NAMES).unwrap();
+        let taken = Sent::take(&given, &NAMES).unwrap();
         prop_assert_eq!(&taken, &sent);
         let answer = wire::read(&wire::to_json(&taken).unwrap(), &Limits::default()).unwrap();
-        prop_assert_eq!(wire::from_value::<Sent>(answer).unwrap(), sent);
+        prop_assert_eq!(wire::from_value::<Sent>(&answer).unwrap(), sent);
     }
 
     #[test]
@@ -116,7 +116,7 @@ proptest! {
         }
         let names = ["whole", "small", "text", "texts"].map(|name| (name, ""));
         let given = Given::in_query(&form).unwrap();
-        let taken = <(i64, Option<u8>, Text, Vec<String>)>::take(given, &names);
+        let taken = <(i64, Option<u8>, Text, Vec<String>)>::take(&given, &names);
         prop_assert_eq!(taken, Ok((whole, small, "a=&+b".into(), texts)));
     }
 
@@ -131,7 +131,7 @@ proptest! {
 fn check<A: Taken + std::fmt::Debug>(kind: &str, content: &str, expected: &str) {
     let names = [("state", ""), ("more", "")];
     let told = match Given::in_content(kind, content.as_bytes()) {
-        Ok(given) => match A::take(given, &names) {
+        Ok(given) => match A::take(&given, &names) {
             Ok(taken) => format!("{taken:?}"),
             Err(wrong) => super::Wrong::sentence(&wrong),
         },
@@ -195,7 +195,7 @@ fn names_that_are_none_are_told_shortly_however_many_there_are() {
         [("application/json", json, 9990), ("application/x-www-form-urlencoded", form, 391)]
     {
         let given = Given::in_content(kind, content.as_bytes()).unwrap();
-        let wrong = <(Option<u8>,)>::take(given, &[("more", "")]).unwrap_err();
+        let wrong = <(Option<u8>,)>::take(&given, &[("more", "")]).unwrap_err();
         assert_eq!(wrong.len(), 10);
         assert!(wrong.iter().all(|wrong| wrong.name.len() <= 42), "{wrong:?}");
         let told = format!("is no argument of this service, and {others} others are none");

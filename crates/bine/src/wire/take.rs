@@ -1,6 +1,6 @@
 //! Decides how a value that was read becomes one of a type of the program's.
 
-use serde::de::value::StringDeserializer;
+use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess,
     Unexpected, VariantAccess, Visitor,
@@ -11,13 +11,14 @@ use serde_json::{Map, Value, map};
 use super::Fault;
 use crate::base64;
 
-/// A value that serde takes apart.
-pub(super) struct Given(pub(super) Value);
+/// A value that serde copies from.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'v>(pub(super) &'v Value);
 
-impl Given {
+impl Given<'_> {
     fn whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match &self.0 {
-            Value::String(text) if is_whole(text) => visit_whole(text, visitor),
+        match self.0 {
+            Value::String(text) => Text(text).whole(visitor),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -53,7 +54,7 @@ macro_rules! whole_numbers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Given {
+impl<'de> Deserializer<'de> for Given<'_> {
     type Error = Fault;
 
     whole_numbers! {
@@ -64,16 +65,16 @@ impl<'de> Deserializer<'de> for Given {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Null => visitor.visit_unit(),
-            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Bool(value) => visitor.visit_bool(*value),
             Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
                 (Some(number), ..) => visitor.visit_u64(number),
                 (None, Some(number), _) => visitor.visit_i64(number),
                 (None, None, number) => visitor.visit_f64(number.unwrap_or(f64::NAN)),
             },
-            Value::String(text) => visitor.visit_string(text),
+            Value::String(text) => visitor.visit_str(text),
             Value::Array(items) => {
                 let count = items.len();
-                let mut items = Items { items: items.into_iter(), place: 0 };
+                let mut items = Items { items: items.iter(), place: 0 };
                 let value = visitor.visit_seq(&mut items)?;
                 match items.items.next() {
                     None => Ok(value),
@@ -120,9 +121,9 @@ impl<'de> Deserializer<'de> for Given {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let one = match self.0 {
-            Value::String(name) => Some((name, None)),
+            Value::String(name) => Some((&**name, None)),
             Value::Object(members) if members.len() == 1 => {
-                members.into_iter().next().map(|(name, value)| (name, Some(Given(value))))
+                members.iter().next().map(|(name, value)| (&**name, Some(Given(value))))
             }
             _ => None,
         };
@@ -133,11 +134,8 @@ impl<'de> Deserializer<'de> for Given {
     }
 
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match &self.0 {
-            Value::String(text) => match base64::padded(text) {
-                Some(bytes) => visitor.visit_byte_buf(bytes),
-                None => Err(Fault::invalid_value(Unexpected::Str(text), &"bytes in base64")),
-            },
+        match self.0 {
+            Value::String(text) => Text(text).deserialize_bytes(visitor),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -155,12 +153,12 @@ impl<'de> Deserializer<'de> for Given {
     }
 }
 
-struct Items {
-    items: std::vec::IntoIter<Value>,
+struct Items<'v> {
+    items: std::slice::Iter<'v, Value>,
     place: usize,
 }
 
-impl<'de> SeqAccess<'de> for &mut Items {
+impl<'de> SeqAccess<'de> for &mut Items<'_> {
     type Error = Fault;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
@@ -178,19 +176,19 @@ impl<'de> SeqAccess<'de> for &mut Items {
     }
 }
 
-struct Members {
-    members: map::IntoIter,
+struct Members<'v> {
+    members: map::Iter<'v>,
     /// Its key has been given.
-    next: Option<(String, Value)>,
+    next: Option<(&'v str, &'v Value)>,
 }
 
-impl Members {
-    fn of(members: Map<String, Value>) -> Self {
-        Self { members: members.into_iter(), next: None }
+impl<'v> Members<'v> {
+    fn of(members: &'v Map<String, Value>) -> Self {
+        Self { members: members.iter(), next: None }
     }
 }
 
-impl<'de> MapAccess<'de> for Members {
+impl<'de> MapAccess<'de> for Members<'_> {
     type Error = Fault;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
@@ -198,7 +196,7 @@ impl<'de> MapAccess<'de> for Members {
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
         let Some((key, value)) = self.members.next() else { return Ok(None) };
-        let taken = seed.deserialize(Key(key.clone())).map_err(|fault| fault.in_key(&key))?;
+        let taken = seed.deserialize(Text(key)).map_err(|fault| fault.in_key(key))?;
         self.next = Some((key, value));
         Ok(Some(taken))
     }
@@ -207,28 +205,40 @@ impl<'de> MapAccess<'de> for Members {
         let next = self.next.take();
         let (key, value) =
             next.ok_or_else(|| Fault::new("a value was asked for before its key"))?;
-        seed.deserialize(Given(value)).map_err(|fault| fault.in_key(&key))
+        seed.deserialize(Given(value)).map_err(|fault| fault.in_key(key))
     }
 }
 
-/// A key, which is a string in JSON whatever it is in the program.
-struct Key(String);
+/// A string of JSON, as each key is, whatever it is in the program.
+struct Text<'v>(&'v str);
 
-macro_rules! keys_as_values {
-    ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-            Given(Value::String(self.0)).$method(visitor)
-        }
-    )*};
+impl Text<'_> {
+    fn whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if is_whole(self.0) { visit_whole(self.0, visitor) } else { visitor.visit_str(self.0) }
+    }
 }
 
-impl<'de> Deserializer<'de> for Key {
+impl<'de> Deserializer<'de> for Text<'_> {
     type Error = Fault;
 
-    keys_as_values! {
-        deserialize_any deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
-        deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
-        deserialize_u128 deserialize_bytes deserialize_byte_buf
+    whole_numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_str(self.0)
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match base64::padded(self.0) {
+            Some(bytes) => visitor.visit_byte_buf(bytes),
+            None => Err(Fault::invalid_value(Unexpected::Str(self.0), &"bytes in base64")),
+        }
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_bytes(visitor)
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -265,24 +275,24 @@ impl<'de> Deserializer<'de> for Key {
     }
 }
 
-struct Variant {
-    name: String,
+struct Variant<'v> {
+    name: &'v str,
     /// `None`: the name is all there is.
-    value: Option<Given>,
+    value: Option<Given<'v>>,
 }
 
-impl<'de> EnumAccess<'de> for Variant {
+impl<'de> EnumAccess<'de> for Variant<'_> {
     type Error = Fault;
     type Variant = Self;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Fault> {
-        let name: StringDeserializer<Fault> = self.name.clone().into_deserializer();
+        let name: StrDeserializer<'_, Fault> = self.name.into_deserializer();
         Ok((seed.deserialize(name)?, self))
     }
 }
 
-impl Variant {
-    fn held(self) -> Result<(String, Given), Fault> {
+impl<'v> Variant<'v> {
+    fn held(self) -> Result<(&'v str, Given<'v>), Fault> {
         match self.value {
             Some(value) => Ok((self.name, value)),
             None => Err(Fault::new(format!("`{0}` holds something: {{\"{0}\": ..}}", self.name))),
@@ -290,7 +300,7 @@ impl Variant {
     }
 }
 
-impl<'de> VariantAccess<'de> for Variant {
+impl<'de> VariantAccess<'de> for Variant<'_> {
     type Error = Fault;
 
     fn unit_variant(self) -> Result<(), Fault> {
@@ -302,12 +312,12 @@ impl<'de> VariantAccess<'de> for Variant {
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
         let (name, value) = self.held()?;
-        seed.deserialize(value).map_err(|fault| fault.in_key(&name))
+        seed.deserialize(value).map_err(|fault| fault.in_key(name))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Fault> {
         let (name, value) = self.held()?;
-        value.deserialize_any(visitor).map_err(|fault| fault.in_key(&name))
+        value.deserialize_any(visitor).map_err(|fault| fault.in_key(name))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -316,6 +326,6 @@ impl<'de> VariantAccess<'de> for Variant {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let (name, value) = self.held()?;
-        value.deserialize_any(visitor).map_err(|fault| fault.in_key(&name))
+        value.deserialize_any(visitor).map_err(|fault| fault.in_key(name))
     }
 }

@@ -130,7 +130,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(value: &T, te
 
 fn taken<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let value = read(text.as_bytes(), &Limits::default()).map_err(|fault| fault.to_string())?;
-    from_value(value).map_err(|fault| fault.to_string())
+    from_value(&value).map_err(|fault| fault.to_string())
 }
 
 fn refused<T: DeserializeOwned + fmt::Debug>(text: &str, told: &str) {
@@ -142,7 +142,7 @@ proptest! {
     fn whatever_is_said_comes_back_to_the_last_bit(rich in rich()) {
         let text = to_json(&rich).unwrap();
         let value = read(&text, &Limits { bytes: usize::MAX, ..Limits::default() }).unwrap();
-        prop_assert_eq!(from_value::<Rich>(value), Ok(rich));
+        prop_assert_eq!(from_value::<Rich>(&value), Ok(rich));
     }
 
     #[test]
