@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use bine_pipeline::admission::State;
 use bine_pipeline::{Guards, Pressure, Settings};
 
 use crate::PATIENCE;
-use crate::house::{House, LOOPS, settings};
+use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
 #[test]
@@ -114,5 +115,33 @@ fn workers_that_wait_are_joined_by_others_up_to_a_bound() {
     gate.open();
     for peer in waiting.iter_mut().chain([&mut more]) {
         assert_eq!(peer.reply().to_string(), "200 work");
+    }
+}
+
+/// Who waits for a thread has said nothing yet, and the thread may be that of an idle connection: how long that takes says
+/// nothing of how much there is to do.
+#[test]
+fn where_a_connection_has_a_thread_nobody_is_counted_or_refused_a_place_for_a_wait() {
+    for scheduler in SCHEDULERS.into_iter().filter(|name| !LOOPS.contains(name)) {
+        let mut settings = Settings { workers: 1, ..settings(scheduler) };
+        settings.timeouts.queue = Duration::from_mins(1);
+        // Every wait is too long.
+        settings.admission.wait = Duration::ZERO;
+        let house = House::with(settings);
+        let gate = house.program.gate("gate");
+        let mut busy = house.connect();
+        busy.send(get("/block/gate"));
+        gate.await_arrivals(1);
+        let mut waiting: Vec<Peer> = (0..20).map(|_| house.connect()).collect();
+        for peer in &mut waiting {
+            peer.send(get("/work"));
+        }
+        gate.open();
+        assert_eq!(busy.reply().to_string(), "200 work", "{scheduler}");
+        for peer in &mut waiting {
+            assert_eq!(peer.reply().to_string(), "200 work", "{scheduler}");
+        }
+        let figures = house.server.admission().figures();
+        assert_eq!((figures.is_on, figures.state), (true, State::Asleep), "{scheduler}");
     }
 }
