@@ -33,7 +33,9 @@ pub struct Conversations<'s> {
     view: View,
     scheduler: &'s dyn Scheduler,
     context: Context,
-    door: Door<'s>,
+    entrance: Entrance,
+    /// Where connections wait that another thread accepts; `None`: this one accepts itself.
+    lobby: Option<&'s Lobby>,
     /// Accepted in place of an idle connection, and next to be held.
     newcomer: Option<Arrival>,
     /// The connection at hand leaves so that there is a place for somebody.
@@ -46,18 +48,10 @@ pub struct Conversations<'s> {
     holds: bool,
 }
 
-/// Where a thread finds its next connection.
-enum Door<'s> {
-    /// It accepts itself.
-    Street(Entrance),
-    /// Another thread accepts.
-    Lobby(&'s Lobby),
-}
-
 /// Who spoke up during a wait for a request.
 enum Watched {
     Peer,
-    /// Somebody waits to be accepted.
+    /// Somebody waits for a thread.
     Door,
 }
 
@@ -74,7 +68,7 @@ impl<'s> Conversations<'s> {
     /// For connections that come to `server`. At full [load](Scheduler::load) of `scheduler` one that is
     /// idle gives way to a newcomer, who is [accepted](Self::accept) next.
     pub fn new(server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
-        Self::at(Door::Street(Entrance::new(server)), server, scheduler)
+        Self::at(None, server, scheduler)
     }
 
     /// The same for connections that wait in `lobby`, which some other thread fills.
@@ -83,10 +77,10 @@ impl<'s> Conversations<'s> {
         server: &'s Arc<Server>,
         scheduler: &'s dyn Scheduler,
     ) -> Self {
-        Self::at(Door::Lobby(lobby), server, scheduler)
+        Self::at(Some(lobby), server, scheduler)
     }
 
-    fn at(door: Door<'s>, server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
+    fn at(lobby: Option<&'s Lobby>, server: &'s Arc<Server>, scheduler: &'s dyn Scheduler) -> Self {
         let view = server.view();
         let context = view.context();
         Self {
@@ -94,7 +88,8 @@ impl<'s> Conversations<'s> {
             scheduler,
             context,
             view,
-            door,
+            entrance: Entrance::new(server),
+            lobby,
             newcomer: None,
             makes_room: None,
             bell: None,
@@ -114,13 +109,11 @@ impl<'s> Conversations<'s> {
         }
         loop {
             self.keep_up();
-            let accepted = match &mut self.door {
-                Door::Street(entrance) => entrance.accept_within(None)?,
-                Door::Lobby(lobby) => match lobby.rest() {
-                    Called::To(arrival) => Some(arrival),
-                    Called::Look => None,
-                    Called::Off => return Ok(None),
-                },
+            let accepted = match self.lobby.map(Lobby::rest) {
+                None => self.entrance.accept_within(None)?,
+                Some(Called::To(arrival)) => Some(arrival),
+                Some(Called::Look) => None,
+                Some(Called::Off) => return Ok(None),
             };
             if accepted.is_some() || self.server.state() != State::Serving {
                 return Ok(accepted);
@@ -406,9 +399,10 @@ impl<'s> Conversations<'s> {
         let mut many: Vec<PollFd<'_>>;
         let wanted = if at_door {
             many = few.into();
-            match &self.door {
-                Door::Street(entrance) => many.extend(entrance.doors()),
-                Door::Lobby(lobby) => many.push(PollFd::new(*lobby, PollFlags::IN)),
+            many.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
+            // Without a place nobody comes as far as the lobby.
+            if self.lobby.is_none() || !self.server.census.has_room() {
+                many.extend(self.entrance.doors());
             }
             &mut many[..]
         } else {
@@ -430,15 +424,13 @@ impl<'s> Conversations<'s> {
 
     /// Goes over to the newest settings, if they have changed.
     pub(crate) fn keep_up(&mut self) {
-        if let Door::Street(entrance) = &mut self.door {
-            entrance.keep_up();
-        }
+        self.entrance.keep_up();
         self.view.keep_up(self.server, &mut self.context);
     }
 
     /// Somebody waits in the lobby whom no resting thread will take.
     fn is_pressed(&self) -> bool {
-        matches!(&self.door, Door::Lobby(lobby) if lobby.is_pressed())
+        self.lobby.is_some_and(Lobby::is_pressed)
     }
 
     fn is_full(&self) -> bool {
@@ -448,18 +440,18 @@ impl<'s> Conversations<'s> {
     /// Takes in a newcomer, who has the thread next. True too when one is kept out for want of what
     /// the connection at hand has: the [place](Self::pass_place) is the newcomer's when it has left.
     fn give_way(&mut self) -> bool {
-        let entrance = match &self.door {
-            Door::Street(entrance) => entrance,
-            Door::Lobby(lobby) => {
-                self.newcomer = lobby.take();
+        if let Some(lobby) = self.lobby {
+            self.newcomer = lobby.take();
+            // While there is a place the thread that accepts lets in who comes.
+            if self.newcomer.is_some() || self.server.census.has_room() {
                 return self.newcomer.is_some();
             }
-        };
+        }
         let Some(turn) = MakingRoom::begin(self.server) else { return false };
-        match entrance.look() {
+        match self.entrance.look() {
             Looked::In(arrival) => self.newcomer = Some(arrival),
             // Somebody has come in meanwhile, perhaps, whom the wait had told of.
-            Looked::NoRoom if entrance.is_somebody_there() => self.makes_room = Some(turn),
+            Looked::NoRoom if self.entrance.is_somebody_there() => self.makes_room = Some(turn),
             Looked::NoRoom | Looked::Nobody => return false,
         }
         true
@@ -468,8 +460,7 @@ impl<'s> Conversations<'s> {
     /// What the connection that gave way has left is for whom it left it.
     fn pass_place(&mut self) {
         if self.makes_room.is_some()
-            && let Door::Street(entrance) = &self.door
-            && let Looked::In(arrival) = entrance.look()
+            && let Looked::In(arrival) = self.entrance.look()
         {
             self.newcomer = Some(arrival);
         }

@@ -46,10 +46,11 @@ fn idle_connections_make_way_for_newcomers_when_every_thread_has_one() {
     }
 }
 
-/// With as many places as threads a newcomer finds no place before one is free. Every idle connection made way for it.
+/// With as many places as threads a newcomer finds no place before one is free. Every idle connection made way for it; and
+/// where another thread accepts, none did, since nobody was in the lobby.
 #[test]
 fn one_idle_connection_makes_way_for_one_who_finds_no_place() {
-    for scheduler in ["pool", "one-to-one"] {
+    for scheduler in ROWS {
         let settings = Settings { workers: 12, connections: Some(12), ..settings(scheduler) };
         let house = match scheduler {
             "one-to-one" => House::on(Arc::new(OneToOne::new(12).unwrap()), settings),
