@@ -28,8 +28,8 @@ use crate::tally::{Ending, Lent, count_panic};
 use crate::tls::{Desk, Session};
 use crate::wire::Upgrade;
 
-/// One connection, driven by the four [stages](crate::stages).
-pub(crate) struct Connection<L> {
+/// One connection, driven by the four [stages](crate::stages) over a link `L`, with a `B` while something is under way.
+pub(crate) struct Connection<L, B = Box<Busy>> {
     pub(crate) link: L,
     pub(crate) machine: Machine,
     pub(crate) peer: Peer,
@@ -59,7 +59,7 @@ pub(crate) struct Connection<L> {
     pub(crate) has_begun: bool,
     /// Its waiter's key, or [`NO_HOLD`].
     pub(crate) hold: u32,
-    pub(crate) busy: Option<Box<Busy>>,
+    pub(crate) busy: Option<B>,
 }
 
 /// No reply of the connection waits for something to happen.
@@ -165,6 +165,35 @@ impl Busy {
     }
 }
 
+impl<L, B> Connection<L, B> {
+    /// The same connection over what `link` makes of its link, and with what `busy` makes of its other part.
+    pub(crate) fn map<M, C>(
+        self,
+        link: impl FnOnce(L) -> M,
+        busy: impl FnOnce(B) -> C,
+    ) -> Connection<M, C> {
+        Connection {
+            link: link(self.link),
+            machine: self.machine,
+            peer: self.peer,
+            deadline: self.deadline,
+            patience: self.patience,
+            era: self.era,
+            phase: self.phase,
+            closing: self.closing,
+            lingers: self.lingers,
+            hung_up: self.hung_up,
+            wants_turn: self.wants_turn,
+            spoke: self.spoke,
+            has_begun: self.has_begun,
+            is_known: self.is_known,
+            hold: self.hold,
+            ending: self.ending,
+            busy: self.busy.map(busy),
+        }
+    }
+}
+
 impl<L: Link> Connection<L> {
     /// A connection under the newest settings. Whoever drops it has its era
     /// [left](Context::leave). `link` makes the link of the session that an address for TLS asks for.
@@ -203,32 +232,9 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// The same connection over what `link` makes of its link.
-    pub(crate) fn map_link<M>(self, link: impl FnOnce(L) -> M) -> Connection<M> {
-        Connection {
-            link: link(self.link),
-            machine: self.machine,
-            peer: self.peer,
-            deadline: self.deadline,
-            patience: self.patience,
-            era: self.era,
-            phase: self.phase,
-            closing: self.closing,
-            lingers: self.lingers,
-            hung_up: self.hung_up,
-            wants_turn: self.wants_turn,
-            spoke: self.spoke,
-            has_begun: self.has_begun,
-            is_known: self.is_known,
-            hold: self.hold,
-            ending: self.ending,
-            busy: self.busy,
-        }
-    }
-
     /// The part that exists only while something is under way.
     pub(crate) fn busy(&mut self, context: &mut Context) -> &mut Busy {
-        self.busy.get_or_insert_with(|| context.spare.pop().unwrap_or_default())
+        self.busy.get_or_insert_with(|| context.spare_busy())
     }
 
     /// A reply is not whole in the socket, written or not.
@@ -458,6 +464,11 @@ impl Context {
             self.input = 0..0;
         }
         connection.rest(self);
+    }
+
+    /// One that nothing is in, with buffers, perhaps, that were used before.
+    pub(crate) fn spare_busy(&mut self) -> Box<Busy> {
+        self.spare.pop().unwrap_or_default()
     }
 
     pub(crate) fn recycle(&mut self, mut busy: Box<Busy>) {

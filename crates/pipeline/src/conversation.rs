@@ -1,6 +1,7 @@
 //! Decides how one thread holds one connection from accept to close, blocking wherever the peer
 //! lets it wait: what every scheduler with a thread per connection is made of.
 
+use std::convert::identity;
 use std::future::poll_fn;
 use std::io;
 use std::mem::take;
@@ -261,7 +262,7 @@ impl<'s> Conversations<'s> {
         counted.count_refusal();
         let Some((connection, next)) = parcel.unpack(&mut self.context) else { return };
         let era = connection.era;
-        let mut connection = connection.map_link(Nonblocking::from);
+        let mut connection = connection.map(Nonblocking::from, identity);
         self.context.drained = false;
         // It may have said something meanwhile, and has replies, perhaps, that wait for those behind them.
         let next = match next {

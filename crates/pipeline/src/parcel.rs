@@ -7,41 +7,23 @@
 //! sent. (A handler that awaits is no stage: its thread waits for it.)
 
 use std::mem::take;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_http::Machine;
-
 use crate::access::Leaving;
-use crate::address::Peer;
 use crate::aside::Aside;
-use crate::clock::Tick;
-use crate::connection::{Busy, Connection, Context, NO_HOLD, Phase, Storing};
+use crate::connection::{Busy, Connection, Context, NO_HOLD, Storing};
 use crate::generation::Charter;
 use crate::handler::{FilePart, Retained};
 use crate::link::{Blocking, Link as _, Stowed};
 use crate::stages::Next;
-use crate::tally::Ending;
 use crate::wire::Upgrade;
 
 /// A connection between two stages, which any thread may go on with.
 pub(crate) struct Parcel {
-    link: Stowed,
-    machine: Machine,
-    peer: Peer,
-    /// By the clock of all threads.
-    deadline: Tick,
-    patience: u32,
+    /// With the era that it had on the thread it left.
+    connection: Connection<Stowed, Load>,
     charter: Arc<Charter>,
-    phase: Phase,
-    closing: bool,
-    lingers: bool,
-    hung_up: bool,
-    wants_turn: bool,
-    spoke: bool,
-    has_begun: bool,
-    is_known: bool,
-    ending: Option<Ending>,
-    load: Option<Load>,
     aside: Box<Aside>,
     next: Next,
 }
@@ -92,79 +74,28 @@ impl Parcel {
         connection.rest(context);
         let aside = context.set_aside();
         context.leave(connection.era);
-        // Named one by one, so that no field can be forgotten.
-        let Connection {
-            link,
-            machine,
-            peer,
-            deadline,
-            patience,
-            era: _,
-            phase,
-            closing,
-            lingers,
-            hung_up,
-            wants_turn,
-            spoke,
-            has_begun,
-            is_known,
-            hold: _,
-            ending,
-            busy,
-        } = connection;
-        let load = busy.map(|mut busy| {
+        let connection = connection.map(Blocking::stow, |mut busy| {
             let load = Load::take(&mut busy);
             context.recycle(busy);
             load
         });
-        Ok(Self {
-            link: link.stow(),
-            machine,
-            peer,
-            deadline,
-            patience,
-            charter,
-            phase,
-            closing,
-            lingers,
-            hung_up,
-            wants_turn,
-            spoke,
-            has_begun,
-            is_known,
-            ending,
-            load,
-            aside,
-            next,
-        })
+        Ok(Self { connection, charter, aside, next })
     }
 
     /// Makes it a connection of this thread, whose buffers it has then. `None`: connections under
     /// other settings hold every place, and it is closed.
     pub(crate) fn unpack(self, context: &mut Context) -> Option<(Connection<Blocking>, Next)> {
         let era = context.enter_under(&self.charter)?;
-        let mut connection = Connection {
-            link: self.link.draw(&context.desk),
-            machine: self.machine,
-            peer: self.peer,
-            deadline: self.deadline,
-            patience: self.patience,
-            era,
-            phase: self.phase,
-            closing: self.closing,
-            lingers: self.lingers,
-            hung_up: self.hung_up,
-            wants_turn: self.wants_turn,
-            spoke: self.spoke,
-            has_begun: self.has_begun,
-            is_known: self.is_known,
-            hold: NO_HOLD,
-            ending: self.ending,
-            busy: None,
-        };
-        if let Some(load) = self.load {
-            load.put(connection.busy(context));
-        }
+        let desk = Rc::clone(&context.desk);
+        let mut connection = self.connection.map(
+            |link| link.draw(&desk),
+            |load| {
+                let mut busy = context.spare_busy();
+                load.put(&mut busy);
+                busy
+            },
+        );
+        connection.era = era;
         context.take_back(self.aside, era);
         Some((connection, self.next))
     }
