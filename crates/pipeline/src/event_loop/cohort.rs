@@ -107,12 +107,7 @@ impl EventLoop {
         let mut next = match stage {
             Next::Response(Kind::Static) => stages::response(connection, context),
             Next::Response(Kind::Dynamic)
-                if is_unwelcome(
-                    &self.server,
-                    &self.view.generation.settings,
-                    connection,
-                    context,
-                ) =>
+                if is_unwelcome(&self.server, &self.view, connection, context) =>
             {
                 stages::turn_away(connection, context)
             }

@@ -12,7 +12,7 @@ use crate::event_loop::{Entry, EventLoop};
 use crate::guard::Room;
 use crate::link::Nonblocking;
 use crate::mailbox::Letter;
-use crate::server::Server;
+use crate::server::{Server, View};
 use crate::settings::{Settings, Timeouts};
 use crate::tally::Ending;
 
@@ -81,7 +81,7 @@ const fn is_stranger(connection: &Connection<Nonblocking>) -> bool {
 /// Whether the response that is to be made is for somebody for whom there is no memory.
 pub(super) fn is_unwelcome(
     server: &Server,
-    settings: &Settings,
+    view: &View,
     connection: &Connection<Nonblocking>,
     context: &Context,
 ) -> bool {
@@ -89,7 +89,7 @@ pub(super) fn is_unwelcome(
         return false;
     }
     // Nobody may come any more whose coming would have it looked at.
-    mind(server, settings);
+    mind(server, &view.generation.settings);
     let is_new = matches!(context.errand, Some(Errand::Work(..) | Errand::Later(..)));
     let is_unwelcome = is_new && server.guard.refuses();
     if is_unwelcome {

@@ -360,12 +360,7 @@ impl EventLoop {
                 Next::Request => stages::request(connection, context),
                 Next::Response(Kind::Static) => stages::response(connection, context),
                 Next::Response(Kind::Dynamic) | Next::Park
-                    if is_unwelcome(
-                        &self.server,
-                        &self.view.generation.settings,
-                        connection,
-                        context,
-                    ) =>
+                    if is_unwelcome(&self.server, &self.view, connection, context) =>
                 {
                     stages::turn_away(connection, context)
                 }
