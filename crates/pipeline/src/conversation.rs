@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::arrival::{Arrival, Entrance, Looked, MakingRoom, Progress};
+use crate::clock::Tick;
 use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase, discard};
 use crate::handler::{Finished, LaterReply};
 use crate::hold::Why;
@@ -37,6 +38,8 @@ pub struct Conversations<'s> {
     entrance: Entrance,
     /// Where connections wait that another thread accepts; `None`: this one accepts itself.
     lobby: Option<&'s Lobby>,
+    /// Somebody waited for a thread when this one looked last, which is believed until then.
+    crowded_until: Option<Tick>,
     /// Accepted in place of an idle connection, and next to be held.
     newcomer: Option<Arrival>,
     /// The connection at hand leaves so that there is a place for somebody.
@@ -47,6 +50,8 @@ pub struct Conversations<'s> {
     space: Option<Space>,
     /// The scheduler has lent this thread to a held reply.
     holds: bool,
+    /// Kept between waits for its memory.
+    wanted: Vec<PollFd<'static>>,
 }
 
 /// Who spoke up during a wait for a request.
@@ -91,11 +96,13 @@ impl<'s> Conversations<'s> {
             view,
             entrance: Entrance::new(server),
             lobby,
+            crowded_until: None,
             newcomer: None,
             makes_room: None,
             bell: None,
             space: None,
             holds: false,
+            wanted: Vec::new(),
         }
     }
 
@@ -362,7 +369,10 @@ impl<'s> Conversations<'s> {
             let full = !stopping && self.is_full();
             self.keep_up();
             self.context.turn_to(connection.era);
-            let at_door = full && gives_way.has_come(now);
+            // Nobody waits for a millisecond before somebody is there who waits for its end. A timer that runs out before
+            // the kernel's next tick is set in hardware and, when the request comes, taken back: with it a request cost
+            // half as much again (docs/measurements.md, "A timer of a millisecond").
+            let at_door = full && (gives_way.has_come(now) || !self.is_crowded(now));
             if full && !at_door {
                 left = left.min(gives_way.since(now));
             } else if !stopping {
@@ -371,7 +381,9 @@ impl<'s> Conversations<'s> {
             match self.watch(&connection.link, stopping, at_door, left) {
                 Some(Watched::Peer) => return true,
                 // A thread that has become free meanwhile is there for the newcomer.
-                Some(Watched::Door) if self.is_full() && self.give_way() => {
+                Some(Watched::Door)
+                    if gives_way.has_come(now) && self.is_full() && self.give_way() =>
+                {
                     connection.end(Ending::Load);
                     return false;
                 }
@@ -389,38 +401,41 @@ impl<'s> Conversations<'s> {
 
     /// Waits for the peer, for the stop unless that has come, and at the door if so wished.
     fn watch(
-        &self,
+        &mut self,
         link: &Blocking,
         stopping: bool,
         at_door: bool,
         left: Duration,
     ) -> Option<Watched> {
         let bell = self.server.stop_bell();
-        let mut few = [PollFd::new(&bell, PollFlags::IN), PollFd::new(link, PollFlags::IN)];
-        let mut many: Vec<PollFd<'_>>;
-        let wanted = if at_door {
-            many = few.into();
-            many.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
+        // Every wait for a request comes here: nothing is allocated.
+        let mut wanted = emptied(take(&mut self.wanted));
+        wanted.push(PollFd::new(link, PollFlags::IN));
+        if at_door {
+            wanted.extend(self.lobby.map(|lobby| PollFd::new(lobby, PollFlags::IN)));
             // Without a place nobody comes as far as the lobby.
             if self.lobby.is_none() || !self.server.census.has_room() {
-                many.extend(self.entrance.doors());
+                wanted.extend(self.entrance.doors());
             }
-            &mut many[..]
-        } else {
-            // Every wait for a request comes here: nothing is allocated.
-            &mut few[..]
-        };
+        }
+        let behind_doors = wanted.len();
         // A stop that has come is heard for ever.
-        let wanted = &mut wanted[usize::from(stopping)..];
+        if !stopping {
+            wanted.push(PollFd::new(&bell, PollFlags::IN));
+        }
         let left = Timespec::try_from(left).ok();
         // Interrupted or not, the descriptors say it all.
-        let _ = poll(wanted, left.as_ref());
+        let _ = poll(&mut wanted, left.as_ref());
         let spoke = |each: &PollFd<'_>| !each.revents().is_empty();
-        let (few, doors) = wanted.split_at(2 - usize::from(stopping));
-        if few.last().is_some_and(spoke) {
+        let (has_peer, has_door) = (spoke(&wanted[0]), wanted[1..behind_doors].iter().any(spoke));
+        self.wanted = emptied(wanted);
+        if at_door {
+            self.crowded_until = has_door.then(|| self.context.clock.now().after(LOOK));
+        }
+        if has_peer {
             return Some(Watched::Peer);
         }
-        doors.iter().any(spoke).then_some(Watched::Door)
+        has_door.then_some(Watched::Door)
     }
 
     /// Goes over to the newest settings, if they have changed.
@@ -432,6 +447,11 @@ impl<'s> Conversations<'s> {
     /// Somebody waits in the lobby whom no resting thread will take.
     fn is_pressed(&self) -> bool {
         self.lobby.is_some_and(Lobby::is_pressed)
+    }
+
+    /// Somebody waits for a thread, as far as this one knows.
+    fn is_crowded(&self, now: Tick) -> bool {
+        self.crowded_until.is_some_and(|until| !until.has_come(now))
     }
 
     fn is_full(&self) -> bool {
@@ -617,5 +637,26 @@ impl<'s> Conversations<'s> {
                 Some(stages::failed(&self.context.clock))
             }
         }
+    }
+}
+
+/// A list of nothing, in the memory of another.
+fn emptied<'f>(mut list: Vec<PollFd<'_>>) -> Vec<PollFd<'f>> {
+    list.clear();
+    // Collected in place.
+    list.into_iter().map(|_| unreachable!("it is empty")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_what_is_wanted_keeps_its_memory() {
+        let bell = std::io::stdin();
+        let list = vec![PollFd::new(&bell, PollFlags::IN); 3];
+        let memory = (list.as_ptr().addr(), list.capacity());
+        let list = emptied(list);
+        assert_eq!((list.as_ptr().addr(), list.capacity(), list.len()), (memory.0, memory.1, 0));
     }
 }
