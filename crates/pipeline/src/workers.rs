@@ -1,7 +1,7 @@
 //! Decides who runs what may block: a bounded number of threads behind a queue that is bounded by time.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,10 @@ pub struct Task {
     pub(crate) ticket: Ticket,
     /// How long it may wait for a thread.
     pub(crate) patience: Duration,
+    /// Since when it does.
+    pub(crate) since: Instant,
+    /// Told of its wait and its run.
+    pub(crate) admission: Arc<Admission>,
 }
 
 pub(crate) enum Job {
@@ -65,8 +69,10 @@ impl Task {
     /// it. A handler that panics is answered for.
     pub fn run(self) {
         let clock = Clock::kernel();
-        clock.turn();
-        self.run_by(&clock);
+        let waited = self.since.elapsed();
+        let began = Instant::now();
+        let admission = self.run_by(&clock, waited);
+        admission.ran(began.elapsed());
     }
 
     /// Tells who waits for it that there is no time for it: they get a 503.
@@ -80,8 +86,11 @@ impl Task {
         ticket.reply_to.post(letter);
     }
 
-    fn run_by(self, clock: &Clock) {
-        let Self { job, ticket, .. } = self;
+    /// Runs it after such a wait. Returns who is to be told how long that took.
+    fn run_by(self, clock: &Clock, waited: Duration) -> Arc<Admission> {
+        let Self { job, ticket, admission, .. } = self;
+        admission.waited(waited);
+        clock.turn();
         let letter = match job {
             Job::Answer { work, request, bytes } => {
                 let finished = answer(&*work, &request, bytes, clock, &ticket);
@@ -97,6 +106,7 @@ impl Task {
         if let Some(letter) = letter {
             ticket.reply_to.post(letter);
         }
+        admission
     }
 
     /// The request that is to be answered, if that is what it is.
@@ -130,8 +140,6 @@ pub(crate) struct Workers(Arc<Shared>);
 struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
-    /// Told of each task, once there is a server.
-    admission: OnceLock<Arc<Admission>>,
     /// How long tasks waited before they were begun.
     waits: Waits,
 }
@@ -164,20 +172,13 @@ impl Workers {
         Self(Arc::new(Shared {
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
-            admission: OnceLock::new(),
             waits: Waits::default(),
         }))
     }
 
-    /// Tells `admission` of each task from here on.
-    pub(crate) fn tell(&self, admission: &Arc<Admission>) {
-        // There is one start.
-        let _ = self.0.admission.set(Arc::clone(admission));
-    }
-
     /// Queues `task`, or gives it back when it would wait for too long.
     pub(crate) fn spawn(&self, task: Task) -> Result<(), Task> {
-        let wish = Wish { name: task.service(), patience: task.patience, now: Instant::now() };
+        let wish = Wish { name: task.service(), patience: task.patience, now: task.since };
         let mut queue = self.0.lock();
         let waits = queue.busy + queue.waiting.len() >= queue.allowed();
         if waits && queue.crew.is_due(wish.now) {
@@ -301,12 +302,8 @@ impl Shared {
         let mut turn = self.first();
         while let Some(Turn { task, run, waited }) = turn {
             self.waits.count(waited);
-            if let Some(admission) = self.admission.get() {
-                admission.waited(waited);
-            }
-            clock.turn();
-            task.run_by(&clock);
-            turn = self.next(run);
+            let admission = task.run_by(&clock, waited);
+            turn = self.next(run, &admission);
         }
     }
 
@@ -315,14 +312,12 @@ impl Shared {
         self.take(queue)
     }
 
-    fn next(&self, run: Run) -> Option<Turn<Task>> {
+    fn next(&self, run: Run, admission: &Admission) -> Option<Turn<Task>> {
         let mut queue = self.lock();
         queue.busy -= 1;
         let all = queue.allowed();
         let ran = queue.waiting.ended(run, all, Instant::now());
-        if let Some(admission) = self.admission.get() {
-            admission.ran(ran);
-        }
+        admission.ran(ran);
         self.take(queue)
     }
 
@@ -447,7 +442,8 @@ mod tests {
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
             let work = Arc::clone(&self.work);
             let job = Job::Answer { work, request: request(), bytes: Vec::new() };
-            self.workers.spawn(Task { job, ticket, patience })
+            let (since, admission) = (Instant::now(), Arc::new(Admission::off()));
+            self.workers.spawn(Task { job, ticket, patience, since, admission })
         }
 
         /// Waits until all rest who are there.

@@ -20,7 +20,7 @@ use crate::slab::Token;
 use crate::stages::{self, Kind, Next};
 use crate::stream::guarded;
 use crate::wire::{Space, Terms, Wire, live};
-use crate::workers::{Job, Task, Ticket};
+use crate::workers::Job;
 
 /// What tasks have brought back, and the loop that sleeps until something is there.
 #[derive(Default)]
@@ -179,12 +179,8 @@ impl EventLoop {
 
     /// A worker waits for the disk; the connection waits for the worker.
     fn warm_up(&mut self, token: Token, part: FilePart) {
-        let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
         let waits = match self.scheduler.stage(Next::Response(Kind::Dynamic)) {
-            Place::Elsewhere => {
-                let job = Job::WarmUp(part);
-                self.scheduler.spawn(Task { job, ticket, patience: Duration::MAX }).is_ok()
-            }
+            Place::Elsewhere => self.spawn(Job::WarmUp(part), token, Duration::MAX).is_ok(),
             Place::Here | Place::Gathered => false,
         };
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };

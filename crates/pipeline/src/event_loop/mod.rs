@@ -18,6 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -418,16 +419,21 @@ impl EventLoop {
         connection.deadline = context.clock.now().after(wait);
         connection.busy(context).handler = work.name();
         let bytes = self.buffers.pop().unwrap_or_default();
-        let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
         self.server.admission().handed_over();
-        let job = Job::Answer { work, request, bytes };
-        match self.scheduler.spawn(Task { job, ticket, patience: wait }) {
+        match self.spawn(Job::Answer { work, request, bytes }, token, wait) {
             Ok(()) => self.settle(token),
             Err(task) => match task.into_request() {
                 Some(request) => self.refuse(token, request),
                 None => self.remove(token),
             },
         }
+    }
+
+    /// Has another thread do what a connection waits for.
+    fn spawn(&self, job: Job, token: Token, patience: Duration) -> Result<(), Task> {
+        let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
+        let admission = Arc::clone(self.server.admission());
+        self.scheduler.spawn(Task { job, ticket, patience, since: Instant::now(), admission })
     }
 
     /// Nobody has time for the request of this connection, if that still waits for its reply.

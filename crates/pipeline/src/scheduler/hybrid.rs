@@ -37,7 +37,6 @@ impl Hybrid {
 
 impl Scheduler for Hybrid {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
-        self.workers.tell(server.admission());
         let own: Arc<dyn Scheduler> = Arc::<Self>::clone(&self);
         let outcome = serve_loops(server, &own);
         self.workers.stop();

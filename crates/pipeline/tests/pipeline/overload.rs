@@ -1,9 +1,14 @@
 //! Decides what a server does that has more to do than it can: whom it serves still, and whom not.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bine_pipeline::admission::State;
-use bine_pipeline::{Guards, Pressure, Settings};
+use bine_pipeline::scheduler::{Kind, Next, Place, Scheduler, Task, serve_loops};
+use bine_pipeline::{Guards, Pressure, Server, Settings};
 
 use crate::PATIENCE;
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
@@ -143,5 +148,56 @@ fn where_a_connection_has_a_thread_nobody_is_counted_or_refused_a_place_for_a_wa
         }
         let figures = house.server.admission().figures();
         assert_eq!((figures.is_on, figures.state), (true, State::Asleep), "{scheduler}");
+    }
+}
+
+/// A program's own: one thread, to which what may block goes.
+struct Own(Sender<Task>);
+
+impl Scheduler for Own {
+    fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
+        serve_loops(server, &(self as Arc<dyn Scheduler>))
+    }
+
+    fn stage(&self, next: Next) -> Place {
+        if next == Next::Response(Kind::Dynamic) { Place::Elsewhere } else { Place::Here }
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        self.0.send(task).map_err(|back| back.0)
+    }
+
+    fn load(&self) -> f32 {
+        0.0
+    }
+}
+
+/// Nobody told of tasks that were run by a program's own scheduler, while loops told of their turns. Once these were late
+/// nothing seemed to be done, so that only the least number of sessions was let in for as long as more came.
+#[test]
+fn what_a_scheduler_of_the_program_runs_counts_as_done() {
+    let (sender, tasks) = channel();
+    thread::spawn(move || tasks.into_iter().for_each(Task::run));
+    let mut settings = settings("hybrid");
+    settings.timeouts.queue = Duration::from_mins(1);
+    // Every wait is too long.
+    settings.admission.wait = Duration::ZERO;
+    let house = House::on(Arc::new(Own(sender)), settings);
+    let gate = house.program.gate("gate");
+    let mut waiting: Vec<Peer> = (0..20).map(|_| house.connect()).collect();
+    for peer in &mut waiting {
+        peer.send(get("/block/gate"));
+    }
+    gate.await_arrivals(1);
+    gate.open();
+    for peer in &mut waiting {
+        assert_eq!(peer.reply().to_string(), "200 work");
+    }
+    // Eight in a row have waited.
+    assert_ne!(house.server.admission().figures().state, State::Asleep);
+    let began = Instant::now();
+    while house.server.admission().figures().capacity.is_none_or(|capacity| capacity == 0.0) {
+        assert!(began.elapsed() < PATIENCE, "nothing was done");
+        assert_eq!(waiting[0].ask("/work"), "200 work");
     }
 }
