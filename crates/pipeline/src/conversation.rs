@@ -67,7 +67,8 @@ const KEPT: Duration = Duration::from_millis(1);
 /// The same from accept to the first byte, which has a whole round trip to come.
 const KEPT_SILENT: Duration = Duration::from_secs(1);
 /// How often a thread that waits for a request looks whether the load has become full. Each look is
-/// a system call; a quarter of a second is the most that it adds to a newcomer's first wait.
+/// a system call; a quarter of a second is the most that it adds to a newcomer's first wait. To be told by a descriptor
+/// instead would wake all idle threads at once each time that the last free one is taken.
 const LOOK: Duration = Duration::from_millis(250);
 
 impl<'s> Conversations<'s> {
