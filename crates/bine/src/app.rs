@@ -101,7 +101,7 @@ impl App {
         self
     }
 
-    /// Says who may call the services that do not say it by `who = ..`; anyone, unless this is said.
+    /// Says who may call the services and actions that do not say it by `who = ..`; anyone, unless this is said.
     ///
     /// ```
     /// use bine::prelude::*;
@@ -121,7 +121,7 @@ impl App {
     /// # drop(app);
     /// ```
     ///
-    /// Actions are for whoever was given their page, whatever is said here.
+    /// An [action](crate::action!) is for these of whoever was given its page.
     pub fn services_for(mut self, rule: Rule) -> Self {
         self.services_for = Some(rule);
         self
@@ -508,18 +508,18 @@ impl App {
                 route.from_anywhere = true;
             }
         }
-        for route in self.routes.iter_mut().filter(|route| route.told.kind == Kind::Service) {
-            route.told.rule = route.told.rule.or(self.services_for);
-        }
         let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
             self.look.actions.clone_from(&sessions);
         }
+        let is_call = |kind| matches!(kind, Kind::Service | Kind::Action);
+        for route in self.routes.iter_mut().filter(|route| is_call(route.told.kind)) {
+            route.told.rule = route.told.rule.or(self.services_for);
+        }
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
             let mut linked: Vec<Linked> = style::of_program(&self.styles).into_iter().collect();
-            let is_call = |kind| matches!(kind, Kind::Service | Kind::Action);
             let is_called = self.routes.iter().any(|route| is_call(route.told.kind));
             let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(Linked::door);

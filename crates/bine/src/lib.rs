@@ -210,7 +210,9 @@ macro_rules! css_file {
 /// It returns what a service does. A form without script comes back to the page that it stands in.
 ///
 /// An action is found again by what it says, in its module: after a restart, and in a program that was changed elsewhere.
-/// `action!(name = "remove", [..] |..| ..)` is found by that name whatever it says.
+/// `action!(name = "remove", [..] |..| ..)` is found by that name whatever it says. `who = "user"`, `who = "anyone"` or
+/// `who = NAME`, beside the name, says for whom it is of those who have got its page, as it does of a
+/// [`service`](macro@crate::service).
 #[macro_export]
 macro_rules! action {
     ($($action:tt)*) => { $crate::__macros::__action!([$crate] $($action)*) };

@@ -63,7 +63,7 @@ pub(crate) struct Told {
     pub(crate) is_safe: bool,
     /// It is not run again after a conflict.
     pub(crate) is_once: bool,
-    /// Who may call it, of a service that says it.
+    /// Who may call it, of a service or an action that says it.
     pub(crate) rule: Option<Rule>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct House {
     /// Of a program whose pages look at them.
     pub(crate) sessions: Option<Arc<Keeper>>,
     pub(crate) look: Look,
-    /// Who may call the services that do not say it themselves.
+    /// Who may call the services and actions that do not say it themselves.
     pub(crate) services_for: Rule,
     /// The pages that somebody looks at.
     pub(crate) live: Arc<Live>,

@@ -6,6 +6,7 @@ use crate::function::spelled;
 use crate::item::split_commas;
 use crate::literal;
 use crate::token::{Delimiter, Kind, Token};
+use crate::who::{WHOM, Who};
 
 /// Expands `action!(tokens)`, whose first is a bracket with the path of the `bine` crate.
 pub(crate) fn action(tokens: &[Token]) -> Expansion {
@@ -27,6 +28,7 @@ pub(crate) fn action(tokens: &[Token]) -> Expansion {
 struct Action<'t> {
     /// A string.
     name: Option<&'t Token>,
+    who: Option<Who<'t>>,
     captures: Vec<Named<'t>>,
     /// The pattern of the closure's first argument.
     call: &'t [Token],
@@ -49,7 +51,7 @@ const SHAPE: &str = "an action is a closure, perhaps with what it captures befor
 
 impl<'t> Action<'t> {
     fn read(tokens: &'t [Token]) -> Result<Self, Fault> {
-        let (name, tokens) = name(tokens)?;
+        let (Wish { name, who }, tokens) = Wish::read(tokens)?;
         let (captures, closure) = match tokens {
             [first, rest @ ..] => match first.group(Delimiter::Bracket) {
                 Some(captures) => (captures, rest),
@@ -89,22 +91,49 @@ impl<'t> Action<'t> {
         if body.is_empty() {
             return Err(Fault::new(first, SHAPE));
         }
-        Ok(Self { name, captures, call, arguments, answer, body })
+        Ok(Self { name, who, captures, call, arguments, answer, body })
     }
 }
 
-/// `name = "..",` at the head.
-fn name(tokens: &[Token]) -> Result<(Option<&Token>, &[Token]), Fault> {
-    let [word, equals, name, comma, rest @ ..] = tokens else { return Ok((None, tokens)) };
-    if !word.is("name") || !equals.is("=") || !comma.is(",") {
-        return Ok((None, tokens));
+/// What may stand at the head: `name = "..",` and `who = ..,`.
+#[derive(Default)]
+struct Wish<'t> {
+    name: Option<&'t Token>,
+    who: Option<Who<'t>>,
+}
+
+impl<'t> Wish<'t> {
+    fn read(mut tokens: &'t [Token]) -> Result<(Self, &'t [Token]), Fault> {
+        let mut wish = Self::default();
+        while let [word, equals, rest @ ..] = tokens
+            && equals.is("=")
+            && let Some(comma) = rest.iter().position(|token| token.is(","))
+        {
+            let said = &rest[..comma];
+            match said {
+                [name] if word.is("name") && wish.name.is_none() => {
+                    wish.name = Some(plain(name)?);
+                }
+                _ if word.is("who") && wish.who.is_none() => {
+                    let fault =
+                        || Fault::new(said.first().unwrap_or(word), format!("an action {WHOM}"));
+                    wish.who = Some(Who::read(said).ok_or_else(fault)?);
+                }
+                _ => break,
+            }
+            tokens = &rest[comma + 1..];
+        }
+        Ok((wish, tokens))
     }
+}
+
+fn plain(name: &Token) -> Result<&Token, Fault> {
     let is_plain = |text: &str| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         (1..=64).contains(&text.len()) && text.bytes().all(is_letter)
     };
     match literal::string(name) {
-        Some(Ok(text)) if is_plain(&text) => Ok((Some(name), rest)),
+        Some(Ok(text)) if is_plain(&text) => Ok(name),
         _ => {
             let message = "the name of an action is a string of 1 to 64 letters, digits, `-` and `_`: it stands in an address";
             Err(Fault::new(name, message))
@@ -179,6 +208,8 @@ impl Emitter<'_, '_> {
         self.names(&action.captures);
         self.code(", arguments: ");
         self.names(&action.arguments);
+        self.code(", rule: ::core::option::Option::");
+        self.rule(action.who);
         self.code(", route: |__own| __own.changing(");
         self.closure(action);
         self.code(") }; ");
@@ -193,6 +224,17 @@ impl Emitter<'_, '_> {
             self.code(")), ");
         }
         self.code("]) }");
+    }
+
+    fn rule(&mut self, who: Option<Who<'_>>) {
+        let Some(who) = who else { return self.code("None") };
+        self.code("Some(");
+        match who {
+            Who::Anyone => self.private("Rule::ANYONE"),
+            Who::Users => self.private("Rule::USERS"),
+            Who::Rule(path) => drop(self.expansion.run(path)),
+        }
+        self.code(")");
     }
 
     /// Where there was a fault, a value of the right type.
@@ -326,6 +368,26 @@ mod tests {
             r#"captures: &[("id", "Id<Row>"), ("more", "u8"),], arguments: &[("text", "Text"),]"#,
         );
         check_spelled(r#"name = "a", |call| ()"#, r#"name: ::core::option::Option::Some("a")"#);
+    }
+
+    #[test]
+    fn it_may_say_for_whom_it_is() {
+        check_spelled("|call| ()", "rule: ::core::option::Option::None,");
+        let cases = [
+            (r#""user""#, "bine::__private::Rule::USERS"),
+            (r#""anyone""#, "bine::__private::Rule::ANYONE"),
+            ("rules::BREWERS", "rules::BREWERS"),
+        ];
+        for (who, rule) in cases {
+            let expected = format!("rule: ::core::option::Option::Some({rule}),");
+            check_spelled(&format!("who = {who}, |call| ()"), &expected);
+            check_spelled(&format!("who = {who}, name = \"a\", [b: u8] |call| ()"), &expected);
+            check_spelled(&format!("name = \"a\", who = {who}, |call| ()"), &expected);
+        }
+        check_fault("who = \"admin\", |call| f()", &format!("\"admin\": an action {WHOM}"));
+        check_fault("who = , |call| f()", &format!("who: an action {WHOM}"));
+        let twice = "who = \"user\", who = \"user\", |call| f()";
+        check_fault(twice, &format!("who: {SHAPE}"));
     }
 
     #[test]

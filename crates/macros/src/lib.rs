@@ -2,7 +2,7 @@
 //!
 //! `token` is what markup looks like without the compiler; `parse` and `control` read it into the syntax of
 //! `tree`; `emit` writes that as a page and `grow` as a tree, and both ask `place` and `context` what a hole in text and
-//! in an attribute may hold. `endpoint` does both for `#[page]`, `service` for `#[service]`, `action` for `action!`, `css` for style sheets. None of them touches
+//! in an attribute may hold. `endpoint` does both for `#[page]`, `service` for `#[service]`, `action` for `action!`, `who` for whom the last two are, `css` for style sheets. None of them touches
 //! `proc_macro`, so all are tested from plain text; `bridge` alone translates,
 //! both ways.
 #![forbid(unsafe_code)]
@@ -31,6 +31,7 @@ mod service;
 mod table;
 mod token;
 mod tree;
+mod who;
 
 #[cfg(test)]
 mod sample;

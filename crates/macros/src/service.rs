@@ -6,7 +6,8 @@ use crate::fault::Fault;
 use crate::function::{Argument, Function, Role, spelled};
 use crate::item::split_commas;
 use crate::literal;
-use crate::token::{Kind, Token};
+use crate::token::Token;
+use crate::who::{WHOM, Who};
 
 /// Expands `#[service(arguments)]` above `item`.
 pub(crate) fn service(arguments: &[Token], item: &[Token]) -> Expansion {
@@ -38,15 +39,6 @@ struct Wish<'t> {
 const WISHES: &str =
     "a service takes `\"/path\"`, `safe`, `once`, `who = \"user\"` and `crate = path`";
 
-/// Whom a service is for, if it says so.
-#[derive(Clone, Copy)]
-enum Who<'t> {
-    Anyone,
-    Users,
-    /// A rule of the program's own: a path to a constant.
-    Rule(&'t [Token]),
-}
-
 impl<'t> Wish<'t> {
     fn read(arguments: &'t [Token], faults: &mut Vec<Fault>) -> Self {
         let mut wish = Self::default();
@@ -62,7 +54,10 @@ impl<'t> Wish<'t> {
                 [word, equals, who @ ..] if word.is("who") && equals.is("=") => {
                     match Who::read(who) {
                         Some(who) => wish.who = Some(who),
-                        None => faults.push(Fault::new(who.first().unwrap_or(word), WHO)),
+                        None => {
+                            let message = format!("a service {WHOM}");
+                            faults.push(Fault::new(who.first().unwrap_or(word), message));
+                        }
                     }
                 }
                 [path] => match literal::string(path) {
@@ -80,24 +75,6 @@ impl<'t> Wish<'t> {
             }
         }
         wish
-    }
-}
-
-const WHO: &str = "a service is for `\"user\"`, who has logged in, for `\"anyone\"`, or for whom a constant of the type `Rule` says";
-
-impl<'t> Who<'t> {
-    fn read(who: &'t [Token]) -> Option<Self> {
-        match who {
-            [one] if matches!(one.kind, Kind::Literal) => {
-                match literal::string(one)?.ok()?.as_str() {
-                    "user" => Some(Self::Users),
-                    "anyone" => Some(Self::Anyone),
-                    _ => None,
-                }
-            }
-            [_, ..] => Some(Self::Rule(who)),
-            [] => None,
-        }
     }
 }
 
@@ -404,8 +381,8 @@ mod tests {
             let first = wrong.split(' ').next().unwrap();
             check_fault(&format!("({wrong}) fn a() {{}}"), &format!("{first}: {WISHES}"));
         }
-        check_fault("(who = \"admin\") fn a() {}", &format!("\"admin\": {WHO}"));
-        check_fault("(who =) fn a() {}", &format!("who: {WHO}"));
+        check_fault("(who = \"admin\") fn a() {}", &format!("\"admin\": a service {WHOM}"));
+        check_fault("(who =) fn a() {}", &format!("who: a service {WHOM}"));
         check_fault("(\"a\") fn a() {}", "\"a\": a path starts with `/`");
         check_fault(
             "(\"/{a}\") fn a() {}",

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::answer::{Answer, Outcome, Said};
 use super::call::{Asked, Call, Caller};
 use super::given::{Given, Taken, Unread};
-use super::{Manner, settle};
+use super::{Manner, Rule, settle};
 use crate::arguments::{Arguments, Needs, Rejection};
 use crate::error::Error;
 use crate::methods::Methods;
@@ -53,6 +53,8 @@ pub struct Declaration {
     pub captures: &'static [(&'static str, &'static str)],
     /// Names and types of what the form sends.
     pub arguments: &'static [(&'static str, &'static str)],
+    /// Who may call it; `None`: whom the program says.
+    pub rule: Option<Rule>,
     /// What it does.
     pub route: fn(&'static Declaration) -> Route,
 }
@@ -164,7 +166,8 @@ fn gone() -> Route {
             Said { outcome, manner, visit: None, kind: PhantomData }
         })
     });
-    route.told(Told { kind: Kind::Action, ..Told::default() })
+    // It does nothing for anybody.
+    route.told(Told { kind: Kind::Action, rule: Some(Rule::ANYONE), ..Told::default() })
 }
 
 impl Action {
@@ -299,7 +302,8 @@ impl Declaration {
                 }
             })
         });
-        let told = Told { kind: Kind::Action, arguments: self.arguments, ..Told::default() };
+        let Self { arguments, rule, .. } = *self;
+        let told = Told { kind: Kind::Action, arguments, rule, ..Told::default() };
         Route { told, ..route }.needing(&[|needs: &mut Needs| {
             needs.body(MOST_BODY);
             needs.sessions = true;
@@ -332,11 +336,14 @@ impl Declaration {
         &self,
         name: &'static str,
         arguments: &Arguments<'_>,
-        asked: &Asked,
+        asked: &Arc<Asked>,
     ) -> Result<Result<Admitted<C, A>, Error>, Rejection> {
         let head = &arguments.incoming.head;
         if origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
+        }
+        if let Err(refused) = self.rule.unwrap_or(arguments.house.services_for).admit(asked) {
+            return Ok(Err(refused));
         }
         let path = head.path();
         let sealed = path.rsplit('/').next().unwrap_or_default();
@@ -426,7 +433,8 @@ mod tests {
 
     const fn action(module: &'static str, line: u32, name: Option<&'static str>) -> Declaration {
         let (captures, arguments): (&[_], &[_]) = (&[], &[]);
-        Declaration { module, line, name, hash: 7, captures, arguments, route: |_| gone() }
+        let (rule, route): (_, fn(&'static Declaration) -> Route) = (None, |_| gone());
+        Declaration { module, line, name, hash: 7, captures, arguments, rule, route }
     }
 
     #[test]

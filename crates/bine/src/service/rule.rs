@@ -1,4 +1,4 @@
-//! Decides who may call a service, and what everybody else is told.
+//! Decides who may call a service or an action, and what everybody else is told.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use bine_http::Status;
 use super::call::{Asked, Caller};
 use crate::error::Error;
 
-/// Who may call a service: what [`App::services_for`](crate::App::services_for) says of all that say nothing themselves,
-/// and `#[service(who = NAME)]` of one, where `NAME` is a constant.
+/// Who may call a service or an action: what [`App::services_for`](crate::App::services_for) says of all that say nothing
+/// themselves, and `#[service(who = NAME)]` or `action!(who = NAME, ..)` of one, where `NAME` is a constant.
 ///
 /// ```
 /// use bine::Rule;

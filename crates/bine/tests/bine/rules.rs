@@ -3,6 +3,7 @@
 use bine::prelude::*;
 use bine::{Rule, Status};
 
+use crate::actions::{Visitor, actions};
 use crate::app::{options, program};
 use crate::harness::{Peer, Program, Reply};
 
@@ -47,8 +48,19 @@ async fn log_in(caller: Caller, user: Text) -> Result<(), Error> {
     Ok(())
 }
 
+/// The same as actions, and one of a name.
+#[page("/forms")]
+async fn forms(_session: Session) -> impl Page {
+    html! {
+        <form method="post" action={action!(name = "usual", |_call, word: Text| word)}></form>
+        <form method="post" action={action!(who = "anyone", |_call| 1_u32)}></form>
+        <form method="post" action={action!(who = "user", |_call| 2_u32)}></form>
+        <form method="post" action={action!(name = "owned", who = MEMBERS, |_call| 3_u32)}></form>
+    }
+}
+
 fn app() -> App {
-    let app = App::new().forgetful().service(usual).service(open).service(known);
+    let app = App::new().forgetful().page(forms).service(usual).service(open).service(known);
     app.service(owned).service(log_in).table::<Member>().at_open(|store| {
         store.insert(Member { id: Id::new(), name: "anna".into() }).wait()?;
         Ok(())
@@ -83,18 +95,36 @@ fn call(peer: &mut Peer, path: &str, fields: &str, content: &str) -> Reply {
     peer.reply()
 }
 
-/// The statuses of all services for whoever has logged in with this name, if with any.
+/// The cookie of somebody who has logged in with this name.
+fn log_in_as(program: &Program, user: &str) -> String {
+    let content = format!("{{\"user\": \"{user}\"}}");
+    let reply = call(&mut program.connect(), "log_in", "", &content);
+    reply.field("Set-Cookie").unwrap().split(';').next().unwrap().to_owned()
+}
+
+/// What becomes of all actions, for whoever has logged in with this name, if with any; each as a form of their own page.
+fn acted(program: &Program, user: Option<&str>) -> [Reply; 4] {
+    let mut visitor = Visitor::new(program);
+    if let Some(user) = user {
+        visitor.cookie = log_in_as(program, user);
+    }
+    let forms: [String; 4] = actions(&visitor.get("/forms")).try_into().unwrap();
+    let contents = ["{\"word\": \"a\"}", "", "", ""];
+    let mut contents = contents.into_iter();
+    forms.map(|action| visitor.call(&action, contents.next().unwrap()))
+}
+
+/// The statuses of all services for whoever has logged in with this name, if with any; those of actions are the same.
 fn statuses(program: &Program, user: Option<&str>) -> [u16; 4] {
     let mut peer = program.connect();
-    let mut fields = String::new();
-    if let Some(user) = user {
-        let reply = call(&mut peer, "log_in", "", &format!("{{\"user\": \"{user}\"}}"));
-        let cookie = reply.field("Set-Cookie").unwrap().split(';').next().unwrap().to_owned();
-        fields = format!("Cookie: {cookie}\r\n");
-    }
+    let fields = user.map(|user| format!("Cookie: {}\r\n", log_in_as(program, user)));
+    let fields = fields.unwrap_or_default();
+    let statuses = acted(program, user).map(|reply| reply.status());
     let word = "{\"word\": \"a\"}";
     let calls = [("usual", word), ("open", ""), ("known", ""), ("owned", "")];
-    calls.map(|(path, content)| call(&mut peer, path, &fields, content).status())
+    let of_services = calls.map(|(path, content)| call(&mut peer, path, &fields, content).status());
+    assert_eq!(statuses, of_services, "of actions and of services");
+    of_services
 }
 
 #[test]
@@ -105,7 +135,24 @@ fn a_service_that_says_nothing_is_for_whom_its_program_says() {
     assert_eq!(statuses(&program, Some("anna")), [200, 200, 200, 200]);
     assert_eq!(statuses(&program, Some("mallory")), [410, 200, 200, 410]);
     let reply = call(&mut program.connect(), "usual", "", "");
+    let [of_action, ..] = acted(&program, None);
+    assert_eq!(of_action.text(), reply.text());
     assert!(reply.text().contains("This is for members. Log in first."), "{}", reply.text());
+}
+
+/// An action is bound to the session that got its page, and whoever logs out has another.
+#[test]
+fn an_action_of_before_a_logout_says_who_may_call_rather_than_that_its_page_is_old() {
+    let program = Program::start(&mut program("rules::the_program_for_members_serves", &[]));
+    let mut visitor = Visitor::new(&program);
+    visitor.cookie = log_in_as(&program, "anna");
+    let [usual, open, ..] = &actions(&visitor.get("/forms"))[..] else { panic!("four forms") };
+    visitor.cookie.clear();
+    let refused = visitor.submit(usual, "word=a");
+    assert_eq!(refused.status(), 401);
+    assert!(refused.text().contains("This is for members. Log in first."), "{}", refused.text());
+    let outdated = visitor.submit(open, "");
+    assert_eq!((outdated.status(), outdated.text().contains("load it again")), (403, true));
 }
 
 #[test]
@@ -142,4 +189,16 @@ fn it_is_told_which_rule_holds_for_each_service() {
     assert_eq!(members, ["members", "anyone", "users", "members"]);
     let anyone = told("rules::the_program_for_anyone_serves");
     assert_eq!(anyone, ["anyone", "anyone", "users", "members"]);
+    let of_actions = |test| {
+        let output = Program::run(&mut program(test, &["--routes"])).output;
+        ["usual", "owned", "{name}"].map(|name| {
+            let path = format!("/_bine/action/{name}/{{sealed}} ");
+            let line = output.lines().find(|line| line.contains(&path)).unwrap();
+            line.rsplit(' ').next().unwrap().to_owned()
+        })
+    };
+    let members = of_actions("rules::the_program_for_members_serves");
+    assert_eq!(members, ["members", "members", "anyone"]);
+    let anyone = of_actions("rules::the_program_for_anyone_serves");
+    assert_eq!(anyone, ["anyone", "members", "anyone"]);
 }
