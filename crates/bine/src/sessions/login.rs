@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::Keeper;
 use super::row::Row;
-use super::{Keeper, Opened};
 use crate::store::{Id, RowId, Store};
 use crate::text::Text;
 
@@ -15,7 +15,7 @@ pub(crate) struct Login {
     row: Id<Row>,
     /// Who has logged in.
     pub(crate) user: Text,
-    /// It ends then in any case, in seconds since 1970.
+    /// It ends then by itself, in seconds since 1970, unless it [is used](Self::lasts) meanwhile.
     pub(crate) until: u64,
 }
 
@@ -44,8 +44,14 @@ impl Login {
 
     /// Whether nobody has ended it. A row is one login's, so it is enough that there is one.
     pub(crate) fn holds(&self) -> bool {
-        let Opened { store, .. } = self.keeper.opened();
-        store.read().without_notes().get(self.row).is_some()
+        self.lasts().is_some()
+    }
+
+    /// When it ends by itself as things are, in seconds since 1970. `None`: it was ended.
+    pub(crate) fn lasts(&self) -> Option<u64> {
+        let opened = self.keeper.opened();
+        let row = opened.store.read().without_notes().get(self.row)?;
+        Some(opened.end(row.made.unix(), row.seen.unix()))
     }
 }
 

@@ -284,6 +284,11 @@ impl Opened {
             && age(now, seen).is_some_and(|age| age < self.times.idle)
     }
 
+    /// When a session that began and was used then ends by itself, in seconds since 1970.
+    fn end(&self, made: u64, seen: u64) -> u64 {
+        made.saturating_add(self.times.absolute).min(seen.saturating_add(self.times.idle))
+    }
+
     /// After how many seconds it is noted that a session is used.
     const fn renewal(&self) -> u64 {
         let quarter = self.times.idle / 4;

@@ -294,6 +294,25 @@ fn a_session_ends_when_it_is_not_used() {
     assert_ne!(before, unused.cookie, "another visitor");
 }
 
+/// Symptom: who waited by a session that was not used any more went on to be told, in the end for 90 days. Cause: of a
+/// login it was known when it ends in any case, and not that it ends before that if it is not used.
+#[test]
+fn what_waits_by_a_login_lasts_as_long_as_the_session_is_used() {
+    let keeper = keeper();
+    let mut browser = Browser::default();
+    browser.log_in(&keeper, NOW, "ann");
+    let login = browser.ask(&keeper, NOW).login().unwrap();
+    assert_eq!((login.until, login.lasts()), (NOW + 14 * DAY, Some(NOW + 14 * DAY)));
+    assert!(browser.user(&keeper, NOW + 10 * DAY).is_some());
+    assert_eq!(login.lasts(), Some(NOW + 24 * DAY));
+    for day in (20..=85).step_by(13) {
+        assert!(browser.user(&keeper, NOW + day * DAY).is_some());
+    }
+    assert_eq!(login.lasts(), Some(NOW + 90 * DAY));
+    browser.visit(&keeper, NOW + 86 * DAY, |session| session.log_out().wait().unwrap());
+    assert_eq!(login.lasts(), None);
+}
+
 #[test]
 fn a_session_ends_at_last_however_often_it_is_used() {
     let keeper = keeper();

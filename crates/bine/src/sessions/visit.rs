@@ -9,7 +9,7 @@ use super::badge::Badge;
 use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::Next;
-use super::{Found, Keeper, Login, Opened, Sessions, age, cookie_name};
+use super::{Found, Keeper, Login, Opened, age, cookie_name};
 use crate::arguments::Looked;
 use crate::live::Run;
 use crate::store::{Id, Snapshot};
@@ -133,7 +133,7 @@ impl Visit {
     pub(crate) fn login(&self) -> Option<Login> {
         let stand = self.stand();
         let row = stand.row.as_ref()?;
-        let until = row.made.unix().saturating_add(self.opened().times.absolute);
+        let until = self.opened().end(row.made.unix(), row.seen.unix());
         Some(Login::new(Arc::clone(&self.keeper), row.id, row.user.clone()?, until))
     }
 
@@ -214,14 +214,13 @@ impl Visit {
         if let Some(badge) = &stand.badge {
             Row::find(&self.tables(), &badge.id);
         }
-        let Sessions { idle, absolute, .. } = self.opened().times;
         let times = match (&stand.row, &stand.badge) {
             (Some(row), _) => Some((row.made.unix(), row.seen.unix())),
             (None, Some(badge)) => Some((badge.made, badge.seen)),
             (None, None) => None,
         };
         if let Some((made, seen)) = times {
-            run.note_end(made.saturating_add(absolute).min(seen.saturating_add(idle)));
+            run.note_end(self.opened().end(made, seen));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decides what somebody may do with channels: by rules for everybody, or by a grant of their own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::pattern::Pattern;
@@ -54,6 +54,8 @@ pub(crate) struct Session {
     joined: Option<(Arc<str>, Issued)>,
     /// The login by which it was given, and with which it ends.
     pub(super) login: Option<Login>,
+    /// When that ends, in milliseconds since 1970: later, when the session is used.
+    login_ends: AtomicU64,
     is_over: AtomicBool,
 }
 
@@ -176,15 +178,14 @@ impl Grant {
 
 impl Session {
     pub(super) const fn new(grant: Grant, issued: Issued) -> Self {
-        Self { grant, issued, joined: None, login: None, is_over: AtomicBool::new(false) }
+        let (login_ends, is_over) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+        Self { grant, issued, joined: None, login: None, login_ends, is_over }
     }
 
     /// The same by a login.
     pub(super) fn by(mut self, login: Option<Login>) -> Self {
-        if let Some(login) = &login {
-            let end = login.until.saturating_mul(1000);
-            self.grant.until = Some(self.grant.until.map_or(end, |until| until.min(end)));
-        }
+        self.login_ends =
+            login.as_ref().map_or(u64::MAX, |login| in_milliseconds(login.until)).into();
         self.login = login;
         self
     }
@@ -192,8 +193,8 @@ impl Session {
     /// The same with a grant of the function's. It ends with either.
     pub(super) fn and(&self, grant: Grant, issued: Issued) -> Self {
         let joined = grant.subject.clone().map(|subject| (subject, issued));
-        let login = self.login.clone();
-        Self { joined, login, ..Self::new(self.grant.clone().and(grant), self.issued) }
+        Self { joined, ..Self::new(self.grant.clone().and(grant), self.issued) }
+            .by(self.login.clone())
     }
 
     /// By whom it counts, and is known.
@@ -214,6 +215,23 @@ impl Session {
 
     /// When it ends, in milliseconds since 1970; 0: it was revoked.
     pub(super) fn ends(&self) -> u64 {
-        if self.is_over.load(Ordering::Acquire) { 0 } else { self.grant.until.unwrap_or(u64::MAX) }
+        if self.is_over.load(Ordering::Acquire) {
+            return 0;
+        }
+        self.grant.until.unwrap_or(u64::MAX).min(self.login_ends.load(Ordering::Acquire))
     }
+
+    /// The login by which it was given may have ended, or was used and so lasts for longer. Says whether it has ended.
+    pub(super) fn heed_login(&self) -> bool {
+        let Some(login) = &self.login else { return false };
+        match login.lasts() {
+            Some(until) => self.login_ends.store(in_milliseconds(until), Ordering::Release),
+            None => self.end(),
+        }
+        self.ends() == 0
+    }
+}
+
+const fn in_milliseconds(seconds: u64) -> u64 {
+    seconds.saturating_mul(1000)
 }

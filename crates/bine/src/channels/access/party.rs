@@ -395,7 +395,8 @@ impl Parties {
         true
     }
 
-    /// Ends what was given by logins that have ended, of these rows or of all. Says whether anybody waits by one.
+    /// Ends what was given by logins that have ended, of these rows or of all, and knows until when the others last. Says
+    /// whether anybody waits by one that has ended.
     pub(crate) fn end(&self, rows: Option<&[RowId]>) -> bool {
         let book = &mut *self.book();
         let slots: Vec<u32> = match rows {
@@ -408,10 +409,7 @@ impl Parties {
         let sessions = parties.filter_map(|party| party.session.as_ref());
         let mut has_ended = false;
         for session in sessions {
-            if session.login.as_ref().is_some_and(|login| !login.holds()) {
-                session.end();
-                has_ended = true;
-            }
+            has_ended |= session.heed_login();
         }
         if has_ended {
             // Only under the lock does it change.

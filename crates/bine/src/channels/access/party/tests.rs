@@ -206,14 +206,17 @@ fn who_waits_by_a_login_waits_no_longer_when_it_ends_and_nobody_begins_to() {
     };
     let (one, two) = (by(one), by(two));
     let [first, second] = [&one, &two].map(|session| parties.enter(None, Some(session)).unwrap());
-    // That rows have changed says nothing yet.
+    // That rows have changed may say that they last for longer.
+    assert_eq!(parties.ends(second), None);
     assert!(!parties.end(Some(&rows)) && !parties.end(None));
+    let idle = Some(14 * 24 * 60 * 60 * 1000);
+    assert_eq!(parties.ends(second), idle);
     let late = Arc::new(Session::new(Grant::nothing(), Issued::Behind(0)).by(one.login.clone()));
     end_one();
     assert_eq!(parties.enter(None, Some(&late)), Err(Shut::Revoked), "before it is heard");
     assert_ne!(parties.ends(first), Some(0));
     assert!(!parties.end(Some(&rows[1..])) && parties.end(Some(&rows[..1])));
-    assert_eq!((parties.ends(first), parties.ends(second)), (Some(0), None));
+    assert_eq!((parties.ends(first), parties.ends(second)), (Some(0), idle));
     assert_eq!(parties.enter(None, Some(&one)), Err(Shut::Revoked));
     parties.leave(first);
     parties.leave(second);
