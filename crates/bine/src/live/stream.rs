@@ -71,9 +71,11 @@ struct Wish {
 }
 
 impl Wish {
-    /// For a page that is the same for all: it is for whoever has no login too, but events for users are not.
-    fn for_all(self, events: &Events) -> Self {
-        let login = self.login.filter(|_| events.are_for_users(&self.on));
+    /// For a page that is the same for all: it is for whoever has no login too, but events for users are not, and who is
+    /// seen there by the name of a user is that user.
+    fn for_all(self, events: &Events, shows_who: bool) -> Self {
+        let is_named = shows_who && self.manner != Manner::Poll;
+        let login = self.login.filter(|_| is_named || events.are_for_users(&self.on));
         Self { login, ..self }
     }
 
@@ -271,7 +273,7 @@ impl Live {
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
         let shows_who = showing.shows_who;
         // Still under the lock: what is published from here on is for it.
-        let wish = wish.for_all(self.events());
+        let wish = wish.for_all(self.events(), shows_who);
         Ok(self.hold(wish, &watch, shows_who, None))
     }
 
@@ -335,7 +337,9 @@ impl Live {
             return Err(Response::bytes("application/json", encoded(View::Json, news)));
         }
         let first = (!news.is_empty()).then(|| encoded(View::Sse, news).into());
-        let wish = if notes.looks.is_empty() { wish.for_all(self.events()) } else { wish };
+        let shows_who = notes.here.is_some();
+        let wish =
+            if notes.looks.is_empty() { wish.for_all(self.events(), shows_who) } else { wish };
         let mut showings = self.showings();
         if self.generation.load(Ordering::SeqCst) != generation {
             return Err(busy());
@@ -366,7 +370,7 @@ impl Live {
             showing.touch_all();
         }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
-        let held = self.hold(wish, &watch, notes.here.is_some(), first);
+        let held = self.hold(wish, &watch, shows_who, first);
         showings.check(name, &notes, since, Instant::now());
         drop(showings);
         self.mailbox.put(News::Look);

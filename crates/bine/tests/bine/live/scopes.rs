@@ -44,6 +44,7 @@ fn the_program_for_visitors_serves() -> Exit {
         .page(for_users)
         .page(for_friends)
         .page(for_all)
+        .page(who_is_here)
         .run_with("Usage: scopes", options.lines())
 }
 
@@ -209,6 +210,12 @@ async fn for_friends(session: Session, store: Store) -> Result<impl Page, Error>
 async fn for_all(session: Session, store: Store) -> impl Page {
     drop(session);
     html!(<Live><p>{last(&store)}</p></Live>)
+}
+
+/// The same for everybody, with the names of all who look.
+#[page("/who")]
+async fn who_is_here(here: Here) -> impl Page {
+    html!(<Live><p>here: {here.names(9).join(", ")}</p></Live>)
 }
 
 fn start(scheduler: &str) -> Program {
@@ -427,4 +434,25 @@ fn who_was_revoked_while_away_goes_on_with_a_page_that_is_for_all() {
     tick_with(&program, "new.");
     assert_eq!(viewer.follow(), 200);
     assert_eq!(viewer.await_shown("new."), [Event::Patch(0)]);
+}
+
+/// Symptom: who had logged out, or was revoked, was shown to others by the user's name for as long as their page was open.
+/// Cause: a page that is the same for all is for strangers too, so a stream of it was bound to no login.
+#[test]
+fn who_is_no_user_any_more_is_not_here_by_that_name() {
+    for scheduler in KINDS {
+        println!("on {scheduler}:");
+        let program = start(scheduler);
+        let (mut ann, stranger) =
+            (Visitor::logged_in(&program, "ann"), Visitor::new(&program, "salt"));
+        for _ in 0..2 {
+            let mut other = stranger.look_at("/who");
+            let mut own = ann.look_at("/who");
+            other.await_shown("<p>here: ann</p>");
+            ann.post("/logout");
+            other.await_shown("<p>here: </p>");
+            own.await_farewell();
+            ann = Visitor::logged_in(&program, "ann");
+        }
+    }
 }
