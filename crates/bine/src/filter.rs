@@ -7,6 +7,7 @@ use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
 
 use crate::arguments::Looked;
 use crate::respond::Response;
+use crate::sessions::Visit;
 
 /// A look at every request before its route is chosen.
 ///
@@ -88,11 +89,10 @@ impl<'a> Seen<'a> {
         self.incoming.peer
     }
 
-    /// Who has [logged in](crate::Session::log_in), if the cookie says so.
+    /// Who has [logged in](crate::Session::log_in), if the cookie says so. What a page answers behind it to a user is for
+    /// that user alone, as if it took a [`User`](crate::User).
     pub fn user(&self) -> Option<&'a str> {
-        let user = self.incoming.who.user();
-        Looked::Filtered.note(|| format!("{user:?}").into_bytes());
-        user
+        Visit::look_at_user_of(self.incoming)
     }
 }
 

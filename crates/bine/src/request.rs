@@ -7,6 +7,7 @@ use bine_http::Method;
 use bine_pipeline::{Incoming, Peer, Retained};
 
 use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection};
+use crate::text::Text;
 
 /// The most body bytes that [`Body`] takes, and forms and JSON with it.
 pub(crate) const MOST_BODY: u64 = 1 << 20;
@@ -15,52 +16,57 @@ pub(crate) const MOST_BODY: u64 = 1 << 20;
 ///
 /// It is a copy of its own, so it may be kept across awaits and past the reply.
 #[derive(Clone, Debug)]
-pub struct Request(Retained);
+pub struct Request {
+    retained: Retained,
+    /// Who has logged in.
+    user: Option<Text>,
+}
 
 impl Request {
     /// Its method.
     pub fn method(&self) -> Method {
-        self.0.incoming().head.method()
+        self.retained.incoming().head.method()
     }
 
     /// The path, decoded.
     pub fn path(&self) -> Cow<'_, str> {
-        self.0.incoming().head.path()
+        self.retained.incoming().head.path()
     }
 
     /// The host and port that the peer wants.
     pub fn host(&self) -> Option<&str> {
-        self.0.incoming().head.authority()
+        self.retained.incoming().head.authority()
     }
 
     /// The target as the peer sent it: path and query, undecoded.
     pub fn target(&self) -> &str {
-        self.0.incoming().head.target()
+        self.retained.incoming().head.target()
     }
 
     /// The query as the peer sent it, without the `?`.
     pub fn query(&self) -> Option<&str> {
-        self.0.incoming().head.query()
+        self.retained.incoming().head.query()
     }
 
     /// The first field called `name`, if it is UTF-8.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.0.incoming().head.field_text(name)
+        self.retained.incoming().head.field_text(name)
     }
 
     /// Where it came from.
     pub fn peer(&self) -> Peer {
-        self.0.incoming().peer
+        self.retained.incoming().peer
     }
 
-    /// Who has [logged in](crate::Session::log_in), settled before the handler was chosen.
+    /// Who has [logged in](crate::Session::log_in), settled before the handler is run. What is answered to a user is for
+    /// that user alone, as if the page took a [`User`](crate::User).
     pub fn user(&self) -> Option<&str> {
-        self.0.who().user()
+        self.user.as_deref()
     }
 
     /// When it arrived, in seconds since 1970.
     pub fn arrival(&self) -> u64 {
-        self.0.incoming().arrival
+        self.retained.incoming().arrival
     }
 }
 
@@ -68,7 +74,9 @@ impl Argument for Request {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
         let Incoming { head, peer, .. } = request.incoming;
         Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
-        Ok(Self(Retained::of(request.incoming)))
+        // Now, since nobody knows when and on which thread it is asked for.
+        let user = request.look_at_user();
+        Ok(Self { retained: Retained::of(request.incoming), user })
     }
 }
 

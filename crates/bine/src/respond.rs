@@ -182,9 +182,9 @@ impl<'r, 'o> Replying<'r, 'o> {
         self
     }
 
-    /// The same for what has looked at a session by itself.
+    /// The same for what may have looked at a session by itself.
     pub(crate) fn visit(&mut self, visit: Option<Arc<Visit>>) {
-        self.visit = visit;
+        self.visit = visit.or_else(|| self.visit.take());
     }
 
     /// With what a session adds to the head.

@@ -404,7 +404,9 @@ where
 
 impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        Arguments { pattern: &self.pattern, ..self.house.arguments(incoming) }
+        // A filter may have seen the user.
+        let visit = self.house.sessions.as_ref().and_then(|own| own.seen_visit_of(incoming));
+        Arguments { pattern: &self.pattern, visit, ..self.house.arguments(incoming) }
     }
 }
 

@@ -331,11 +331,6 @@ impl Retained {
         *exchange = request.exchange;
     }
 
-    /// Who asks.
-    pub const fn who(&self) -> &Who {
-        &self.who
-    }
-
     /// The request as a handler sees it.
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming {

@@ -107,8 +107,8 @@ mod tests {
         // That there is none tells something too.
         assert_eq!(look_of::<Cookie<Option<Text>>>("b"), [Looked::Cookie("b")]);
         assert_eq!(look_of::<Header<Option<Text>>>("user_agent"), [Looked::Header("user_agent")]);
-        assert_eq!(look_of::<Request>("request"), [Looked::Whole]);
-        assert_eq!(look_of::<Asked>("asked"), [Looked::Whole]);
+        assert_eq!(look_of::<Request>("request"), [Looked::Whole, Looked::User]);
+        assert_eq!(look_of::<Asked>("asked"), [Looked::Whole, Looked::User]);
         // Whoever asks for the same address asks the same.
         assert_eq!(look_of::<Query<Text>>("a"), []);
     }

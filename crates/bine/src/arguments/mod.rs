@@ -23,6 +23,7 @@ use crate::request::MOST_BODY;
 use crate::route::House;
 use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
+use crate::text::Text;
 
 pub use form::Form;
 pub(crate) use form::fields as form_fields;
@@ -65,7 +66,7 @@ pub struct Arguments<'a> {
     pub(crate) channels: Option<&'a Channels>,
     pub(crate) sessions: Option<&'a Arc<Keeper>>,
     pub(crate) live: &'a Live,
-    /// Its look at its session, once an argument has wanted one.
+    /// Its look at its session, once an argument has wanted one, or somebody has seen the user.
     pub(crate) visit: Option<Arc<Visit>>,
 }
 
@@ -98,6 +99,15 @@ impl<'a> Arguments<'a> {
             Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
         })?;
         Ok(Arc::clone(self.visit.insert(visit)))
+    }
+
+    /// Who has logged in, for an argument that has the whole request and takes no session.
+    pub(crate) fn look_at_user(&mut self) -> Option<Text> {
+        let user = Visit::look_at_user_of(self.incoming).map(Text::from);
+        if self.visit.is_none() {
+            self.visit = self.sessions.and_then(|own| own.seen_visit_of(self.incoming));
+        }
+        user
     }
 
     /// The whole body, for the argument called `name`.

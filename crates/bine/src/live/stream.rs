@@ -142,11 +142,12 @@ impl Wish {
         })?;
         let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
         let visit = who.known::<Visit>();
+        let login = visit.as_ref().and_then(|visit| visit.login());
         Ok(Self {
             address: if is_page { address(&request.incoming()) } else { "".into() },
             on,
-            name: visit.as_ref().map(|visit| (visit.name(), who.user().is_some())),
-            login: visit.and_then(|visit| visit.login()),
+            name: visit.map(|visit| (visit.name(), login.is_some())),
+            login,
             request,
             have,
             made_for,

@@ -214,6 +214,13 @@ impl Keeper {
         Some(visit)
     }
 
+    /// The same of one whose user was seen already, by who takes no session: a filter, or an argument that has the whole
+    /// request. The reply is to know of it, and what waits by it.
+    pub(crate) fn seen_visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
+        incoming.who.known::<Visit>().filter(|visit| visit.was_seen())?;
+        self.visit_of(incoming)
+    }
+
     /// The visit of somebody who was not recognized. `None`: sessions are not open.
     pub(crate) fn visit(
         self: &Arc<Self>,

@@ -1,6 +1,7 @@
 //! Decides how a request stands to its session, what may be seen of it and who notes that, and what the reply says.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_pipeline::{Body, Incoming, Visitor};
@@ -18,7 +19,8 @@ use crate::text::Text;
 /// A request's stand to its session, shared by whoever has the [`Session`](super::Session) and the reply.
 ///
 /// A page sees it through two gates, [`look_at_user`](Self::look_at_user) and
-/// [`look_at_session`](Self::look_at_session), which note that it was looked at.
+/// [`look_at_session`](Self::look_at_session), which note that it was looked at. Whoever has the request and takes no
+/// session comes to the first by [`look_at_user_of`](Self::look_at_user_of).
 pub(crate) struct Visit {
     keeper: Arc<Keeper>,
     is_secure: bool,
@@ -28,6 +30,8 @@ pub(crate) struct Visit {
     /// Who had logged in when the request came.
     user: Option<Text>,
     stand: Mutex<Stand>,
+    /// A user was seen by whoever has the request alone.
+    is_seen: AtomicBool,
     /// The run of a page that it is a visit to, if that is made for those who follow it.
     pub(super) run: Option<Arc<Run>>,
 }
@@ -70,7 +74,8 @@ impl Visit {
         let shown = found.as_ref().map(|found| found.badge);
         let stand = Stand::of(found, keeper.opened(), now);
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
-        Self { keeper, is_secure, now, shown, user, stand: Mutex::new(stand), run: Run::current() }
+        let (stand, is_seen) = (Mutex::new(stand), AtomicBool::new(false));
+        Self { keeper, is_secure, now, shown, user, stand, is_seen, run: Run::current() }
     }
 
     /// A page is run for it, so the session is used. Nobody waits until that is noted: if it fails, the next request tries
@@ -118,6 +123,27 @@ impl Visit {
         });
         self.note_end(&stand);
         user
+    }
+
+    /// Who has logged in, of a request of which no session is taken, as a filter sees it: through the same gate. What is
+    /// answered is for that user [from then on](Self::was_seen).
+    pub(crate) fn look_at_user_of<'r>(request: &Incoming<'r>) -> Option<&'r str> {
+        let user = request.who.user();
+        let Some(visit) = Self::of(request) else {
+            // A stranger, or somebody whom the program's own step knows.
+            Looked::User.note(|| user.unwrap_or_default().as_bytes().to_vec());
+            return user;
+        };
+        let user = visit.look_at_user().and(user);
+        if user.is_some() {
+            visit.is_seen.store(true, Ordering::Relaxed);
+        }
+        user
+    }
+
+    /// Whether a user was seen by whoever has the request, and takes no session.
+    pub(super) fn was_seen(&self) -> bool {
+        self.is_seen.load(Ordering::Relaxed)
     }
 
     /// The session, which begins with this if there is none: the one gate to all of it.
@@ -272,7 +298,8 @@ impl Stand {
     }
 }
 
-/// As the access log and filters know them.
+/// As admission and the access log know them: whoever they were when the request came. What is answered to a user has come
+/// through the gates.
 impl Visitor for Visit {
     fn user(&self) -> Option<&str> {
         self.user.as_deref()

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
-use bine::Signal;
 use bine::channels::{Access, Asked, Grant, Settings};
 use bine::prelude::*;
+use bine::{Filter, Seen, Signal, Verdict};
 
 use crate::app::{options, program};
 use crate::harness::{KINDS, Peer, Program, Reply};
@@ -22,7 +22,10 @@ fn the_program_with_logins_serves() -> Exit {
         .page(revoke_others)
         .page(create)
         .page(publish)
+        .filter(Own)
         .page(held)
+        .page(held_by_request)
+        .page(held_behind_filter)
         .page(open)
         .event_for_users("secret")
         .run_with("Usage: logins", options.lines())
@@ -69,6 +72,35 @@ async fn held(user: User, channels: Channels) -> Response {
     channels.hold([format!("inbox/{user}")]).into()
 }
 
+#[page("/held/request")]
+async fn held_by_request(request: Request, channels: Channels) -> Response {
+    match request.user() {
+        Some(user) => channels.hold([format!("inbox/{user}")]).into(),
+        None => Response::refusal(Status::UNAUTHORIZED, "nobody's"),
+    }
+}
+
+#[page("/held/of/{user}")]
+async fn held_behind_filter(user: Path<Text>, channels: Channels) -> Response {
+    channels.hold([format!("inbox/{}", *user)]).into()
+}
+
+/// Sends each user of one path to their own.
+struct Own;
+
+impl Filter for Own {
+    fn filter(&self, request: &Seen<'_>) -> Verdict {
+        if request.path() != "/held/filter" {
+            return Verdict::Pass;
+        }
+        let query = request.query().unwrap_or_default();
+        match request.user() {
+            Some(user) => Verdict::Rewrite(format!("/held/of/{user}?{query}")),
+            None => Verdict::Answer(Response::refusal(Status::UNAUTHORIZED, "nobody's")),
+        }
+    }
+}
+
 static COUNT: LazyLock<Signal<u64>> = LazyLock::new(Signal::default);
 
 /// The same for everybody.
@@ -78,7 +110,7 @@ async fn open() -> impl Page {
 }
 
 fn start(scheduler: &str) -> Program {
-    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "24"];
+    let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "48"];
     let program = Program::start(&mut program("logins::the_program_with_logins_serves", &options));
     let mut peer = program.connect();
     for name in ["users/wall", "inbox/ann", "inbox/ben"] {
@@ -101,16 +133,22 @@ fn log_in_as(address: SocketAddr, user: &str) -> String {
     format!("Cookie: {pair}\r\n")
 }
 
-/// All ways to wait by one login: at `/channels` as a poll, a stream and a WebSocket, and the same held by a page.
+/// All ways to wait by one login: at `/channels` as a poll, a stream and a WebSocket, and the same held by pages, however
+/// those know the user.
 struct Waiting {
-    polls: [Peer; 2],
-    streams: [Peer; 2],
-    sockets: [Socket; 2],
+    polls: [Peer; 4],
+    streams: [Peer; 4],
+    sockets: [Socket; 4],
 }
 
 impl Waiting {
     fn by(program: &Program, user: &str, cookie: &str) -> Self {
-        let targets = [format!("/channels?c=inbox/{user}&wait=55"), "/held?wait=55".to_owned()];
+        let targets = [
+            format!("/channels?c=inbox/{user}&wait=55"),
+            "/held?wait=55".to_owned(),
+            "/held/request?wait=55".to_owned(),
+            "/held/filter?wait=55".to_owned(),
+        ];
         let begin = |target: &String, fields: &str| {
             let mut peer = program.connect();
             peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{cookie}{fields}\r\n"));

@@ -35,8 +35,11 @@ fn the_program_with_sessions_serves() -> Exit {
         .page(user_from_a_worker)
         .page(user_or_nobody)
         .page(user_of_the_request)
+        .page(user_of_the_request_in_place)
         .page(post_as_user)
         .page(post_as_user_plainly)
+        .page(post_by_request)
+        .page(post_behind_filter)
         .page(paid)
         .posts_from_anywhere("/paid/{id}")
         .page(others)
@@ -149,6 +152,11 @@ async fn user_or_nobody(user: Option<User>) -> Response {
     Response::text(user.map_or("nobody".to_owned(), |user| format!("{user}, {}", user.len())))
 }
 
+#[page("/user/request")]
+async fn user_of_the_request_in_place(request: Request) -> Response {
+    Response::text(request.user().unwrap_or("nobody").to_owned())
+}
+
 #[page("/admin/user")]
 fn user_of_the_request(request: Request) -> Response {
     Response::text(request.user().unwrap_or("nobody").to_owned())
@@ -162,6 +170,17 @@ async fn post_as_user(user: User, body: Body) -> Response {
 #[page(POST "/user/post/plain")]
 fn post_as_user_plainly(user: User, body: Body) -> Response {
     Response::text(format!("{} bytes of {user}", body.len()))
+}
+
+#[page(POST "/user/post/request")]
+async fn post_by_request(request: Request, body: Body) -> Result<Response, Error> {
+    let user = request.user().ok_or_else(|| Error::status(Status::UNAUTHORIZED, "nobody"))?;
+    Ok(Response::text(format!("{} bytes of {user}", body.len())))
+}
+
+#[page(POST "/admin/post")]
+async fn post_behind_filter(body: Body) -> Response {
+    Response::text(format!("{} bytes of ann", body.len()))
 }
 
 #[page(POST "/paid/{id}")]
@@ -339,11 +358,37 @@ fn filters_and_the_access_log_know_the_user() {
 }
 
 #[test]
+fn what_is_said_to_a_user_whom_a_filter_or_the_request_knows_is_kept_from_shared_caches() {
+    let program = start(&["--data", "memory"]);
+    let mut browser = Browser::of(&program);
+    let told = |reply: &Reply| (reply.status(), reply.field("Cache-Control").map(str::to_owned));
+    assert_eq!(told(&browser.ask("GET /user/request", "")), (200, None));
+    browser.post("/login/ann", "");
+    for request in ["GET /user/request", "POST /admin/post"] {
+        let reply = browser.ask(request, "");
+        assert_eq!(told(&reply), (200, Some("private, no-cache".to_owned())), "{request}");
+        assert_eq!((reply.field("Vary"), reply.field("Set-Cookie")), (Some("Cookie"), None));
+    }
+    // Nobody has looked.
+    assert_eq!(told(&browser.ask("GET /nothing", "")), (200, None));
+    browser.post("/logout", "");
+    assert_eq!(told(&browser.ask("GET /user/request", "")), (200, None));
+}
+
+/// Symptom: who had sent the head of a request before they logged out was the user still of what they sent behind it.
+/// Cause: a page that learns of the user by the whole request, or from a filter, was told who they were at the head.
+#[test]
 fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(&["--scheduler", scheduler, "--data", "memory"]);
-        for path in ["/user/post", "/user/post/plain"] {
+        let cases = [
+            ("/user/post", 401),
+            ("/user/post/plain", 401),
+            ("/user/post/request", 401),
+            ("/admin/post", 403),
+        ];
+        for (path, then) in cases {
             let mut browser = Browser::of(&program);
             browser.post("/login/ann", "");
             assert_eq!(browser.ask(&format!("POST {path}"), "abc").text(), "3 bytes of ann");
@@ -355,7 +400,7 @@ fn who_logs_out_while_a_body_comes_is_no_user_when_it_is_there() {
             assert_eq!(peer.reply_to_head().status(), 100);
             assert_eq!(browser.post("/logout", ""), 303);
             peer.send("abc");
-            assert_eq!(peer.reply().status(), 401, "{path}");
+            assert_eq!(peer.reply().status(), then, "{path}");
         }
     }
 }

@@ -66,13 +66,13 @@ impl Asked {
         self.address
     }
 
-    fn by(request: &Incoming<'_>) -> Self {
+    fn by(request: &Incoming<'_>, user: Option<Text>) -> Self {
         let field = |name| request.head.field_text(name).map(str::to_owned);
         Self {
             authorization: field("Authorization"),
             cookies: field("Cookie"),
             token: token_in_query(&request.head).map(str::to_owned),
-            user: login_of(request).map(|login| login.user),
+            user,
             address: request.peer.ip(),
         }
     }
@@ -100,7 +100,8 @@ impl Argument for Asked {
         // A page may take it too.
         let Incoming { head, peer, .. } = request.incoming;
         Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
-        Ok(Self::by(request.incoming))
+        let user = request.look_at_user();
+        Ok(Self::by(request.incoming, user))
     }
 }
 

@@ -37,8 +37,12 @@ fn the_program_for_visitors_serves() -> Exit {
         .page(by_cookie)
         .page(by_field)
         .page(by_request)
+        .page(by_user_of_request)
+        .page(by_user_of_request_late)
         .page(by_filter)
+        .page(by_user_of_filter)
         .service(by_service)
+        .service(by_service_and_user)
         .service(by_service_and_peer)
         .service(by_call)
         .page(for_users)
@@ -152,6 +156,27 @@ async fn by_request(request: Request, store: Store) -> impl Page {
     shown(request.field("x-taste").map(Text::from), store)
 }
 
+#[page("/request/user")]
+async fn by_user_of_request(request: Request, store: Store) -> impl Page {
+    shown(request.user().map(Text::from), store)
+}
+
+/// It looks when it is written.
+#[page("/request/user/late")]
+async fn by_user_of_request_late(request: Request, store: Store) -> impl Page {
+    tokio::task::yield_now().await;
+    html! {
+        <Live><p>{last(&store)}</p></Live>
+        <p>{request.user()}</p>
+        <Live><p>{last(&store)} for {request.user()}</p></Live>
+    }
+}
+
+#[page("/filter/of/{user}")]
+async fn by_user_of_filter(user: Path<Text>, store: Store) -> impl Page {
+    shown(Some(user.0), store)
+}
+
 #[page("/filter/{taste}")]
 async fn by_filter(taste: Path<Text>, store: Store) -> impl Page {
     shown(Some(taste.0), store)
@@ -168,6 +193,11 @@ async fn by_service_and_peer(caller: Caller) -> impl Page {
     shown(word.filter(|_| caller.peer().ip().is_some()), caller.store().clone())
 }
 
+#[service("/service/user", safe)]
+async fn by_service_and_user(caller: Caller) -> impl Page {
+    shown(caller.user().map(|user| user.0), caller.store().clone())
+}
+
 #[service("/service/call", safe)]
 fn by_call(call: &mut Call) -> impl Page + use<> {
     let secret: Text = call.field("x-taste").unwrap_or_default().into();
@@ -180,11 +210,14 @@ struct Tenants;
 
 impl Filter for Tenants {
     fn filter(&self, request: &Seen<'_>) -> Verdict {
-        match (request.path(), request.path() == "/filter") {
-            (_, true) => match request.field("x-taste") {
+        match request.path() {
+            "/filter" => match request.field("x-taste") {
                 Some(taste) => Verdict::Rewrite(format!("/filter/{taste}")),
                 None => Verdict::Answer(Response::refusal(Status::FORBIDDEN, "nobody's")),
             },
+            "/filter/user" => {
+                Verdict::Rewrite(format!("/filter/of/{}", request.user().unwrap_or("nobody")))
+            }
             _ => Verdict::Pass,
         }
     }
@@ -290,8 +323,12 @@ fn what_a_page_has_seen_of_one_visitor_is_sent_to_nobody_else() {
         "/cookie",
         "/field",
         "/request",
+        "/request/user",
+        "/request/user/late",
         "/filter",
+        "/filter/user",
         "/service",
+        "/service/user",
         "/service/peer",
         "/service/call",
     ];
@@ -364,7 +401,15 @@ fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
-        for (target, then) in [("/user", 401), ("/for-users", 401), ("/for-friends", 403)] {
+        let cases = [
+            ("/user", 401),
+            ("/for-users", 401),
+            ("/for-friends", 403),
+            ("/request/user", 200),
+            ("/filter/user", 200),
+            ("/service/user", 200),
+        ];
+        for (target, then) in cases {
             for other_is_first in [false, true] {
                 let (mut one, other) =
                     (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
@@ -391,10 +436,21 @@ fn who_logs_out_or_is_revoked_is_sent_away_and_nothing_more() {
 }
 
 /// Symptom: whoever had lost the connection when their session was revoked got a stranger's regions into a page that
-/// went on to show their own words around them. Cause: a page did not say for whom it was made.
+/// went on to show their own words around them. Cause: a page did not say for whom it was made; and later, one did not
+/// that learns of the user by no argument for that, but by the whole request or a filter.
 #[test]
 fn who_was_revoked_while_away_is_sent_away_when_they_come_again() {
-    const TARGETS: [&str; 5] = ["/user", "/user/perhaps", "/session", "/for-users", "/for-friends"];
+    const TARGETS: [&str; 9] = [
+        "/user",
+        "/user/perhaps",
+        "/session",
+        "/for-users",
+        "/for-friends",
+        "/request/user",
+        "/request/user/late",
+        "/filter/user",
+        "/service/user",
+    ];
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
