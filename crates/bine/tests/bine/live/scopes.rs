@@ -6,7 +6,7 @@ use bine::{Body, Filter, Seen, Sessions, Verdict};
 
 use super::viewer::{Event, Viewer};
 use crate::app::{options, program};
-use crate::harness::{KINDS, Program, Reply};
+use crate::harness::{Folder, KINDS, Program, Reply};
 
 #[derive(Clone, Table)]
 struct Tick {
@@ -476,6 +476,31 @@ fn who_was_revoked_while_away_is_sent_away_when_they_come_again() {
                 assert_eq!(viewer.next(), Event::Over(200), "{target}");
             }
         }
+    }
+}
+
+/// For whom a page was made is known as long as the session is, and not by what the server remembers.
+#[test]
+fn who_was_revoked_before_a_restart_is_sent_away_and_who_was_not_goes_on() {
+    let folder = Folder::new();
+    let start = || {
+        let options = ["--data", folder.path().to_str().unwrap()];
+        Program::start(&mut program("live::scopes::the_program_for_visitors_serves", &options))
+    };
+    let program = start();
+    let (mut one, other) =
+        (Visitor::logged_in(&program, "ann"), Visitor::logged_in(&program, "ann"));
+    let targets = ["/user/perhaps", "/request/user", "/filter/user"];
+    let mut viewers = targets.map(|target| [one.look_at(target), other.look_at(target)]);
+    viewers.iter_mut().flatten().for_each(Viewer::leave);
+    one.post("/revoke-others");
+    program.kill();
+    let program = start();
+    tick_with(&program, "after.");
+    for [own, others] in &mut viewers {
+        assert_eq!([own.follow_at(&program), others.follow_at(&program)], [200; 2]);
+        assert_eq!([own.next(), others.next()], [Event::Patch(0), Event::Reload]);
+        assert!(!others.heard.contains("after."));
     }
 }
 
