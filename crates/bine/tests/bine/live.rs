@@ -7,13 +7,16 @@ mod scopes;
 mod viewer;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{LazyLock, Mutex};
+use std::time::Instant;
 
 use bine::prelude::*;
 use bine::{Body, Signal};
 
 use crate::app::{options, program};
 use crate::harness::{Folder, KINDS, Program};
+use crate::metrics::{await_figure, where_watched};
 use viewer::{Event, Viewer};
 
 #[derive(Clone, Table)]
@@ -231,12 +234,31 @@ fn runs(program: &Program, page: &str) -> u64 {
     program.connect().get(&format!("/runs/{page}")).text().trim().parse().unwrap()
 }
 
+/// A program that tells how many follow its pages, and where.
+fn start_watched(scheduler: &str) -> (Program, SocketAddr) {
+    let options = [
+        "--data",
+        "memory",
+        "--scheduler",
+        scheduler,
+        "--workers",
+        "12",
+        "--metrics",
+        "127.0.0.1:0",
+    ];
+    let mut program =
+        Program::start(&mut program("live::the_program_with_regions_serves", &options));
+    let figures = where_watched(&mut program);
+    (program, figures)
+}
+
 #[test]
 fn a_note_reaches_all_who_look_once_and_nobody_else() {
     for scheduler in KINDS {
-        println!("on {scheduler}:");
-        let program = start(scheduler);
         for (own, way) in [("a", ""), ("b", "/worker"), ("c", "/later")] {
+            println!("on {scheduler}, {own}:");
+            // One of its own, of which nobody has gone yet: how many follow is known to the last of them.
+            let (program, figures) = start_watched(scheduler);
             let target = format!("/room/{own}{way}");
             let mut viewers = vec![Viewer::of(&program, &target), Viewer::of(&program, &target)];
             let mut other = Viewer::of(&program, "/room/other");
@@ -244,21 +266,24 @@ fn a_note_reaches_all_who_look_once_and_nobody_else() {
             for viewer in &mut viewers {
                 viewer.await_shown("<li>&lt;one&gt;</li>");
             }
-            let runs_before = runs(&program, own);
-            say_in(&program, own, "two");
-            for viewer in &mut viewers {
-                assert_eq!(viewer.await_shown("<li>two</li>"), [Event::Patch(0)]);
+            for text in ["two", "three"] {
+                let runs_before = runs(&program, own);
+                say_in(&program, own, text);
+                let shown = format!("<li>{text}</li>");
+                for viewer in &mut viewers {
+                    assert_eq!(viewer.await_shown(&shown), [Event::Patch(0)]);
+                }
+                assert_eq!(
+                    runs(&program, own) - runs_before,
+                    1,
+                    "of one change, however many look"
+                );
+                if text == "two" {
+                    // A poll that only came when the change is there would have the page made for itself.
+                    viewers.push(Viewer::polling(&program, &target));
+                    await_figure(figures, "bine_live_viewers", 4);
+                }
             }
-            assert_eq!(runs(&program, own) - runs_before, 1, "of one change, however many look");
-            viewers.push(Viewer::polling(&program, &target));
-            let runs_before = runs(&program, own);
-            say_in(&program, own, "three");
-            for viewer in &mut viewers {
-                assert_eq!(viewer.await_shown("<li>three</li>"), [Event::Patch(0)]);
-            }
-            // A poll that only comes when the change is there has the page made for itself.
-            let made = runs(&program, own) - runs_before;
-            assert!((1..=2).contains(&made), "of one change, {made} times");
             let text = format!("behind {own}");
             say_in(&program, "other", &text);
             assert_eq!(other.await_shown(&text), [Event::Patch(0)]);
@@ -278,6 +303,7 @@ fn many_quick_changes_take_few_runs_and_the_last_state_comes() {
         let program = start(scheduler);
         let mut viewers = [Viewer::of(&program, "/room/a"), Viewer::polling(&program, "/room/a")];
         let mut peer = program.connect();
+        let began = Instant::now();
         // All at once, behind each other.
         let say = |number: usize| {
             let text = format!("note {number}.");
@@ -288,13 +314,15 @@ fn many_quick_changes_take_few_runs_and_the_last_state_comes() {
         for _ in 0..CHANGES {
             assert_eq!(peer.reply().status(), 200);
         }
+        let mut counts = Vec::new();
         for viewer in &mut viewers {
-            let events = viewer.await_shown(&format!("note {}.", CHANGES - 1));
-            assert!(events.len() < CHANGES / 4, "{scheduler}: {}", events.len());
+            counts.push(viewer.await_shown(&format!("note {}.", CHANGES - 1)).len() as u64);
             assert_eq!(viewer.regions, viewer.fresh());
         }
-        let runs = runs(&program, "a");
-        assert!(runs < CHANGES as u64 / 4, "{scheduler}: {runs}");
+        counts.push(runs(&program, "a"));
+        // However long a busy machine takes over the changes: one run every 40 ms, and those for who comes and asks.
+        let most = began.elapsed().as_millis() as u64 / 40 + 12;
+        assert!(counts.iter().all(|count| *count <= most), "{scheduler}: {counts:?} of {most}");
     }
 }
 
@@ -448,19 +476,30 @@ fn a_page_that_panics_goes_on_when_it_does_not() {
 
 #[test]
 fn signals_move_the_regions_that_read_them() {
+    const WAYS: [(&str, i64); 3] = [("set", 20), ("update", 3), ("notify", 4)];
+    let change = |program: &Program, (way, value): (&str, i64)| {
+        post(program, &format!("/set/{way}/{value}"), "");
+        [Event::Patch(usize::from(way == "notify"))]
+    };
     for scheduler in KINDS {
         println!("on {scheduler}:");
         let program = start(scheduler);
-        let mut viewers = [Viewer::of(&program, "/degrees"), Viewer::polling(&program, "/degrees")];
-        for (way, value, shown) in [
-            ("set", 20, "<p>20 degrees</p>"),
-            ("update", 3, "<p>23 degrees</p>"),
-            ("notify", 4, "<p>4 doors</p>"),
-        ] {
-            post(&program, &format!("/set/{way}/{value}"), "");
-            let region = usize::from(way == "notify");
+        let mut viewer = Viewer::of(&program, "/degrees");
+        let shown = ["<p>20 degrees</p>", "<p>23 degrees</p>", "<p>4 doors</p>"];
+        for (way, shown) in WAYS.into_iter().zip(shown) {
+            let due = change(&program, way);
+            assert_eq!(viewer.await_shown(shown), due, "{scheduler}");
+        }
+        // A poll that asks again when the next change is there already may have all told once more: one change for each.
+        let shown = ["<p>20 degrees</p>", "<p>3 degrees</p>", "<p>4 doors</p>"];
+        for (way, shown) in WAYS.into_iter().zip(shown) {
+            let (program, figures) = start_watched(scheduler);
+            let mut viewers =
+                [Viewer::of(&program, "/degrees"), Viewer::polling(&program, "/degrees")];
+            await_figure(figures, "bine_live_viewers", 2);
+            let due = change(&program, way);
             for viewer in &mut viewers {
-                assert_eq!(viewer.await_shown(shown), [Event::Patch(region)], "{scheduler}");
+                assert_eq!(viewer.await_shown(shown), due, "{scheduler}");
             }
         }
     }

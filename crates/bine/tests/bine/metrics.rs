@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
+use std::time::Instant;
 
 use rustix::process::Signal;
 
@@ -13,10 +14,31 @@ use crate::harness::{Folder, PATIENCE, Peer, Program, SCHEDULERS};
 fn watched(command: &mut Command) -> (Program, SocketAddr) {
     let arguments = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
     let mut program = Program::start(command.args(arguments));
+    let address = where_watched(&mut program);
+    (program, address)
+}
+
+/// Where a program tells its figures, which was started with `--metrics`.
+pub(crate) fn where_watched(program: &mut Program) -> SocketAddr {
     let told = program.await_line("metrics at http://");
     let (address, path) = told.split_once('/').unwrap();
     assert_eq!(path, "metrics");
-    (program, address.parse().unwrap())
+    address.parse().unwrap()
+}
+
+/// Returns when a series has this value: what a peer has sent is known to have come when a figure says so, and not
+/// before.
+#[track_caller]
+pub(crate) fn await_figure(address: SocketAddr, series: &str, due: u64) {
+    let (mut peer, began) = (Peer::tcp(address), Instant::now());
+    loop {
+        let page = peer.get("/metrics");
+        let told = value(page.text(), series);
+        if told == due.to_string() {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{series} is {told} and not {due}");
+    }
 }
 
 /// The value of a series, as it stands with its labels.
@@ -46,6 +68,8 @@ fn figures_are_those_of_what_was_done_under_each_scheduler() {
             assert_eq!(peer.get("/hello?name=a").status(), 200);
         }
         assert_eq!(peer.get("/nowhere").status(), 404);
+        // A thread counts a reply when its bytes have left, and its peer may have read them by then.
+        await_figure(address, "bine_replies_total{class=\"4xx\"}", 1);
         let page = figures(address);
         for (series, expected) in [
             ("bine_connections_accepted_total", "1"),
@@ -147,9 +171,9 @@ fn a_program_that_stops_is_not_ready_and_tells_so_to_the_end() {
         peer.send("GET /hello?name=a HT");
         let mut watcher = Peer::tcp(address);
         program.signal(Signal::TERM);
-        let patience = std::time::Instant::now() + PATIENCE;
+        let patience = Instant::now() + PATIENCE;
         while watcher.get("/ready").status() == 200 {
-            assert!(std::time::Instant::now() < patience, "{scheduler} is ready for ever");
+            assert!(Instant::now() < patience, "{scheduler} is ready for ever");
         }
         let reply = watcher.get("/ready");
         assert_eq!((reply.status(), reply.text()), (503, "not ready: it stops\n"));
