@@ -12,7 +12,7 @@ use crate::peer::{Peer, get};
 
 /// The figures, once they are such: a thread counts an ending a moment after its peer has seen it.
 #[track_caller]
-fn figures(server: &Arc<Server>, are_such: impl Fn(&Figures) -> bool) -> Figures {
+pub(crate) fn figures(server: &Arc<Server>, are_such: impl Fn(&Figures) -> bool) -> Figures {
     let patience = Instant::now() + PATIENCE;
     loop {
         let figures = server.figures();

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Settings, Timeouts};
+use bine_pipeline::Settings;
 
 use crate::PATIENCE;
 use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
@@ -13,8 +13,9 @@ use crate::secrecy::{secret, tls};
 
 /// Lets those who wait go within two seconds of a stop.
 fn brief(scheduler: &str) -> Settings {
-    let timeouts = Timeouts { drain: Duration::from_secs(4), ..Timeouts::default() };
-    Settings { timeouts, ..settings(scheduler) }
+    let mut brief = settings(scheduler);
+    brief.timeouts.drain = Duration::from_secs(4);
+    brief
 }
 
 /// Returns when so many wait.
@@ -151,7 +152,10 @@ fn a_fault_at_one_who_waits_keeps_nothing_from_the_others() {
 #[test]
 fn a_reader_that_does_not_read_misses_nothing_when_it_does() {
     for scheduler in LOOPS {
-        let house = House::with(brief(scheduler));
+        // Time enough for a busy machine to take all of it in.
+        let mut long = settings(scheduler);
+        long.timeouts.drain = Duration::from_secs(12);
+        let house = House::with(long);
         let mut feed = Peer::connect_narrow(&house.address()).unwrap();
         feed.send(get("/feed/0"));
         await_waiting(&house, 1);

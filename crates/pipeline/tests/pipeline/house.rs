@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use bine_pipeline::scheduler::Scheduler;
-use bine_pipeline::{AccessSettings, Address, Listen, Server, Settings};
+use bine_pipeline::{AccessSettings, Address, Listen, Server, Settings, Timeouts};
 
 use crate::PATIENCE;
 use crate::news::News;
@@ -32,9 +32,10 @@ pub(crate) struct House {
     ended: Receiver<io::Result<()>>,
 }
 
-/// One loop, few workers and never more, one free port.
+/// One loop, few workers and never more, one free port. However busy the machine is, nobody waits for a thread too long.
 pub(crate) fn settings(scheduler: &str) -> Settings {
     Settings {
+        timeouts: Timeouts { queue: PATIENCE / 2, ..Timeouts::default() },
         listeners: vec![Listen { backlog: 1024, ..on("127.0.0.1:0") }],
         scheduler: scheduler.to_owned(),
         loops: 1,

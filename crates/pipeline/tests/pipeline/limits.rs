@@ -3,8 +3,9 @@
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Address, Settings};
+use bine_pipeline::{Address, Figures, Settings, Timeouts};
 
+use crate::figures::figures;
 use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
@@ -36,6 +37,10 @@ fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
     peers[0].send(get("/block/gate"));
     house.program.gate("gate").await_arrivals(1);
     peers[1].send(get("/block/gate"));
+    let waits = |told: &Figures| {
+        told.scheduler.as_ref().is_some_and(|own| own.status.ends_with(", 1 requests wait"))
+    };
+    figures(&house.server, waits);
     peers[2].send(get("/block/gate"));
     assert_eq!(peers[2].reply().to_string(), "503 close");
     peers[2].expect_closed();
@@ -50,12 +55,14 @@ fn a_full_queue_is_an_early_503_and_everything_else_goes_on() {
 
 #[test]
 fn a_job_that_waits_too_long_is_withdrawn() {
-    let mut settings = Settings { workers: 1, ..settings("hybrid") };
-    settings.timeouts.queue = Duration::from_millis(50);
-    let house = House::with(settings);
+    let patient = Settings { workers: 1, ..settings("hybrid") };
+    let house = House::with(patient.clone());
     let mut first = house.connect();
     first.send(get("/block/gate"));
     house.program.gate("gate").await_arrivals(1);
+    let mut brief = patient.clone();
+    brief.timeouts.queue = Duration::from_millis(50);
+    house.replace(brief);
     let began = Instant::now();
     let mut second = house.connect();
     second.send(get("/block/gate"));
@@ -65,6 +72,7 @@ fn a_job_that_waits_too_long_is_withdrawn() {
     // The first is with its worker: for that one the handler's own time runs.
     house.program.gate("gate").open();
     assert_eq!(first.reply().to_string(), "200 work");
+    house.replace(patient);
     assert_eq!(house.connect().ask("/work"), "200 work");
 }
 
@@ -73,10 +81,10 @@ fn a_handler_that_takes_too_long_is_answered_for() {
     let async_ones = SCHEDULERS.map(|scheduler| (scheduler, "/wait/never"));
     // Where no other thread waits for it, a handler that blocks cannot be answered for.
     for (scheduler, path) in async_ones.into_iter().chain([("hybrid", "/block/never")]) {
-        let mut settings = Settings { workers: 1, ..settings(scheduler) };
-        settings.timeouts.handler = Duration::from_millis(100);
-        settings.timeouts.queue = Duration::from_millis(100);
-        let house = House::with(settings);
+        let patient = Settings { workers: 1, ..settings(scheduler) };
+        let mut brief = patient.clone();
+        brief.timeouts.handler = Duration::from_millis(100);
+        let house = House::with(brief);
         let mut peer = house.connect();
         peer.send(get("/say/a") + &get(path) + &get("/say/b"));
         assert_eq!(peer.reply().to_string(), "200 a", "{path}, {scheduler}");
@@ -85,6 +93,7 @@ fn a_handler_that_takes_too_long_is_answered_for() {
         peer.expect_closed();
         // A worker that comes back late finds nobody who waits, and is good for the next job.
         house.program.gate("never").open();
+        house.replace(patient);
         let mut next = house.connect();
         assert_eq!(next.ask("/"), "200 hello", "{path}, {scheduler}");
         assert_eq!(next.ask("/work"), "200 work", "{path}, {scheduler}");
@@ -93,17 +102,23 @@ fn a_handler_that_takes_too_long_is_answered_for() {
 
 #[test]
 fn a_silent_peer_and_an_idle_one_are_closed_without_a_word_and_a_slow_head_with_a_408() {
-    for scheduler in SCHEDULERS {
+    const MOMENT: Duration = Duration::from_millis(100);
+    // Each with its own time alone: whoever is late by the others was only not scheduled.
+    let with = |scheduler, shorten: fn(&mut Timeouts)| {
         let mut settings = settings(scheduler);
-        settings.timeouts.first_byte = Duration::from_millis(100);
-        settings.timeouts.head = Duration::from_millis(100);
-        settings.timeouts.idle = Duration::from_millis(100);
-        let house = House::with(settings);
-        let (mut silent, mut idle, mut slow) = (house.connect(), house.connect(), house.connect());
+        shorten(&mut settings.timeouts);
+        House::with(settings)
+    };
+    for scheduler in SCHEDULERS {
+        let house = with(scheduler, |timeouts| timeouts.first_byte = MOMENT);
+        house.connect().expect_closed();
+        let house = with(scheduler, |timeouts| timeouts.idle = MOMENT);
+        let mut idle = house.connect();
         assert_eq!(idle.ask("/"), "200 hello");
-        slow.send("GET / HT");
-        silent.expect_closed();
         idle.expect_closed();
+        let house = with(scheduler, |timeouts| timeouts.head = MOMENT);
+        let mut slow = house.connect();
+        slow.send("GET / HT");
         assert_eq!(slow.reply().to_string(), "408 close", "{scheduler}");
         slow.expect_closed();
     }

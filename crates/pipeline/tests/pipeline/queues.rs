@@ -70,8 +70,10 @@ fn who_waits_too_long_is_told_so_and_a_reply_that_is_made_is_not_lost() {
     let mut first = house.connect();
     first.send(get("/block/one"));
     house.program.gate("one").await_arrivals(1);
-    let (mut second, mut third) = (house.connect(), house.connect());
+    let mut second = house.connect();
     second.send(get("/block/two"));
+    await_waiting(&queue, 1);
+    let mut third = house.connect();
     third.send(get("/block/three"));
     await_waiting(&queue, 2);
     house.program.gate("one").open();

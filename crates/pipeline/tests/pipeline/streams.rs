@@ -112,6 +112,7 @@ fn a_writer_that_says_nothing_for_too_long_is_cut() {
 #[test]
 fn a_stream_that_runs_when_the_server_stops_is_sent_to_its_end() {
     for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
         let house = House::with(Settings { workers: 2, ..settings(scheduler) });
         let mut peer = house.connect();
         peer.send(get("/stream/gate"));

@@ -198,6 +198,7 @@ fn a_peer_that_speaks_plainly_is_told_and_one_that_speaks_nonsense_is_not() {
 #[test]
 fn a_handshake_has_its_time_however_its_bytes_trickle_in() {
     for scheduler in SCHEDULERS {
+        println!("on {scheduler}:");
         let mut settings = secret(scheduler, tls());
         settings.timeouts.handshake = Duration::from_millis(500);
         let house = House::with(settings);

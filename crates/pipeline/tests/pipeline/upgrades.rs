@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
-use bine_pipeline::{Gone, Parting, Settings, Timeouts, Upgrade, Wire};
+use bine_pipeline::{Gone, Parting, Settings, Upgrade, Wire};
 
 use crate::house::{AT_ONCE, House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
@@ -157,8 +157,9 @@ fn a_stop_is_told_and_waited_for() {
 #[test]
 fn who_does_not_go_is_cut_at_the_end_of_the_drain() {
     for scheduler in SCHEDULERS {
-        let timeouts = Timeouts { drain: Duration::from_millis(50), ..Timeouts::default() };
-        let house = House::with(Settings { timeouts, ..settings(scheduler) });
+        let mut brief = settings(scheduler);
+        brief.timeouts.drain = Duration::from_millis(50);
+        let house = House::with(brief);
         let mut peer = house.connect();
         peer.send(get("/upgrade/stay"));
         assert_eq!(peer.reply().status, 101);
