@@ -374,11 +374,14 @@ mod tests {
     fn an_answer_without_end_is_told_or_taken_in_part() {
         let endless = b"HTTP/1.1 200 OK\r\n\r\ndata";
         let mut request = Request::new(Method::Get, "/");
-        let deadline = Instant::now() + Duration::from_millis(100);
-        let error = request.send_by(deadline, answering(endless)).unwrap_err();
         let expected =
             "the answer does not come to an end; `.most(bytes)` takes a part (4 bytes came)";
-        assert_eq!(error.to_string(), expected);
+        // A busy machine may answer behind the deadline: the next is later.
+        let mut ends = [100, 1000, 10_000].into_iter().map(|patience| {
+            let deadline = Instant::now() + Duration::from_millis(patience);
+            request.send_by(deadline, answering(endless)).unwrap_err().to_string()
+        });
+        assert!(ends.any(|told| told == expected));
         request.most = Some(3);
         assert_eq!(request.send(answering(endless)).unwrap().bytes(), b"dat");
     }

@@ -5,6 +5,7 @@ use bine::prelude::*;
 
 use crate::app::{options, program};
 use crate::harness::{AT_ONCE, Folder, Peer, Program};
+use crate::metrics::{await_figure, where_watched};
 
 /// The program itself. As a test among the others it has nothing to do.
 #[test]
@@ -190,13 +191,17 @@ fn what_cannot_be_followed_is_refused_with_the_reason() {
 
 #[test]
 fn a_stop_lets_followers_go_with_their_cursors() {
-    let program = start(&["--data", "memory", "--drain-timeout", "4s"]);
+    // They go within half of the drain; a busy machine may be late by as much.
+    let options = ["--data", "memory", "--drain-timeout", "12s", "--metrics", "127.0.0.1:0"];
+    let mut program = start(&options);
+    let figures = where_watched(&mut program);
     let (mut poll, mut events) = (program.connect(), program.connect());
     let mut writer = program.connect();
     post(&mut writer, "/create/news", "");
     poll.send("GET /channels?c=news HTTP/1.1\r\nHost: a\r\n\r\n");
     events.send("GET /channels?c=news HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n");
     events.await_text("id: ");
+    await_figure(figures, "bine_channels_holds", 2);
     writer.end();
     let ended = std::thread::spawn(move || program.stop());
     let reply = poll.reply();

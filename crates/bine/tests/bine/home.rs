@@ -69,7 +69,8 @@ fn what_one_tab_wishes_the_devices_do_and_every_tab_shows() {
 
 #[test]
 fn devices_that_were_killed_are_away_until_they_are_started_again() {
-    let devices = devices_at("127.0.0.1:0");
+    // An address that nothing else here opens connections from, so that its port is free when it is wanted again.
+    let devices = devices_at("127.7.7.8:0");
     let address = devices.address();
     let home = home_of(address);
     let mut tab = visit(&home);

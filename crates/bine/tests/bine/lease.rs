@@ -103,10 +103,17 @@ fn readers_do_not_keep_a_channel_whose_time_is_its_publishers() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     let fields = format!("{TEXT}Stream-TTL: 1\r\nStream-TTL-Of: publishers\r\n");
+    // One that a busy machine renews too late has gone.
+    let renewed = (0..20).any(|_| {
+        check(&mut peer, ("PUT", "moved", &fields, "one"), 201);
+        let renewed = ask(&mut peer, "PATCH", "moved", "Stream-TTL: 60\r\n", "");
+        assert!(matches!(renewed.status(), 200 | 404), "{renewed:?}");
+        renewed.status() == 200
+    });
+    assert!(renewed, "none is renewed within its second");
     check(&mut peer, ("PUT", "brief", &fields, "one"), 201);
     check(&mut peer, ("PUT", "long", &format!("{TEXT}Stream-TTL: 60\r\n"), "one"), 201);
-    check(&mut peer, ("PUT", "moved", &fields, "one"), 201);
-    check(&mut peer, ("PATCH", "moved", "Stream-TTL: 60\r\n", ""), 200);
+    // It was made behind the one that is renewed: when it has gone, that one had, but for this.
     await_reply(&mut peer, "brief", |reply| reply.status() == 404);
     assert_eq!(check(&mut peer, ("GET", "long", "", ""), 200).text(), "one");
     assert_eq!(check(&mut peer, ("GET", "moved", "", ""), 200).text(), "one");

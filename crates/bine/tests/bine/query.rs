@@ -76,7 +76,7 @@ fn a_query_that_comes_byte_by_byte_is_the_same() {
 #[test]
 fn ten_thousand_channels_are_followed_at_once_and_not_one_more() {
     let program = begun("hybrid");
-    let (mut peer, mut writer) = (program.connect(), program.connect());
+    let mut writer = program.connect();
     let names: Vec<_> = (0..10_001).map(|number| format!("site/{number:05}/comments")).collect();
     for name in &names {
         writer.send(format!(
@@ -91,6 +91,8 @@ fn ten_thousand_channels_are_followed_at_once_and_not_one_more() {
     let last = &names[9_999];
     let begin = ask(&mut writer, FORM, &format!("c={last}&wait=0"));
     let after = begin.field("Cursor").unwrap();
+    // Only now: who says nothing for ten seconds is closed, and a busy machine takes longer to make so many channels.
+    let mut peer = program.connect();
     peer.send(query("/channels", FORM, &format!("{}&after={after}", form(10_000))));
     post(&mut writer, "/channels", &format!("{{\"channels\":\"{last}\",\"data\":\"last\"}}"));
     let reply = peer.reply();
