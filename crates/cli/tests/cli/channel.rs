@@ -26,7 +26,8 @@ fn the_server_of_open_channels_serves() -> Exit {
         .forgetful()
         .channels(Access::everything())
         .channel("short", Settings { retention, ..Settings::default() })
-        .run_with("Usage: channels", ["--listen", "127.0.0.1:0", "--control", "off"])
+        // An address that nothing else here opens connections from, so that nobody answers when the server is gone.
+        .run_with("Usage: channels", ["--listen", "127.7.7.6:0", "--control", "off"])
 }
 
 fn serve() -> Program {
