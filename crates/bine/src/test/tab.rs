@@ -17,7 +17,7 @@ use super::visitor::Visitor;
 /// A page as one visitor sees it.
 ///
 /// A page with live regions is followed, as its script follows it: what changes comes by itself, and what is expected
-/// has five seconds to come. `count`, `text` and `texts` tell what has come so far.
+/// has twenty seconds to come. `count`, `text` and `texts` tell what has come so far.
 ///
 /// Selectors are those of [`Tree::find`]: types, `#id`, `.class`, attributes (`[a]`, `[a=b]`, `^=`, `$=`, `*=`, `~=`),
 /// descendants, children and lists. White space in a text is one space, whatever the markup has.
@@ -32,7 +32,7 @@ pub struct Tab {
 }
 
 /// How long something that is expected may take to come.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// What the page's script would like to have of a form.
 const ANSWERS: &str = "application/json, text/html;q=0.5";
 
@@ -283,7 +283,7 @@ impl Tab {
         }
     }
 
-    /// What came with the next event of this name, which the tab [listens](Self::listen) to; it has five seconds to come.
+    /// What came with the next event of this name, which the tab [listens](Self::listen) to; it has twenty seconds to come.
     #[track_caller]
     pub fn expect_event(&mut self, event: &str) -> Value {
         let deadline = Instant::now() + PATIENCE;
