@@ -30,8 +30,9 @@ pub(crate) fn program(test: &str, options: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]);
     // However busy the machine is: what it does then has tests of its own.
-    let usual = ["--listen", "127.0.0.1:0", "--admission", "off", "--queue-timeout", "60s"];
-    command.env(OPTIONS, [&usual, options].concat().join("\n"));
+    let usual = ["--listen", "127.0.0.1:0", "--admission", "off"];
+    let patient = ["--queue-timeout", "60s", "--first-byte-timeout", "60s"];
+    command.env(OPTIONS, [&usual, &patient, options].concat().join("\n"));
     command
 }
 
