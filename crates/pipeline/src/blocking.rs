@@ -50,7 +50,11 @@ pub fn overdue_calls() -> usize {
 
 /// Allows `places` calls at one time, unless that was said before.
 pub(crate) fn allow(places: usize) {
-    PLACES.get_or_init(|| Arc::new(Semaphore::new(places.max(1))));
+    PLACES.get_or_init(|| Arc::new(room(places)));
+}
+
+fn room(places: usize) -> Semaphore {
+    Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))
 }
 
 /// The wait for a call that has its place.
@@ -117,6 +121,12 @@ mod tests {
 
     use super::*;
     use crate::timeout::timeout;
+
+    #[test]
+    fn there_is_a_place_at_least_and_no_more_than_can_be_counted() {
+        let places = [0, 7, usize::MAX].map(|places| room(places).available_permits());
+        assert_eq!(places, [1, 7, Semaphore::MAX_PERMITS]);
+    }
 
     /// One test for all of it: the count is the process's.
     #[test]

@@ -84,7 +84,7 @@ impl Lobby {
     /// Lets `arrival` wait, or gives it back when there is no room.
     fn enter(&self, arrival: Arrival) -> Result<(), Arrival> {
         let inside = self.lock();
-        if inside.waiting.len() >= self.most + inside.resting {
+        if inside.waiting.len() >= self.most.saturating_add(inside.resting) {
             return Err(arrival);
         }
         self.push(inside, arrival);

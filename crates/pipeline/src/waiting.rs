@@ -117,7 +117,7 @@ impl<T> Waiting<T> {
         // A task that a worker will take at once does not wait.
         let waits = self.count >= free;
         // One service alone may fill the room; of several each leaves as much as it has.
-        let left = (self.most + free).saturating_sub(self.count);
+        let left = self.most.saturating_add(free).saturating_sub(self.count);
         let has_room = left > 0 && (is_alone || !waits || service.waiting.len() < left);
         if has_room && (!waits || self.expected_wait(place, all, now) <= patience) {
             self.services[place].waiting.push_back(Waiter { task, since: now, patience });

@@ -160,7 +160,7 @@ impl Queue {
     /// threads that were wished for, nobody takes their place.
     fn allowed(&self) -> usize {
         let size = self.crew.size();
-        size + self.overdue.min(3 * size)
+        size.saturating_add(self.overdue.min(size.saturating_mul(3)))
     }
 }
 
@@ -495,6 +495,19 @@ mod tests {
         assert!(bench.spawn(2, REST).is_ok());
         assert_eq!(bench.begins.recv_timeout(REST / 2), Ok(()), "nobody has begun it");
         bench.let_go.send(()).unwrap();
+        bench.workers.stop();
+    }
+
+    #[test]
+    fn workers_without_a_bound_are_as_many_as_there_is_work_for() {
+        let bench = Bench::new(usize::MAX, usize::MAX);
+        bench.workers.replace();
+        for index in 0..3 {
+            assert!(bench.spawn(index, REST).is_ok());
+        }
+        (0..3).for_each(|_| bench.begins.recv().unwrap());
+        assert!(!bench.workers.is_overloaded());
+        (0..3).for_each(|_| bench.let_go.send(()).unwrap());
         bench.workers.stop();
     }
 

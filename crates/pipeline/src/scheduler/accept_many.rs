@@ -52,7 +52,7 @@ impl AcceptMany {
 impl Row for AcceptMany {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let (size, shared) = (self.holders.size(), Arc::clone(server));
-        serve_threads(server, "accept-many", size + 1, move |index| {
+        serve_threads(server, "accept-many", size.saturating_add(1), move |index| {
             if index == 0 {
                 let ended = self.admit(&shared);
                 self.lobby.close();

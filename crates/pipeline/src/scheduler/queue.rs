@@ -79,7 +79,7 @@ impl Queue {
 impl Scheduler for Queue {
     fn accept(self: Arc<Self>, server: &Arc<Server>) -> io::Result<()> {
         let (size, shared) = (self.holders.size(), Arc::clone(server));
-        serve_threads(server, "queue", size + 1, move |index| {
+        serve_threads(server, "queue", size.saturating_add(1), move |index| {
             if index > 0 {
                 return self.work(&shared);
             }

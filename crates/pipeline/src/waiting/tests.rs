@@ -111,6 +111,13 @@ fn one_service_does_not_fill_the_room_of_all() {
 }
 
 #[test]
+fn a_room_without_a_bound_has_room() {
+    let (mut waiting, now) = (Waiting::new(usize::MAX), Instant::now());
+    waiting.push(1, wish("a", now), threads(1, 1)).unwrap();
+    waiting.push(2, wish("b", now), threads(1, 1)).unwrap();
+}
+
+#[test]
 fn services_beyond_the_most_share_a_place_of_which_none_has_the_name() {
     let (mut waiting, now) = (Waiting::new(1000), Instant::now());
     let names: Vec<&'static str> =
