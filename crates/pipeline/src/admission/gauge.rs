@@ -86,6 +86,12 @@ impl Gauge {
         count(&self.late_turns.0, is_late)
     }
 
+    /// No row goes on.
+    pub(super) fn end_rows(&self) {
+        self.late_tasks.store(0, Ordering::Relaxed);
+        self.late_turns.0.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn note_handed_over(&self) {
         self.handed_over.fetch_add(1, Ordering::Relaxed);
     }
@@ -152,6 +158,11 @@ impl Reading {
         let ended = self.busy.as_secs_f64() / elapsed.as_secs_f64().max(1e-6) / most;
         let is_short = self.finished > 0 && self.busy / self.finished as u32 * 2 < elapsed;
         if is_short { ended } else { self.running as f64 / most }
+    }
+
+    /// Of the shortest waits.
+    pub(super) fn longest_wait(&self) -> Duration {
+        self.wait_of_tasks.max(self.wait_of_turns).unwrap_or_default()
     }
 
     /// Whether nobody has begun, or had a turn, without a wait longer than this.

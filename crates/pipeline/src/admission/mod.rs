@@ -104,6 +104,15 @@ pub enum Shown {
     Ticket(u64),
 }
 
+/// A turn of a loop that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Turn {
+    /// How long it took, with those before it if they were cut short: who came meanwhile has waited for no longer.
+    pub took: Duration,
+    /// What was done in it had waited for no longer than this.
+    pub waited: Duration,
+}
+
 /// Whether a request goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -214,12 +223,13 @@ impl Admission {
         }
     }
 
-    /// A loop has done all there was, and nothing of that had waited longer than this.
+    /// A loop has done all there was.
     #[inline]
-    pub fn turned(&self, wait: Duration) {
-        let is_late = self.is_long(wait);
+    pub fn turned(&self, Turn { took, waited }: Turn) {
+        // Early, as for workers: whoever comes into a turn as long as that would wait, if somebody did.
+        let is_late = self.is_long(took);
         if self.is_awake() {
-            self.gauge.note_turn(wait);
+            self.gauge.note_turn(waited);
             self.pass();
         } else {
             self.heed(self.gauge.count_turn(is_late));
@@ -257,7 +267,8 @@ impl Admission {
     /// Seconds after which who was refused may come again, out of all numbers by `chance`.
     pub fn again_after(&self, chance: u32) -> u32 {
         let retry = self.lock().policy.terms.retry.clone();
-        retry.start() + chance % (retry.end().saturating_sub(*retry.start()) + 1)
+        let span = retry.end().saturating_sub(*retry.start());
+        retry.start() + chance % span.saturating_add(1)
     }
 
     /// On which terms sessions are admitted.
@@ -302,16 +313,25 @@ impl Admission {
             return;
         }
         let mut inner = self.lock();
+        let before = inner.policy.state();
+        self.look_at(&mut inner, now);
+        let state = inner.policy.state();
+        drop(inner);
+        if state != before {
+            tell(state);
+        }
+    }
+
+    fn look_at(&self, inner: &mut Inner, now: u64) {
         let elapsed = Duration::from_millis(now.saturating_sub(inner.looked));
-        // Somebody was faster.
-        if elapsed < INTERVAL {
+        // Somebody was faster, or it was switched off.
+        if elapsed < INTERVAL || !inner.policy.terms.is_on {
             return;
         }
-        let before = inner.policy.state();
         let (computed, reading) = (self.computed(), self.gauge.read());
         let wait = inner.policy.terms.wait;
         let spent = computed.saturating_sub(inner.computed).as_secs_f64();
-        let sample = Sample {
+        let mut sample = Sample {
             elapsed,
             done: reading.done,
             asked: std::mem::take(&mut inner.asked),
@@ -321,6 +341,15 @@ impl Admission {
             active: inner.sessions.active(),
             refused: std::mem::take(&mut inner.refused),
         };
+        // Nobody may have passed by for long. A queue is no older than the longest wait in it, and before it there was none.
+        let queued = INTERVAL.max(reading.longest_wait());
+        let before = elapsed.saturating_sub(queued);
+        if sample.is_queued && before >= INTERVAL {
+            let Sample { busy, computed, active, .. } = sample;
+            let elapsed = before;
+            inner.policy.tick(&Sample { elapsed, busy, computed, active, ..Sample::default() });
+            sample.elapsed = queued;
+        }
         inner.policy.tick(&sample);
         (inner.looked, inner.computed) = (now, computed);
         let idle = inner.policy.terms.idle;
@@ -330,10 +359,6 @@ impl Admission {
             inner.sessions.clear();
         }
         self.settle(state, now);
-        drop(inner);
-        if state != before {
-            tell(state);
-        }
     }
 
     /// So many in a row were late.
@@ -355,6 +380,7 @@ impl Admission {
         inner.policy.wake();
         (inner.awake, inner.looked, inner.computed) = (now, now, self.computed());
         self.gauge.read();
+        self.gauge.end_rows();
         self.settle(State::Watching, now);
     }
 
@@ -379,7 +405,7 @@ impl Admission {
 
     /// Whether hardly a worker is free: of four, one.
     const fn is_crowded(&self, running: usize) -> bool {
-        4 * running >= 3 * self.workers
+        running >= self.workers - self.workers / 4
     }
 
     /// Milliseconds of a clock that all threads share.

@@ -25,6 +25,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
+use crate::admission::Turn;
 use crate::clock::Tick;
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::handler::{Finished, Retained};
@@ -88,6 +89,9 @@ pub(crate) struct EventLoop {
     cuts: u8,
     /// Since when not all that was ready has had its turn.
     behind_since: Option<Tick>,
+    /// When the last turn ended, and for how long who came during it has waited for the next.
+    ended: Tick,
+    waited: Duration,
     /// Kept between turns for their memory.
     letters: Vec<Letter>,
     buffers: Vec<Vec<u8>>,
@@ -149,6 +153,8 @@ impl EventLoop {
             has_news: false,
             cuts: 0,
             behind_since: None,
+            ended: Tick::default(),
+            waited: Duration::ZERO,
             letters: Vec::new(),
             buffers: Vec::new(),
             view,
@@ -203,10 +209,18 @@ impl EventLoop {
     }
 
     /// Whatever became ready since the turn began has waited for no longer than that, unless more was ready before than
-    /// a turn takes. The clock was read behind each response, which is where a turn's time goes.
+    /// a turn takes. Nobody has, if the loop rested between two turns.
     fn tell_of_wait(&mut self, began: Tick, is_crowded: bool) {
+        let admission = self.server.admission();
+        let clock = &self.context.clock;
+        // The clock was read behind each response, which is where a turn's time goes. Where it counts whether the loop
+        // rests, it is read once more.
+        let now = if admission.is_awake() { clock.glance() } else { clock.now() };
         let since = *self.behind_since.get_or_insert(began);
-        self.server.admission().turned(self.context.clock.now().since(since));
+        let (took, has_rested) = (now.since(since), self.ended.is_before(began));
+        let waited = if has_rested { Duration::ZERO } else { self.waited };
+        admission.turned(Turn { took, waited });
+        (self.ended, self.waited) = (now, took);
         if !is_crowded && self.ready.is_empty() {
             self.behind_since = None;
         }

@@ -38,6 +38,11 @@ impl Admission {
 
 const STRANGER: Asker = Asker { ticket: Shown::Nothing, has_begun: false, stand_in: None };
 
+/// One that took so long, with others behind it.
+const fn turn(took: Duration) -> Turn {
+    Turn { took, waited: took }
+}
+
 const fn with_ticket(session: u64) -> Asker {
     Asker { ticket: Shown::Ticket(session), ..STRANGER }
 }
@@ -60,8 +65,8 @@ fn a_wait_that_is_long_once_wakes_nobody() {
     for _ in 0..100 {
         (1..ROW).for_each(|_| admission.task(30 * MS, MS));
         admission.task(MS, MS);
-        (1..ROW).for_each(|_| admission.turned(30 * MS));
-        admission.turned(MS);
+        (1..ROW).for_each(|_| admission.turned(turn(30 * MS)));
+        admission.turned(turn(MS));
     }
     assert!(!admission.is_awake());
     admission.wake_up();
@@ -78,10 +83,89 @@ fn hands_that_are_half_full_wake_it_although_nobody_has_waited() {
     assert!(admission.is_awake());
 }
 
+/// Twenty visitors kept their connections to a program whose pages take a loop 15 ms, one in a second among them, and the
+/// next was refused: each turn was as long as a page, and nobody had asked whether somebody waited for its end.
+#[test]
+fn a_loop_that_rests_between_slow_pages_has_no_queue() {
+    let admission = Admission::told(Terms::default(), 4);
+    (0..ROW).for_each(|_| admission.turned(Turn { took: 15 * MS, waited: Duration::ZERO }));
+    assert!(admission.is_awake());
+    for visitor in 0..120 {
+        admission.move_to(1000 * (visitor + 1));
+        let asker = Asker { has_begun: visitor >= 20, stand_in: Some(visitor % 20), ..STRANGER };
+        assert_ne!(admission.ask(asker), Verdict::Refused);
+        admission.answered();
+        admission.turned(Turn { took: 15 * MS, waited: Duration::ZERO });
+        assert_ne!(admission.state(), State::Limiting);
+    }
+    assert_ne!(admission.ask(STRANGER), Verdict::Refused);
+}
+
+#[test]
+fn a_loop_that_never_rests_between_slow_pages_has_one() {
+    let admission = Admission::told(Terms::default(), 4);
+    for page in 0..50 {
+        admission.turned(Turn { took: 15 * MS, waited: 15 * MS });
+        admission.move_to(15 * page);
+    }
+    assert_eq!(admission.state(), State::Limiting);
+}
+
+/// A server that nobody had asked for ten minutes began with a slow page, of which it concluded that there had been a queue
+/// for all of that time: for half a minute there was room for eight.
+#[test]
+fn a_queue_is_no_older_than_the_longest_wait_in_it() {
+    let admission = Admission::told(Terms::default(), 2);
+    admission.wake_up();
+    for tenth in 1..=40 {
+        (0..10).for_each(|_| admission.task(MS, 10 * MS));
+        admission.move_to(100 * tenth);
+        assert_ne!(admission.ask(STRANGER), Verdict::Refused);
+    }
+    let before = admission.figures();
+    admission.move_to(600_000);
+    admission.task(30 * MS, 10 * MS);
+    admission.turned(Turn { took: 30 * MS, waited: 30 * MS });
+    let after = admission.figures();
+    assert!(after.factor >= 0.99 * before.factor, "{before:?} {after:?}");
+    assert_eq!(after.state, State::Asleep, "what is long over");
+}
+
+#[test]
+fn after_a_sleep_it_takes_as_many_late_ones_again_to_wake_it() {
+    let admission = Admission::told(Terms::default(), 4);
+    let slow = || admission.turned(Turn { took: 11 * MS, waited: Duration::ZERO });
+    (0..ROW).for_each(|_| slow());
+    admission.move_to(10_000);
+    admission.turned(Turn::default());
+    assert_eq!(admission.state(), State::Asleep);
+    (1..ROW).for_each(|_| slow());
+    assert!(!admission.is_awake());
+    slow();
+    assert!(admission.is_awake());
+}
+
+/// A thread that was about to look while another switched it off put it to sleep instead, from which no door was ever shut.
+#[test]
+fn a_look_that_comes_behind_the_switch_does_not_undo_it() {
+    let (admission, _) = limiting();
+    admission.amend(Terms { is_on: false, ..Terms::default() });
+    admission.look_at(&mut admission.lock(), 60_000);
+    assert!(!admission.is_on());
+}
+
+#[test]
+fn any_span_of_seconds_to_come_again_after_has_an_end() {
+    for (retry, chance) in [(0..=u32::MAX, 7), (5..=5, 7), (0..=0, u32::MAX)] {
+        let admission = Admission::told(Terms { retry: retry.clone(), ..Terms::default() }, 1);
+        assert!(retry.contains(&admission.again_after(chance)));
+    }
+}
+
 #[test]
 fn loops_that_are_slow_turn_after_turn_wake_it() {
     let admission = Admission::told(Terms::default(), 4);
-    (0..ROW).for_each(|_| admission.turned(11 * MS));
+    (0..ROW).for_each(|_| admission.turned(turn(11 * MS)));
     assert!(admission.is_awake());
 }
 
@@ -119,7 +203,7 @@ fn a_ticket_outlasts_a_restart_and_no_idleness() {
     for second in 1..400 {
         admission.task(30 * MS, 900 * MS);
         admission.move_to(second * 1000);
-        admission.turned(30 * MS);
+        admission.turned(turn(30 * MS));
     }
     // Another has the one place that there is.
     assert!(matches!(admission.ask(STRANGER), Verdict::Admitted(_)));
@@ -181,7 +265,7 @@ fn switched_off_it_never_wakes_and_asleep_it_forgets() {
     assert!(!admission.is_on() && !admission.is_awake());
     admission.amend(Terms::default());
     admission.move_to(60_000);
-    admission.turned(Duration::ZERO);
+    admission.turned(Turn::default());
     admission.move_to(120_000);
     assert_eq!((admission.state(), admission.figures().known), (State::Asleep, 0));
 }

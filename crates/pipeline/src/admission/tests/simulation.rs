@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::{Admission, Asker, Duration, Shown, Terms, Verdict};
+use super::{Admission, Asker, Duration, Shown, Terms, Turn, Verdict};
 
 const WORKERS: usize = 2;
 /// Microseconds, as all times here.
@@ -212,7 +212,7 @@ impl Model {
     fn done(&mut self, number: usize, asked: u64) {
         self.busy -= 1;
         self.admission.ran(Duration::from_micros(SERVICE));
-        self.admission.turned(Duration::ZERO);
+        self.admission.turned(Turn::default());
         let took = self.now - asked;
         if took > PATIENCE {
             self.sessions[number].is_over = true;
