@@ -237,6 +237,11 @@ impl<L: Link> Connection<L> {
         self.busy.get_or_insert_with(|| context.spare_busy())
     }
 
+    /// What is to be done is to store a piece of a body, and no answer.
+    pub(crate) fn is_storing(&self) -> bool {
+        self.busy.as_deref().is_some_and(|busy| busy.storing.is_some())
+    }
+
     /// A reply is not whole in the socket, written or not.
     pub(crate) fn has_unsent(&self) -> bool {
         let is_unsent = |busy: &Busy| {

@@ -202,6 +202,13 @@ pub struct Finished {
     pub close: bool,
 }
 
+impl Finished {
+    /// There is no reply, or none yet.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.bytes.is_empty() && self.follow.is_none()
+    }
+}
+
 /// What follows a head that stands in a buffer.
 #[derive(Debug)]
 pub enum Follow {

@@ -71,8 +71,8 @@ impl Task {
         let clock = Clock::kernel();
         let waited = self.since.elapsed();
         let began = Instant::now();
-        let admission = self.run_by(&clock, waited);
-        admission.ran(began.elapsed());
+        let ran = self.run_by(&clock, waited);
+        ran.tell(began.elapsed());
     }
 
     /// Tells who waits for it that there is no time for it: they get a 503.
@@ -86,16 +86,18 @@ impl Task {
         ticket.reply_to.post(letter);
     }
 
-    /// Runs it after such a wait. Returns who is to be told how long that took.
-    fn run_by(self, clock: &Clock, waited: Duration) -> Arc<Admission> {
+    /// Runs it after such a wait.
+    fn run_by(self, clock: &Clock, waited: Duration) -> Ran {
         let Self { job, ticket, admission, .. } = self;
         admission.waited(waited);
         clock.turn();
+        let mut has_answered = false;
         let letter = match job {
             Job::Answer { work, request, bytes } => {
                 let finished = answer(&*work, &request, bytes, clock, &ticket);
                 // The last owner of a program may be here.
                 discard(work);
+                has_answered = finished.as_ref().is_none_or(|finished| !finished.is_nothing());
                 finished.map(|finished| Letter::Finished(ticket.token, request, finished))
             }
             Job::WarmUp(part) => {
@@ -106,7 +108,7 @@ impl Task {
         if let Some(letter) = letter {
             ticket.reply_to.post(letter);
         }
-        admission
+        Ran { admission, has_answered }
     }
 
     /// The request that is to be answered, if that is what it is.
@@ -115,6 +117,20 @@ impl Task {
             Job::Answer { request, .. } => Some(request),
             Job::WarmUp(_) => None,
         }
+    }
+}
+
+/// A task that was run.
+struct Ran {
+    admission: Arc<Admission>,
+    /// With it a request was answered, and not a piece of its body stored, or of a file brought into memory.
+    has_answered: bool,
+}
+
+impl Ran {
+    /// Tells how long that took.
+    fn tell(&self, took: Duration) {
+        self.admission.ran(took, self.has_answered);
     }
 }
 
@@ -302,8 +318,8 @@ impl Shared {
         let mut turn = self.first();
         while let Some(Turn { task, run, waited }) = turn {
             self.waits.count(waited);
-            let admission = task.run_by(&clock, waited);
-            turn = self.next(run, &admission);
+            let ran = task.run_by(&clock, waited);
+            turn = self.next(run, &ran);
         }
     }
 
@@ -312,12 +328,12 @@ impl Shared {
         self.take(queue)
     }
 
-    fn next(&self, run: Run, admission: &Admission) -> Option<Turn<Task>> {
+    fn next(&self, run: Run, ran: &Ran) -> Option<Turn<Task>> {
         let mut queue = self.lock();
         queue.busy -= 1;
         let all = queue.allowed();
-        let ran = queue.waiting.ended(run, all, Instant::now());
-        admission.ran(ran);
+        let took = queue.waiting.ended(run, all, Instant::now());
+        ran.tell(took);
         self.take(queue)
     }
 
@@ -437,13 +453,17 @@ mod tests {
             }
         }
 
-        fn spawn(&self, index: u32, patience: Duration) -> Result<(), Task> {
+        fn task(&self, index: u32, work: &Arc<dyn Work>, patience: Duration) -> Task {
             let token = Token { index, generation: 0 };
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
-            let work = Arc::clone(&self.work);
+            let work = Arc::clone(work);
             let job = Job::Answer { work, request: request(), bytes: Vec::new() };
             let (since, admission) = (Instant::now(), Arc::new(Admission::off()));
-            self.workers.spawn(Task { job, ticket, patience, since, admission })
+            Task { job, ticket, patience, since, admission }
+        }
+
+        fn spawn(&self, index: u32, patience: Duration) -> Result<(), Task> {
+            self.workers.spawn(self.task(index, &self.work, patience))
         }
 
         /// Waits until all rest who are there.
@@ -476,6 +496,32 @@ mod tests {
         let figures = bench.workers.figures();
         assert_eq!((figures[0].name, figures[0].begun, figures[0].refused), ("held", 2, 1));
         bench.workers.stop();
+    }
+
+    /// Stores what was collected, and has nothing to say of it.
+    struct Stored;
+
+    impl Work for Stored {
+        fn run(&self, _request: &Retained, _clock: &Clock, _out: &mut Outgoing<'_>) -> Done {
+            Done::default()
+        }
+
+        fn name(&self) -> &'static str {
+            "stored"
+        }
+    }
+
+    #[test]
+    fn only_a_reply_is_an_answer() {
+        let bench = Bench::new(1, 1);
+        bench.let_go.send(()).unwrap();
+        let has_answered = |work| {
+            let ran = bench.task(0, work, REST).run_by(&Clock::kernel(), Duration::ZERO);
+            ran.has_answered
+        };
+        assert!(has_answered(&bench.work));
+        let stored: Arc<dyn Work> = Arc::new(Stored);
+        assert!(!has_answered(&stored));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use bine_http::{Head, Method, Reply, Status};
+use bine_pipeline::admission::Terms;
 use bine_pipeline::{
     Address, Answer, Bench, Clock, Guards, Handler, Incoming, Listen, Outgoing, Peer, Responder,
     Server, Settings, Who, log,
@@ -83,6 +84,8 @@ fn settings(listen: &Listen) -> Settings {
         connections: Some(CONNECTIONS),
         // What is wanted is the process's: when it is, whoever watches must see that, and hears of it once.
         guards: Guards::OFF,
+        // Nor has it visitors.
+        admission: Terms { is_on: false, ..Terms::default() },
         ..Settings::default()
     }
 }
@@ -128,5 +131,27 @@ impl Responder for LocalTeller {
 
     fn last(&self) -> &'static str {
         "metrics"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While all cores computed, whoever reads figures took the desk long enough for it to say that more visitors come
+    /// than can be served: of itself, in the log of the program.
+    #[test]
+    fn a_desk_counts_no_sessions() {
+        let listen = Listen::on("127.0.0.1:0".parse().unwrap());
+        let server = Server::open(settings(&listen), Arc::new(NoOne), None).unwrap();
+        assert!(!server.admission().is_on());
+    }
+
+    struct NoOne;
+
+    impl Handler for NoOne {
+        fn local(&self, _bench: Bench) -> Box<dyn Responder> {
+            unreachable!("it is not run")
+        }
     }
 }

@@ -104,7 +104,6 @@ impl Gauge {
     pub(super) fn note_finished(&self, run: Duration) {
         self.busy.fetch_add(run.as_micros() as u64, Ordering::Relaxed);
         self.finished.fetch_add(1, Ordering::Relaxed);
-        self.note_done();
     }
 
     pub(super) fn note_done(&self) {
@@ -187,6 +186,7 @@ mod tests {
         gauge.note_begun(30 * MS);
         gauge.note_begun(21 * MS);
         gauge.note_finished(10 * MS);
+        gauge.note_done();
         gauge.end();
         gauge.note_turn(3 * MS);
         let reading = gauge.read();

@@ -197,11 +197,15 @@ impl Admission {
         self.heed(self.gauge.count_task(is_late));
     }
 
-    /// A worker has ended a task, which took so long.
-    pub fn ran(&self, run: Duration) {
+    /// A worker has ended a task, which took so long, and has answered a request with it or not: a piece of a body that is
+    /// stored takes the worker's time as well, but no more requests can be done for it.
+    pub fn ran(&self, run: Duration, has_answered: bool) {
         self.gauge.end();
         if self.is_awake() {
             self.gauge.note_finished(run);
+            if has_answered {
+                self.gauge.note_done();
+            }
         }
     }
 

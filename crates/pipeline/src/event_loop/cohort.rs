@@ -112,7 +112,9 @@ impl EventLoop {
                 stages::turn_away(connection, context)
             }
             Next::Response(Kind::Dynamic) => {
-                self.server.admission().answered();
+                if !connection.is_storing() {
+                    self.server.admission().answered();
+                }
                 stages::dynamic(connection, context)
             }
             Next::Reply => stages::reply(connection, context),

@@ -381,7 +381,9 @@ impl EventLoop {
                 }
                 Next::Response(Kind::Dynamic) => match self.scheduler.stage(next) {
                     Place::Here | Place::Gathered => {
-                        self.server.admission().answered();
+                        if !connection.is_storing() {
+                            self.server.admission().answered();
+                        }
                         stages::dynamic(connection, context)
                     }
                     Place::Elsewhere => return self.hand_over(token),

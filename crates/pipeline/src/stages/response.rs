@@ -221,8 +221,7 @@ pub(crate) fn finished<L: Link>(
     finished: &mut Finished,
     request: Option<Box<Retained>>,
 ) -> Next {
-    if finished.bytes.is_empty()
-        && finished.follow.is_none()
+    if finished.is_nothing()
         && let Some(request) = request
     {
         return stored(connection, context, request);

@@ -24,7 +24,7 @@ impl Admission {
     /// A task that has waited for so long, and runs for so long.
     fn task(&self, wait: Duration, run: Duration) {
         self.waited(wait);
-        self.ran(run);
+        self.ran(run, true);
     }
 
     fn wake_up(&self) {
@@ -129,6 +129,26 @@ fn a_queue_is_no_older_than_the_longest_wait_in_it() {
     let after = admission.figures();
     assert!(after.factor >= 0.99 * before.factor, "{before:?} {after:?}");
     assert_eq!(after.state, State::Asleep, "what is long over");
+}
+
+/// An upload was stored in thousands of pieces, each of which counted as a request that was done: there seemed to be room
+/// for ten times as many sessions as could be served.
+#[test]
+fn a_piece_of_a_body_is_no_request_that_was_done() {
+    let admission = Admission::told(Terms::default(), 2);
+    admission.wake_up();
+    for tenth in 1..=80 {
+        admission.task(MS, 10 * MS);
+        for _ in 0..9 {
+            admission.waited(MS);
+            admission.ran(10 * MS, false);
+        }
+        admission.move_to(100 * tenth);
+        admission.turned(Turn::default());
+    }
+    // Ten a second, in half of the time that there is.
+    let capacity = admission.figures().capacity.unwrap();
+    assert!((19.0..30.0).contains(&capacity), "{capacity}");
 }
 
 #[test]

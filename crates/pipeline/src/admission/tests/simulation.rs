@@ -211,7 +211,7 @@ impl Model {
 
     fn done(&mut self, number: usize, asked: u64) {
         self.busy -= 1;
-        self.admission.ran(Duration::from_micros(SERVICE));
+        self.admission.ran(Duration::from_micros(SERVICE), true);
         self.admission.turned(Turn::default());
         let took = self.now - asked;
         if took > PATIENCE {
