@@ -104,13 +104,14 @@ impl Gate {
         let Incoming { head, peer, who, arrival, .. } = request;
         let holder = Holder { peer: *peer, user: who.user(), now: *arrival };
         let reading = self.tickets.read(head, holder);
-        // Behind a proxy a connection, and an address with its port, is of many visitors.
+        // Behind a proxy a connection, and an address with its port, is of many visitors. One through the file system may
+        // always be a proxy's, and has no address to tell it from others.
         let is_forwarded =
             ["x-forwarded-for", "forwarded", "via"].iter().any(|name| head.field(name).is_some());
-        let own = || (!is_forwarded).then(|| self.admission.connection_of(*peer)).flatten();
+        let own = if is_forwarded { None } else { self.admission.connection_of(*peer) };
         let account = holder.user.map(|user| self.tickets.account(user, holder.now));
-        let has_begun = request.has_begun && !is_forwarded;
-        let asker = Asker { ticket: reading.shown, has_begun, stand_in: account.or_else(own) };
+        let has_begun = request.has_begun && own.is_some();
+        let asker = Asker { ticket: reading.shown, has_begun, stand_in: account.or(own) };
         Visitor { holder, reading, account, asker }
     }
 

@@ -215,6 +215,92 @@ fn a_ticket_outlasts_a_restart_and_belongs_to_an_account_from_a_login_on() {
     expect_refusal(&full.with_ticket(&account), TEXT);
 }
 
+/// A proxy on this machine keeps few connections, and asks over each for whoever comes: all were let in of whom one had
+/// begun.
+#[test]
+fn a_connection_through_the_file_system_may_be_of_many_visitors() {
+    let folder = Folder::new();
+    let path = folder.join("socket");
+    let listen = format!("unix:{}", path.display());
+    let options = ["--data", "memory", "--listen", &listen];
+    let (_full, mut proxy) = Full::start(&options, |_| {
+        let mut proxy = Peer::unix(&path);
+        assert_eq!(proxy.get("/page").status(), 200);
+        proxy
+    });
+    let mut last = None;
+    // Until somebody is counted, all are let in, and then as many as there are places.
+    let refused = (0..100_000).find_map(|_| {
+        let reply = proxy.get("/page");
+        last = ticket(&reply).or(last.take());
+        (reply.status() != 200).then_some(reply)
+    });
+    expect_refusal(&refused.expect("there is one place"), TEXT);
+    if let Some(last) = last {
+        proxy.send(format!("GET /page HTTP/1.1\r\nHost: a\r\nCookie: {last}\r\n\r\n"));
+        assert_eq!(proxy.reply().status(), 200);
+    }
+}
+
+#[test]
+fn what_is_known_of_admission_and_of_workers_can_be_read() {
+    let options = ["--data", "memory", "--metrics", "127.0.0.1:0"];
+    let (mut full, ()) = Full::start(&options, |_| ());
+    let told = full.program.await_line("metrics at http://");
+    let address = told.split_once('/').unwrap().0.parse().unwrap();
+    let own = full.take_place();
+    expect_refusal(&full.program.connect().get("/page"), TEXT);
+    expect_refusal(&full.with_ticket("ticket=1"), TEXT);
+    assert_eq!(full.with_ticket(&own).status(), 200);
+
+    let reply = Peer::tcp(address).get("/metrics");
+    let page = reply.text();
+    let value = |series: &str| -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {series} in {page}")).parse().unwrap()
+    };
+    for (series, least, most) in [
+        ("bine_admission_on", 1.0, 1.0),
+        ("bine_admission_state{state=\"asleep\"}", 0.0, 0.0),
+        ("bine_admission_state{state=\"watching\"}", 0.0, 1.0),
+        ("bine_admission_state{state=\"limiting\"}", 0.0, 1.0),
+        ("bine_admission_factor", 0.5, 1.3),
+        ("bine_admission_utilization", 0.0, 1.0),
+        ("bine_admission_sessions_active", 1.0, 20.0),
+        ("bine_admission_sessions_known", 1.0, 20.0),
+        ("bine_admission_think_seconds", 0.001, 60.0),
+        ("bine_admission_running", 1.0, 1.0),
+        ("bine_admission_admitted_total", 1.0, 20.0),
+        ("bine_admission_served_total", 2.0, f64::MAX),
+        ("bine_admission_refused_total{shown=\"nothing\"}", 1.0, 20.0),
+        ("bine_admission_refused_total{shown=\"foreign\"}", 1.0, 1.0),
+        ("bine_admission_refused_total{shown=\"old\"}", 0.0, 0.0),
+        ("bine_admission_sessions_ended_total{requests=\"1\"}", 0.0, 20.0),
+        ("bine_admission_sessions_ended_total{requests=\"+Inf\"}", 0.0, 20.0),
+        ("bine_service_running{service=\"bine::admission::waiting\"}", 1.0, 1.0),
+        ("bine_service_limit{service=\"bine::admission::waiting\"}", 1.0, 1.0),
+        ("bine_service_waiting{service=\"bine::admission::waiting\"}", 1.0, 8.0),
+        ("bine_service_runs_total{service=\"bine::admission::waiting\"}", 1.0, 1.0),
+        ("bine_service_refused_total{service=\"bine::admission::waiting\"}", 0.0, 0.0),
+        ("bine_service_run_seconds{service=\"bine::admission::waiting\"}", 0.0, 0.0),
+        ("bine_queue_wait_seconds_count", 1.0, 1.0),
+        ("bine_queue_wait_seconds_bucket{le=\"+Inf\"}", 1.0, 1.0),
+        ("bine_queue_wait_seconds_sum", 0.0, 60.0),
+        ("bine_scheduler_load{scheduler=\"hybrid\"}", 1.0, 1.0),
+        ("bine_guard_pressure{of=\"workers\"}", 0.0, 0.0),
+    ] {
+        let value = value(series);
+        assert!((least..=most).contains(&value), "{series} is {value}");
+    }
+    // Of what little has been measured no more may be known.
+    let limit = value("bine_admission_session_limit");
+    assert!(limit.is_nan() || limit.to_bits() == 1f64.to_bits(), "{limit}");
+    for series in ["bine_admission_capacity_requests", "bine_admission_session_requests"] {
+        let value = value(series);
+        assert!(value.is_nan() || value >= 0.0, "{series} is {value}");
+    }
+}
+
 #[test]
 fn switched_off_nobody_is_counted() {
     let (full, ()) = Full::start(&["--data", "memory", "--admission", "off"], |_| ());
