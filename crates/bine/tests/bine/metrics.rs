@@ -122,6 +122,21 @@ fn each_series_is_told_once_behind_what_it_means() {
 }
 
 #[test]
+fn every_figure_is_in_the_guide() {
+    let guide = include_str!("../../../../docs/guide/metrics.md");
+    let named: Vec<&str> = guide.split('`').skip(1).step_by(2).collect();
+    let (program, address) = watched(example("board").args(["--data", "memory"]));
+    assert_eq!(program.connect().get("/").status(), 200);
+    let page = figures(address);
+    for name in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = name.split(' ').next().unwrap();
+        // Names that begin alike are written out once.
+        let is_named = |word: &&str| *word == name || word.starts_with('_') && name.ends_with(word);
+        assert!(named.iter().any(is_named), "{name} is not in the guide");
+    }
+}
+
+#[test]
 fn figures_are_told_while_every_thread_is_busy() {
     let mut command = example("hello");
     let (program, address) = watched(command.args(["--scheduler", "pool", "--workers", "1"]));
