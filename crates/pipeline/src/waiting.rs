@@ -26,6 +26,8 @@ pub(crate) struct Waiting<T> {
     /// Tasks that wait, of all services.
     count: usize,
     most: usize,
+    /// Runs of all services in whose place other workers stand.
+    replaced: usize,
     /// When somebody was refused, if nobody has had a worker in good time since.
     over: Option<Instant>,
 }
@@ -35,6 +37,8 @@ struct Service<T> {
     waiting: VecDeque<Waiter<T>>,
     /// When those that run began, in that order.
     running: VecDeque<Instant>,
+    /// The same of those in whose place other workers stand: they take nothing from anybody.
+    replaced: VecDeque<Instant>,
     limiter: Limiter,
     asked: Instant,
     usage: Usage,
@@ -96,7 +100,7 @@ pub struct ServiceFigures {
 impl<T> Waiting<T> {
     /// A room in which `most` tasks may wait.
     pub(crate) const fn new(most: usize) -> Self {
-        Self { services: Vec::new(), count: 0, most, over: None }
+        Self { services: Vec::new(), count: 0, most, replaced: 0, over: None }
     }
 
     /// Has `task` of the service called `name` wait for one of `workers`, `free` of which have nothing to do.
@@ -110,6 +114,7 @@ impl<T> Waiting<T> {
         Wish { name, patience, now }: Wish,
         Threads { all, free }: Threads,
     ) -> Result<(), T> {
+        let all = self.left_of(all);
         let place = self.place_of(name, all, now);
         self.services[place].asked = now;
         let is_alone = !self.others(place).any(|other| other.is_known(now));
@@ -136,6 +141,7 @@ impl<T> Waiting<T> {
             self.over = None;
             return None;
         }
+        let all = self.left_of(all);
         let mut passed = None;
         loop {
             // At most as often as there are services: each is passed over once.
@@ -168,15 +174,29 @@ impl<T> Waiting<T> {
 
     /// A run has ended; how long it took.
     pub(crate) fn ended(&mut self, run: Run, all: usize, now: Instant) -> Duration {
+        let all = self.left_of(all);
         let service = &mut self.services[run.service];
         let took = now.saturating_duration_since(run.began);
         let running = service.running.len();
         if let Some(place) = service.running.iter().position(|began| *began == run.began) {
             service.running.remove(place);
+        } else if let Some(place) = service.replaced.iter().position(|began| *began == run.began) {
+            service.replaced.remove(place);
+            self.replaced -= 1;
         }
         service.limiter.ran(took, running, all);
         service.usage.add(took, now);
         took
+    }
+
+    /// Another worker stands in for one whose run nobody waits for any more. All have the same time for that, so it is the
+    /// run that began first.
+    pub(crate) fn replaced(&mut self) {
+        let begun = |service: &&mut Service<T>| service.running.front().copied();
+        let services = self.services.iter_mut().filter(|service| !service.running.is_empty());
+        let Some(service) = services.min_by_key(begun) else { return };
+        service.replaced.extend(service.running.pop_front());
+        self.replaced += 1;
     }
 
     /// Takes out the first task for which `is_it` holds.
@@ -210,17 +230,23 @@ impl<T> Waiting<T> {
 
     /// Each service that has been asked for, in the order of their first requests.
     pub(crate) fn figures(&self, all: usize, now: Instant) -> Vec<ServiceFigures> {
+        let all = self.left_of(all);
         let places = self.services.iter().enumerate();
         let figures = places.map(|(place, service)| ServiceFigures {
             name: service.name,
             limit: self.most_of(place, all, now),
-            running: service.running.len(),
+            running: service.running.len() + service.replaced.len(),
             waiting: service.waiting.len(),
             begun: service.begun,
             refused: service.refused,
             time: service.limiter.time(),
         });
         figures.collect()
+    }
+
+    /// Of so many workers, those that are not away with what nobody waits for.
+    fn left_of(&self, all: usize) -> usize {
+        all.saturating_sub(self.replaced).max(1)
     }
 
     /// The place of the service called `name`, with one made for a new one.
@@ -234,6 +260,7 @@ impl<T> Waiting<T> {
                 name: if is_last { OTHERS } else { name },
                 waiting: VecDeque::new(),
                 running: VecDeque::new(),
+                replaced: VecDeque::new(),
                 limiter: Limiter::new(all),
                 asked: now,
                 usage: Usage { since: now, busy: Duration::ZERO, workers: 0.0 },

@@ -239,7 +239,11 @@ impl Workers {
     /// A thread is away with a task that nobody waits for: another may take its place.
     pub(crate) fn replace(&self) {
         let mut queue = self.0.lock();
+        let before = queue.allowed();
         queue.overdue += 1;
+        if queue.allowed() > before {
+            queue.waiting.replaced();
+        }
         self.hire(&mut queue, 0);
     }
 

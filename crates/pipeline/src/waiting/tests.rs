@@ -110,6 +110,38 @@ fn one_service_does_not_fill_the_room_of_all() {
     waiting.push(0, wish("b", now), threads(2, 0)).unwrap();
 }
 
+/// Of thousands of runs of a page three never ended. Their peers had long been answered, and other workers stood in their
+/// place, and yet the page never ran again: it had as many under way as it may have while it hangs.
+#[test]
+fn runs_that_others_stand_in_for_do_not_keep_a_service_from_running() {
+    let (mut waiting, mut now) = (Waiting::new(100), Instant::now());
+    teach(&mut waiting, "a", 100, 10 * MS, &mut now);
+    let hang = |waiting: &mut Waiting<u32>, now| {
+        waiting.push(0, wish("a", now), threads(8, 8)).unwrap();
+        run(waiting, 8, now).run
+    };
+    let hung = [(); 3].map(|()| hang(&mut waiting, now));
+    now += Duration::from_secs(30);
+    waiting.push(1, wish("b", now), threads(8, 5)).unwrap();
+    let other = run(&mut waiting, 8, now);
+    waiting.push(2, wish("a", now), threads(8, 4)).unwrap();
+    assert!(waiting.next(8, now).is_none(), "it hangs");
+    (0..3).for_each(|_| waiting.replaced());
+    assert_eq!(run(&mut waiting, 11, now).task, 2);
+    // Still it has not the last of those who are left.
+    for number in 0..8 {
+        waiting.push(number, wish("a", now), threads(11, 6)).unwrap();
+    }
+    let begun = (0..8).take_while(|_| matches!(waiting.next(11, now), Some(Next::Run(_))));
+    assert_eq!(begun.count(), 6);
+    assert_eq!(waiting.figures(11, now)[0].running, 10);
+    waiting.ended(other.run, 11, now);
+    for run in hung {
+        waiting.ended(run, 11, now);
+    }
+    assert_eq!(waiting.figures(8, now)[0].running, 7);
+}
+
 #[test]
 fn a_room_without_a_bound_has_room() {
     let (mut waiting, now) = (Waiting::new(usize::MAX), Instant::now());
