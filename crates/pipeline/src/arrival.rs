@@ -14,13 +14,13 @@ use rustix::net::{RecvFlags, Shutdown, SocketFlags, recv, shutdown};
 use rustix::time::Timespec;
 
 use crate::address::Peer;
-use crate::census::{Full, TOO_MANY};
+use crate::census::Full;
 use crate::clock::monotonic_milliseconds;
-use crate::guard::NO_MEMORY;
 use crate::link::{is_exhaustion, transmit_now};
 use crate::listener::Listener;
 use crate::log;
 use crate::parcel::Parcel;
+use crate::refusal::{NO_MEMORY, TOO_MANY};
 use crate::server::{Server, State, View};
 use crate::stages::Next;
 
@@ -316,7 +316,7 @@ fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
     };
     if server.guard.refuses() {
         server.guard.note_newcomer();
-        turn_away(&socket, peer, NO_MEMORY);
+        turn_away(&socket, peer, NO_MEMORY.told());
         return Looked::Nobody;
     }
     match server.census.enter(peer) {
@@ -327,7 +327,7 @@ fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
         Err(full) => {
             if full == Full::ForAddress && !peer.is_secure() {
                 // A new socket has room for it; whether or not it is read, the socket closes.
-                transmit_now(&socket, TOO_MANY);
+                transmit_now(&socket, TOO_MANY.told());
             }
             Looked::Nobody
         }

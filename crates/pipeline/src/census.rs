@@ -25,17 +25,12 @@ pub(crate) struct Census {
     refused: [AtomicU64; 3],
 }
 
-/// Told to an address that has its share of connections already.
-pub(crate) const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
-    Retry-After: 5\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 44\r\n\r\n\
-    Too many connections come from your address\n";
-
 /// Why a connection is turned away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Full {
     /// Nobody can come until somebody leaves.
     Everywhere,
-    /// This address has enough, and is told so ([`TOO_MANY`]).
+    /// This address has enough, and is told so.
     ForAddress,
 }
 

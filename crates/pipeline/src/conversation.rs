@@ -19,10 +19,11 @@ use crate::connection::{Busy, Connection, Context, Errand, NO_HOLD, Phase, disca
 use crate::handler::{Finished, LaterReply};
 use crate::hold::Why;
 use crate::link::{Blocking, Link as _, Nonblocking};
-use crate::lobby::{Called, Lobby, NO_THREAD};
+use crate::lobby::{Called, Lobby};
 use crate::log;
 use crate::mailbox::Mailbox;
 use crate::parcel::Parcel;
+use crate::refusal::NO_THREAD;
 use crate::scheduler::{Place, Scheduler};
 use crate::server::{Server, State, View};
 use crate::stages::{self, GRACE, Kind, Next};
@@ -262,7 +263,7 @@ impl<'s> Conversations<'s> {
         let parcel = match progress {
             Progress::Between(parcel) => parcel,
             new @ Progress::New(_) => {
-                return Arrival { progress: new, peer, counted }.refuse(NO_THREAD);
+                return Arrival { progress: new, peer, counted }.refuse(NO_THREAD.told());
             }
         };
         self.context.clock.turn();

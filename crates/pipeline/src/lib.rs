@@ -31,6 +31,7 @@ mod mailbox;
 mod notify;
 mod parcel;
 mod process;
+mod refusal;
 mod relay;
 pub mod scheduler;
 mod server;

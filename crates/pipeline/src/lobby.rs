@@ -12,11 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::arrival::{Arrival, Entrance};
-
-/// Told to who has waited too long for a thread, or finds too many waiting.
-pub(crate) const NO_THREAD: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
-    Retry-After: 2\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 39\r\n\r\n\
-    Every thread has a connection just now\n";
+use crate::refusal::NO_THREAD;
 
 /// Taken in between two looks at who has waited too long, however many more come meanwhile.
 const CROWD: usize = 1024;
@@ -75,7 +71,7 @@ impl Lobby {
         let others = from_fn(|| entrance.accept_now()).take(CROWD);
         for arrival in first.into_iter().chain(others) {
             if let Err(arrival) = self.enter(arrival) {
-                arrival.refuse(NO_THREAD);
+                arrival.refuse(NO_THREAD.told());
             }
         }
         Ok(())
@@ -132,7 +128,7 @@ impl Lobby {
     pub(crate) fn turn_away(&self, limit: Duration) -> Option<Duration> {
         loop {
             match self.take_late(limit) {
-                Ok(late) => late.refuse(NO_THREAD),
+                Ok(late) => late.refuse(NO_THREAD.told()),
                 Err(wait) => return wait,
             }
         }

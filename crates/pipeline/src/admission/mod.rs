@@ -349,9 +349,8 @@ impl Admission {
         let queued = INTERVAL.max(reading.longest_wait());
         let before = elapsed.saturating_sub(queued);
         if sample.is_queued && before >= INTERVAL {
-            let Sample { busy, computed, active, .. } = sample;
-            let elapsed = before;
-            inner.policy.tick(&Sample { elapsed, busy, computed, active, ..Sample::default() });
+            let none = Sample { done: 0, asked: 0, refused: 0, is_queued: false, ..sample };
+            inner.policy.tick(&Sample { elapsed: before, ..none });
             sample.elapsed = queued;
         }
         inner.policy.tick(&sample);

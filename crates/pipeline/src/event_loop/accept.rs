@@ -11,15 +11,15 @@ use rustix::net::SocketFlags;
 
 use crate::address::Peer;
 use crate::arrival::turn_away;
-use crate::census::{Full, TOO_MANY};
+use crate::census::Full;
 use crate::clock::Tick;
 use crate::connection::Connection;
 use crate::event_loop::{Entry, EventLoop, LISTENER, WATCHED};
-use crate::guard::NO_MEMORY;
 use crate::link::{Nonblocking, is_exhaustion, transmit_now};
 use crate::listener::Listener;
 use crate::log;
 use crate::mailbox::Letter;
+use crate::refusal::{NO_MEMORY, TOO_MANY};
 use crate::server::State;
 use crate::stages;
 use crate::wheel::Hook;
@@ -179,14 +179,14 @@ impl EventLoop {
     fn admit(&mut self, socket: OwnedFd, peer: Peer) {
         if self.server.guard.refuses() {
             self.server.guard.note_newcomer();
-            return turn_away(&socket, peer, NO_MEMORY);
+            return turn_away(&socket, peer, NO_MEMORY.told());
         }
         match self.server.census.enter(peer) {
             Ok(()) => {}
             Err(Full::ForAddress) => {
                 // Whether or not it is read, the connection closes; in secret it would need a handshake.
                 if !peer.is_secure() {
-                    transmit_now(&socket, TOO_MANY);
+                    transmit_now(&socket, TOO_MANY.told());
                 }
                 return;
             }

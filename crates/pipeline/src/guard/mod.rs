@@ -16,11 +16,6 @@ pub(crate) use pressure::Share;
 
 use pressure::Bounds;
 
-/// Told to newcomers while memory is tight.
-pub(crate) const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
-    Retry-After: 5\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 42\r\n\r\n\
-    the server is busy; try again in a moment\n";
-
 /// Milliseconds between two looks while all is well.
 const REST: u64 = 1000;
 /// And while something is not: whoever waits for room waits no longer than this for it.
@@ -299,12 +294,5 @@ mod tests {
             guard.note_queue(is_over);
         }
         assert_eq!(guard.figures().changes, 2);
-    }
-
-    #[test]
-    fn what_newcomers_are_told_is_as_long_as_it_says() {
-        let text = std::str::from_utf8(NO_MEMORY).unwrap();
-        let (head, content) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.ends_with(&format!("Content-Length: {}", content.len())));
     }
 }

@@ -21,8 +21,8 @@ use rustix::time::Timespec;
 
 use crate::arrival::{Arrival, Entrance};
 use crate::conversation::Conversations;
-use crate::lobby::NO_THREAD;
 use crate::log;
+use crate::refusal::NO_THREAD;
 use crate::scheduler::threads::{outlast, start};
 use crate::scheduler::{Row, Server};
 use crate::server::State;
@@ -145,7 +145,7 @@ impl OneToOne {
     }
 
     fn turn_away(&self, arrival: Arrival) {
-        arrival.refuse(NO_THREAD);
+        arrival.refuse(NO_THREAD.told());
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -1,0 +1,64 @@
+//! Decides what those are told who come no further than the door: whole replies, made before there is anybody to refuse.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A reply in a few ways, each with another time to come again after: those who are refused together do not come again
+/// together.
+pub(crate) struct Refusal([&'static str; 4]);
+
+macro_rules! refusal {
+    ($words:literal, $length:literal, $($seconds:literal)+) => {
+        Refusal([$(concat!(
+            "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: ",
+            $seconds,
+            "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ",
+            $length,
+            "\r\n\r\n",
+            $words,
+        )),+])
+    };
+}
+
+/// Told to newcomers while memory is tight.
+pub(crate) const NO_MEMORY: Refusal =
+    refusal!("the server is busy; try again in a moment\n", 42, 4 5 6 7);
+/// Told to an address that has its share of connections already.
+pub(crate) const TOO_MANY: Refusal =
+    refusal!("Too many connections come from your address\n", 44, 4 5 6 7);
+/// Told to who has waited too long for a thread, or finds too many waiting.
+pub(crate) const NO_THREAD: Refusal =
+    refusal!("Every thread has a connection just now\n", 39, 1 2 3 4);
+
+impl Refusal {
+    /// The reply for one who is refused at this moment, whose nanoseconds are as good as chance.
+    pub(crate) fn told(&self) -> &'static [u8] {
+        let time = clock_gettime(ClockId::Monotonic);
+        self.by(time.tv_nsec.cast_unsigned() / 1000)
+    }
+
+    fn by(&self, chance: u64) -> &'static [u8] {
+        self.0[(chance % self.0.len() as u64) as usize].as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_as_long_as_it_says_and_tells_another_time() {
+        for refusal in [NO_MEMORY, TOO_MANY, NO_THREAD] {
+            let mut times: Vec<&str> = Vec::new();
+            for chance in 0..4 {
+                let text = str::from_utf8(refusal.by(chance)).unwrap();
+                let (head, content) = text.split_once("\r\n\r\n").unwrap();
+                assert!(head.ends_with(&format!("Content-Length: {}", content.len())), "{text}");
+                let time = head.lines().find_map(|line| line.strip_prefix("Retry-After: "));
+                times.extend(time);
+            }
+            times.dedup();
+            assert_eq!(times.len(), 4, "{times:?}");
+            assert!(refusal.told().starts_with(b"HTTP/1.1 503 "));
+        }
+    }
+}
