@@ -88,9 +88,10 @@ impl Server {
             let mailbox = Arc::new(Mailbox::new()?);
             Ok(Loop { mailbox, connections: AtomicUsize::new(0) })
         });
-        let loops = loops.collect::<io::Result<_>>()?;
+        let loops: Vec<Loop> = loops.collect::<io::Result<_>>()?;
         let most = settings.workers.max(settings.most_workers);
-        let admission = Arc::new(Admission::new(settings.admission.clone(), most));
+        let admission = Admission::new(settings.admission.clone(), most);
+        let admission = Arc::new(admission.on_loops(loops.len()));
         let census = Census::new(most_connections(&settings), settings.connections_per_address);
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
         let charter = Charter { settings, access, handler, admission: shared };

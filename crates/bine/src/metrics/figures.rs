@@ -235,8 +235,11 @@ fn tell_admission(text: &mut Text, told: &admission::Figures) {
         .is(told.capacity.unwrap_or(unless_known));
     text.gauge("bine_admission_session_requests", "Requests a second that a session asks for.")
         .is(told.rate.unwrap_or(unless_known));
-    text.gauge("bine_admission_utilization", "The larger share in use of workers and cores.")
-        .is(told.utilization);
+    text.gauge(
+        "bine_admission_utilization",
+        "The largest share in use of workers, loops and cores.",
+    )
+    .is(told.utilization);
     text.gauge("bine_admission_sessions_active", "Sessions under way.").is(told.active);
     text.gauge(
         "bine_admission_sessions_known",

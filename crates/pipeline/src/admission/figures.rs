@@ -21,7 +21,7 @@ pub struct Figures {
     pub capacity: Option<f64>,
     /// Requests a second that a session under way asks for.
     pub rate: Option<f64>,
-    /// The larger share in use of workers and cores, 0 to 1.
+    /// The largest share in use of workers, loops and cores, 0 to 1.
     pub utilization: f64,
     /// Sessions under way.
     pub active: usize,

@@ -18,6 +18,7 @@ pub(super) struct Gauge {
     done: AtomicU64,
     busy: AtomicU64,
     finished: AtomicU64,
+    turning: AtomicU64,
     /// The shortest waits, in microseconds; [`NOBODY`] if nobody has waited.
     of_tasks: AtomicU64,
     of_turns: AtomicU64,
@@ -37,6 +38,8 @@ pub(super) struct Reading {
     /// What tasks that have ended took together, and how many they were.
     pub(super) busy: Duration,
     pub(super) finished: u64,
+    /// What turns took together.
+    pub(super) turning: Duration,
     pub(super) running: usize,
     pub(super) wait_of_tasks: Option<Duration>,
     pub(super) wait_of_turns: Option<Duration>,
@@ -55,6 +58,7 @@ impl Gauge {
             done: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             finished: AtomicU64::new(0),
+            turning: AtomicU64::new(0),
             of_tasks: AtomicU64::new(NOBODY),
             of_turns: AtomicU64::new(NOBODY),
         }
@@ -110,7 +114,11 @@ impl Gauge {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn note_turn(&self, wait: Duration) {
+    pub(super) fn note_turn(&self, wait: Duration, worked: Duration) {
+        // Most are shorter than the clock can tell.
+        if !worked.is_zero() {
+            self.turning.fetch_add(worked.as_micros() as u64, Ordering::Relaxed);
+        }
         let wait = wait.as_micros() as u64;
         // Most turns are no shorter than the shortest.
         if wait < self.of_turns.load(Ordering::Relaxed) {
@@ -131,6 +139,7 @@ impl Gauge {
             done: take(&self.done),
             busy: Duration::from_micros(take(&self.busy)),
             finished: take(&self.finished),
+            turning: Duration::from_micros(take(&self.turning)),
             running: self.running(),
             wait_of_tasks: shortest(&self.of_tasks),
             wait_of_turns: shortest(&self.of_turns),
@@ -157,6 +166,11 @@ impl Reading {
         let ended = self.busy.as_secs_f64() / elapsed.as_secs_f64().max(1e-6) / most;
         let is_short = self.finished > 0 && self.busy / self.finished as u32 * 2 < elapsed;
         if is_short { ended } else { self.running as f64 / most }
+    }
+
+    /// The share of so many loops that was at work in an interval.
+    pub(super) fn turning_share(&self, loops: usize, elapsed: Duration) -> f64 {
+        self.turning.as_secs_f64() / elapsed.as_secs_f64().max(1e-6) / loops.max(1) as f64
     }
 
     /// Of the shortest waits.
@@ -188,12 +202,13 @@ mod tests {
         gauge.note_finished(10 * MS);
         gauge.note_done();
         gauge.end();
-        gauge.note_turn(3 * MS);
+        gauge.note_turn(3 * MS, 25 * MS);
         let reading = gauge.read();
         assert_eq!((reading.begun, reading.done, reading.running), (2, 1, 0));
         assert_eq!(reading.wait_of_tasks, Some(21 * MS));
         assert!(reading.is_queued(false, 20 * MS) && !reading.is_queued(false, 21 * MS));
         assert!((reading.busy_share(2, 100 * MS) - 0.05).abs() < 1e-9);
+        assert!((reading.turning_share(1, 100 * MS) - 0.25).abs() < 1e-9);
         assert_eq!(gauge.read(), Reading::default());
     }
 

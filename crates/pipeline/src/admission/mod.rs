@@ -37,6 +37,7 @@ pub struct Admission {
     gauge: Gauge,
     inner: Mutex<Inner>,
     workers: usize,
+    loops: usize,
     cores: f64,
     seed: RandomState,
     /// Milliseconds of a clock that is told the time; for tests.
@@ -111,6 +112,8 @@ pub struct Turn {
     pub took: Duration,
     /// What was done in it had waited for no longer than this.
     pub waited: Duration,
+    /// How long it took alone.
+    pub worked: Duration,
 }
 
 /// Whether a request goes on.
@@ -146,12 +149,19 @@ impl Admission {
             gauge: Gauge::new(),
             inner: Mutex::new(Inner::new(Policy::new(terms.clone()))),
             workers: workers.max(1),
+            loops: 1,
             cores: cores as f64,
             seed: RandomState::new(),
             told: None,
         };
         own.amend(terms);
         own
+    }
+
+    /// The same for so many event loops, instead of one.
+    #[must_use]
+    pub fn on_loops(self, loops: usize) -> Self {
+        Self { loops: loops.max(1), ..self }
     }
 
     /// One that lets everybody in.
@@ -229,11 +239,11 @@ impl Admission {
 
     /// A loop has done all there was.
     #[inline]
-    pub fn turned(&self, Turn { took, waited }: Turn) {
+    pub fn turned(&self, Turn { took, waited, worked }: Turn) {
         // Early, as for workers: whoever comes into a turn as long as that would wait, if somebody did.
         let is_late = self.is_long(took);
         if self.is_awake() {
-            self.gauge.note_turn(waited);
+            self.gauge.note_turn(waited, worked);
             self.pass();
         } else {
             self.heed(self.gauge.count_turn(is_late));
@@ -339,7 +349,9 @@ impl Admission {
             elapsed,
             done: reading.done,
             asked: std::mem::take(&mut inner.asked),
-            busy: reading.busy_share(self.workers, elapsed),
+            busy: reading
+                .busy_share(self.workers, elapsed)
+                .max(reading.turning_share(self.loops, elapsed)),
             computed: spent / elapsed.as_secs_f64() / self.cores,
             is_queued: reading.is_queued(self.is_crowded(reading.running), wait),
             active: inner.sessions.active(),

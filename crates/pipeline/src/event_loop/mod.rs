@@ -219,7 +219,7 @@ impl EventLoop {
         let since = *self.behind_since.get_or_insert(began);
         let (took, has_rested) = (now.since(since), self.ended.is_before(began));
         let waited = if has_rested { Duration::ZERO } else { self.waited };
-        admission.turned(Turn { took, waited });
+        admission.turned(Turn { took, waited, worked: now.since(began) });
         (self.ended, self.waited) = (now, took);
         if !is_crowded && self.ready.is_empty() {
             self.behind_since = None;

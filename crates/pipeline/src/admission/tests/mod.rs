@@ -40,7 +40,7 @@ const STRANGER: Asker = Asker { ticket: Shown::Nothing, has_begun: false, stand_
 
 /// One that took so long, with others behind it.
 const fn turn(took: Duration) -> Turn {
-    Turn { took, waited: took }
+    Turn { took, waited: took, worked: took }
 }
 
 const fn with_ticket(session: u64) -> Asker {
@@ -88,24 +88,43 @@ fn hands_that_are_half_full_wake_it_although_nobody_has_waited() {
 #[test]
 fn a_loop_that_rests_between_slow_pages_has_no_queue() {
     let admission = Admission::told(Terms::default(), 4);
-    (0..ROW).for_each(|_| admission.turned(Turn { took: 15 * MS, waited: Duration::ZERO }));
+    (0..ROW).for_each(|_| admission.turned(Turn { waited: Duration::ZERO, ..turn(15 * MS) }));
     assert!(admission.is_awake());
     for visitor in 0..120 {
         admission.move_to(1000 * (visitor + 1));
         let asker = Asker { has_begun: visitor >= 20, stand_in: Some(visitor % 20), ..STRANGER };
         assert_ne!(admission.ask(asker), Verdict::Refused);
         admission.answered();
-        admission.turned(Turn { took: 15 * MS, waited: Duration::ZERO });
+        admission.turned(Turn { waited: Duration::ZERO, ..turn(15 * MS) });
         assert_ne!(admission.state(), State::Limiting);
     }
     assert_ne!(admission.ask(STRANGER), Verdict::Refused);
+}
+
+/// Under `event` a page that waits holds its loop, of which nothing was known but that it hardly computes: with half of it
+/// in use there seemed to be room for thirty times as much.
+#[test]
+fn a_loop_that_is_held_by_a_page_is_in_use() {
+    let admission = Admission::told(Terms::default(), 4).on_loops(2);
+    (0..ROW).for_each(|_| admission.turned(turn(20 * MS)));
+    for tenth in 1..=80 {
+        for _ in 0..5 {
+            admission.answered();
+            admission.turned(Turn { waited: Duration::ZERO, ..turn(20 * MS) });
+        }
+        admission.move_to(100 * tenth);
+        admission.turned(Turn::default());
+    }
+    let figures = admission.figures();
+    assert!((0.45..0.55).contains(&figures.utilization), "{figures:?}");
+    assert!((95.0..105.0).contains(&figures.capacity.unwrap()), "{figures:?}");
 }
 
 #[test]
 fn a_loop_that_never_rests_between_slow_pages_has_one() {
     let admission = Admission::told(Terms::default(), 4);
     for page in 0..50 {
-        admission.turned(Turn { took: 15 * MS, waited: 15 * MS });
+        admission.turned(turn(15 * MS));
         admission.move_to(15 * page);
     }
     assert_eq!(admission.state(), State::Limiting);
@@ -125,7 +144,7 @@ fn a_queue_is_no_older_than_the_longest_wait_in_it() {
     let before = admission.figures();
     admission.move_to(600_000);
     admission.task(30 * MS, 10 * MS);
-    admission.turned(Turn { took: 30 * MS, waited: 30 * MS });
+    admission.turned(turn(30 * MS));
     let after = admission.figures();
     assert!(after.factor >= 0.99 * before.factor, "{before:?} {after:?}");
     assert_eq!(after.state, State::Asleep, "what is long over");
@@ -154,7 +173,7 @@ fn a_piece_of_a_body_is_no_request_that_was_done() {
 #[test]
 fn after_a_sleep_it_takes_as_many_late_ones_again_to_wake_it() {
     let admission = Admission::told(Terms::default(), 4);
-    let slow = || admission.turned(Turn { took: 11 * MS, waited: Duration::ZERO });
+    let slow = || admission.turned(Turn { waited: Duration::ZERO, ..turn(11 * MS) });
     (0..ROW).for_each(|_| slow());
     admission.move_to(10_000);
     admission.turned(Turn::default());
