@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
-use bine_pipeline::scheduler;
-use bine_pipeline::{Settings, User};
+use bine_pipeline::{Settings, User, admission, scheduler};
 
 use super::values::{
-    bytes, listen, number, percent, plain_listen, seconds, session_time, set_time, span, switch,
-    sync, word,
+    bytes, listen, number, percent, plain_listen, seconds, session_time, sessions, set_time, span,
+    switch, sync, word,
 };
 use super::{Configuration, Control};
 use crate::channels::{origin, rule};
@@ -423,12 +422,11 @@ pub(super) static KEYS: &[Key] = &[
         Ok(())
     }),
     Key::server("admission-least", "N", &["8"], "sessions that are let in however slow everything is", |c, v| {
-        c.settings.admission.least = number(v, 1)?;
+        c.settings.admission.least = sessions(v)?;
         Ok(())
     }),
     Key::server("admission-most", "N|auto", &["auto"], "sessions at one time; auto: as many as can be served", |c, v| {
-        let most = if v == "auto" { Settings::default().admission.most } else { number(v, 1)? };
-        c.settings.admission.most = most;
+        c.settings.admission.most = if v == "auto" { admission::MOST } else { sessions(v)? };
         Ok(())
     }),
     Key::server("admission-wait", "TIME", &["10ms"], "for a worker or a loop that nobody is spared is a queue", |c, v| {

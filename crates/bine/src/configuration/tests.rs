@@ -112,6 +112,8 @@ fn a_wrong_choice_says_what_would_be_right() {
         (&["--hidden", "perhaps"], "must be on or off"),
         (&["--admission-retry", "9-5"], "from the least to the most, like 5-20"),
         (&["--admission-most", "0"], "must be a whole number, 1 or more"),
+        (&["--admission-most", "262145"], "must be 262144 or less"),
+        (&["--admission-least", "1000000"], "must be 262144 or less"),
         (&["--config", "/nowhere/at/all"], "cannot read /nowhere/at/all"),
         (&["--user", "nobody-of-that-name"], "no user"),
     ];

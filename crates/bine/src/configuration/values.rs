@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use bine_pipeline::Listen;
+use bine_pipeline::{Listen, admission};
 use bine_store::Sync;
 
 /// `ADDRESS[,backlog=N][,nodelay=on|off][,send-buffer=BYTES][,tls=on|off]`. The second says whether something was said of TLS.
@@ -42,6 +42,14 @@ pub(super) fn number<N: FromStr + PartialOrd + Copy + Display>(
     match text.parse() {
         Ok(number) if number >= least => Ok(number),
         _ => Err(format!("must be a whole number, {least} or more")),
+    }
+}
+
+/// As many as can be known at one time: beyond that some would be forgotten while they are served.
+pub(super) fn sessions(text: &str) -> Result<usize, String> {
+    match number(text, 1)? {
+        sessions @ ..=admission::MOST => Ok(sessions),
+        _ => Err(format!("must be {} or less: so many sessions are known", admission::MOST)),
     }
 }
 

@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 pub use figures::{Figures, Refused};
 pub use policy::State;
-pub use sessions::CLASSES;
+pub use sessions::{CLASSES, MOST};
 pub use terms::Terms;
 
 use crate::address::Peer;

@@ -36,7 +36,7 @@ struct Slot {
 
 const NONE: u32 = u32::MAX;
 /// Sessions that are known at one time; of more, those go that were idle for longest.
-pub(super) const MOST: usize = 1 << 18;
+pub const MOST: usize = 1 << 18;
 /// The most requests of each class of sessions by length.
 pub const CLASSES: [u32; 5] = [1, 5, 20, 100, u32::MAX];
 /// What is believed before anything is known of the time between two requests.
