@@ -292,6 +292,11 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// A worker is at its handler, as far as this thread knows.
+    pub(crate) fn is_with_worker(&self) -> bool {
+        self.phase == Phase::Handler && self.busy.as_ref().is_none_or(|busy| busy.task.is_none())
+    }
+
     /// Gives the busy part back when nothing is left in it.
     pub(crate) fn rest(&mut self, context: &mut Context) {
         if self.busy.as_ref().is_some_and(|busy| busy.is_spent())

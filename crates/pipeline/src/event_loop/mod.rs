@@ -35,6 +35,7 @@ use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{Place, Scheduler};
 use crate::server::{Server, State, View};
+use crate::settings::Timeouts;
 use crate::slab::{Slab, Token};
 use crate::stages::{self, Kind, Next};
 use crate::tally::Ending;
@@ -81,7 +82,9 @@ pub(crate) struct EventLoop {
     space: Option<Space>,
     /// When draining ends.
     last_call: Option<Tick>,
-    /// Connections that got their 504 while a worker was still at their handler.
+    /// Connections whose peers have left while a worker was at their handler, and when that is overdue.
+    abandoned: Vec<(Token, Tick)>,
+    /// Connections at whose handler a worker still is though its time is over.
     overdue: Vec<Token>,
     /// Its waiters have news that not all of them have been sent yet.
     has_news: bool,
@@ -149,6 +152,7 @@ impl EventLoop {
             returns: Rc::default(),
             space: None,
             last_call: None,
+            abandoned: Vec::new(),
             overdue: Vec::new(),
             has_news: false,
             cuts: 0,
@@ -263,8 +267,13 @@ impl EventLoop {
         while let Some(index) = self.wheel.take_due(&mut self.slab, now) {
             self.on_timer(index);
         }
+        while let Some(place) = self.abandoned.iter().position(|(_, due)| due.has_come(now)) {
+            let (token, _) = self.abandoned.swap_remove(place);
+            self.give_up(token);
+        }
         self.keep_door();
-        let moments = [self.wheel.next(), self.door.reopens(), self.last_call];
+        let gives_up = self.abandoned.iter().map(|(_, due)| *due).reduce(Tick::earlier);
+        let moments = [self.wheel.next(), self.door.reopens(), self.last_call, gives_up];
         for moment in moments.into_iter().flatten() {
             self.alarm.ring_by(moment, now);
         }
@@ -327,25 +336,24 @@ impl EventLoop {
             }
             // A worker has it, so it is the handler's own time that runs, and has run since then.
             connection.phase = Phase::Handler;
-            let timeouts = &self.context.settings.timeouts;
-            let rest = timeouts.handler.saturating_sub(timeouts.queue);
-            connection.deadline = connection.deadline.after(rest);
+            connection.deadline = end_of_run(connection.deadline, &self.context.settings.timeouts);
             self.context.put_down(connection);
             return self.settle(token);
         }
-        if connection.phase == Phase::Handler
-            && connection.busy.as_ref().is_none_or(|busy| busy.task.is_none())
-        {
-            self.overdue.push(token);
-            self.scheduler.on_overdue();
-            log::warn(format_args!(
-                "{} workers of loop {} are overdue",
-                self.overdue.len(),
-                self.index
-            ));
-        }
+        let is_with_worker = connection.is_with_worker();
         let next = stages::expire(connection, &mut self.context);
+        if is_with_worker {
+            self.give_up(token);
+        }
         self.advance(token, next);
+    }
+
+    /// A worker is at what nobody waits for, and its time is over: another may take its place.
+    fn give_up(&mut self, token: Token) {
+        self.overdue.push(token);
+        self.scheduler.on_overdue();
+        let count = self.overdue.len();
+        log::warn(format_args!("{count} workers of loop {} are overdue", self.index));
     }
 
     fn drive(&mut self, token: Token, next: Next) {
@@ -510,8 +518,9 @@ impl EventLoop {
         self.advance(token, next);
     }
 
-    /// The worker that was overdue with a reply to this connection has time again.
+    /// The worker that had this connection's request has time again. Whether it was overdue.
     fn is_back(&mut self, token: Token) -> bool {
+        self.abandoned.retain(|(left, _)| *left != token);
         let place = self.overdue.iter().position(|late| *late == token);
         if let Some(place) = place {
             self.overdue.swap_remove(place);
@@ -557,13 +566,21 @@ impl EventLoop {
     /// Forgets a connection, which the census still counts.
     fn take_out(&mut self, token: Token) -> Option<Connection<Nonblocking>> {
         let entry = self.slab.get(token)?;
-        if entry.connection.phase == Phase::Queued {
+        let (phase, deadline) = (entry.connection.phase, entry.connection.deadline);
+        if phase == Phase::Queued {
             // Nobody waits for it any more, so no worker should begin it.
             let ticket = Ticket { token, reply_to: Arc::clone(&self.mailbox) };
             let withdrawn = self.scheduler.withdraw(&ticket);
-            if let Some(request) = withdrawn.and_then(Task::into_request) {
-                self.context.retained.put(request);
+            match withdrawn.and_then(Task::into_request) {
+                Some(request) => self.context.retained.put(request),
+                None => {
+                    self.context.turn_to(entry.connection.era);
+                    let due = end_of_run(deadline, &self.context.settings.timeouts);
+                    self.abandon(token, due);
+                }
             }
+        } else if entry.connection.is_with_worker() {
+            self.abandon(token, deadline);
         }
         self.wheel.disarm(&mut self.slab, token.index);
         let mut entry = self.slab.remove(token)?;
@@ -587,6 +604,12 @@ impl EventLoop {
         self.context.leave(entry.connection.era);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         Some(entry.connection)
+    }
+
+    /// A worker is at the request of a peer that has left: what it takes longer than its time is nobody else's.
+    fn abandon(&mut self, token: Token, due: Tick) {
+        self.abandoned.push((token, due));
+        self.alarm.ring_by(due, self.context.clock.now());
     }
 
     /// The server's state may have changed.
@@ -661,6 +684,11 @@ impl EventLoop {
             self.context.errand = None;
         }
     }
+}
+
+/// When the run of a handler is overdue that a worker has begun before its wait for one would have been over.
+fn end_of_run(end_of_wait: Tick, timeouts: &Timeouts) -> Tick {
+    end_of_wait.after(timeouts.handler.saturating_sub(timeouts.queue))
 }
 
 /// How long a look into our epoll may take.

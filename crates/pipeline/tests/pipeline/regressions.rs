@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bine_pipeline::Settings;
 
+use crate::PATIENCE;
 use crate::house::{House, LOOPS, SCHEDULERS, settings};
 use crate::peer::{Peer, get};
 
@@ -113,6 +114,27 @@ fn a_worker_that_is_overdue_is_replaced() {
         assert_eq!(peer.reply().status, 504);
     }
     assert_eq!(house.connect().ask("/work"), "200 work");
+    house.program.gate("never").open();
+}
+
+/// A peer that left while a worker was at its request got no 504, and no other thread took the place of that worker: when
+/// all hung for peers that had lost patience, every later job was refused.
+#[test]
+fn a_worker_that_hangs_for_a_peer_that_left_is_replaced() {
+    let mut settings = Settings { workers: 2, ..settings("hybrid") };
+    settings.timeouts.handler = std::time::Duration::from_millis(100);
+    let house = House::with(settings);
+    let mut leavers: Vec<Peer> = (0..2).map(|_| house.connect()).collect();
+    for peer in &mut leavers {
+        peer.send(get("/block/never"));
+    }
+    house.program.gate("never").await_arrivals(2);
+    leavers.into_iter().for_each(Peer::reset);
+    // Until their time is over a job waits in vain.
+    let begun = std::time::Instant::now();
+    while house.connect().ask("/work") != "200 work" {
+        assert!(begun.elapsed() < PATIENCE, "nobody took their place");
+    }
     house.program.gate("never").open();
 }
 
