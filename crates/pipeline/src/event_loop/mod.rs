@@ -57,6 +57,8 @@ const ALARM: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - (1 << 16);
 /// Bytes of long replies sent in one turn; sending them takes about a quarter of a millisecond.
 const ALLOWANCE: u64 = 512 * 1024;
+/// Deadlines handled in one turn, so that many clients that time out together delay no other.
+const MOST_DUE: usize = 1024;
 /// What a connection's socket is watched for, once: edges need no re-arming (rule 1).
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
@@ -88,6 +90,8 @@ pub(crate) struct EventLoop {
     overdue: Vec<Token>,
     /// Its waiters have news that not all of them have been sent yet.
     has_news: bool,
+    /// More deadlines have come than one turn handles.
+    has_due: bool,
     /// Fan-outs in a row that were cut short.
     cuts: u8,
     /// Since when not all that was ready has had its turn.
@@ -155,6 +159,7 @@ impl EventLoop {
             abandoned: Vec::new(),
             overdue: Vec::new(),
             has_news: false,
+            has_due: false,
             cuts: 0,
             behind_since: None,
             ended: Tick::default(),
@@ -187,6 +192,9 @@ impl EventLoop {
         let began = self.context.clock.turn();
         self.context.tally.turns.add(1);
         self.context.allowance = ALLOWANCE;
+        if self.has_due {
+            self.on_alarm();
+        }
         for event in batch {
             match event.data.u64() {
                 BELL => self.read_letters(),
@@ -264,7 +272,12 @@ impl EventLoop {
     fn on_alarm(&mut self) {
         self.alarm.rang();
         let now = self.context.clock.now();
-        while let Some(index) = self.wheel.take_due(&mut self.slab, now) {
+        self.has_due = true;
+        for _ in 0..MOST_DUE {
+            let Some(index) = self.wheel.take_due(&mut self.slab, now) else {
+                self.has_due = false;
+                break;
+            };
             self.on_timer(index);
         }
         while let Some(place) = self.abandoned.iter().position(|(_, due)| due.has_come(now)) {

@@ -72,7 +72,7 @@ impl EventLoop {
 
     /// Something is to be done that no descriptor will announce.
     fn has_more(&self) -> bool {
-        !self.ready.is_empty() || self.has_news
+        !self.ready.is_empty() || self.has_news || self.has_due
     }
 
     /// Sleeps in the runtime until our epoll has something, or a task has brought a reply back.
