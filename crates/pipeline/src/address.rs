@@ -1,7 +1,7 @@
 //! Decides how the two ends of a connection are named: where we listen, and who came.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -118,9 +118,17 @@ impl Peer {
         self.port
     }
 
-    /// True for peers that the limit per address does not count: this very machine.
+    /// True for a client on this machine: a loopback address or a Unix socket.
     pub fn is_local(&self) -> bool {
         self.ip().is_none_or(|ip| ip.is_loopback())
+    }
+
+    /// The block of addresses that this client's quotas are charged to.
+    pub fn block(&self) -> AddressBlock {
+        match self.ip() {
+            Some(ip) => AddressBlock::of(ip),
+            None => AddressBlock::UNIX,
+        }
     }
 }
 
@@ -132,6 +140,61 @@ impl fmt::Display for Peer {
         }
     }
 }
+
+/// The block of addresses that one party is assumed to control: a single IPv4 address, or an IPv6
+/// /64, which is what a provider assigns to one link (RFC 6177, RFC 7421). All clients on this
+/// machine are one block, whether they use a loopback address or a Unix socket.
+///
+/// Every quota per client counts by this type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AddressBlock(u64);
+
+impl AddressBlock {
+    /// Clients on this machine.
+    pub const LOCAL: Self = Self(1);
+    /// A Unix socket is local.
+    const UNIX: Self = Self::LOCAL;
+
+    /// The block that `ip` belongs to.
+    pub fn of(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            ip if ip.is_loopback() => Self::LOCAL,
+            // ::/64 holds the mapped addresses and no address of a host, so its numbers are free.
+            IpAddr::V4(ip) => Self(u64::from(u32::from(ip)) | 1 << 32),
+            IpAddr::V6(ip) => Self((u128::from(ip) >> 64) as u64),
+        }
+    }
+
+    /// True for clients on this machine.
+    pub const fn is_local(self) -> bool {
+        self.0 == Self::LOCAL.0
+    }
+
+    /// The /48 that an IPv6 block belongs to, which a provider may assign to one customer. Quotas
+    /// per site are looser than those per block. An IPv4 address is its own site.
+    pub const fn site(self) -> AddressSite {
+        match self.0 >> 33 {
+            0 => AddressSite(self.0),
+            _ => AddressSite(self.0 >> 16 << 16),
+        }
+    }
+}
+
+impl fmt::Display for AddressBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_local() {
+            return f.write_str("local");
+        }
+        match self.0 >> 33 {
+            0 => write!(f, "{}", Ipv4Addr::from(self.0 as u32)),
+            _ => write!(f, "{}/64", Ipv6Addr::from(u128::from(self.0) << 64)),
+        }
+    }
+}
+
+/// A group of [`AddressBlock`]s that may belong to one customer: an IPv6 /48 (RFC 6177).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AddressSite(u64);
 
 #[cfg(test)]
 mod tests {
@@ -168,5 +231,31 @@ mod tests {
         assert!(!Peer::tcp("192.0.2.1:9".parse().unwrap()).is_local());
         assert!(Peer::UNIX.is_local());
         assert_eq!(size_of::<Peer>(), 20);
+    }
+
+    #[test]
+    fn counts_ipv6_by_64_and_48_and_ipv4_by_address() {
+        let block = |text: &str| Peer::tcp(text.parse().unwrap()).block();
+        assert_eq!(block("[2001:db8:1:2::1]:9"), block("[2001:db8:1:2:ffff::]:8"));
+        assert_ne!(block("[2001:db8:1:2::1]:9"), block("[2001:db8:1:3::1]:9"));
+        assert_eq!(block("[2001:db8:1:2::1]:9").site(), block("[2001:db8:1:ff::1]:9").site());
+        assert_ne!(block("[2001:db8:1:2::1]:9").site(), block("[2001:db8:2:2::1]:9").site());
+        assert_ne!(block("192.0.2.1:9"), block("192.0.2.2:9"));
+        assert_ne!(block("192.0.2.1:9").site(), block("192.0.2.2:9").site());
+        assert_eq!(block("192.0.2.1:9"), block("[::ffff:192.0.2.1]:7"));
+        // The bits of 0.0.0.1 and of ::1 are alike; only one of them is this machine.
+        assert!(!block("0.0.0.1:9").is_local());
+        for local in ["127.0.0.1:1", "127.9.9.9:2", "[::1]:3", "[::ffff:127.0.0.1]:4"] {
+            assert_eq!(block(local), AddressBlock::LOCAL, "{local}");
+        }
+        assert_eq!(Peer::UNIX.block(), AddressBlock::LOCAL);
+    }
+
+    #[test]
+    fn names_a_block_as_operators_write_it() {
+        let name = |text: &str| Peer::tcp(text.parse().unwrap()).block().to_string();
+        assert_eq!(name("192.0.2.1:9"), "192.0.2.1");
+        assert_eq!(name("[2001:db8:1:2::1]:9"), "2001:db8:1:2::/64");
+        assert_eq!(name("[::1]:9"), "local");
     }
 }

@@ -55,7 +55,7 @@ mod wire;
 mod workers;
 
 pub use access::AccessSettings;
-pub use address::{Address, BadAddress, Peer};
+pub use address::{Address, AddressBlock, AddressSite, BadAddress, Peer};
 pub use blocking::{blocking, overdue_calls};
 pub use clock::{Clock, Tick};
 pub use figures::{Figures, LoopFigures, SchedulerFigures};
