@@ -325,7 +325,12 @@ pub(crate) struct View {
 impl View {
     /// What a thread needs to run stages.
     pub(crate) fn context(&self) -> Context {
-        let mut context = Context::under(&self.generation.charter, Rc::new(Clock::kernel()));
+        self.context_by(Rc::new(Clock::kernel()))
+    }
+
+    /// The same with the time of `clock`.
+    pub(crate) fn context_by(&self, clock: Rc<Clock>) -> Context {
+        let mut context = Context::under(&self.generation.charter, clock);
         context.tally = self.tallies.lend();
         context
     }

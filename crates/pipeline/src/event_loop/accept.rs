@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::net::SocketFlags;
-
 use crate::address::Peer;
 use crate::arrival::turn_away;
 use crate::census::Full;
 use crate::clock::Tick;
 use crate::connection::Connection;
-use crate::event_loop::{Entry, EventLoop, LISTENER, WATCHED};
-use crate::link::{Nonblocking, is_exhaustion, transmit_now};
+use crate::event_loop::driver::Driver;
+use crate::event_loop::{Entry, EventLoop};
+use crate::link::{is_exhaustion, transmit_now};
 use crate::listener::Listener;
 use crate::log;
 use crate::mailbox::Letter;
@@ -52,13 +50,12 @@ impl Door {
     }
 }
 
-impl EventLoop {
+impl<D: Driver> EventLoop<D> {
     /// Watches every listener. The sockets are shared by all loops and wake one of them each
     /// (EPOLLEXCLUSIVE), so a connection is never stuck in the queue of a loop that has gone.
     pub(super) fn open_door(&mut self) -> io::Result<()> {
         for (number, listener) in self.view.generation.listeners.iter().enumerate() {
-            let data = EventData::new_u64(LISTENER + number as u64);
-            epoll::add(&self.epoll, &**listener, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
+            self.driver.watch_listener(listener, number)?;
         }
         self.door = Door { open: true, ..Door::new() };
         Ok(())
@@ -67,8 +64,7 @@ impl EventLoop {
     pub(super) fn close_door(&mut self) {
         if self.door.open {
             for listener in &self.view.generation.listeners {
-                // It was added, and lives as long as the generation; there is nothing to go wrong.
-                let _ = epoll::delete(&self.epoll, &**listener);
+                self.driver.forget_listener(listener);
             }
         }
         self.door = Door::new();
@@ -86,7 +82,7 @@ impl EventLoop {
     /// Whoever waits at a listener that goes.
     fn take_in_all(&mut self, listener: &Listener) {
         for _ in 0..MOST_WAITING {
-            match listener.accept(SocketFlags::NONBLOCK) {
+            match self.driver.accept(listener) {
                 Ok((socket, peer)) => self.admit(socket, peer),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => break,
@@ -162,7 +158,7 @@ impl EventLoop {
                 return self.pause();
             }
             let Some(listener) = self.view.generation.listeners.get(number) else { return };
-            match listener.accept(SocketFlags::NONBLOCK) {
+            match self.driver.accept(listener) {
                 Ok((socket, peer)) => self.admit(socket, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_exhaustion(&error) => {
@@ -207,7 +203,8 @@ impl EventLoop {
     pub(super) fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
         // Looked at behind the accept: whoever comes after a change is served under it.
         self.keep_up();
-        let link = |session| Nonblocking::new(socket, session);
+        let driver = &self.driver;
+        let link = |session| driver.link(socket, session);
         let mut connection = Connection::new(link, peer, &mut self.context);
         if self.context.stopping {
             let grace = self.context.clock.now().after(stages::GRACE);
@@ -218,8 +215,7 @@ impl EventLoop {
         let token = self.slab.insert(entry);
         self.server.loops[self.index].connections.store(self.load(), Ordering::Relaxed);
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        let data = EventData::new_u64(token.bits());
-        if let Err(error) = epoll::add(&self.epoll, &connection.link, data, WATCHED) {
+        if let Err(error) = self.driver.watch(&connection.link, token) {
             log::warn(format_args!("a connection cannot be watched and is closed: {error}"));
             return self.remove(token);
         }

@@ -15,19 +15,26 @@ use rustix::time::{
 
 use crate::clock::Tick;
 
-pub(super) struct Alarm {
-    timer: OwnedFd,
+pub(super) struct Alarm<T> {
+    timer: T,
     rings: Option<Tick>,
 }
+
+/// Expires once, after the time it was last set to.
+pub(crate) trait Timer {
+    fn set(&self, wait: Duration) -> io::Result<()>;
+}
+
+/// A timerfd.
+pub(crate) struct KernelTimer(OwnedFd);
 
 /// Our ticks come from a clock that may lag by one step of the kernel's (4 ms at 250 Hz): a timer
 /// that rang on the dot would find its moment not yet come.
 const LAG: Duration = Duration::from_millis(5);
 
-impl Alarm {
-    pub(super) fn new() -> io::Result<Self> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(Self { timer: timerfd_create(TimerfdClockId::Monotonic, flags)?, rings: None })
+impl<T: Timer> Alarm<T> {
+    pub(super) const fn new(timer: T) -> Self {
+        Self { timer, rings: None }
     }
 
     /// Rings at `moment` at the latest.
@@ -35,15 +42,8 @@ impl Alarm {
         if self.rings.is_some_and(|rings| !moment.is_before(rings)) {
             return;
         }
-        let wait = moment.since(now) + LAG;
-        let it_value = Timespec {
-            tv_sec: wait.as_secs().cast_signed(),
-            tv_nsec: i64::from(wait.subsec_nanos()),
-        };
-        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let once = Itimerspec { it_interval, it_value };
         // The arguments are in range and the descriptor is ours: the call has no way to fail.
-        if timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once).is_ok() {
+        if self.timer.set(moment.since(now) + LAG).is_ok() {
             self.rings = Some(moment);
         }
     }
@@ -54,8 +54,28 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl KernelTimer {
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Self(timerfd_create(TimerfdClockId::Monotonic, flags)?))
+    }
+}
+
+impl Timer for KernelTimer {
+    fn set(&self, wait: Duration) -> io::Result<()> {
+        let it_value = Timespec {
+            tv_sec: wait.as_secs().cast_signed(),
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        };
+        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let once = Itimerspec { it_interval, it_value };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
+        Ok(())
+    }
+}
+
+impl AsFd for KernelTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.timer.as_fd()
+        self.0.as_fd()
     }
 }

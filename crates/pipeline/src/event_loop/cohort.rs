@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::aside::Aside;
 use crate::event_loop::defense::is_unwelcome;
+use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::log;
 use crate::scheduler::Place;
@@ -47,7 +48,7 @@ impl Cohort {
     }
 }
 
-impl EventLoop {
+impl<D: Driver> EventLoop<D> {
     /// Lets a connection at rest go through the stages with the others.
     pub(super) fn gather(&mut self, token: Token) {
         self.cohort.coming.push(token);

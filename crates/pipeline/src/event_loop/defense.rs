@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use crate::clock::monotonic_milliseconds;
 use crate::connection::{Connection, Context, Errand, Phase};
+use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::guard::Room;
-use crate::link::Nonblocking;
+use crate::link::Link;
 use crate::mailbox::Letter;
 use crate::server::{Server, View};
 use crate::settings::{Settings, Timeouts};
@@ -19,7 +20,7 @@ use crate::tally::Ending;
 /// A connection that has said nothing yet may be about to.
 const JUST_COME: Duration = Duration::from_secs(1);
 
-impl EventLoop {
+impl<D: Driver> EventLoop<D> {
     /// Whether connections may come in now, as the guards and the workers' queue have it.
     pub(super) fn may_accept(&self) -> bool {
         let settings = &self.view.generation.settings;
@@ -64,7 +65,7 @@ impl EventLoop {
 }
 
 /// For how long `connection` may be silent, if that is what it is.
-fn idle_time(connection: &Connection<Nonblocking>, timeouts: &Timeouts) -> Option<Duration> {
+fn idle_time<L: Link>(connection: &Connection<L>, timeouts: &Timeouts) -> Option<Duration> {
     match connection.phase {
         Phase::Idle if !connection.wants_turn && !connection.has_unsent() => Some(timeouts.idle),
         Phase::First => Some(timeouts.first_byte),
@@ -74,15 +75,15 @@ fn idle_time(connection: &Connection<Nonblocking>, timeouts: &Timeouts) -> Optio
 }
 
 /// Whether the program knows nothing of who has this connection, and no session has begun over it.
-const fn is_stranger(connection: &Connection<Nonblocking>) -> bool {
+const fn is_stranger<L>(connection: &Connection<L>) -> bool {
     !connection.is_known && !connection.has_begun
 }
 
 /// Whether the response that is to be made is for somebody for whom there is no memory.
-pub(super) fn is_unwelcome(
+pub(super) fn is_unwelcome<L>(
     server: &Server,
     view: &View,
-    connection: &Connection<Nonblocking>,
+    connection: &Connection<L>,
     context: &Context,
 ) -> bool {
     if !server.guard.refuses() || !is_stranger(connection) {

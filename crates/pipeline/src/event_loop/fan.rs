@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::connection::{NO_HOLD, Phase};
+use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::hold::{After, Deliver, Sent};
 use crate::log;
@@ -28,7 +29,7 @@ pub(super) fn parting(token: Token, drain: Duration) -> Duration {
     Duration::from_millis((scattered * most) >> 32)
 }
 
-impl EventLoop {
+impl<D: Driver> EventLoop<D> {
     /// The reply of a connection is held: it becomes a waiter.
     pub(super) fn park(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
@@ -62,9 +63,9 @@ impl EventLoop {
 }
 
 /// The connections of a loop, for those who deliver.
-struct Fan<'l>(&'l mut EventLoop);
+struct Fan<'l, D: Driver>(&'l mut EventLoop<D>);
 
-impl Deliver for Fan<'_> {
+impl<D: Driver> Deliver for Fan<'_, D> {
     fn send(&mut self, place: u64, bytes: &[u8], after: After) -> Sent {
         let (own, token) = (&mut *self.0, Token::from_bits(place));
         let Some(Entry { connection, .. }) = own.slab.get(token) else { return Sent::Gone };

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use crate::address::Peer;
 use crate::connection::{Busy, Connection, Errand, NO_HOLD, Phase};
+use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
 use crate::handler::{FilePart, Finished, LaterReply, Retained};
-use crate::link::Nonblocking;
 use crate::log;
 use crate::scheduler::Place;
 use crate::server::Server;
 use crate::slab::Token;
 use crate::stages::{self, Kind, Next};
 use crate::stream::guarded;
-use crate::wire::{Space, Terms, Wire, live};
+use crate::wire::{Space, Terms, live};
 use crate::workers::Job;
 
 /// What tasks have brought back, and the loop that sleeps until something is there.
@@ -93,7 +93,7 @@ impl Drop for Departed {
     }
 }
 
-impl EventLoop {
+impl<D: Driver> EventLoop<D> {
     /// A handler awaits, or writes its reply while it is sent: it becomes a task, and its
     /// connection waits for it.
     pub(super) fn start_task(&mut self, token: Token) {
@@ -110,7 +110,7 @@ impl EventLoop {
     }
 
     /// The connection is taken over: from here on the runtime watches its socket.
-    pub(super) fn start_life(&mut self, connection: Connection<Nonblocking>, mut busy: Box<Busy>) {
+    pub(super) fn start_life(&mut self, connection: Connection<D::Link>, mut busy: Box<Busy>) {
         let Connection { link, peer, .. } = connection;
         self.returns.departed.set(self.returns.departed.get() + 1);
         let (returns, server) = (Rc::clone(&self.returns), Arc::clone(&self.server));
@@ -118,7 +118,7 @@ impl EventLoop {
         let (upgrade, received, name) = (busy.upgrade.take(), take(&mut busy.input), busy.handler);
         self.context.recycle(busy);
         let space = self.space.get_or_insert_with(Space::new).clone();
-        let (Some(upgrade), Ok(wire)) = (upgrade, Wire::new(link, received, space)) else {
+        let (Some(upgrade), Ok(wire)) = (upgrade, D::wire(link, received, space)) else {
             return log::error(format_args!("the socket of an upgrade cannot be watched"));
         };
         let terms = Terms {

@@ -8,29 +8,26 @@ mod accept;
 mod alarm;
 mod cohort;
 mod defense;
+mod driver;
 mod fan;
 mod later;
 mod wait;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::io::Errno;
-use rustix::time::Timespec;
+use rustix::event::epoll::{self, EventFlags};
 
 use crate::admission::Turn;
-use crate::clock::Tick;
+use crate::clock::{Clock, Tick};
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase};
 use crate::handler::{Finished, Retained};
 use crate::hold::Why;
-use crate::link::{Link as _, Nonblocking};
+use crate::link::Link;
 use crate::log;
 use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{Place, Scheduler};
@@ -47,6 +44,7 @@ use accept::Door;
 use alarm::Alarm;
 use cohort::Cohort;
 use defense::is_unwelcome;
+use driver::{Driver, Kernel, Wait};
 use later::Returns;
 
 /// Events taken at once.
@@ -63,17 +61,17 @@ const MOST_DUE: usize = 1024;
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// One loop, on one thread.
-pub(crate) struct EventLoop {
+pub(crate) struct EventLoop<D: Driver = Kernel> {
     server: Arc<Server>,
     view: View,
     scheduler: Arc<dyn Scheduler>,
     index: usize,
     mailbox: Arc<Mailbox>,
-    epoll: Rc<OwnedFd>,
+    driver: D,
     context: Context,
-    slab: Slab<Entry>,
+    slab: Slab<Entry<D::Link>>,
     wheel: Wheel,
-    alarm: Alarm,
+    alarm: Alarm<D::Timer>,
     /// Connections with more to do that their sockets will not announce (rule 1).
     ready: Vec<Token>,
     taking_turns: Vec<Token>,
@@ -105,14 +103,14 @@ pub(crate) struct EventLoop {
 }
 
 /// A connection in the slab.
-struct Entry {
-    connection: Connection<Nonblocking>,
+struct Entry<L> {
+    connection: Connection<L>,
     hook: Hook,
     /// Its socket is watched for room to write as well.
     watches_room: bool,
 }
 
-impl Hooks for Slab<Entry> {
+impl<L> Hooks for Slab<Entry<L>> {
     fn hook(&mut self, index: u32) -> Option<&mut Hook> {
         self.at(index).map(|entry| &mut entry.hook)
     }
@@ -125,29 +123,53 @@ impl EventLoop {
         scheduler: Arc<dyn Scheduler>,
         index: usize,
     ) -> io::Result<()> {
-        let view = server.view();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(view.generation.settings.workers.max(1))
+            .max_blocking_threads(server.generation().settings.workers.max(1))
             .build_local(tokio::runtime::LocalOptions::default())?;
-        let mut context = view.context();
+        let clock = Rc::new(Clock::kernel());
+        let mut own = Self::open(server, scheduler, index, (Kernel::new()?, clock))?;
+        own.server.running_loops.fetch_add(1, Ordering::AcqRel);
+        // Outside the cooperative budget: this future never yields while no task lives, so the
+        // budget would never be renewed and every handler's first poll would find it spent.
+        let ended = runtime.block_on(tokio::task::unconstrained(own.turns()));
+        own.server.running_loops.fetch_sub(1, Ordering::AcqRel);
+        let cut = own.load();
+        drop(own);
+        // A call that blocks may never return; dropping the runtime would wait for it.
+        runtime.shutdown_background();
+        if cut > 0 && ended.is_ok() {
+            let what = if cut == 1 { "connection was" } else { "connections were" };
+            let message = format!("{cut} {what} cut by the end of loop {index}");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        ended
+    }
+}
+
+impl<D: Driver> EventLoop<D> {
+    /// Loop number `index` of `server`, which accepts from here on; its [turns](Self::turns) serve.
+    fn open(
+        server: Arc<Server>,
+        scheduler: Arc<dyn Scheduler>,
+        index: usize,
+        (driver, clock): (D, Rc<Clock>),
+    ) -> io::Result<Self> {
+        let view = server.view();
+        let mut context = view.context_by(clock);
         context.warms_files = true;
         context.tally.is_of_loop(index);
         context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
-        let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let mailbox = Arc::clone(&server.loops[index].mailbox);
-        epoll::add(&epoll, &*mailbox, EventData::new_u64(BELL), EventFlags::IN)?;
-        let alarm = Alarm::new()?;
-        let edges = EventFlags::IN | EventFlags::ET;
-        epoll::add(&*epoll, &alarm, EventData::new_u64(ALARM), edges)?;
+        driver.watch_mailbox(&mailbox)?;
         let mut own = Self {
-            alarm,
+            alarm: Alarm::new(driver.timer()?),
             wheel: Wheel::new(context.clock.now()),
             cohort: Cohort::new(scheduler.stage(Next::Request) == Place::Gathered),
             scheduler,
             index,
             mailbox,
-            epoll,
+            driver,
             context,
             slab: Slab::new(),
             ready: Vec::new(),
@@ -170,21 +192,7 @@ impl EventLoop {
             server,
         };
         own.open_door()?;
-        own.server.running_loops.fetch_add(1, Ordering::AcqRel);
-        // Outside the cooperative budget: this future never yields while no task lives, so the
-        // budget would never be renewed and every handler's first poll would find it spent.
-        let ended = runtime.block_on(tokio::task::unconstrained(own.turns()));
-        own.server.running_loops.fetch_sub(1, Ordering::AcqRel);
-        let cut = own.load();
-        drop(own);
-        // A call that blocks may never return; dropping the runtime would wait for it.
-        runtime.shutdown_background();
-        if cut > 0 && ended.is_ok() {
-            let what = if cut == 1 { "connection was" } else { "connections were" };
-            let message = format!("{cut} {what} cut by the end of loop {index}");
-            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
-        }
-        ended
+        Ok(own)
     }
 
     /// Everything that is due, once. `batch` are the events of this turn.
@@ -428,9 +436,7 @@ impl EventLoop {
         } else if (connection.phase == Phase::Writing || connection.has_unsent()) && !*watches_room
         {
             *watches_room = true;
-            let data = EventData::new_u64(token.bits());
-            let watched = WATCHED | EventFlags::OUT;
-            if epoll::modify(&self.epoll, &connection.link, data, watched).is_err() {
+            if self.driver.watch_room(&connection.link, token).is_err() {
                 return self.remove(token);
             }
         }
@@ -552,8 +558,7 @@ impl EventLoop {
     /// The connection goes to somebody else, who may watch its socket (rule 5).
     fn depart(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
-        // It was added when it came; there is nothing to go wrong.
-        let _ = epoll::delete(&self.epoll, &connection.link);
+        self.driver.forget(&connection.link);
         // What was received behind the head is for whoever takes it over.
         self.context.put_down(connection);
         let busy = connection.busy.take_if(|busy| busy.upgrade.is_some());
@@ -563,7 +568,7 @@ impl EventLoop {
             Some(busy) => self.start_life(connection, busy),
             None => {
                 self.server.census.leave(connection.peer);
-                connection.link.depart(connection.peer);
+                D::depart(connection.link, connection.peer);
             }
         }
     }
@@ -577,7 +582,7 @@ impl EventLoop {
     }
 
     /// Forgets a connection, which the census still counts.
-    fn take_out(&mut self, token: Token) -> Option<Connection<Nonblocking>> {
+    fn take_out(&mut self, token: Token) -> Option<Connection<D::Link>> {
         let entry = self.slab.get(token)?;
         let (phase, deadline) = (entry.connection.phase, entry.connection.deadline);
         if phase == Phase::Queued {
@@ -668,21 +673,15 @@ impl EventLoop {
         }
     }
 
-    /// One look into our own epoll, or a wait there. Interruptions are empty batches.
+    /// One look into our own epoll, or a wait there.
     fn poll<'b>(
         &self,
         batch: &'b mut Vec<epoll::Event>,
         wait: Wait,
     ) -> io::Result<&'b [epoll::Event]> {
         batch.clear();
-        let timeout = match wait {
-            Wait::Never => Some(&NOW),
-            Wait::Long => None,
-        };
-        match epoll::wait(&*self.epoll, spare_capacity(batch), timeout) {
-            Ok(_) | Err(Errno::INTR) => Ok(batch),
-            Err(error) => Err(error.into()),
-        }
+        self.driver.wait(batch, wait)?;
+        Ok(batch)
     }
 
     /// Runs `turn` so that a fault of ours is logged and the loop goes on.
@@ -703,14 +702,3 @@ impl EventLoop {
 fn end_of_run(end_of_wait: Tick, timeouts: &Timeouts) -> Tick {
     end_of_wait.after(timeouts.handler.saturating_sub(timeouts.queue))
 }
-
-/// How long a look into our epoll may take.
-#[derive(Clone, Copy)]
-enum Wait {
-    /// Only what is there already.
-    Never,
-    /// Until something is; the alarm is something too.
-    Long,
-}
-
-const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -5,14 +5,12 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::take;
 use std::pin::pin;
-use std::rc::Rc;
 use std::task::Poll;
 
-use tokio::io::Interest;
-use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::runtime::Handle;
 
-use crate::event_loop::{BATCH, EventLoop, Wait};
+use crate::event_loop::driver::{Driver, Nested, Wait};
+use crate::event_loop::{BATCH, EventLoop};
 
 /// What to do with the runtime's readiness after a turn inside it.
 #[derive(PartialEq, Eq, Debug)]
@@ -31,14 +29,11 @@ const fn after(batch: usize, more: bool, crowded: bool) -> After {
     if batch < BATCH && !more && !crowded { After::Clear } else { After::Yield }
 }
 
-impl EventLoop {
+impl<D: Driver> EventLoop<D> {
     /// Turn after turn, until the server stops.
     pub(super) async fn turns(&mut self) -> io::Result<()> {
         let runtime = Handle::current().metrics();
-        // SAFETY: the descriptor behind the `Rc` is the same at every call, and stays open as long
-        // as the registration holds its share of it.
-        let nested =
-            unsafe { AsyncFd::register_with_interest(Rc::clone(&self.epoll), Interest::READABLE)? };
+        let nested = self.driver.nest()?;
         let mut batch = Vec::with_capacity(BATCH);
         // A stop may have come before this loop listened for it.
         self.look();
@@ -59,8 +54,8 @@ impl EventLoop {
             self.guarded_turn(events);
             match after(count, self.has_more(), take(&mut self.door.is_crowded)) {
                 After::Clear => {
-                    if let Some(mut readiness) = readiness {
-                        readiness.clear_ready();
+                    if let Some(readiness) = readiness {
+                        D::Nested::clear(readiness);
                     }
                 }
                 // The readiness is kept: what is left will not be announced again.
@@ -76,10 +71,10 @@ impl EventLoop {
     }
 
     /// Sleeps in the runtime until our epoll has something, or a task has brought a reply back.
-    async fn readiness<'n, E: std::os::fd::AsRawFd>(
+    async fn readiness<'n>(
         &self,
-        nested: &'n AsyncFd<E>,
-    ) -> io::Result<Option<AsyncFdReadyGuard<'n, E>>> {
+        nested: &'n D::Nested,
+    ) -> io::Result<Option<<D::Nested as Nested>::Ready<'n>>> {
         if self.has_more() {
             return Ok(None);
         }
