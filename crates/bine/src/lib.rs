@@ -33,6 +33,7 @@ mod exit;
 mod filter;
 mod findings;
 mod gate;
+mod inert;
 mod links;
 mod listing;
 pub mod live;

@@ -20,6 +20,7 @@ use page::{Above, write_page};
 use crate::arguments::Rejection;
 use crate::channels::{self, Answered, Held};
 use crate::error::Error;
+use crate::inert;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
@@ -557,10 +558,30 @@ impl Response {
     /// one that wants a part of it gets that, as with the files of a folder. Opening blocks: a page that sends a file
     /// is a plain `fn`, or calls this in [`blocking`](crate::blocking).
     ///
+    /// A visitor may have uploaded it, so it never runs as part of the application: browsers open it without scripts in
+    /// an origin of its own (`Content-Security-Policy: sandbox`), and save what they might run, such as HTML and SVG
+    /// (`Content-Disposition: attachment`). [`trusted_file`](Self::trusted_file) is for files of the program's own.
+    ///
     /// # Errors
     ///
     /// There is no such file (404 by `?`), it is none, or it cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let media_type = bine_files::media_type(&path.as_ref().to_string_lossy());
+        let file = Self::trusted_file(path)?
+            .with_field("X-Content-Type-Options", "nosniff")
+            .with_field("Content-Security-Policy", "sandbox");
+        Ok(match inert::is_active(&media_type) {
+            true => file.with_field("Content-Disposition", "attachment"),
+            false => file,
+        })
+    }
+
+    /// The same for a file that no visitor can have written: a browser opens it as a part of the application.
+    ///
+    /// # Errors
+    ///
+    /// As [`file`](Self::file).
+    pub fn trusted_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let name = path.to_string_lossy();
         match File::open(path).and_then(|file| Sending::new(file, &name)) {

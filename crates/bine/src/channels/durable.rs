@@ -24,8 +24,9 @@ use super::engine::{Error, now};
 use super::room::hold_for;
 use super::watch::{Manner, Place, Watch, encoded, status_of};
 use super::{Channels, instant};
+use crate::inert;
 use asked::{Mode, Offset, Read, drafts, is_json};
-use live::{SAFE, put_next, put_place};
+use live::{put_next, put_place, put_safety};
 
 pub(super) use asked::essence;
 pub(crate) use live::Live;
@@ -105,6 +106,10 @@ impl Resource<'_> {
             _ if self.name == "__ds" || self.name.starts_with("__ds/") => {
                 Err(No(Status::NOT_FOUND, "no subscriptions are kept here".to_owned()))
             }
+            Method::Get if inert::is_to_run(head) => {
+                let reason = "a channel is not served as a script or style sheet: clients write it";
+                Err(No(Status::FORBIDDEN, reason.to_owned()))
+            }
             Method::Get => self.read(head, exchange, clock, out),
             Method::Head => self.describe().map(|description| {
                 describe(out.buffer, exchange, &clock.date(), &description);
@@ -114,7 +119,7 @@ impl Resource<'_> {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::NO_CONTENT, &clock.date());
                 reply.constant(if self.name.is_empty() { ROOT_OPTIONS } else { OPTIONS });
-                reply.constant(SAFE);
+                put_safety(&mut reply, None);
                 reply.empty();
                 Ok(Answer::Written { close: false })
             }
@@ -201,7 +206,8 @@ impl Resource<'_> {
             let is_new = matches!(done.applied, Applied::Created { .. });
             let status = if is_new { Status::CREATED } else { Status::OK };
             let mut reply = Reply::begin(out, exchange, status, date);
-            reply.constant(FRESH).constant(SAFE);
+            reply.constant(FRESH);
+            put_safety(&mut reply, None);
             if is_new {
                 // It came as a target, which holds nothing that a field must not.
                 let _ = reply.field("Location", &location);
@@ -257,7 +263,8 @@ impl Resource<'_> {
             let is_new = published.producer.is_some_and(|reached| !reached.is_repeated);
             let status = if is_new && has_messages { Status::OK } else { Status::NO_CONTENT };
             let mut reply = Reply::begin(out, exchange, status, date);
-            reply.constant(FRESH).constant(SAFE);
+            reply.constant(FRESH);
+            put_safety(&mut reply, None);
             if let (Some(reached), Some(epoch)) = (published.producer, epoch) {
                 put_number(&mut reply, "Producer-Epoch", epoch);
                 put_number(&mut reply, "Producer-Seq", reached.sequence);
@@ -279,7 +286,8 @@ impl Resource<'_> {
         let order = Order::Remove(self.name.into());
         Ok(self.carry_out(order, exchange, clock, |out, exchange, date, _| {
             let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
-            reply.constant(FRESH).constant(SAFE);
+            reply.constant(FRESH);
+            put_safety(&mut reply, None);
             reply.empty();
         }))
     }
@@ -468,7 +476,8 @@ impl Looked {
             _ => "Cache-Control: private, no-cache\r\n",
         });
         // A cache must not show one visitor what was for another, nor one site what only another was told it may read.
-        reply.constant("Vary: Origin, Authorization, Cookie\r\n").constant(SAFE);
+        reply.constant("Vary: Origin, Authorization, Cookie\r\n");
+        put_safety(reply, Some(kind_of(&self.there.settings)));
         if self.offset != Offset::Now {
             // Its letters are digits, colons and underscores.
             let _ = reply.field("ETag", tag);
@@ -487,7 +496,8 @@ fn knows(head: &Head<'_>, tag: &str) -> bool {
 /// Section 5.5.
 fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &Description) {
     let mut reply = Reply::begin(out, exchange, Status::OK, date);
-    reply.constant(FRESH).constant(SAFE);
+    reply.constant(FRESH);
+    put_safety(&mut reply, None);
     put_description(&mut reply, there);
     reply.uncounted();
 }
@@ -495,6 +505,9 @@ fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &Descript
 fn put_description(reply: &mut Reply<'_>, there: &Description) {
     // It was checked when the channel was made.
     let _ = reply.field("Content-Type", kind_of(&there.settings));
+    if inert::is_active(kind_of(&there.settings)) {
+        reply.constant(inert::ATTACHMENT);
+    }
     put_state(reply, there);
 }
 
@@ -566,7 +579,8 @@ pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused
 }
 
 fn tell(mut reply: Reply<'_>, reason: &str) {
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(FRESH).constant(SAFE);
+    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(FRESH);
+    put_safety(&mut reply, None);
     reply.whole(format!("{reason}\n").as_bytes());
 }
 

@@ -20,6 +20,7 @@ use super::presence::{Attendee, Present};
 use super::room::hold_for;
 use super::watch::{ACCEPT_QUERY, Watch, refuse};
 use super::{Applied, Channels};
+use crate::inert;
 use crate::origin::is_foreign;
 use crate::route::House;
 
@@ -279,6 +280,7 @@ impl Face {
             Ok(each) => {
                 let mut reply = Reply::begin(out.buffer, exchange, Status::OK, &clock.date());
                 reply.constant("Content-Type: application/json\r\nCache-Control: no-store\r\n");
+                reply.constant(inert::FIELDS);
                 reply.whole(format!("[{}]\n", each.join(",")).as_bytes());
             }
             Err(channel) => {
@@ -316,7 +318,7 @@ impl Face {
             match ordered.await {
                 Ok(Applied::Published(published)) => {
                     let mut reply = Reply::begin(&mut bytes, exchange, Status::OK, &date);
-                    reply.constant("Content-Type: application/json\r\n");
+                    reply.constant("Content-Type: application/json\r\n").constant(inert::FIELDS);
                     reply.whole(&told(&channels, &published));
                 }
                 Ok(_) => {
@@ -363,5 +365,6 @@ fn failed(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock) -> Answer {
 
 pub(super) fn tell(mut reply: Reply<'_>, reason: &str) {
     reply.constant("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
+    reply.constant(inert::FIELDS);
     reply.whole(format!("{reason}\n").as_bytes());
 }

@@ -9,6 +9,7 @@ use super::access::Denied;
 use super::durable::Live;
 use super::origin;
 use super::presence::Attendee;
+use crate::inert;
 use crate::live::Guest;
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
@@ -182,6 +183,7 @@ impl Watch {
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
         reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
+        reply.constant(inert::FIELDS);
         put_cursor(&mut reply, "Cursor", place.next);
         self.put_session(&mut reply);
         if let Some(lost) = place.lost {
@@ -235,11 +237,13 @@ impl Watch {
             Manner::Lines => reply.constant("Content-Type: application/x-ndjson\r\n"),
             Manner::Parts => {
                 debug_assert_eq!(BOUNDARY, "bine-part");
-                reply.constant("Content-Type: multipart/mixed; boundary=bine-part\r\n")
+                reply.constant("Content-Type: multipart/mixed; boundary=bine-part\r\n");
+                // Some browsers show the last part as a document.
+                reply.constant(inert::ATTACHMENT)
             }
             _ => reply.constant("Content-Type: text/event-stream\r\n"),
         };
-        reply.constant(LIVE).constant(ACCEPT_QUERY);
+        reply.constant(LIVE).constant(ACCEPT_QUERY).constant(inert::FIELDS);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
@@ -386,6 +390,7 @@ pub(crate) fn encoded(view: View, page: &Page) -> Vec<u8> {
 pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused: &Refused) {
     let mut reply = Reply::begin(out, exchange, status_of(refused), date);
     reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(LIVE);
+    reply.constant(inert::FIELDS);
     let good = match refused {
         Refused::TooOld { earliest } | Refused::ForeignEpoch { earliest } => Some(*earliest),
         Refused::Ahead { watermark } => Some(*watermark),

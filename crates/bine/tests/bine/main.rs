@@ -18,6 +18,7 @@ mod framing;
 mod harness;
 mod held;
 mod home;
+mod inert;
 mod kept;
 mod lease;
 mod live;

@@ -4,7 +4,9 @@ use bine_http::{Reply, Status};
 use bine_pipeline::{Answer, Clock, Incoming, Outgoing};
 use bine_push::{Applied, Description, Durability, Expiry, Name, Order, Settings};
 
-use super::{FRESH, No, ROOT, Resource, SAFE, USUAL, address, asked, body_of, instant, put_state};
+use super::{
+    FRESH, No, ROOT, Resource, USUAL, address, asked, body_of, instant, put_safety, put_state,
+};
 
 /// What nobody knows by a name that they have given is forgotten a day after the last publication, in milliseconds,
 /// unless its maker says otherwise.
@@ -83,7 +85,8 @@ impl Resource<'_> {
 
 /// What a channel is called and when it goes by itself, as JSON.
 fn tell_end(mut reply: Reply<'_>, name: &str, expires: Option<u64>, there: Option<&Description>) {
-    reply.constant("Content-Type: application/json\r\n").constant(FRESH).constant(SAFE);
+    reply.constant("Content-Type: application/json\r\n").constant(FRESH);
+    put_safety(&mut reply, None);
     if let Some(there) = there {
         put_state(&mut reply, there);
     }

@@ -6,6 +6,7 @@ use bine_http::{Exchange, Pieces, Reply, Status};
 use bine_push::Cursor;
 
 use crate::channels::watch::{Ahead, Manner, Place};
+use crate::inert;
 use bine_http::Date;
 
 /// How a resource is followed: what no other way of following needs to know.
@@ -17,9 +18,8 @@ pub(crate) struct Live {
     pub(crate) turn: u64,
 }
 
-/// No browser may take content for something else, nor another site's page take it in.
-pub(crate) const SAFE: &str =
-    "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
+/// Another site's page may not embed a resource.
+const SAME_ORIGIN: &str = "Cross-Origin-Resource-Policy: same-origin\r\n";
 
 /// Cursors count so many seconds each (protocol section 10.1), from 9 October 2024.
 const TURN: u64 = 20;
@@ -48,7 +48,8 @@ impl Live {
     ) {
         let status = if bytes.is_some() { Status::OK } else { Status::NO_CONTENT };
         let mut reply = Reply::begin(out, exchange, status, date);
-        reply.constant("Cache-Control: no-store\r\n").constant(SAFE);
+        reply.constant("Cache-Control: no-store\r\n");
+        put_safety(&mut reply, Some(&self.content_type));
         put_place(&mut reply, place);
         if place.ahead != Ahead::Closed {
             let _ = reply.field("Stream-Cursor", &self.turn.to_string());
@@ -73,7 +74,7 @@ impl Live {
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
         reply.constant("Content-Type: text/event-stream\r\n");
         reply.constant("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n");
-        reply.constant(SAFE);
+        put_safety(&mut reply, None);
         if manner == Manner::Base64Event {
             reply.constant("Stream-SSE-Data-Encoding: base64\r\n");
         }
@@ -90,6 +91,14 @@ impl Live {
         };
         let event = format!("event: control\ndata:{{\"streamNextOffset\":\"{next}\"{rest}}}\n\n");
         out.extend_from_slice(event.as_bytes());
+    }
+}
+
+/// Writes the fields that keep content of this type from running in the application's origin.
+pub(super) fn put_safety(reply: &mut Reply<'_>, content_type: Option<&str>) {
+    reply.constant(inert::FIELDS).constant(SAME_ORIGIN);
+    if content_type.is_some_and(inert::is_active) {
+        reply.constant(inert::ATTACHMENT);
     }
 }
 
