@@ -11,16 +11,19 @@
 
 use std::time::{Duration, SystemTime};
 
-use bine::channels::{Access, Grant, Settings, Tokens};
+use bine::channels::{Access, Grant, Pattern, Settings, Tokens};
 use bine::prelude::*;
 
 /// A program for others than its maker has one of its own, which nobody else knows: `openssl rand -hex 32` makes one.
 const SECRET: &str = "for this example alone, and known to everybody";
 
+/// Every channel whose name begins so.
+const CHATS: Pattern = Pattern::new("chat/*");
+
 /// Lets anybody in for an hour. A program for others than its maker asks first who it is.
 #[page(POST "/tokens/{name}")]
 async fn give(name: Path<Text>) -> Result<Response, Error> {
-    let grant = Grant::to(&name).follow("chat/*").publish("chat/*");
+    let grant = Grant::to(&name).follow(CHATS).publish(CHATS);
     let grant = grant.until(SystemTime::now() + Duration::from_hours(1));
     Ok(Response::text(grant.token(SECRET).map_err(Error::bad_request)?))
 }

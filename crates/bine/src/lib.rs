@@ -65,6 +65,7 @@ mod taste;
 #[cfg(feature = "test")]
 pub mod test;
 mod text;
+mod user_name;
 mod websocket;
 mod wire;
 mod writing;
@@ -99,6 +100,7 @@ pub use service::{
 pub use sessions::{Frame, Keeping, Open, Saving, Session, Sessions, User};
 pub use stream::Sender;
 pub use text::Text;
+pub use user_name::{BadUserName, UserName};
 pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
 pub use wire::Bytes;
 

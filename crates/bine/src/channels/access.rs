@@ -20,6 +20,7 @@ pub(crate) use grant::Action;
 pub use grant::Grant;
 pub use party::Caps;
 pub(crate) use party::{Block, MOST_REVOKED, Parties};
+pub use pattern::{BadPattern, Pattern, Rule};
 pub use token::{Tokens, check_token};
 pub(crate) use visitor::{Gate, Pass, Resident, Seated, Visitor};
 
@@ -27,23 +28,24 @@ use bine_http::Head;
 
 use ask::Function;
 use grant::Rules;
-use pattern::Pattern;
 
 use super::origin::{among, origin};
 
 /// Who may do what with channels over HTTP: whatever any part of it permits.
 ///
 /// ```
-/// use bine::channels::{Access, Tokens};
+/// use bine::channels::{Access, Pattern, Tokens};
 ///
 /// let access = Access::none()
-///     .follow("news/*")
-///     .publish("chat/{room}")
+///     .follow("board")
+///     .follow(Pattern::new("news/*"))
+///     .publish(Pattern::new("chat/{room}"))
+///     .users_follow("inbox/{user}")
 ///     .tokens(Tokens::hs256("one of at least thirty-two bytes, kept elsewhere"));
 /// # drop(access);
 /// ```
 ///
-/// A rule is the name of a channel; `*` at its end stands for any rest, and a segment in braces for any one segment.
+/// A rule is the name of one channel, or a [`Pattern`].
 #[derive(Clone)]
 #[must_use]
 pub struct Access {
@@ -71,38 +73,41 @@ impl Access {
 
     /// Everybody may follow every channel; the program alone publishes.
     pub fn everybody_follows() -> Self {
-        Self::none().follow("*")
+        Self::none().follow(Pattern::new("*"))
     }
 
     /// Everybody may do everything: for development, or behind a filter of the program's own.
     pub fn everything() -> Self {
-        Self::everybody_follows().publish("*").manage("*")
+        Self::everybody_follows().publish(Pattern::new("*")).manage(Pattern::new("*"))
     }
 
-    /// Everybody may follow these channels.
-    pub fn follow(self, channels: &str) -> Self {
-        self.with(Action::Follow, channels)
+    /// Everybody may follow this channel, or those of a [`Pattern`].
+    pub fn follow(self, channels: impl Into<Rule>) -> Self {
+        self.with(Action::Follow, channels.into())
     }
 
-    /// Everybody may publish in these channels.
-    pub fn publish(self, channels: &str) -> Self {
-        self.with(Action::Publish, channels)
+    /// Everybody may publish in this channel, or in those of a [`Pattern`].
+    pub fn publish(self, channels: impl Into<Rule>) -> Self {
+        self.with(Action::Publish, channels.into())
     }
 
-    /// Everybody may make these channels, renew, close and remove them.
-    pub fn manage(self, channels: &str) -> Self {
-        self.with(Action::Manage, channels)
+    /// Everybody may make this channel, renew, close and remove it, or those of a [`Pattern`].
+    pub fn manage(self, channels: impl Into<Rule>) -> Self {
+        self.with(Action::Manage, channels.into())
     }
 
-    /// Whoever has [logged in](crate::Session::log_in) may follow these channels, as long as that session lasts.
-    pub fn users_follow(mut self, channels: &str) -> Self {
-        self.users.add(Action::Follow, channels);
+    /// Whoever has [logged in](crate::Session::log_in) may follow this channel, or those of a [`Pattern`], as long as
+    /// that session lasts. In both a segment `{user}` is the user's own name: by `users_follow("inbox/{user}")`, Ann may
+    /// follow `inbox/ann` and no other.
+    pub fn users_follow(mut self, channels: impl Into<Rule>) -> Self {
+        self.users.add_for_users(Action::Follow, channels.into());
         self
     }
 
-    /// Whoever has logged in may publish in these channels.
-    pub fn users_publish(mut self, channels: &str) -> Self {
-        self.users.add(Action::Publish, channels);
+    /// Whoever has logged in may publish in this channel, or in those of a [`Pattern`]. A segment `{user}` is the user's
+    /// own name.
+    pub fn users_publish(mut self, channels: impl Into<Rule>) -> Self {
+        self.users.add_for_users(Action::Publish, channels.into());
         self
     }
 
@@ -125,11 +130,11 @@ impl Access {
     /// Asks an async function what a visitor may do whom rules and tokens do not let pass.
     ///
     /// ```
-    /// use bine::channels::{Access, Asked, Grant};
+    /// use bine::channels::{Access, Asked, Grant, Pattern};
     ///
     /// async fn may(asked: Asked) -> Grant {
     ///     match asked.user() {
-    ///         Some(name) => Grant::to(name).follow("news/*").publish("chat/{room}"),
+    ///         Some(name) => Grant::to(name).follow("news").publish(Pattern::new("chat/{room}")),
     ///         None => Grant::nothing(),
     ///     }
     /// }
@@ -193,8 +198,8 @@ impl Access {
         if rules.is_empty() { "nobody".to_owned() } else { rules.join("; ") }
     }
 
-    fn with(mut self, action: Action, channels: &str) -> Self {
-        self.rules.add(action, channels);
+    fn with(mut self, action: Action, rule: Rule) -> Self {
+        self.rules.add(action, rule);
         self
     }
 
@@ -211,13 +216,15 @@ impl Access {
     }
 }
 
-/// What names the channels of a rule, if it can.
+/// The pattern of a rule in a configuration.
 ///
 /// # Errors
 ///
 /// What is wrong with it, and what may stand there.
-pub(crate) fn rule(text: &str) -> Result<String, String> {
-    Pattern::new(text).map(|_| text.to_owned())
+pub(crate) fn rule(text: &str) -> Result<Pattern, String> {
+    let pattern = Pattern::parse(text).map_err(|bad| bad.to_string())?;
+    Rule::from(pattern.clone()).check()?;
+    Ok(pattern)
 }
 
 impl Default for Access {

@@ -31,7 +31,9 @@ use crate::live::Waiting;
 
 #[doc(hidden)]
 pub use access::check_token;
-pub use access::{Access, Ask, Asked, Caps, Grant, Granting, Known, Tokens};
+pub use access::{
+    Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
+};
 pub(crate) use access::{Gate, Pass, rule};
 #[doc(hidden)]
 pub use asked::check_query;

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::channels::{Access, Caps, Tokens};
+use crate::channels::{Access, Caps, Pattern, Tokens};
 
 /// Who may reach channels, beside those whom the program lets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ChannelChoices {
     /// Rules for everybody.
-    pub(super) follow: Vec<String>,
-    pub(super) publish: Vec<String>,
-    pub(super) manage: Vec<String>,
+    pub(super) follow: Vec<Pattern>,
+    pub(super) publish: Vec<Pattern>,
+    pub(super) manage: Vec<Pattern>,
     /// The file with what signs tokens.
     pub(super) key: Option<PathBuf>,
     pub(super) issuer: Option<String>,
@@ -42,9 +42,9 @@ impl ChannelChoices {
 
     /// What the program gives, and this.
     pub(crate) fn added_to(&self, mut access: Access) -> Access {
-        access = self.follow.iter().fold(access, |access, rule| access.follow(rule));
-        access = self.publish.iter().fold(access, |access, rule| access.publish(rule));
-        access = self.manage.iter().fold(access, |access, rule| access.manage(rule));
+        access = self.follow.iter().cloned().fold(access, Access::follow);
+        access = self.publish.iter().cloned().fold(access, Access::publish);
+        access = self.manage.iter().cloned().fold(access, Access::manage);
         access = self.origins.iter().fold(access, |access, origin| access.origin(origin));
         if self.key.is_some() || self.are_for_tokens() {
             access = access.amend_tokens(|own| {

@@ -18,6 +18,7 @@ use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
 use crate::store::{Id, RowId, Snapshot, Time, Transaction};
 use crate::text::Text;
+use crate::user_name::UserName;
 
 /// The session of the visitor who asks, as an argument of a page.
 ///
@@ -122,22 +123,28 @@ impl Session {
         })
     }
 
-    /// From here on it is the session of this user: a name, or an id of a row, of up to 200 letters. Whether the
-    /// visitor is that user must have been found out before.
+    /// From here on it is the session of this user: a [`UserName`], or an id of a row. Whether the visitor is that
+    /// user must have been found out before.
     ///
     /// The session gets another cookie, and the one before is worth nothing any more: whoever may have put it there is
     /// not logged in. Values stay, unless they are those of another user.
     ///
     /// # Errors
     ///
-    /// The user is no text of 1 to 200 letters (422), or nothing can be kept at the moment.
+    /// The user is no [`UserName`] (422), or nothing can be kept at the moment.
     pub fn log_in(&self, user: impl fmt::Display) -> Saving<()> {
         let visit = Arc::clone(&self.0);
         let (old, now) = (self.badge(), visit.now);
-        let user = Text::from(user.to_string());
+        let name = UserName::parse(&user.to_string());
         let badge = Badge { id: random(), is_kept: true, seed: old.seed, made: now, seen: now };
         let noted = Noted::new(Arc::clone(&visit), old.id);
         let saving = self.change(move |change| {
+            let user = match &name {
+                Ok(name) => Text::from(name.as_str()),
+                Err(bad) => {
+                    return Err(Error::status(Status::UNPROCESSABLE_CONTENT, bad.to_string()));
+                }
+            };
             let store = &visit.opened().store;
             let mut row = Row::new(&badge);
             if let Some(before) = Row::find(change, &old.id) {

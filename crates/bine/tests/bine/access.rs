@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bine::channels::{Access, Asked, Caps, Grant, Tokens};
+use bine::channels::{Access, Asked, Caps, Grant, Pattern, Tokens};
 use bine::prelude::*;
 use bine_http::websocket::Frame;
 use ring::hmac;
@@ -17,6 +17,8 @@ use crate::metrics::{await_figure, where_watched};
 use crate::websocket::{Socket, asks};
 
 const SECRET: &str = "thirty-two bytes that nobody else knows";
+/// What the function gives to those it knows.
+const CLUB: Pattern = Pattern::new("club/*");
 /// Whose pages may do what their visitors may.
 const GUEST: &str = "https://guest.example";
 
@@ -26,8 +28,8 @@ fn the_program_with_access_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     let caps = Caps { holds_per_subject: 3, messages_per_subject: 3, ..Caps::default() };
     let access = Access::none()
-        .follow("news/*")
-        .publish("wall/{name}")
+        .follow(Pattern::new("news/*"))
+        .publish(Pattern::new("wall/{name}"))
         .tokens(Tokens::hs256(SECRET))
         .ask(may)
         .origin(GUEST)
@@ -54,7 +56,7 @@ async fn may(asked: Asked, count: State<Count>) -> Result<Grant, Error> {
             // Asked elsewhere, and so not answered at once.
             let name = name.to_owned();
             let name = bine::blocking(move || name).await;
-            Ok(Grant::to(&name).follow("club/*").publish("club/*").manage("club/*"))
+            Ok(Grant::to(&name).follow(CLUB).publish(CLUB).manage(CLUB))
         }
         None => Ok(Grant::nothing()),
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
-use bine::channels::{Access, Asked, Grant, Settings};
+use bine::channels::{Access, Asked, Grant, Pattern, Settings};
 use bine::prelude::*;
 use bine::{Filter, Seen, Signal, Verdict};
 
@@ -16,7 +16,13 @@ use crate::websocket::{Socket, asks};
 fn the_program_with_logins_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
     App::new()
-        .channels(Access::none().users_follow("users/*").users_publish("users/{wall}").ask(may))
+        .channels(
+            Access::none()
+                .users_follow(Pattern::new("users/*"))
+                .users_follow("own/{user}")
+                .users_publish(Pattern::new("users/{wall}"))
+                .ask(may),
+        )
         .page(log_in)
         .page(log_out)
         .page(revoke_others)
@@ -33,7 +39,7 @@ fn the_program_with_logins_serves() -> Exit {
 
 async fn may(asked: Asked) -> Grant {
     match asked.user() {
-        Some(user) => Grant::to(user).follow(&format!("inbox/{user}")),
+        Some(user) => Grant::to(user).follow(format!("inbox/{user}")),
         None => Grant::nothing(),
     }
 }
@@ -113,7 +119,7 @@ fn start(scheduler: &str) -> Program {
     let options = ["--data", "memory", "--scheduler", scheduler, "--workers", "48"];
     let program = Program::start(&mut program("logins::the_program_with_logins_serves", &options));
     let mut peer = program.connect();
-    for name in ["users/wall", "inbox/ann", "inbox/ben"] {
+    for name in ["users/wall", "inbox/ann", "inbox/ben", "own/ann", "own/ben"] {
         assert_eq!(ask(&mut peer, &format!("POST /create/{name}"), "", "").status(), 200);
     }
     program
@@ -228,6 +234,26 @@ fn users_do_what_rules_for_users_and_the_function_let_them() {
         assert_eq!(ask(&mut peer, "POST /logout", &cookie, "").text(), "out");
         for (request, status, _) in cases {
             assert_eq!(ask(&mut peer, request, &cookie, "").status(), status, "{request}");
+        }
+    }
+}
+
+/// A user named `*` or `{x}` got everybody's inbox: the documented grant of `inbox/{user}` took the name for a pattern.
+#[test]
+fn gives_no_user_the_inbox_of_another_whatever_they_are_called() {
+    let program = start("hybrid");
+    let mut peer = program.connect();
+    for name in ["%2A", "%7Bx%7D", "be*", "%20ben", "ben%20"] {
+        let reply = ask(&mut peer, &format!("POST /login/{name}"), "", "");
+        assert_eq!(reply.status(), 422, "{name}: {reply:?}");
+    }
+    for name in ["ann", "Ann%20Smith", "ann@example.org", "%C3%A9va", "auth0%7C17"] {
+        let cookie = log_in_as(program.address(), name);
+        for (channel, status) in [("inbox/ben", 403), ("own/ben", 403), ("own/ann", 204)] {
+            let status = if channel == "own/ann" && name != "ann" { 403 } else { status };
+            let target = format!("GET /channels?c={channel}&wait=0");
+            let reply = ask(&mut peer, &target, &cookie, "");
+            assert_eq!(reply.status(), status, "{name} {channel}: {reply:?}");
         }
     }
 }

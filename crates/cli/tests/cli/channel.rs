@@ -243,7 +243,18 @@ fn channels_are_served_by_configuration_alone_and_tokens_say_who_publishes() {
     );
     let server = Program::start(bine(&["serve"]).arg("--config").arg(&file));
     let key = key.to_str().unwrap();
-    let site = ["token", "site", "--key", key, "--publish", "*", "--manage", "*", "--ttl", "1h"];
+    let site = [
+        "token",
+        "site",
+        "--key",
+        key,
+        "--publish-pattern",
+        "*",
+        "--manage-pattern",
+        "*",
+        "--ttl",
+        "1h",
+    ];
     let site = told(&server, &site);
     let site = site.trim_end();
     told(&server, &["create", "news/today", "--token", site]);
@@ -265,6 +276,13 @@ fn channels_are_served_by_configuration_alone_and_tokens_say_who_publishes() {
     let short = folder.write("short", b"guess\n");
     let short = ["token", "ann", "--key", short.to_str().unwrap()];
     refused(&server, &short, 1, "a secret of 5 bytes can be guessed");
-    let wrong = run(&server, &["token", "ann", "--key", key, "--follow", "a*b"]);
-    assert!(wrong.errors.contains("`a*b` means no channels"), "{wrong:?}");
+    for (subject, option, rule, told) in [
+        ("ann", "--follow", "a*b", "`a*b` is taken for the name of one channel"),
+        ("ann", "--follow", "inbox/*", "`inbox/*` is taken for the name of one channel"),
+        ("ann", "--follow-pattern", "a*b", "`a*b` means no channels"),
+        ("*", "--follow", "inbox/*", "\"*\" is no name of a user"),
+    ] {
+        let wrong = run(&server, &["token", subject, "--key", key, option, rule]);
+        assert!(wrong.code != Some(0) && wrong.errors.contains(told), "{wrong:?}");
+    }
 }

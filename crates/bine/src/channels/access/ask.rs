@@ -51,7 +51,7 @@ impl Asked {
     ///
     /// async fn may(asked: Asked) -> Grant {
     ///     match asked.user() {
-    ///         Some(user) => Grant::to(user).follow(&format!("inbox/{user}")),
+    ///         Some(user) => Grant::to(user).follow(format!("inbox/{user}")),
     ///         None => Grant::nothing(),
     ///     }
     /// }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::pattern::Pattern;
+use super::pattern::Rule;
 use crate::sessions::Login;
+use crate::user_name::UserName;
 
 /// What can be done with a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +22,7 @@ pub(crate) enum Action {
 /// What may be done with which channels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
-    of: [Vec<Pattern>; 3],
+    of: [Vec<Rule>; 3],
     /// What is wrong with the first that could not be understood.
     fault: Option<String>,
 }
@@ -29,13 +30,14 @@ pub(super) struct Rules {
 /// What one visitor may do with channels, in the words of the program or of a token.
 ///
 /// ```
-/// use bine::channels::Grant;
+/// use bine::channels::{Grant, Pattern};
 ///
-/// let grant = Grant::to("ann").follow("news/*").publish("chat/{room}");
+/// let user = "ann";
+/// let grant = Grant::to(user).follow(format!("inbox/{user}")).publish(Pattern::new("chat/{room}"));
 /// # drop(grant);
 /// ```
 ///
-/// A name stands for itself, `*` at its end for any rest, and a segment in braces for any one segment.
+/// A text is the name of one channel; only a [`Pattern`](super::Pattern) stands for more.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Grant {
@@ -43,6 +45,8 @@ pub struct Grant {
     pub(super) rules: Rules,
     /// In milliseconds since 1970.
     pub(super) until: Option<u64>,
+    /// Why it is nobody's.
+    pub(super) fault: Option<String>,
 }
 
 /// A grant while it is good.
@@ -80,9 +84,24 @@ impl Action {
 }
 
 impl Rules {
-    pub(super) fn add(&mut self, action: Action, pattern: &str) {
-        match Pattern::new(pattern) {
-            Ok(pattern) => self.of[action as usize].push(pattern),
+    pub(super) fn add(&mut self, action: Action, rule: Rule) {
+        self.push(action, rule.check());
+    }
+
+    /// Adds a rule for users, in which a segment may stand for the name of each.
+    pub(super) fn add_for_users(&mut self, action: Action, rule: Rule) {
+        self.push(action, rule.check_for_users());
+    }
+
+    /// What rules for users give to one of them.
+    pub(super) fn of_user(&self, user: &UserName) -> Self {
+        let own = |rules: &Vec<Rule>| rules.iter().map(|rule| rule.of_user(user)).collect();
+        Self { of: self.of.each_ref().map(own), fault: None }
+    }
+
+    fn push(&mut self, action: Action, rule: Result<Rule, String>) {
+        match rule {
+            Ok(rule) => self.of[action as usize].push(rule),
             Err(fault) => {
                 self.fault.get_or_insert(fault);
             }
@@ -90,7 +109,7 @@ impl Rules {
     }
 
     pub(super) fn permit(&self, action: Action, channel: &str) -> bool {
-        self.of[action as usize].iter().any(|pattern| pattern.matches(channel))
+        self.of[action as usize].iter().any(|rule| rule.matches(channel))
     }
 
     /// Whether there is any channel with which it may be done.
@@ -102,13 +121,13 @@ impl Rules {
     pub(super) fn all(&self) -> impl Iterator<Item = (Action, &str)> {
         let each = [Action::Follow, Action::Publish, Action::Manage].into_iter();
         each.flat_map(|action| {
-            self.of[action as usize].iter().map(move |pattern| (action, pattern.text()))
+            self.of[action as usize].iter().map(move |rule| (action, rule.text()))
         })
     }
 
-    /// As an array of the rules' words.
+    /// As an array of patterns, which the names of a rule are too: they have no syntax.
     pub(super) fn names(&self, action: Action) -> serde_json::Value {
-        self.of[action as usize].iter().map(Pattern::text).collect()
+        self.of[action as usize].iter().map(Rule::text).collect()
     }
 
     pub(super) fn are_none(&self) -> bool {
@@ -133,23 +152,29 @@ impl Grant {
     }
 
     /// To somebody by a name, which counts what they hold and by which it is [revoked](super::super::Channels::revoke).
+    /// A text that is no [`UserName`] is given nothing, and the log tells why.
     pub fn to(subject: &str) -> Self {
-        Self { subject: Some(subject.into()), ..Self::default() }
+        match UserName::parse(subject) {
+            Ok(name) => Self { subject: Some(name.into_shared()), ..Self::default() },
+            Err(bad) => {
+                Self { fault: Some(format!("nothing is granted: {bad}")), ..Self::default() }
+            }
+        }
     }
 
-    /// They may follow these channels.
-    pub fn follow(self, channels: &str) -> Self {
-        self.with(Action::Follow, channels)
+    /// They may follow this channel, or those of a [`Pattern`](super::Pattern).
+    pub fn follow(self, channels: impl Into<Rule>) -> Self {
+        self.with(Action::Follow, channels.into())
     }
 
-    /// They may publish in these channels.
-    pub fn publish(self, channels: &str) -> Self {
-        self.with(Action::Publish, channels)
+    /// They may publish in this channel, or in those of a [`Pattern`](super::Pattern).
+    pub fn publish(self, channels: impl Into<Rule>) -> Self {
+        self.with(Action::Publish, channels.into())
     }
 
-    /// They may make these channels, renew, close and remove them.
-    pub fn manage(self, channels: &str) -> Self {
-        self.with(Action::Manage, channels)
+    /// They may make this channel, renew, close and remove it, or those of a [`Pattern`](super::Pattern).
+    pub fn manage(self, channels: impl Into<Rule>) -> Self {
+        self.with(Action::Manage, channels.into())
     }
 
     /// It ends then, and whatever waits by it.
@@ -159,9 +184,19 @@ impl Grant {
         self
     }
 
-    pub(super) fn with(mut self, action: Action, channels: &str) -> Self {
-        self.rules.add(action, channels);
+    pub(super) fn with(mut self, action: Action, rule: Rule) -> Self {
+        self.rules.add(action, rule);
         self
+    }
+
+    /// What is wrong with it: whose it is, or a rule.
+    pub(super) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref().or_else(|| self.rules.fault())
+    }
+
+    /// The same without what is wrong with it: nothing, if it is nobody's whose name is known.
+    pub(super) fn sound(self) -> Self {
+        if self.fault.is_some() { Self::nothing() } else { self }
     }
 
     /// What both give, for as long as both are good.

@@ -1,33 +1,78 @@
-//! Decides which names of channels a rule means.
+//! Names and patterns: which channels a rule is for.
 
-/// Names of channels: one as it is written; `*` at the end stands for any rest, and a segment like `{room}` for any one
-/// segment that is not empty.
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::user_name::UserName;
+
+/// A pattern of channel names: `*` at the end stands for any rest, a segment in braces such as `{room}` for any one
+/// segment that is not empty, and everything else for itself.
+///
+/// Wherever a [`Rule`] is wanted, a text is the name of one channel and only a `Pattern` is a pattern, so that a name
+/// that is put together from what a visitor says never becomes one.
+///
+/// ```
+/// use bine::channels::{Grant, Pattern};
+///
+/// const ROOMS: Pattern = Pattern::new("chat/{room}");
+///
+/// let user = "ann";
+/// let grant = Grant::to(user).follow(format!("inbox/{user}")).publish(ROOMS);
+/// # drop(grant);
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pattern(Cow<'static, str>);
+
+/// Which channels may be used: one by its name, or those of a [`Pattern`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Rule {
+    /// The channel of this name. A name with `*`, `{` or `}` is refused, since it was probably meant as a pattern.
+    Name(Box<str>),
+    /// All channels whose names match.
+    Pattern(Pattern),
+}
+
+/// Why a text is no [`Pattern`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Pattern(Box<str>);
+pub struct BadPattern(String);
+
+/// In a rule for users, the segment that stands for the name of whoever has logged in.
+pub(super) const USER: &str = "{user}";
 
 impl Pattern {
+    /// A pattern that is written in the program. In a `const`, one that is wrong does not compile.
+    ///
+    /// # Panics
+    ///
+    /// The text is no pattern.
+    pub const fn new(text: &'static str) -> Self {
+        assert!(
+            is_pattern(text.as_bytes()),
+            "a pattern is a name, with `*` at its end for any rest or whole segments in braces"
+        );
+        Self(Cow::Borrowed(text))
+    }
+
+    /// A pattern from a configuration or another source that may decide about access. Never put text of a visitor
+    /// into it, other than a [`UserName`].
+    ///
     /// # Errors
     ///
     /// What is wrong with it, and what may stand there.
-    pub(super) fn new(text: &str) -> Result<Self, String> {
-        let front = text.strip_suffix('*').unwrap_or(text);
-        let is_right = |segment: &str| {
-            let inner = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-            !inner.unwrap_or(segment).contains(['{', '}', '*'])
-        };
-        if !text.is_empty() && front.split('/').all(is_right) {
-            return Ok(Self(text.into()));
+    pub fn parse(text: &str) -> Result<Self, BadPattern> {
+        if is_pattern(text.as_bytes()) {
+            return Ok(Self(Cow::Owned(text.to_owned())));
         }
-        Err(format!(
-            "`{text}` means no channels: write a name, `*` at its end for any rest, or `{{any}}` for a whole segment"
-        ))
+        Err(BadPattern(text.to_owned()))
     }
 
-    pub(super) fn text(&self) -> &str {
+    /// The text that it was made of.
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    pub(super) fn matches(&self, name: &str) -> bool {
+    /// Whether a channel has such a name.
+    pub fn matches(&self, name: &str) -> bool {
         let (mut pattern, mut name) = (&*self.0, name);
         loop {
             let (own, own_rest) = split(pattern);
@@ -45,19 +90,153 @@ impl Pattern {
     }
 }
 
+impl Rule {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Pattern(pattern) => pattern.as_str(),
+        }
+    }
+
+    pub(super) fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Name(own) => **own == *name,
+            Self::Pattern(pattern) => pattern.matches(name),
+        }
+    }
+
+    /// Whether it has a segment for the name of whoever has logged in.
+    fn has_user(&self) -> bool {
+        self.text().split('/').any(|segment| segment == USER)
+    }
+
+    /// Checks a rule that is for everybody, or for one who is named.
+    pub(super) fn check(self) -> Result<Self, String> {
+        if self.has_user() {
+            return Err(format!(
+                "`{}` has {USER}, which stands for whoever has logged in, by users_follow and users_publish alone; \
+                 give a segment for anything another name",
+                self.text()
+            ));
+        }
+        self.check_for_users()
+    }
+
+    /// Checks a rule for users, in which [`USER`] may stand for a segment.
+    pub(super) fn check_for_users(self) -> Result<Self, String> {
+        let Self::Name(name) = &self else { return Ok(self) };
+        let is_name = |segment: &str| segment == USER || !segment.contains(['*', '{', '}']);
+        if name.is_empty() {
+            return Err("a rule names no channel".to_owned());
+        }
+        if name.split('/').all(is_name) {
+            return Ok(self);
+        }
+        Err(format!(
+            "`{name}` is taken for the name of one channel, which has no * {{ }}; \
+             for a pattern say Pattern::new(\"{name}\"), or --follow-pattern and the like on the command line"
+        ))
+    }
+
+    /// The same with the name of a user, which is one segment and no syntax.
+    pub(super) fn of_user(&self, user: &UserName) -> Self {
+        if !self.has_user() {
+            return self.clone();
+        }
+        let segments = self.text().split('/');
+        let own: Vec<&str> =
+            segments.map(|segment| if segment == USER { user.as_str() } else { segment }).collect();
+        match self {
+            Self::Name(_) => Self::Name(own.join("/").into()),
+            Self::Pattern(_) => Self::Pattern(Pattern(Cow::Owned(own.join("/")))),
+        }
+    }
+}
+
+impl From<Pattern> for Rule {
+    fn from(pattern: Pattern) -> Self {
+        Self::Pattern(pattern)
+    }
+}
+
+impl From<&str> for Rule {
+    fn from(name: &str) -> Self {
+        Self::Name(name.into())
+    }
+}
+
+impl From<String> for Rule {
+    fn from(name: String) -> Self {
+        Self::Name(name.into())
+    }
+}
+
+impl From<&String> for Rule {
+    fn from(name: &String) -> Self {
+        Self::Name(name.as_str().into())
+    }
+}
+
+/// Whether these bytes are a pattern. All of its syntax is ASCII.
+const fn is_pattern(text: &[u8]) -> bool {
+    let (mut at, mut begin) = (0, 0);
+    while at <= text.len() {
+        if at == text.len() || text[at] == b'/' {
+            if !is_segment(text, begin, at) {
+                return false;
+            }
+            begin = at + 1;
+        }
+        at += 1;
+    }
+    !text.is_empty()
+}
+
+const fn is_segment(text: &[u8], begin: usize, end: usize) -> bool {
+    let is_any = end - begin >= 2 && text[begin] == b'{' && text[end - 1] == b'}';
+    let (mut at, end) = if is_any { (begin + 1, end - 1) } else { (begin, end) };
+    while at < end {
+        let is_star = text[at] == b'*' && (is_any || at + 1 < text.len());
+        if is_star || text[at] == b'{' || text[at] == b'}' {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
 fn split(text: &str) -> (&str, Option<&str>) {
     text.split_once('/').map_or((text, None), |(first, rest)| (first, Some(rest)))
 }
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for BadPattern {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            to,
+            "`{}` means no channels: write a name, `*` at its end for any rest, or `{{any}}` for a whole segment",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for BadPattern {}
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::Pattern;
+    use super::{Pattern, Rule};
+    use crate::user_name::UserName;
 
     #[track_caller]
     fn check(pattern: &str, right: &[&str], wrong: &[&str]) {
-        let own = Pattern::new(pattern).unwrap();
+        let own = Pattern::parse(pattern).unwrap();
         for name in right {
             assert!(own.matches(name), "{pattern} means {name}");
         }
@@ -79,24 +258,67 @@ mod tests {
 
     #[test]
     fn what_means_nothing_is_refused() {
-        for wrong in ["", "a*b", "**", "*/a", "a/{b}c", "a/{b", "b}", "{a{b}}", "{*}"] {
-            let told = Pattern::new(wrong).unwrap_err();
+        for wrong in ["", "a*b", "**", "*/a", "a/{b}c", "a/{b", "b}", "{a{b}}", "{*}", "{a}*"] {
+            let told = Pattern::parse(wrong).unwrap_err().to_string();
             assert!(told.starts_with(&format!("`{wrong}` means no channels")), "{told}");
         }
+    }
+
+    #[test]
+    fn takes_a_text_for_a_name_and_refuses_syntax_in_it() {
+        for name in ["*", "inbox/*", "inbox/{x}", "a{b", "}"] {
+            let told = Rule::from(name).check().unwrap_err();
+            assert!(told.contains("taken for the name of one channel"), "{told}");
+            // Even unchecked it is nothing else.
+            assert!(Rule::from(name).matches(name) && !Rule::from(name).matches("inbox/ben"));
+        }
+        assert!(Rule::from("").check().is_err());
+        for rule in [Rule::from("inbox/{user}"), Rule::from(Pattern::new("inbox/{user}/*"))] {
+            let told = rule.clone().check().unwrap_err();
+            assert!(told.contains("users_follow"), "{told}");
+            assert!(rule.check_for_users().is_ok());
+        }
+    }
+
+    #[test]
+    fn a_rule_for_users_means_the_name_of_each_as_one_segment() {
+        let ann = UserName::parse("ann").unwrap();
+        let own = |rule: Rule| rule.of_user(&ann);
+        let inbox = own("inbox/{user}".into());
+        assert!(inbox.matches("inbox/ann"));
+        assert!(!inbox.matches("inbox/ben") && !inbox.matches("inbox/{user}"));
+        let below = own(Pattern::new("{user}/*").into());
+        assert!(below.matches("ann/1") && !below.matches("ben/1"));
+        assert!(own("news".into()).matches("news"));
     }
 
     proptest! {
         #[test]
         fn a_name_means_itself_and_no_other(name in "[a-z/]{1,8}", other in "[a-z/]{1,8}") {
-            let own = Pattern::new(&name).unwrap();
+            let own = Pattern::parse(&name).unwrap();
             prop_assert_eq!(own.matches(&other), name == other);
             prop_assert!(own.matches(&name));
         }
 
         #[test]
         fn a_star_means_whatever_begins_so(front in "[a-z/]{0,4}", name in "[a-z/]{0,8}") {
-            let own = Pattern::new(&format!("{front}*")).unwrap();
+            let own = Pattern::parse(&format!("{front}*")).unwrap();
             prop_assert_eq!(own.matches(&name), name.starts_with(&front));
+        }
+
+        /// No name of a user that is put into a rule, by a program or by `{user}`, reaches what is another's.
+        #[test]
+        fn no_name_of_a_user_becomes_syntax(name in "[a-c*{}/]{1,4}", other in "[a-c*{}/]{1,4}") {
+            let channel = format!("inbox/{other}");
+            let put = Rule::from(format!("inbox/{name}"));
+            prop_assert_eq!(put.matches(&channel), name == other);
+            if let Ok(user) = UserName::parse(&name) {
+                let own = Rule::from("inbox/{user}").of_user(&user);
+                prop_assert_eq!(own.matches(&channel), name == other);
+                let pattern = Pattern::parse(&format!("inbox/{user}/*")).unwrap();
+                let is_below = other == name || other.starts_with(&format!("{name}/"));
+                prop_assert_eq!(pattern.matches(&format!("{channel}/x")), is_below);
+            }
         }
     }
 }

@@ -15,10 +15,10 @@ impl Grant {
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
-    /// use bine::channels::Grant;
+    /// use bine::channels::{Grant, Pattern};
     ///
     /// let end = SystemTime::now() + Duration::from_secs(3600);
-    /// let grant = Grant::to("ann").follow("news/*").until(end);
+    /// let grant = Grant::to("ann").follow(Pattern::new("news/*")).until(end);
     /// let token = grant.token("one of at least thirty-two bytes, kept elsewhere")?;
     /// # drop(token);
     /// # Ok::<(), String>(())
@@ -34,12 +34,12 @@ impl Grant {
 
     /// The same, made at `now`, in seconds since 1970.
     fn token_at(&self, secret: &[u8], now: u64) -> Result<String, String> {
+        if let Some(fault) = self.fault() {
+            return Err(fault.to_owned());
+        }
         let subject =
             self.subject.as_deref().ok_or("a token is somebody's: begin with Grant::to")?;
         let until = self.until.ok_or("a token has an end: say Grant::until")?;
-        if let Some(fault) = self.rules.fault() {
-            return Err(fault.to_owned());
-        }
         Key::hs256(secret)?;
         let actions = [Action::Follow, Action::Publish, Action::Manage].into_iter();
         let given = actions.map(|action| (action.name().to_owned(), self.rules.names(action)));
@@ -62,14 +62,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::channels::Tokens;
+    use crate::channels::{Pattern, Tokens};
 
     const SECRET: &[u8] = b"a secret of more than thirty-two bytes";
 
     #[test]
     fn a_token_gives_what_the_grant_says_until_its_end_and_no_longer() {
         let end = UNIX_EPOCH + Duration::from_secs(2000);
-        let grant = Grant::to("ann").follow("news/*").publish("chat/{room}").until(end);
+        let (news, rooms) = (Pattern::new("news/*"), Pattern::new("chat/{room}"));
+        let grant = Grant::to("ann").follow(news).publish(rooms).until(end);
         let token = grant.token_at(SECRET, 1000).unwrap();
         let taken = Tokens::hs256(SECRET).read(&token, 1_500_000).unwrap();
         assert_eq!((taken.issued, taken.grant.until), (1_000_000, Some(2_000_000)));
@@ -87,7 +88,8 @@ mod tests {
         for (grant, secret, reason) in [
             (Grant::nothing(), SECRET, "a token is somebody's"),
             (Grant::to("ann"), SECRET, "a token has an end"),
-            (grant.clone().follow("a*b"), SECRET, "`a*b` means no channels"),
+            (grant.clone().follow("a*b"), SECRET, "`a*b` is taken for the name of one channel"),
+            (Grant::to("*").follow("a"), SECRET, "nothing is granted: \"*\" is no name of a user"),
             (grant, b"short", "a secret of 5 bytes"),
         ] {
             let told = grant.token_at(secret, 1000).unwrap_err();

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::grant::{Action, Grant};
 use super::key::Key;
+use super::pattern::Pattern;
 use super::sign::signed;
 use crate::base64;
+use crate::user_name::UserName;
 
 /// Signed tokens, each with a grant of its own: whoever shows one may do what it says.
 ///
@@ -22,7 +24,7 @@ use crate::base64;
 /// ```
 ///
 /// A token is a JSON Web Token (RFC 7519). It has `sub`, whose it is, `iat`, when it was made, `exp`, when it ends, and
-/// `channels`, an object of arrays `follow`, `publish` and `manage` with names in the words of a rule. `nbf`, `aud` and
+/// `channels`, an object of arrays `follow`, `publish` and `manage` of [patterns](super::Pattern). `nbf`, `aud` and
 /// `iss` are checked where they are there. Which algorithm has signed it, the key says: a token cannot choose.
 #[derive(Clone)]
 #[must_use]
@@ -190,6 +192,7 @@ impl Tokens {
         }
         let subject = claims["sub"].as_str().filter(|subject| !subject.is_empty());
         let subject = subject.ok_or("it has no `sub`, whose it is")?;
+        UserName::parse(subject).map_err(|bad| format!("its `sub`: {bad}"))?;
         let grant = Grant { until: Some(exp), ..granted(&claims[CLAIM], subject)? };
         Ok(Taken { grant, issued })
     }
@@ -283,10 +286,12 @@ fn granted(claim: &Value, subject: &str) -> Result<Grant, String> {
         let actions = [Action::Follow, Action::Publish, Action::Manage];
         let action = actions.into_iter().find(|action| action.name() == name).ok_or(SHAPE)?;
         for pattern in patterns.as_array().ok_or(SHAPE)? {
-            grant = grant.with(action, pattern.as_str().ok_or(SHAPE)?);
+            let pattern = Pattern::parse(pattern.as_str().ok_or(SHAPE)?);
+            let pattern = pattern.map_err(|bad| format!("in its `channels`: {bad}"))?;
+            grant = grant.with(action, pattern.into());
         }
     }
-    match grant.rules.fault() {
+    match grant.fault() {
         Some(fault) => Err(format!("in its `channels`: {fault}")),
         None => Ok(grant),
     }

@@ -22,6 +22,7 @@ use crate::arguments::{Arguments, Needs, Rejection};
 use crate::channels::engine::now;
 use crate::channels::presence::Attendance;
 use crate::sessions::Login;
+use crate::user_name::UserName;
 
 /// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
 pub(super) const QUERY: &str = "access_token";
@@ -188,10 +189,14 @@ impl Gate {
             }
         }
         let mut until = u64::MAX;
-        if let Some(login) = login.filter(|_| !self.access.users.are_none()) {
+        let login = login.filter(|_| !self.access.users.are_none());
+        // Who logged in before names were checked may have one that is given nothing.
+        if let Some((login, user)) =
+            login.and_then(|login| Some((login, UserName::parse(&login.user).ok()?)))
+        {
             let issued = Issued::Behind(self.parties.revocations());
-            let rules = self.access.users.clone();
-            let grant = Grant { rules, ..Grant::to(&login.user) };
+            let rules = self.access.users.of_user(&user);
+            let grant = Grant { rules, ..Grant::to(&user) };
             let own = match session {
                 Some(token) => token.and(grant, issued),
                 None => Session::new(grant, issued),
@@ -538,9 +543,10 @@ impl Question {
             let reason = error.message().unwrap_or("who may do this could not be found out");
             Denied { status: error.code(), field: None, reason: reason.to_owned() }
         })?;
-        if let Some(fault) = grant.rules.fault() {
+        if let Some(fault) = grant.fault() {
             log::error(format_args!("a grant of channels: {fault}"));
         }
+        let grant = grant.sound();
         let session = match session {
             Some(own) => Some(Arc::new(own.and(grant, issued).by(login))),
             None if grant.subject.is_none() && grant.rules.are_none() => None,

@@ -1,0 +1,120 @@
+//! User names: what a session, a token and a grant may call a user.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The name of a user, checked by the one rule for [`Session::log_in`](crate::Session::log_in), the `sub` of a
+/// [token](crate::channels::Tokens) and [`Grant::to`](crate::channels::Grant::to).
+///
+/// A name has 1 to 200 letters. It has no control character, since it is written into logs and header fields, no
+/// white space at its ends, which nobody sees, and none of `/ * { }`: a name that stands in the name of a channel is one
+/// segment of it, and never a part of a pattern.
+///
+/// ```
+/// use bine::UserName;
+///
+/// assert!(UserName::parse("ann@example.org").is_ok());
+/// assert!(UserName::parse("*").is_err());
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UserName(Arc<str>);
+
+/// Why a text is no [`UserName`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadUserName(String);
+
+/// Letters of a name.
+const MOST: usize = 200;
+
+impl UserName {
+    /// Checks a text.
+    ///
+    /// # Errors
+    ///
+    /// It is no name of a user; the text of the error names the rule.
+    pub fn parse(text: &str) -> Result<Self, BadUserName> {
+        let is_wrong = |letter: char| {
+            // Letters that change the direction of a text, and the two separators of lines, hide what a name is.
+            letter.is_control()
+                || matches!(letter, '/' | '*' | '{' | '}')
+                || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        let is_right = (1..=MOST).contains(&text.chars().take(MOST + 1).count())
+            && !text.contains(is_wrong)
+            && text.trim() == text;
+        if is_right {
+            Ok(Self(text.into()))
+        } else {
+            Err(BadUserName(text.chars().take(MOST).collect()))
+        }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_shared(self) -> Arc<str> {
+        self.0
+    }
+}
+
+impl Deref for UserName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UserName {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for BadUserName {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            to,
+            "{:?} is no name of a user: use 1 to {MOST} letters, without control characters, white space at the ends, \
+             and / * {{ }}",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for BadUserName {}
+
+#[cfg(test)]
+mod tests {
+    use super::UserName;
+
+    #[test]
+    fn refuses_names_that_could_mean_something_else_where_they_are_written() {
+        for right in
+            ["a", "17", "Ann Smith", "ann@example.org", "auth0|17", "\u{e9}va", &"n".repeat(200)]
+        {
+            assert_eq!(UserName::parse(right).as_deref(), Ok(right));
+        }
+        for wrong in [
+            "",
+            " ",
+            "*",
+            "a*",
+            "{x}",
+            "{user}",
+            "a/b",
+            " a",
+            "a ",
+            "a\nb",
+            "a\0",
+            "\u{202e}a",
+            &"n".repeat(201),
+        ] {
+            let told = UserName::parse(wrong).unwrap_err().to_string();
+            assert!(told.contains("is no name of a user: use 1 to 200 letters"), "{told}");
+        }
+    }
+}
