@@ -170,6 +170,11 @@ impl AddressBlock {
         self.0 == Self::LOCAL.0
     }
 
+    /// True when the block's [site](Self::site) holds other blocks too, as an IPv6 /48 does.
+    pub const fn has_neighbors(self) -> bool {
+        self.0 >> 33 != 0
+    }
+
     /// The /48 that an IPv6 block belongs to, which a provider may assign to one customer. Quotas
     /// per site are looser than those per block. An IPv4 address is its own site.
     pub const fn site(self) -> AddressSite {

@@ -36,6 +36,7 @@ mod relay;
 pub mod scheduler;
 mod server;
 mod settings;
+mod shares;
 mod signals;
 mod slab;
 mod slowness;

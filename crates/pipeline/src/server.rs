@@ -14,7 +14,7 @@ use crate::access::AccessSettings;
 use crate::address::Address;
 use crate::admission::Admission;
 use crate::blocking;
-use crate::census::{Census, descriptors};
+use crate::census::{Census, Places, descriptors};
 use crate::clock::Clock;
 use crate::connection::Context;
 use crate::generation::{Charter, Generation};
@@ -92,7 +92,7 @@ impl Server {
         let most = settings.workers.max(settings.most_workers);
         let admission = Admission::new(settings.admission.clone(), most);
         let admission = Arc::new(admission.on_loops(loops.len()));
-        let census = Census::new(most_connections(&settings), settings.connections_per_address);
+        let census = Census::new(places(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
         let charter = Charter { settings, access, handler, admission: shared };
         Ok(Self {
@@ -177,7 +177,7 @@ impl Server {
         let (settings, admission) = (Arc::new(settings), Arc::clone(&self.admission));
         let charter = Charter { settings, access, handler, admission };
         let next = Arc::new(Generation::open(charter, Some(&newest))?);
-        self.census.limit(most_connections(&next.settings), next.settings.connections_per_address);
+        self.census.limit(places(&next.settings));
         self.admission.amend(next.settings.admission.clone());
         let older = std::mem::replace(&mut *newest, next);
         self.changes.fetch_add(1, Ordering::Release);
@@ -367,8 +367,12 @@ fn check(settings: &Settings) -> io::Result<()> {
     scheduler::check(&settings.scheduler)
 }
 
-fn most_connections(settings: &Settings) -> usize {
-    settings.connections.unwrap_or(usize::MAX).min(descriptors())
+fn places(settings: &Settings) -> Places {
+    Places {
+        most: settings.connections.unwrap_or(usize::MAX).min(descriptors()),
+        per_block: settings.connections_per_address,
+        local: settings.connections_local,
+    }
 }
 
 fn start_background() -> io::Result<tokio::runtime::Handle> {

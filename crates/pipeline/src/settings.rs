@@ -35,8 +35,12 @@ pub struct Settings {
     pub guards: Guards,
     /// Connections at one time; `None` follows the descriptor limit.
     pub connections: Option<usize>,
-    /// Connections at one time from one address; loopback and Unix peers are exempt.
+    /// Connections at one time from one [block of addresses](crate::AddressBlock); four times that
+    /// from one IPv6 /48. Clients on this machine count by `connections_local`.
     pub connections_per_address: usize,
+    /// Connections at one time from this machine, by loopback or a Unix socket; `None` leaves a
+    /// tenth of all places, 1 024 at most, to others.
+    pub connections_local: Option<usize>,
     /// Content beyond this many bytes leaves in chunks while the page is still being written.
     pub chunk_at: usize,
     /// The most reply bytes one connection may have unsent in memory.
@@ -75,6 +79,7 @@ impl Default for Settings {
             guards: Guards::default(),
             connections: None,
             connections_per_address: 256,
+            connections_local: None,
             chunk_at: 64 * 1024,
             unsent: 64 << 20,
             unread_body: 64 * 1024,

@@ -409,8 +409,12 @@ pub(super) static KEYS: &[Key] = &[
         c.settings.connections = if v == "auto" { None } else { Some(number(v, 1)?) };
         Ok(())
     }),
-    Key::server("connections-per-address", "N", &["256"], "from one peer that is not this machine", |c, v| {
+    Key::server("connections-per-address", "N", &["256"], "from one IPv4 address or IPv6 /64; four times that from an IPv6 /48", |c, v| {
         c.settings.connections_per_address = number(v, 1)?;
+        Ok(())
+    }),
+    Key::server("connections-local", "N|auto", &["auto"], "from this machine; auto: all but a tenth, of which no more than 1024 are kept for others", |c, v| {
+        c.settings.connections_local = if v == "auto" { None } else { Some(number(v, 1)?) };
         Ok(())
     }),
     Key::server("queue", "N", &["1024"], "requests that may wait for a worker", |c, v| {

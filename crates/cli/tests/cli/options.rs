@@ -143,6 +143,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "user",
         "connections",
         "connections-per-address",
+        "connections-local",
         "queue",
         "admission",
         "admission-least",

@@ -125,7 +125,7 @@ impl<D: Driver> EventLoop<D> {
         let now = self.context.clock.now();
         if self.door.reopen.is_some_and(|moment| moment.has_come(now)) {
             // The guards look first: they may have room made.
-            if !self.may_accept() || !self.server.census.has_room() {
+            if !self.may_accept() || self.lacks_room() {
                 self.door.reopen = Some(now.after(PAUSE));
             } else if let Err(error) = self.open_door() {
                 log::warn(format_args!("cannot accept again yet: {error}"));
@@ -154,7 +154,7 @@ impl<D: Driver> EventLoop<D> {
             if !self.door.open {
                 return;
             }
-            if !self.server.census.has_room() {
+            if self.lacks_room() {
                 return self.pause();
             }
             let Some(listener) = self.view.generation.listeners.get(number) else { return };

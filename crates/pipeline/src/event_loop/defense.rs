@@ -1,11 +1,11 @@
-//! Decides what a loop does for the server's guards: whether it accepts, which idle connections it closes, and whose
+//! Decides what a loop does for the server's guards: whether it accepts, which slow connections it closes, and whose
 //! requests it refuses.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::address::AddressBlock;
 use crate::clock::monotonic_milliseconds;
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::event_loop::driver::Driver;
@@ -15,6 +15,7 @@ use crate::link::Link;
 use crate::mailbox::Letter;
 use crate::server::{Server, View};
 use crate::settings::{Settings, Timeouts};
+use crate::slab::Token;
 use crate::tally::Ending;
 
 /// A connection that has said nothing yet may be about to.
@@ -32,30 +33,66 @@ impl<D: Driver> EventLoop<D> {
         !is_over && !self.server.guard.pauses()
     }
 
-    /// Closes idle connections, strangers before visitors who are known, and those that have been idle longest before
-    /// others. One whose next request is on its way is told nothing; its peer tries again, as it must after any idle
-    /// time (RFC 9110 section 9.2.2).
+    /// Closes connections that are idle, or slow to send or to read: strangers before visitors who are known, and
+    /// always next the slowest of the block of addresses that has most of the places it may have. One whose next
+    /// request is on its way is told nothing; its peer tries again, as it must after any idle time (RFC 9110 section
+    /// 9.2.2).
     pub(super) fn make_room(&mut self, Room { count, known_too }: Room) {
+        let mut slow = self.slow_connections(Duration::ZERO, |_| true);
+        if !known_too {
+            slow.retain(|each| !each.is_known);
+        }
+        self.evict(slow, count);
+    }
+
+    /// Whether every place is taken. Then the slow and idle connections of each block that has more than a
+    /// sixteenth of the places give way, a few at a time.
+    pub(super) fn lacks_room(&mut self) -> bool {
+        if self.server.census.has_room() {
+            return false;
+        }
+        let crowds = self.server.census.crowds();
+        if !crowds.is_empty() {
+            let slow = self.slow_connections(JUST_COME, |block| crowds.contains(&block));
+            let count = self.slab.len() / 64 + 1;
+            self.evict(slow, count);
+        }
+        !self.server.census.has_room()
+    }
+
+    /// The connections of these blocks that have been silent: idle ones for at least `idle`.
+    fn slow_connections(
+        &mut self,
+        idle: Duration,
+        whose: impl Fn(AddressBlock) -> bool,
+    ) -> Vec<Slow> {
         let now = self.context.clock.now();
         let generation = Arc::clone(&self.view.generation);
         let timeouts = &generation.settings.timeouts;
-        let mut idle = Vec::new();
+        let mut slow = Vec::new();
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            let (left, is_known) = (connection.deadline.since(now), !is_stranger(connection));
-            if let Some(wait) = idle_time(connection, timeouts)
-                && (known_too || !is_known)
+            let (block, left) = (connection.peer.block(), connection.deadline.since(now));
+            let least = if connection.phase == Phase::Idle { idle } else { JUST_COME };
+            if let Some(wait) = patience(connection, timeouts)
+                && whose(block)
+                && wait.saturating_sub(left) >= least
             {
-                let silent = wait.saturating_sub(left);
-                if connection.phase == Phase::Idle || silent >= JUST_COME {
-                    idle.push((is_known, Reverse(silent), token));
-                }
+                let silent = wait.saturating_sub(left).as_millis();
+                let part = (silent * 1_000_000 / wait.as_millis().max(1)) as u64;
+                slow.push(Slow { is_known: !is_stranger(connection), block, part, token });
             }
         }
-        idle.sort_unstable_by_key(|(is_known, silent, _)| (*is_known, *silent));
-        idle.truncate(count);
-        self.server.guard.note_closed(idle.len());
-        for (_, _, token) in idle {
+        slow
+    }
+
+    fn evict(&mut self, slow: Vec<Slow>, count: usize) {
+        let candidates = slow.into_iter().map(|each| (each.block, each)).collect();
+        let mut order = self.server.census.in_order_of_eviction(candidates, |slow| slow.part);
+        order.sort_by_key(|slow| slow.is_known);
+        order.truncate(count);
+        self.server.guard.note_closed(order.len());
+        for Slow { token, .. } in order {
             if let Some(Entry { connection, .. }) = self.slab.get(token) {
                 connection.end(Ending::Load);
             }
@@ -64,12 +101,28 @@ impl<D: Driver> EventLoop<D> {
     }
 }
 
-/// For how long `connection` may be silent, if that is what it is.
-fn idle_time<L: Link>(connection: &Connection<L>, timeouts: &Timeouts) -> Option<Duration> {
+/// A connection that may be closed for want of room.
+struct Slow {
+    is_known: bool,
+    block: AddressBlock,
+    /// How much of the silence that it is allowed has passed, in parts of a million.
+    part: u64,
+    token: Token,
+}
+
+/// For how long `connection` may be silent, or fall behind the least rate, if it waits for its peer.
+fn patience<L: Link>(connection: &Connection<L>, timeouts: &Timeouts) -> Option<Duration> {
     match connection.phase {
         Phase::Idle if !connection.wants_turn && !connection.has_unsent() => Some(timeouts.idle),
         Phase::First => Some(timeouts.first_byte),
         Phase::Handshake => Some(timeouts.handshake),
+        Phase::Head => Some(timeouts.head),
+        Phase::Body => Some(timeouts.body),
+        // A worker reads the file from its disk: that is no fault of the peer.
+        Phase::Writing if !connection.busy.as_ref().is_some_and(|busy| busy.warms_up) => {
+            Some(timeouts.write)
+        }
+        Phase::Lingering => Some(timeouts.linger),
         _ => None,
     }
 }

@@ -217,10 +217,11 @@ fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pres
 mod tests {
     use super::*;
     use crate::address::Peer;
+    use crate::census::Places;
 
     fn guard(guards: Guards, most: usize, connected: usize) -> (Guard, Settings, Census) {
         let settings = Settings { guards, ..Settings::default() };
-        let census = Census::new(most, 1);
+        let census = Census::new(Places { most, per_block: 1, local: Some(most) });
         (0..connected).for_each(|_| census.enter(Peer::UNIX).unwrap());
         (Guard::default(), settings, census)
     }

@@ -88,6 +88,38 @@ fn a_server_short_of_descriptors_lets_go_of_idle_strangers_and_of_nobody_else() 
     assert!(child.wait().unwrap().success());
 }
 
+/// Clients that sent half a head, half a body, or read nothing kept their places for as long as
+/// their timeouts were, since only idle connections gave way, and nobody else came in.
+#[test]
+fn evicts_slow_heads_bodies_and_readers_when_descriptors_run_short() {
+    if std::env::var_os(CHILD).is_some() {
+        return serve(Guards::default(), 0);
+    }
+    let (mut child, address, _written) =
+        launch("exhaustion::evicts_slow_heads_bodies_and_readers_when_descriptors_run_short");
+    let slow = [
+        "GET / HTTP/1.1\r\nHost: a\r\nHalf-A-He".to_owned(),
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf".to_owned(),
+        get("/long/9000000"),
+    ];
+    for request in slow {
+        let _slow: Vec<Peer> = (0..40)
+            .map(|_| {
+                let mut peer = Peer::connect(&address).unwrap();
+                peer.send(&request);
+                peer
+            })
+            .collect();
+        for _ in 0..3 {
+            assert_eq!(Peer::connect(&address).unwrap().ask("/"), "200 hello", "{request}");
+        }
+    }
+    let mut inside = Peer::connect(&address).unwrap();
+    assert_eq!(inside.ask("/"), "200 hello");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
 /// Runs `test` in a process of its own: the address at which it serves, and what else it writes.
 fn launch(test: &str) -> (Child, Address, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -107,7 +139,11 @@ fn launch(test: &str) -> (Child, Address, Lines<BufReader<ChildStdout>>) {
 fn serve(guards: Guards, others: usize) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).unwrap();
     let parts = Arc::new(Parts(Arc::new(Program::default())));
-    let settings = Settings { guards, ..settings("hybrid") };
+    let mut settings = Settings { guards, ..settings("hybrid") };
+    // Nobody goes because of them.
+    let never = Duration::from_hours(1);
+    (settings.timeouts.head, settings.timeouts.body) = (never, never);
+    settings.timeouts.write = never;
     let server = Arc::new(Server::open(settings, parts, None).unwrap());
     let _held: Vec<File> = (0..others).map(|_| File::open("/dev/null").unwrap()).collect();
     let Some(Address::Tcp(address)) = server.addresses().next() else { unreachable!() };
