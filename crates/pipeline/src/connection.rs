@@ -120,6 +120,8 @@ pub(crate) struct Busy {
     pub(crate) on_disk: bool,
     /// A piece of the body is on its way to disk.
     pub(crate) storing: Option<Storing>,
+    /// The request whose answer is being made is a HEAD.
+    pub(crate) is_head: bool,
     /// The handler that is at work elsewhere, for the log.
     pub(crate) handler: &'static str,
     /// Drops the task of a handler that awaits.
@@ -150,6 +152,7 @@ impl Busy {
             && self.request.is_none()
             && self.leaving.is_none()
             && self.task.is_none()
+            && !self.is_head
     }
 
     fn reset(&mut self) {
@@ -295,6 +298,14 @@ impl<L: Link> Connection<L> {
     /// A worker is at its handler, as far as this thread knows.
     pub(crate) fn is_with_worker(&self) -> bool {
         self.phase == Phase::Handler && self.busy.as_ref().is_none_or(|busy| busy.task.is_none())
+    }
+
+    /// Ends the exchange: everything is sent, and the next request may come.
+    pub(crate) fn end_exchange(&mut self, context: &mut Context) {
+        if let Some(busy) = &mut self.busy {
+            busy.is_head = false;
+        }
+        self.rest(context);
     }
 
     /// Gives the busy part back when nothing is left in it.

@@ -41,6 +41,7 @@ struct Load {
     collect: u64,
     on_disk: bool,
     storing: Option<Storing>,
+    is_head: bool,
     handler: &'static str,
 }
 
@@ -120,6 +121,7 @@ impl Load {
             collect: busy.collect,
             on_disk: busy.on_disk,
             storing: busy.storing.take(),
+            is_head: busy.is_head,
             handler: busy.handler,
         }
     }
@@ -137,6 +139,7 @@ impl Load {
             collect,
             on_disk,
             storing,
+            is_head,
             handler,
         } = self;
         *busy = Busy {
@@ -153,6 +156,7 @@ impl Load {
             collect,
             on_disk,
             storing,
+            is_head,
             handler,
             task: None,
         };

@@ -84,6 +84,8 @@ pub(crate) fn expire<L: Link>(connection: &mut Connection<L>, context: &mut Cont
         }
         Phase::Streaming => response::silent(connection, context),
         Phase::Held => held(connection, context, Why::Time),
+        // The answer has been sent; a second one would be taken for that to the next request.
+        Phase::Body if !is_collecting(connection) => connection.end(Ending::Timeout),
         Phase::Head | Phase::Body => {
             if let Some(busy) = &mut connection.busy {
                 busy.request = None;
@@ -103,11 +105,34 @@ fn refuse<L: Link>(
 ) -> Next {
     let mark = context.output.len();
     fault.reply(&mut context.output, &context.clock.date());
+    remove_content_for_head(connection, &mut context.output, mark);
     let is_late = matches!(fault, PeerFault::TimedOut);
     connection.end(if is_late { Ending::Timeout } else { Ending::Fault });
     record_bare(connection.peer, context, mark);
     part(connection);
     Next::Reply
+}
+
+/// Whether the request's body is being collected for its handler, so that the request has no answer yet.
+fn is_collecting<L>(connection: &Connection<L>) -> bool {
+    connection.busy.as_ref().is_some_and(|busy| busy.request.is_some() || busy.storing.is_some())
+}
+
+/// Removes the content of the reply at `mark` if its request is a HEAD (RFC 9110 section 9.3.2). A client would read
+/// that content as the beginning of another reply.
+fn remove_content_for_head<L>(connection: &Connection<L>, output: &mut Vec<u8>, mark: usize) {
+    if connection.busy.as_ref().is_some_and(|busy| busy.is_head) {
+        remove_content(output, mark);
+    }
+}
+
+/// Removes the content of the reply at `mark`.
+fn remove_content(output: &mut Vec<u8>, mark: usize) {
+    const END: &[u8] = b"\r\n\r\n";
+    let reply = output.get(mark..).unwrap_or_default();
+    if let Some(end) = reply.windows(END.len()).position(|bytes| bytes == END) {
+        output.truncate(mark + end + END.len());
+    }
 }
 
 /// The reply behind `mark` counts, and has a line in the access log, although its request is not at hand.

@@ -118,7 +118,7 @@ pub(super) fn hand<L: Link>(
     }
     tell_of_leaving(connection, context);
     connection.phase = Phase::Idle;
-    connection.rest(context);
+    connection.end_exchange(context);
     if connection.spoke || !context.input.is_empty() {
         // It comes to its next request when the others have been told.
         connection.wants_turn = true;
@@ -333,7 +333,7 @@ fn after<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next
     }
     // The next wait, whatever it is for, sets its own deadline.
     connection.phase = Phase::Idle;
-    connection.rest(context);
+    connection.end_exchange(context);
     if L::BLOCKS {
         context.slice = SLICE;
     } else if context.slice == 0 && (context.fresh || !context.drained) {

@@ -8,7 +8,7 @@ use crate::connection::{Connection, Context, Errand, Phase, Storing};
 use crate::link::{Link, Transfer, Way};
 use crate::settings::Settings;
 use crate::spool::{self, Spool};
-use crate::stages::{GRACE, Kind, Next, credit, expire, linger, part, refuse};
+use crate::stages::{GRACE, Kind, Next, credit, expire, is_collecting, linger, part, refuse};
 use crate::tally::Ending;
 
 /// The request stage.
@@ -34,6 +34,11 @@ pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Con
 /// Takes one event out of the received bytes. `None`: look again.
 fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Option<Next> {
     let input = context.input.clone();
+    let was_in_body = connection.machine.phase() == bine_http::Phase::Body;
+    if !was_in_body && let Some(busy) = &mut connection.busy {
+        // Earlier requests have their answers.
+        busy.is_head = false;
+    }
     let step =
         connection.machine.receive(&context.scratch[input.clone()], &context.settings.limits);
     context.input.start += step.consumed;
@@ -80,6 +85,12 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
                 return store(connection, context, Storing::Last);
             }
             Some(Next::Response(Kind::Static))
+        }
+        // A second answer would be taken for that to the next request.
+        Event::Fault(_) if was_in_body && !is_collecting(connection) => {
+            connection.end(Ending::Fault);
+            part(connection);
+            Some(Next::Reply)
         }
         Event::Fault(fault) => Some(refuse(connection, context, fault)),
     }

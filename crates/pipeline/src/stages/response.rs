@@ -13,7 +13,9 @@ use crate::handler::{
 use crate::link::Link;
 use crate::log;
 use crate::stages::sink::Sink;
-use crate::stages::{Kind, Next, part, record_bare, refuse, send_ahead};
+use crate::stages::{
+    Kind, Next, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
+};
 use crate::tally::{self, Ending};
 
 /// What the peer is told of a fault that is ours; what happened is in the log.
@@ -32,13 +34,15 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         context.slowness.look(&context.clock, began, context.responder.last());
     }
     let Asked { answer, exchange, framing, expects, kept, mark } = asked;
+    let has_unread_body = framing != Framing::None && collected.is_none();
+    note_head(connection, context, &answer, exchange.method);
     match answer {
         Outcome::Broken => connection.end(Ending::Peer),
         Outcome::Cut => connection.end(Ending::Fault),
         Outcome::Panicked => {
             connection.end(Ending::Fault);
             connection.closing = true;
-            connection.lingers = framing != Framing::None && collected.is_none();
+            connection.lingers = has_unread_body;
             Next::Reply
         }
         Outcome::Answered(Answer::Written { close }) => {
@@ -54,6 +58,12 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
             connection.busy(context).handler = context.responder.last();
             follow(connection, context, Follow::Stream(stream), collected.or(kept), mark)
         }
+        Outcome::Answered(Answer::Upgrade(_)) if has_unread_body => {
+            // The new protocol would read the body as its own first bytes.
+            let name = context.responder.last();
+            log::error(format_args!("{name} accepts an upgrade of a request with a body"));
+            fail(connection, context, mark)
+        }
         Outcome::Answered(Answer::Upgrade(upgrade)) => {
             connection.busy(context).handler = context.responder.last();
             follow(connection, context, Follow::Upgrade(upgrade), collected.or(kept), mark)
@@ -61,11 +71,7 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         Outcome::Answered(Answer::Collect { .. }) if collected.is_some() => {
             log::error(format_args!("{} asked twice for a body", context.responder.last()));
             let mark = context.output.len();
-            write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
-            context.tally.replied(&context.output[mark..]);
-            connection.end(Ending::Fault);
-            connection.closing = true;
-            Next::Reply
+            fail(connection, context, mark)
         }
         Outcome::Answered(Answer::Collect { limit, on_disk }) => {
             let limit = if on_disk { limit.max(context.settings.upload) } else { limit };
@@ -96,6 +102,33 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
             context.errand = Some(Errand::Work(work, request));
             Next::Response(Kind::Dynamic)
         }
+    }
+}
+
+/// Replaces what the program wrote behind `mark` by a 500 that ends the connection.
+fn fail<L: Link>(connection: &mut Connection<L>, context: &mut Context, mark: usize) -> Next {
+    context.output.truncate(mark);
+    write_error(context, Status::INTERNAL_SERVER_ERROR, FAILED);
+    remove_content_for_head(connection, &mut context.output, mark);
+    context.tally.replied(&context.output[mark..]);
+    connection.end(Ending::Fault);
+    connection.closing = true;
+    Next::Reply
+}
+
+/// Notes whether the reply that is yet to be made is to a HEAD. One that is there already has no use for it.
+fn note_head<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    answer: &Outcome,
+    method: Method,
+) {
+    let is_written = matches!(answer, Outcome::Answered(Answer::Written { .. }));
+    let is_head = method == Method::Head && !is_written;
+    if let Some(busy) = &mut connection.busy {
+        busy.is_head = is_head;
+    } else if is_head {
+        connection.busy(context).is_head = true;
     }
 }
 
@@ -159,6 +192,7 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     }
     let done = done.unwrap_or_else(|| excuse(&*work, &request, &context.clock, &mut bytes));
     connection.closing |= bound(&mut bytes, context);
+    remove_content_for_head(connection, &mut bytes, mark);
     context.output = bytes;
     context.clock.turn();
     // Whatever was sent ahead, the time to write this one begins with it.
@@ -228,6 +262,7 @@ pub(crate) fn finished<L: Link>(
     }
     end_storing(connection);
     connection.closing |= bound(&mut finished.bytes, context);
+    remove_content_for_head(connection, &mut finished.bytes, 0);
     // Nothing else can be in the buffer: this connection has waited for this reply alone.
     std::mem::swap(&mut context.output, &mut finished.bytes);
     connection.closing |= finished.close;
@@ -328,6 +363,7 @@ pub(crate) fn overdue<L: Link>(connection: &mut Connection<L>, context: &mut Con
     ));
     let mark = context.output.len();
     write_error(context, Status::GATEWAY_TIMEOUT, "the page took too long\n");
+    remove_content_for_head(connection, &mut context.output, mark);
     // Its request is with the handler.
     record_bare(connection.peer, context, mark);
     connection.end(Ending::Timeout);
@@ -385,6 +421,9 @@ fn come_again<L: Link>(
     );
     reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(retry);
     reply.whole(b"the server is busy; try again in a moment\n");
+    if request.as_ref().is_some_and(|request| request.exchange.method == Method::Head) {
+        remove_content(&mut context.output, mark);
+    }
     context.tally.replied(&context.output[mark..]);
     connection.end(Ending::Load);
     if let Some(request) = request {
@@ -513,8 +552,9 @@ fn ask<L: Link>(
     let expects = incoming.head.expects_continue();
     if matches!(incoming.body, Body::Coming) {
         // Unless the handler asks for it, the body is dropped: it must be short, and sent anyway.
-        let long = matches!(framing, Framing::Length(length) if length > settings.unread_body);
-        incoming.exchange.keep_alive &= !(long || expects);
+        // Chunks may turn out endless or malformed when the answer has gone, so they are not followed.
+        let is_short = matches!(framing, Framing::Length(length) if length <= settings.unread_body);
+        incoming.exchange.keep_alive &= is_short && !expects;
         connection.patience = settings.unread_body as u32;
     }
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
@@ -538,6 +578,9 @@ fn ask<L: Link>(
             } else {
                 incoming.exchange.keep_alive = false;
                 apologize(output, clock, |out| responder.failed(&incoming, out));
+                if incoming.exchange.method == Method::Head {
+                    remove_content(output, mark);
+                }
                 Outcome::Panicked
             }
         }

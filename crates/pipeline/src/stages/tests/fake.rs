@@ -31,6 +31,15 @@ pub(super) enum Step {
     Leave,
 }
 
+impl Step {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) | Self::Last(bytes) => bytes,
+            _ => &[],
+        }
+    }
+}
+
 /// These bytes arrive at once.
 pub(super) fn says(bytes: impl AsRef<[u8]>) -> Step {
     Step::Bytes(bytes.as_ref().to_vec())
@@ -59,9 +68,9 @@ impl<const BLOCKS: bool> Fake<BLOCKS> {
     pub(super) fn new(script: &[Step], clock: &Rc<Clock>) -> Self {
         // A script that says nothing of room has a peer that reads everything.
         let reads = !script.iter().any(|step| matches!(step, Step::Room(_)));
-        let is_head =
-            |step: &Step| matches!(step, Step::Bytes(bytes) if bytes.starts_with(b"HEAD"));
-        let heads = script.iter().any(is_head);
+        // Whatever pieces it arrives in.
+        let said: Vec<u8> = script.iter().flat_map(Step::bytes).copied().collect();
+        let heads = said.windows(6).any(|bytes| bytes == b"HEAD /");
         Self {
             script: script.iter().cloned().collect(),
             told: Told::new(clock, heads),
