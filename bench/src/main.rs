@@ -23,6 +23,7 @@ mod peer;
 mod plot;
 mod push;
 mod random;
+mod rest;
 mod retained;
 mod rivals;
 #[allow(
@@ -84,6 +85,11 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
               --minutes N         (120)
               --rate N            requests per second, of all users together (400)
+  rest      whether `bine serve` still answers, times out and stops after a time without traffic, with one loop
+            of each scheduler; any failure is a fault
+              --minutes N         without traffic (60)
+              --only NAME,..      of hybrid, event, cohort (all)
+              --program FILE      a `bine` that is built already, in place of this checkout's
   allocations  heap allocations per request in steady state; Bine's must be 0
               --requests N        counted, after 10000 to warm up (100000)
               --only NAME,..      (bine)
@@ -222,6 +228,7 @@ fn run() -> Result<()> {
         "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
+        "rest" => rest::run(&accept(&["--minutes", "--only", "--program"])?),
         "carrera" => carrera::run(&accept(&carrera::OPTIONS)?, is_mixed),
         "surge" => surge::run(&accept(&["--seed", "--files", "--references", "--into"])?),
         "templates" => templates::run(&accept(&["--seconds"])?),

@@ -1,0 +1,160 @@
+//! Decides whether a server that has had no traffic for a long time still answers, times out and stops.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::arguments::Arguments;
+use crate::machine;
+use crate::peer::{Peer, address};
+use crate::servers::{Content, Running, Server, free_port};
+use crate::tools::{Workshop, leave_core_0, pause};
+
+const FILE: Content = Content::File(1024);
+
+/// The schedulers whose threads run event loops.
+const SCHEDULERS: [&str; 3] = ["hybrid", "event", "cohort"];
+
+/// The server's `head-timeout`: when the deadline of half a request passes.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much later than its deadline the server may close the connection.
+const LATENESS: Duration = Duration::from_secs(5);
+/// How long the CPU time of the server is measured after its use.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+/// The CPU time that a server without traffic may use in a minute, and in any period, in seconds. The
+/// kernel reports hundredths.
+const CPU_A_MINUTE: f64 = 0.03;
+const CPU_AT_ALL: f64 = 0.05;
+
+/// Starts a server for each scheduler, leaves all of them without traffic for the same time, then uses one
+/// after the other. Prints a row for each and fails if one of them failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let minutes = arguments.number("--minutes", 60)?;
+    let names = arguments.names("--only").unwrap_or_else(|| SCHEDULERS.to_vec());
+    let shop = Workshop::open()?;
+    shop.make_file(1024)?;
+    let program = match arguments.word("--program") {
+        Some(program) => program.to_owned(),
+        None => {
+            Server::Bine.build(&shop, FILE)?;
+            shop.target.join("release/bine").display().to_string()
+        }
+    };
+    leave_core_0()?;
+    println!("{}\n", machine::facts());
+    let files = shop.files().display().to_string();
+    let mut resting = Vec::new();
+    for name in names {
+        let port = free_port()?;
+        let listen = address(port).to_string();
+        let head_timeout = format!("{}s", HEAD_TIMEOUT.as_secs());
+        let mut command = vec![program.clone()];
+        command.extend(["serve", &files, "--listen", &listen, "--loops", "1"].map(String::from));
+        command.extend(["--scheduler", name, "--head-timeout", &head_timeout].map(String::from));
+        let log = shop.work.join(format!("rest-{name}.log"));
+        let server = Running::start(&command, port, &FILE.path(), &log)?;
+        let used = server.cpu()?;
+        resting.push((name, server, used));
+    }
+    eprintln!("{} servers rest for {minutes} min", resting.len());
+    pause(Duration::from_secs(60 * minutes));
+    println!(
+        "| scheduler | CPU of the rest, s | first answer, ms | half a request ended after, s | answers then, ms: \
+         kept, new | CPU of {} s afterwards, s | stopped after, s | verdict |\n|---|---|---|---|---|---|---|---|",
+        AFTERWARDS.as_secs()
+    );
+    let mut failed = Vec::new();
+    for (name, server, before) in resting {
+        let at_rest = server.cpu()? - before;
+        let used = use_and_stop(server);
+        let cells = used.cells.join(" | ");
+        let fault = match used.fault {
+            _ if at_rest > CPU_AT_ALL + CPU_A_MINUTE * minutes as f64 => {
+                Some("CPU at rest".to_owned())
+            }
+            fault => fault.map(|fault| format!("{fault:#}")),
+        };
+        let verdict = fault.as_deref().unwrap_or("ok");
+        println!("| {name} | {at_rest:.2} | {cells} | {verdict} |");
+        failed.extend(fault.map(|fault| format!("{name}: {fault}")));
+    }
+    ensure!(failed.is_empty(), "after {minutes} min of rest: {}", failed.join("; "));
+    println!("\nAll servers answered, timed out and stopped after {minutes} min without traffic.");
+    Ok(())
+}
+
+/// The figures of one server after its rest, as the cells of its row, and its first fault.
+struct Used {
+    cells: [String; 5],
+    fault: Option<anyhow::Error>,
+}
+
+/// Runs the sequence that made a timer wheel spin: after a rest, one kept connection and one with half a
+/// request, until the deadline of the second has passed.
+fn use_and_stop(server: Running) -> Used {
+    let mut cells = std::array::from_fn(|_| "-".to_owned());
+    let mut fault = check(&server, &mut cells).err();
+    let begun = Instant::now();
+    match server.stop() {
+        Ok(()) => cells[4] = seconds(begun.elapsed()),
+        Err(error) => {
+            fault = Some(fault.map_or(error, |first| first.context("and it did not stop")))
+        }
+    }
+    Used { cells, fault }
+}
+
+fn check(server: &Running, cells: &mut [String; 5]) -> Result<()> {
+    let path = FILE.path();
+    let begun = Instant::now();
+    let mut kept = Peer::connect(server.port)?;
+    kept.get(&path)?;
+    cells[0] = crate::figures::milliseconds(begun.elapsed());
+    cells[1] = seconds(half_a_request(server.port)?);
+    let timed = |peer: &mut Peer| -> Result<String> {
+        let begun = Instant::now();
+        peer.get(&path)?;
+        Ok(crate::figures::milliseconds(begun.elapsed()))
+    };
+    let of_kept = timed(&mut kept);
+    let of_new = Peer::connect(server.port).and_then(|mut peer| timed(&mut peer));
+    let cell = |time: &Result<String>| time.as_ref().map_or("none", String::as_str).to_owned();
+    cells[2] = format!("{}, {}", cell(&of_kept), cell(&of_new));
+    let before = server.cpu()?;
+    pause(AFTERWARDS);
+    let used = server.cpu()? - before;
+    cells[3] = format!("{used:.2}");
+    of_kept?;
+    of_new?;
+    ensure!(used <= CPU_AT_ALL, "{used:.2} s of CPU in {AFTERWARDS:?} without traffic");
+    Ok(())
+}
+
+/// Sends half a request; returns after how long the server has closed the connection.
+fn half_a_request(port: u16) -> Result<Duration> {
+    let mut stream = TcpStream::connect(address(port))?;
+    stream.set_read_timeout(Some(HEAD_TIMEOUT + LATENESS))?;
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nX-Half: ")?;
+    let begun = Instant::now();
+    let mut answer = [0; 4096];
+    loop {
+        match stream.read(&mut answer) {
+            Ok(0) => break,
+            // A 408, before the end.
+            Ok(_) => {}
+            Err(error) => bail!("half a request was still waited for: {error}"),
+        }
+    }
+    let time = begun.elapsed();
+    ensure!(
+        time + Duration::from_secs(1) > HEAD_TIMEOUT,
+        "half a request ended early, after {time:?}"
+    );
+    Ok(time)
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64())
+}
