@@ -39,6 +39,10 @@ pub struct Figures {
     pub overdue: usize,
     /// Each loop, by its number.
     pub loops: Vec<LoopFigures>,
+    /// How often a loop was found stuck.
+    pub stalls: u64,
+    /// Loops that are stuck at this moment.
+    pub stuck: usize,
     /// Who runs what; `None` before the server runs.
     pub scheduler: Option<SchedulerFigures>,
 }
@@ -106,6 +110,8 @@ impl Server {
             panics: panics(),
             overdue: overdue_calls(),
             loops,
+            stalls: self.stalls.total.load(Ordering::Relaxed),
+            stuck: self.stalls.stuck.load(Ordering::Relaxed),
             scheduler: self.scheduler.get().map(|(name, scheduler)| SchedulerFigures {
                 name: name.clone(),
                 load: scheduler.load(),

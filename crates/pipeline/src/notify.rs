@@ -1,8 +1,9 @@
-//! Decides what the service manager is told: that the server is ready, or reloads (`sd_notify(3)`).
+//! Decides what the service manager is told: that the server is ready, reloads, or is alive (`sd_notify(3)`).
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -14,7 +15,16 @@ pub fn notify(state: &str) {
         None => SocketAddr::from_pathname(&name),
     };
     let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) else { return };
+    // A manager that has stopped reading must not hold up a thread, nor the end of the process.
+    let _ = socket.set_nonblocking(true);
     let _ = socket.send_to_addr(state.as_bytes(), &address);
+}
+
+/// How soon the service manager wants to hear again of a process it watches (`sd_watchdog_enabled(3)`); `None` when it
+/// watches none. Which process it means is in `WATCHDOG_PID`.
+pub(crate) fn watchdog_limit() -> Option<Duration> {
+    let microseconds = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
+    (microseconds > 0).then(|| Duration::from_micros(microseconds))
 }
 
 /// Tells that the configuration is being read again; [`notify`] `READY=1` ends it. With the time, as

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::watch;
@@ -26,6 +27,7 @@ use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
 use crate::tally::Tallies;
+use crate::watchdog::{Stalls, Watchdog};
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
 pub struct Server {
@@ -43,6 +45,7 @@ pub struct Server {
     /// Becomes readable, for ever, when the server stops.
     stop_bell: OwnedFd,
     pub(crate) tallies: Arc<Tallies>,
+    pub(crate) stalls: Stalls,
     /// Who runs what, and by what name they were chosen, once it runs.
     pub(crate) scheduler: OnceLock<(String, Arc<dyn Scheduler>)>,
     background: OnceLock<tokio::runtime::Handle>,
@@ -51,6 +54,9 @@ pub struct Server {
     make_waiters: OnceLock<MakeWaiters>,
     admission: Arc<Admission>,
 }
+
+/// For cutting what the drain's deadline left, and for telling of it.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// What others know of a loop.
 pub(crate) struct Loop {
@@ -106,6 +112,7 @@ impl Server {
             told: watch::Sender::new(State::Serving),
             stop_bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             tallies: Arc::default(),
+            stalls: Stalls::default(),
             scheduler: OnceLock::new(),
             background: OnceLock::new(),
             starting: Mutex::default(),
@@ -222,9 +229,16 @@ impl Server {
     fn run_named(self: &Arc<Self>, name: String, scheduler: Arc<dyn Scheduler>) -> io::Result<()> {
         // A server runs once.
         let _ = self.scheduler.set((name, Arc::clone(&scheduler)));
+        let watchdog = Watchdog::start(self)?;
         let outcome = scheduler.accept(self);
+        drop(watchdog);
         self.retire();
         self.finish_log();
+        if self.stalls.replaces.load(Ordering::Relaxed) {
+            // A loop that turned again at the last moment changes nothing: a success would not be started again.
+            let message = "the process is replaced, because a loop was stuck";
+            return outcome.and(Err(io::Error::other(message)));
+        }
         outcome
     }
 
@@ -313,6 +327,18 @@ impl Server {
         let started = start_background()?;
         Ok(self.background.get_or_init(|| started))
     }
+}
+
+/// Ends the process with this status whatever its other threads do, when its logs are written or two seconds have
+/// passed.
+#[expect(clippy::disallowed_methods, reason = "a thread that hangs cannot be asked to return")]
+pub(crate) fn end_process(server: Option<&Server>, status: i32) -> ! {
+    if let Some(server) = server {
+        server.retire();
+        server.finish_log();
+    }
+    log::finish();
+    std::process::exit(status)
 }
 
 /// The generation that a thread has taken note of.

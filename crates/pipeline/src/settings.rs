@@ -10,6 +10,7 @@ use bine_http::Limits;
 use crate::address::Address;
 use crate::admission::Terms;
 use crate::tls::Tls;
+use crate::watchdog::WatchdogSettings;
 
 /// Everything the pipeline can be told. The defaults are safe to ship.
 #[derive(Clone, Debug)]
@@ -60,6 +61,8 @@ pub struct Settings {
     /// For how many seconds a peer that has come in secret shall come so alone (RFC 6797); 0 says nothing
     /// of it.
     pub hsts: u32,
+    /// When an event loop that is stuck is reported, and when its process is replaced.
+    pub watchdog: WatchdogSettings,
     /// On which terms sessions are admitted when more come than can be served.
     pub admission: Terms,
 }
@@ -88,6 +91,7 @@ impl Default for Settings {
             tls: None,
             handshakes: 512,
             hsts: 0,
+            watchdog: WatchdogSettings::default(),
             admission: Terms::default(),
         }
     }

@@ -1,9 +1,9 @@
 //! Decides what a signal does: the first to stop asks the server to finish; the second, or a drain that
-//! does not come to its end, ends the process. SIGUSR1 has the logs opened anew.
+//! does not come to its end, ends the process whatever its loops do. SIGUSR1 has the logs opened anew.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -11,10 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
 use crate::log;
-use crate::server::Server;
-
-/// For cutting what the drain's deadline left, and for telling of it.
-const GRACE: Duration = Duration::from_secs(1);
+use crate::server::{GRACE, Server, end_process};
+use crate::watchdog::report_running_loops;
 
 /// Lets SIGTERM and SIGINT stop `server`.
 ///
@@ -38,17 +36,20 @@ pub fn stop_on_signals(server: &Arc<Server>) -> io::Result<()> {
             patience = patience.saturating_add(server.generation().settings.timeouts.drain);
             server.stop();
         }
-        if !heard(&mut signals, Some(patience)) {
-            if server.strong_count() == 0 {
-                // It came to its end; its program has something else to do.
-                heard(&mut signals, None);
-            } else {
-                log::error(format_args!(
-                    "still held up {patience:?} after the signal to stop; the process ends here"
-                ));
+        if heard(&mut signals, Some(patience)) {
+            log::warn(format_args!("told to stop a second time: the process ends at once"));
+        } else if server.strong_count() == 0 {
+            // It came to its end; its program has something else to do.
+            heard(&mut signals, None);
+        } else {
+            log::error(format_args!(
+                "still held up {patience:?} after the signal to stop; the process ends here"
+            ));
+            if let Some(server) = server.upgrade() {
+                report_running_loops(&server);
             }
         }
-        end(&server);
+        end_process(server.upgrade().as_deref(), 1);
     })?;
     Ok(())
 }
@@ -97,14 +98,4 @@ fn heard(signals: &mut UnixStream, within: Option<Duration>) -> bool {
             outcome => return outcome.is_ok(),
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a thread that hangs cannot be asked to return")]
-fn end(server: &Weak<Server>) -> ! {
-    if let Some(server) = server.upgrade() {
-        server.retire();
-        server.finish_log();
-    }
-    log::finish();
-    std::process::exit(1)
 }

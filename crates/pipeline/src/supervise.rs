@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
@@ -23,17 +23,21 @@ use signal_hook::low_level::pipe;
 use crate::address::Address;
 use crate::listener::Listener;
 use crate::log;
-use crate::notify::notify;
+use crate::notify::{notify, watchdog_limit};
 use crate::settings::Listen;
 
 /// Tells a server of its parent and of the sockets that it passes: the parent's number, then on each
 /// line a descriptor and its address.
 const SOCKETS: &str = "BINE_SUPERVISED";
+/// The name of the socket for heartbeats among them. No address is spelled so.
+const HEARTBEAT: &str = "heartbeat";
 /// A server that lived less long has not come to serve.
 const SOON: Duration = Duration::from_secs(1);
 /// The first pause before a server that died soon is started again; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Exit status of a server that has a stuck loop, and wants to be started again. It is `EX_SOFTWARE` of `sysexits.h`.
+pub(crate) const STUCK: i32 = 70;
 /// Exit status of wrong usage, which starting again does not make right.
 const USAGE: i32 = 2;
 
@@ -54,36 +58,63 @@ pub fn supervise(wishes: &[Listen], command: &mut Command) -> io::Result<i32> {
         // Writing into a String cannot fail.
         let _ = write!(passed, "\n{number} {}", name(&wish.address));
     }
+    let mut supervisor = Supervisor::new()?;
+    // The server's end is kept here, for the one that is started after it.
+    let heartbeat = watchdog_limit().map(|_| supervisor.listen_for_heartbeat()).transpose()?;
+    if let Some(heartbeat) = &heartbeat {
+        let _ = write!(passed, "\n{} {HEARTBEAT}", heartbeat.as_raw_fd());
+    }
     // A group of its own, or a terminal's Ctrl-C would reach it twice.
     command.env(SOCKETS, passed).env_remove("NOTIFY_SOCKET").process_group(0);
-    let outcome = Supervisor::new()?.watch(command);
+    let outcome = supervisor.watch(command);
     listeners.iter().for_each(Listener::retire);
     outcome
 }
 
 struct Supervisor {
-    /// A signal, its bytes, and what is passed on.
-    signals: Vec<(UnixStream, Option<Signal>)>,
+    /// Bytes that come here, and what each means.
+    ears: Vec<(UnixStream, Heard)>,
     asked: bool,
+}
+
+/// What a supervisor hears of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// The server has ended.
+    End,
+    /// A signal that is passed on to the server.
+    Signal(Signal),
+    /// The server's loops turn.
+    Heartbeat,
 }
 
 impl Supervisor {
     fn new() -> io::Result<Self> {
         let known = [
-            (SIGCHLD, None),
-            (SIGTERM, Some(Signal::TERM)),
-            (SIGINT, Some(Signal::INT)),
-            (SIGHUP, Some(Signal::HUP)),
-            (SIGUSR1, Some(Signal::USR1)),
+            (SIGCHLD, Heard::End),
+            (SIGTERM, Heard::Signal(Signal::TERM)),
+            (SIGINT, Heard::Signal(Signal::INT)),
+            (SIGHUP, Heard::Signal(Signal::HUP)),
+            (SIGUSR1, Heard::Signal(Signal::USR1)),
         ];
-        let hear = |(number, signal)| {
+        let hear = |(number, heard)| {
             let (ear, bell) = UnixStream::pair()?;
             ear.set_nonblocking(true)?;
             pipe::register(number, bell)?;
-            Ok((ear, signal))
+            Ok((ear, heard))
         };
-        let signals = known.into_iter().map(hear).collect::<io::Result<_>>()?;
-        Ok(Self { signals, asked: false })
+        let ears = known.into_iter().map(hear).collect::<io::Result<_>>()?;
+        Ok(Self { ears, asked: false })
+    }
+
+    /// The end of a pair that the server writes its heartbeats to.
+    fn listen_for_heartbeat(&mut self) -> io::Result<UnixStream> {
+        let (ear, server) = UnixStream::pair()?;
+        ear.set_nonblocking(true)?;
+        server.set_nonblocking(true)?;
+        fcntl_setfd(&server, FdFlags::empty())?;
+        self.ears.push((ear, Heard::Heartbeat));
+        Ok(server)
     }
 
     fn watch(&mut self, command: &mut Command) -> io::Result<i32> {
@@ -96,7 +127,8 @@ impl Supervisor {
             let status = self.outlast(&mut child)?;
             let code = status.code();
             let died_soon = began.elapsed() < SOON;
-            let could_not_begin = is_first && died_soon && code.is_some();
+            let was_stuck = code == Some(STUCK);
+            let could_not_begin = is_first && died_soon && code.is_some() && !was_stuck;
             if self.asked || could_not_begin || matches!(code, Some(0 | USAGE)) {
                 return Ok(code.unwrap_or(1));
             }
@@ -106,7 +138,11 @@ impl Supervisor {
             } else {
                 Duration::ZERO
             };
-            log::error(format_args!("the server died ({}); it is started again", told(status)));
+            if was_stuck {
+                log::error(format_args!("the server had a stuck loop; it is started again"));
+            } else {
+                log::error(format_args!("the server died ({}); it is started again", told(status)));
+            }
             let until = Instant::now() + pause;
             while !self.asked && Instant::now() < until {
                 self.hear(Some(until.saturating_duration_since(Instant::now())), None)?;
@@ -130,15 +166,22 @@ impl Supervisor {
     /// Waits for signals, as long as `wait` says.
     fn hear(&mut self, wait: Option<Duration>, child: Option<Pid>) -> io::Result<()> {
         let mut ears: Vec<PollFd<'_>> =
-            self.signals.iter().map(|(ear, _)| PollFd::new(ear, PollFlags::IN)).collect();
+            self.ears.iter().map(|(ear, _)| PollFd::new(ear, PollFlags::IN)).collect();
         let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
         match poll(&mut ears, wait.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        for (ear, signal) in &mut self.signals {
+        for (ear, heard) in &mut self.ears {
             let Ok(count @ 1..) = ear.read(&mut [0; 64]) else { continue };
-            let Some(signal) = *signal else { continue };
+            let signal = match *heard {
+                Heard::End => continue,
+                Heard::Heartbeat => {
+                    notify("WATCHDOG=1");
+                    continue;
+                }
+                Heard::Signal(signal) => signal,
+            };
             self.asked |= signal == Signal::TERM || signal == Signal::INT;
             // Each counts: a second wish to stop ends a server at once.
             for _ in 0..count.min(2) {
@@ -181,11 +224,24 @@ pub fn end_with_parent() {
     }
 }
 
+/// Where the parent listens for heartbeats, once.
+pub(crate) fn take_heartbeat() -> Option<UnixStream> {
+    let number = take(HEARTBEAT)?;
+    // SAFETY: the parent passed this descriptor for nothing else, and the entry is gone, so it has one owner.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    // What this process starts is not to have it.
+    fcntl_setfd(&socket, FdFlags::CLOEXEC).ok()?;
+    Some(socket.into())
+}
+
 /// The socket that the parent has for `address`, once.
 pub(crate) fn take_socket(address: &Address) -> Option<i32> {
-    let name = name(address);
+    take(&name(address))
+}
+
+fn take(name: &str) -> Option<i32> {
     let mut sockets = sockets()?.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = sockets.iter().position(|(_, known)| *known == name)?;
+    let place = sockets.iter().position(|(_, known)| known == name)?;
     Some(sockets.swap_remove(place).0)
 }
 

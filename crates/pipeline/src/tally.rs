@@ -17,6 +17,8 @@ pub(crate) struct Tally {
     pub(crate) received: Counter,
     pub(crate) sent: Counter,
     pub(crate) turns: Counter,
+    /// What `turns` was when the loop last began to wait in its own epoll.
+    rested_at: Counter,
     pub(crate) accepted: Counter,
     closed: [Counter; Ending::ALL.len()],
     /// Replies whose statuses are told one by one.
@@ -135,11 +137,33 @@ impl Tally {
         self.as_loop.store(number as u32 + 1, Ordering::Relaxed);
     }
 
+    /// The loop waits now for as long as it takes, and does not turn before something happens.
+    #[inline]
+    pub(crate) fn rests(&self) {
+        self.rested_at.0.store(self.turns.read(), Ordering::Relaxed);
+    }
+
+    /// What the watchdog looks at.
+    fn progress(&self) -> LoopProgress {
+        // In this order: a loop that turns in between does not seem to rest.
+        let rested_at = self.rested_at.read();
+        let turns = self.turns.read();
+        LoopProgress { turns, is_resting: rested_at == turns }
+    }
+
     /// The number of the loop that counts here, and its thread.
     pub(crate) fn of_loop(&self) -> Option<(usize, u32)> {
         let number = self.as_loop.load(Ordering::Relaxed).checked_sub(1)?;
         Some((number as usize, self.thread.load(Ordering::Relaxed)))
     }
+}
+
+/// How far a loop has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LoopProgress {
+    pub(crate) turns: u64,
+    /// It waits in its own epoll.
+    pub(crate) is_resting: bool,
 }
 
 /// What all threads of a server have counted, those that have ended included.
@@ -173,6 +197,16 @@ impl Tallies {
             sum.add(tally);
         }
         sum
+    }
+
+    /// Number, thread and progress of each loop that runs.
+    pub(crate) fn loops(&self) -> Vec<(usize, u32, LoopProgress)> {
+        let all = self.lock();
+        let running = all.every.iter().filter_map(|tally| {
+            let (number, thread) = tally.of_loop()?;
+            Some((number, thread, tally.progress()))
+        });
+        running.collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
@@ -270,6 +304,23 @@ mod tests {
         };
         thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
         assert_eq!(tallies.sum().sent, 80_000);
+    }
+
+    #[test]
+    fn a_loop_rests_until_its_next_turn() {
+        let tallies = Arc::new(Tallies::default());
+        let tally = tallies.lend();
+        tally.is_of_loop(3);
+        let progress = || tallies.loops().first().map(|&(number, _, progress)| (number, progress));
+        let at = |turns, is_resting| Some((3, LoopProgress { turns, is_resting }));
+        tally.turns.add(1);
+        assert_eq!(progress(), at(1, false));
+        tally.rests();
+        assert_eq!(progress(), at(1, true));
+        tally.turns.add(1);
+        assert_eq!(progress(), at(2, false));
+        drop(tally);
+        assert_eq!(progress(), None, "a loop that has ended is not watched");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::path::Path;
 use bine_pipeline::{Settings, User, admission, scheduler};
 
 use super::values::{
-    bytes, listen, number, percent, plain_listen, seconds, session_time, sessions, set_time, span,
-    switch, sync, word,
+    bytes, listen, number, percent, plain_listen, seconds, session_time, sessions, set_time,
+    set_time_or_off, span, switch, sync, word,
 };
 use super::{Configuration, Control};
 use crate::channels::{origin, rule};
@@ -512,6 +512,12 @@ pub(super) static KEYS: &[Key] = &[
     }),
     Key::server("drain-timeout", "TIME", &["30s"], "for what runs when the server stops", |c, v| {
         set_time(&mut c.settings.timeouts.drain, v)
+    }),
+    Key::server("watchdog-report", "TIME|off", &["10s"], "log an event loop that has not turned for so long, with the stack of its thread", |c, v| {
+        set_time_or_off(&mut c.settings.watchdog.report, v)
+    }),
+    Key::server("watchdog-replace", "TIME|off", &["30s"], "with --supervise, replace a process with a loop that has not turned for so long", |c, v| {
+        set_time_or_off(&mut c.settings.watchdog.replace, v)
     }),
     Key::server("unsent", "BYTES", &["64m"], "of replies that a connection may have unsent", |c, v| {
         c.settings.unsent = bytes(v)?;

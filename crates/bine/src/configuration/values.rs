@@ -125,6 +125,18 @@ pub(super) fn seconds(text: &str) -> Result<u32, String> {
 }
 
 /// Numbers of seconds, from the least to the most.
+/// A time, or never.
+pub(super) fn set_time_or_off(time: &mut Option<Duration>, text: &str) -> Result<(), String> {
+    if text == "off" {
+        *time = None;
+        return Ok(());
+    }
+    let mut chosen = Duration::ZERO;
+    set_time(&mut chosen, text).map_err(|error| format!("{error}, or off"))?;
+    *time = Some(chosen);
+    Ok(())
+}
+
 pub(super) fn span(text: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let parts = first.parse().ok().zip(last.parse().ok());

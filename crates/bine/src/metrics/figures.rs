@@ -147,6 +147,9 @@ fn tell_server(text: &mut Text, told: &Figures) {
             work.with(&[("loop", &each.number.to_string())], time.as_secs_f64());
         }
     }
+    text.counter("bine_loop_stalls_total", "Times that an event loop was found stuck.")
+        .is(told.stalls);
+    text.gauge("bine_loops_stuck", "Event loops that are stuck in one turn.").is(told.stuck);
     if let Some(scheduler) = &told.scheduler {
         tell_scheduler(text, scheduler);
     }

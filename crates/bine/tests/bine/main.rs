@@ -40,6 +40,7 @@ mod style;
 mod tables;
 mod testing;
 mod trees;
+mod watchdog;
 mod websocket;
 mod xhtml;
 

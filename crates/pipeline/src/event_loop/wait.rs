@@ -44,6 +44,10 @@ impl<D: Driver> EventLoop<D> {
                 // The last task may have ended in the runtime's turn and left its reply.
                 let rests = !self.has_more() && self.returns.is_empty();
                 let wait = if rests { Wait::Long } else { Wait::Never };
+                if rests {
+                    // A store a wait; the next turn ends it.
+                    self.context.tally.rests();
+                }
                 let events = self.poll(&mut batch, wait)?;
                 self.guarded_turn(events);
                 continue;

@@ -1,0 +1,248 @@
+//! A loop that is stuck in a handler: it is reported, and does not keep its process from ending or being replaced.
+
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use bine::{App, Exit, Page, Path, html, page};
+use rustix::process::Signal;
+
+use crate::app;
+use crate::harness::{Folder, PATIENCE, Peer, Program};
+
+/// Those whose handlers run in place on event loops.
+const LOOPS: [&str; 3] = ["hybrid", "event", "cohort"];
+/// Messages come line by line, in order with the program's own.
+const LOGGED: [&str; 4] = ["--error-log", "/dev/stdout", "--watchdog-report", "100ms"];
+
+#[test]
+fn the_program_with_a_watchdog_serves() -> Exit {
+    let Some(options) = app::options() else { return Exit::fine() };
+    // A supervisor runs this very program again, with the same options.
+    let is_child = std::env::var_os("BINE_SUPERVISED").is_some();
+    let options = options.lines().filter(|option| !(is_child && *option == "--supervise"));
+    App::new()
+        .page(app::hello)
+        .page(spins)
+        .page(blocks)
+        .page(process)
+        .page(thread)
+        .page(held_open)
+        .run_with("Usage: app", options)
+}
+
+/// Never gives its loop back, and uses all of a core.
+#[page("/spins")]
+async fn spins() -> impl Page {
+    println!("\nspins has begun");
+    spin_for_ever();
+    html!()
+}
+
+fn spin_for_ever() {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// Gives its loop back when whoever listens at `port` closes the connection.
+#[page("/blocks/{port}")]
+async fn blocks(port: Path<u16>) -> impl Page {
+    wait_for_end(*port);
+    html!(<p>done</p>)
+}
+
+fn wait_for_end(port: u16) {
+    let _ = TcpStream::connect(("127.0.0.1", port)).unwrap().read(&mut [0]);
+}
+
+#[page("/process")]
+async fn process() -> impl Page {
+    let number = std::process::id();
+    html!({ number })
+}
+
+#[page("/thread")]
+async fn thread() -> impl Page {
+    let name = format!("{:?}", std::thread::current().id());
+    html!({ name })
+}
+
+/// Answers when whoever listens at `port` closes the connection; its loop goes on meanwhile.
+#[page("/held-open/{port}")]
+async fn held_open(port: Path<u16>) -> impl Page {
+    println!("\nheld open");
+    bine::blocking(move || wait_for_end(*port)).await;
+    html!(<p>done</p>)
+}
+
+fn start(options: &[&str]) -> Program {
+    start_with(options, &[])
+}
+
+fn start_with(options: &[&str], variables: &[(&str, &str)]) -> Program {
+    let test = "watchdog::the_program_with_a_watchdog_serves";
+    let mut command = app::program(test, options);
+    Program::start(command.envs(variables.iter().copied()))
+}
+
+/// Waits for a line with `mark`, and tells the whole text up to the line with `end`.
+fn lines_until(program: &mut Program, mark: &str, end: &str) -> String {
+    let mut text = program.await_line(mark);
+    loop {
+        let line = program.await_line("");
+        text.push('\n');
+        text.push_str(&line);
+        if line.contains(end) {
+            return text;
+        }
+    }
+}
+
+#[test]
+fn reports_a_stuck_loop_once_with_its_stack_and_again_when_it_turns() {
+    for scheduler in LOOPS {
+        let mut program = start(
+            &[&LOGGED[..], &["--scheduler", scheduler, "--loops", "1", "--metrics", "127.0.0.1:0"]]
+                .concat(),
+        );
+        let metrics = program.await_line("metrics at http://");
+        let metrics = metrics.strip_suffix("/metrics").unwrap().parse().unwrap();
+        let waiting = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = program.connect();
+        let target = format!("/blocks/{}", waiting.local_addr().unwrap().port());
+        peer.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let (held, _) = waiting.accept().unwrap();
+        program.await_line("loop 0 has not turned for");
+        let figures = Peer::tcp(metrics).get("/metrics").text().to_owned();
+        assert!(figures.contains("\nbine_loops_stuck 1\n"), "{figures}");
+        assert!(figures.contains("\nbine_loop_stalls_total 1\n"), "{figures}");
+        drop(held);
+        let text = lines_until(&mut program, "", "loop 0 turns again");
+        assert!(text.contains("wait_for_end"), "the stack names the function: {text}");
+        assert!(text.contains("watchdog.rs:"), "with its place: {text}");
+        assert!(!text.contains("has not turned"), "once: {text}");
+        assert_eq!(peer.reply().text(), "<p>done</p>", "{scheduler}");
+        assert_eq!(program.stop().code, Some(0), "{scheduler}");
+    }
+}
+
+/// Before, the first signal to a server whose only loop was stuck was logged nowhere, and neither was where it hung.
+#[test]
+fn a_handler_that_spins_for_ever_does_not_outlive_a_second_signal() {
+    for scheduler in LOOPS {
+        let mut program = start(&["--scheduler", scheduler, "--loops", "1"]);
+        let mut peer = program.connect();
+        peer.send("GET /spins HTTP/1.1\r\nHost: a\r\n\r\n");
+        program.await_line("spins has begun");
+        // Both kinds, because two of the same that nobody took yet are one.
+        program.signal(Signal::TERM);
+        program.signal(Signal::INT);
+        let ended = program.wait();
+        assert_eq!(ended.code, Some(1), "{scheduler}");
+        assert!(ended.errors.contains("told to stop a second time"), "{}", ended.errors);
+    }
+}
+
+#[test]
+fn a_handler_that_spins_for_ever_does_not_outlive_the_drain() {
+    for scheduler in LOOPS {
+        let mut program =
+            start(&["--scheduler", scheduler, "--loops", "1", "--drain-timeout", "50ms"]);
+        let mut peer = program.connect();
+        peer.send("GET /spins HTTP/1.1\r\nHost: a\r\n\r\n");
+        program.await_line("spins has begun");
+        program.signal(Signal::TERM);
+        let ended = program.wait();
+        assert_eq!(ended.code, Some(1), "{scheduler}");
+        assert!(ended.errors.contains("still held up"), "{}", ended.errors);
+        assert!(ended.errors.contains("spin_for_ever"), "the stack is logged: {}", ended.errors);
+    }
+}
+
+#[test]
+fn a_supervisor_replaces_a_server_with_a_stuck_loop() {
+    let options = ["--loops", "1", "--supervise", "--watchdog-replace", "200ms"];
+    let mut program = start(&[&LOGGED[..], &options].concat());
+    let first = program.connect().get("/process").text().to_owned();
+    let mut stuck = program.connect();
+    stuck.send("GET /spins HTTP/1.1\r\nHost: a\r\n\r\n");
+    program.await_line("spins has begun");
+    // It waits in the kernel's queue meanwhile.
+    let mut newcomer = program.connect();
+    stuck.expect_closed();
+    let second = newcomer.get("/process").text().to_owned();
+    assert_ne!(first, second, "another process answers");
+    let ended = program.stop();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // The supervisor itself was started without a configuration for its log.
+    assert_eq!(
+        ended.errors.matches("had a stuck loop; it is started again").count(),
+        1,
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn the_other_loops_finish_their_requests_before_a_process_is_replaced() {
+    let options = ["--loops", "2", "--supervise", "--watchdog-replace", "200ms"];
+    let mut program = start(&[&LOGGED[..], &options].concat());
+    let mut healthy = program.connect();
+    let its_loop = healthy.get("/thread").text().to_owned();
+    let mut others = std::iter::repeat_with(|| program.connect());
+    let mut stuck =
+        others.find_map(|mut peer| (peer.get("/thread").text() != its_loop).then_some(peer));
+    let stuck = stuck.as_mut().unwrap();
+    let waiting = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = waiting.local_addr().unwrap().port();
+    healthy.send(format!("GET /held-open/{port} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let (held, _) = waiting.accept().unwrap();
+    stuck.send("GET /spins HTTP/1.1\r\nHost: a\r\n\r\n");
+    program.await_line("finishes its other requests");
+    drop(held);
+    assert_eq!(healthy.reply().text(), "<p>done</p>");
+    stuck.expect_closed();
+    assert_eq!(program.connect().get("/hello?name=a").status(), 200);
+    assert_eq!(program.stop().code, Some(0));
+}
+
+/// `WatchdogSec=` in a unit: the service manager restarts what does not say that it is alive.
+#[test]
+fn heartbeats_stop_while_a_loop_is_stuck() {
+    for supervise in [&[][..], &["--supervise", "--watchdog-replace", "off"]] {
+        let folder = Folder::new();
+        let path = folder.join("notify");
+        let manager = UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(PATIENCE)).unwrap();
+        let options = [&LOGGED[..], &["--loops", "1"], supervise].concat();
+        let variables = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "200000")];
+        let mut program = start_with(&options, &variables);
+        await_beat(&manager);
+        let waiting = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = program.connect();
+        let port = waiting.local_addr().unwrap().port();
+        peer.send(format!("GET /blocks/{port} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let (held, _) = waiting.accept().unwrap();
+        program.await_line("loop 0 has not turned for");
+        manager.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
+        // A last one may be under way; each wait is longer than a beat takes when all is well.
+        let beats = (0..10).take_while(|_| manager.recv(&mut [0; 64]).is_ok()).count();
+        assert!(beats < 10, "beats go on while a loop is stuck");
+        manager.set_read_timeout(Some(PATIENCE)).unwrap();
+        drop(held);
+        await_beat(&manager);
+        assert_eq!(peer.reply().status(), 200);
+        assert_eq!(program.stop().code, Some(0));
+    }
+}
+
+fn await_beat(manager: &UnixDatagram) {
+    let mut state = [0; 64];
+    loop {
+        let length = manager.recv(&mut state).expect("a heartbeat");
+        if &state[..length] == b"WATCHDOG=1" {
+            return;
+        }
+    }
+}
