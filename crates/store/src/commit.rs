@@ -53,6 +53,8 @@ pub(crate) struct Commits {
     sync: Sync,
     /// Something is written that must outlive the machine before long.
     owes_sync: AtomicBool,
+    /// The synced mark has changed and is to be synced before long.
+    owes_mark: AtomicBool,
     observers: RwLock<Vec<Observer>>,
     bell: Bell,
     /// No write waits for a disk: whoever polls may do it.
@@ -136,6 +138,8 @@ enum Rung {
     #[default]
     No,
     Yes,
+    /// Nothing is to be written now; a deadline has come up.
+    Later,
     /// There is nothing more to come.
     Over,
 }
@@ -165,6 +169,9 @@ const LONGEST_TOGETHER: usize = LONGEST_GROUP / 4;
 /// A sync takes longer than this.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
+/// The synced mark is synced within this time. One sync a second costs a busy disk nothing to speak of, and after a power
+/// failure no more than a second of acknowledged commits is unknown to the mark.
+const MARK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a head that fell back is remembered. Nobody keeps a transaction open for so long.
 const MOST_FALLBACKS: usize = 1 << 10;
 
@@ -199,6 +206,7 @@ impl Commits {
             journal: Mutex::new(journal),
             sync,
             owes_sync: AtomicBool::new(false),
+            owes_mark: AtomicBool::new(false),
             observers: RwLock::default(),
             bell: Bell::default(),
         }
@@ -327,12 +335,14 @@ impl Commits {
             Sync::Commit | Sync::None => GUESTS_INTERVAL,
         };
         let mut due: Option<Instant> = None;
+        let mut mark_due: Option<Instant> = None;
         let mut image = None;
         loop {
-            let wait =
-                due.map_or(LONGEST_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
+            let next = due.into_iter().chain(mark_due).min();
+            let wait = next
+                .map_or(LONGEST_INTERVAL, |next| next.saturating_duration_since(Instant::now()));
             let rung = self.bell.wait(wait);
-            if !self.head().staged.is_empty() {
+            if rung != Rung::Later && !self.head().staged.is_empty() {
                 run(self.lead(self.journal()));
             }
             let left = self.left().as_mut().map(std::mem::take);
@@ -343,6 +353,13 @@ impl Commits {
             }
             if due.is_none() && self.owes_sync.load(Ordering::Acquire) {
                 due = Some(Instant::now() + interval);
+            }
+            if mark_due.is_some_and(|due| Instant::now() >= due) {
+                mark_due = None;
+                self.sync_mark();
+            }
+            if mark_due.is_none() && self.owes_mark.load(Ordering::Acquire) {
+                mark_due = Some(Instant::now() + MARK_INTERVAL);
             }
             if rung == Rung::Over && self.head().staged.is_empty() {
                 let left = self.left().take();
@@ -379,11 +396,25 @@ impl Commits {
         self.owes_sync.store(false, Ordering::Release);
         let begun = Instant::now();
         match journal.sync() {
-            Ok(_) => self.counts.synced(begun),
+            Ok(_) => {
+                self.counts.synced(begun);
+                self.owes_mark.store(true, Ordering::Release);
+            }
             Err(error) => self.fall_back(Vec::new(), &told(&error)),
         }
         drop(journal);
         self.call_next();
+    }
+
+    /// Makes the synced mark durable, while others may go on writing.
+    fn sync_mark(&self) {
+        let mut journal = self.journal();
+        self.owes_mark.store(false, Ordering::Release);
+        let mark = journal.unsynced_mark();
+        drop(journal);
+        self.call_next();
+        // A mark that cannot be synced is an older one after a power failure.
+        let _ = mark.map(|mark| mark.sync_data());
     }
 
     /// Has all tables written beside the journal, if it has grown enough, and what that makes needless removed.
@@ -442,6 +473,9 @@ impl Commits {
         });
         if is_owed && !is_durable && !self.owes_sync.swap(true, Ordering::AcqRel) {
             self.bell.ring(Rung::Yes);
+        }
+        if is_durable && !self.is_instant && !self.owes_mark.swap(true, Ordering::AcqRel) {
+            self.bell.ring(Rung::Later);
         }
         let (done, old) = match written {
             Ok(_) => {
@@ -723,7 +757,12 @@ impl Slot {
 impl Bell {
     fn ring(&self, rung: Rung) {
         let mut own = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        if *own != Rung::Over {
+        let is_news = match *own {
+            Rung::No | Rung::Later => true,
+            Rung::Yes => rung == Rung::Over,
+            Rung::Over => false,
+        };
+        if is_news {
             *own = rung;
         }
         self.changed.notify_one();
@@ -734,7 +773,7 @@ impl Bell {
         let own = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(own, time, |rung| *rung == Rung::No);
         let mut own = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if *own == Rung::Yes { std::mem::take(&mut *own) } else { *own }
+        if *own == Rung::Over { Rung::Over } else { std::mem::take(&mut *own) }
     }
 }
 

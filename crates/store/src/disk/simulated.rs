@@ -3,7 +3,8 @@
 //! What it models: a sync that fails forgets which sectors it failed to write, while readers go on
 //! seeing them; at a power loss each sector written since the last sync holds any of the contents
 //! it had since then, each for itself; a name made, changed or removed since the folder's last sync
-//! is so or is not, each for itself; a write takes only its first bytes; room runs out.
+//! is so or is not, each for itself; a write takes only its first bytes; room runs out; the end of a
+//! file that was synced is lost.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -158,6 +159,23 @@ impl SimulatedFolder {
         let index = state.files.len() - 1;
         state.names.insert(name.to_owned(), index);
         state.durable_names.insert(name.to_owned(), index);
+    }
+
+    /// The disk loses the end of a file that it has synced: every byte from `at` on reads as zero.
+    pub fn zero_tail(&self, name: &str, at: u64) {
+        if let Some(mut bytes) = self.content(name) {
+            let kept = bytes.len().min(at as usize);
+            bytes[kept..].fill(0);
+            self.put(name, &bytes);
+        }
+    }
+
+    /// The disk loses the end of a file that it has synced: the file is no longer than `at`.
+    pub fn truncate_tail(&self, name: &str, at: u64) {
+        if let Some(mut bytes) = self.content(name) {
+            bytes.truncate(at as usize);
+            self.put(name, &bytes);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -9,7 +9,7 @@ use super::format::{Head, Kind};
 use super::open::{self, Warning};
 use super::salvage::{Salvaged, salvage};
 use super::segment::Segment;
-use super::{Damage, Error, Sequence, snapshot};
+use super::{Damage, Error, Sequence, snapshot, synced};
 use crate::disk::Folder;
 
 /// What a folder holds and what is wrong with it.
@@ -37,7 +37,7 @@ pub struct Checked {
 /// Something that is not as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// The next start cuts it by itself, and loses nothing that was acknowledged as durable.
+    /// The next start puts it right by itself, and loses nothing that is known to be durable.
     Harmless(Warning),
     /// Acknowledged bytes cannot be read.
     Damaged(Damage),
@@ -78,6 +78,8 @@ pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
         });
     }
     report.findings.extend(survey.missing(&**folder).map(Finding::Damaged));
+    let mark = survey.mark.fault(survey.store).map(|what| Warning::Mark { what });
+    report.findings.extend(mark.map(Finding::Harmless));
     for (first, following) in survey.contents.from(survey.base + 1) {
         let name = Kind::Segment.name(first);
         let mut checked =
@@ -93,17 +95,14 @@ pub fn check(folder: &Arc<dyn Folder>) -> Result<Report, Error> {
                         checked.count += 1;
                     }
                     Salvaged::Lost(_) => {}
-                    Salvaged::Torn { offset, groups } => {
-                        let file = checked.file.clone();
-                        let torn = Warning::Torn { file, offset, groups };
-                        report.findings.push(Finding::Harmless(torn));
+                    Salvaged::Torn(torn) => {
+                        report.findings.push(Finding::Harmless(Warning::Torn(torn)));
                     }
                     Salvaged::Damaged(damage) => report.findings.push(Finding::Damaged(damage)),
                 }
                 Ok(())
             })?;
-            let early =
-                survey.ends_early(&**folder, segment.next()).filter(|_| following.is_none());
+            let early = segment.ends_early(survey.base).filter(|_| following.is_none());
             report.findings.extend(early.map(Finding::Damaged));
         }
         report.files.push(checked);
@@ -120,12 +119,14 @@ pub(super) struct Survey {
     pub(super) snapshots: Vec<(Sequence, Result<snapshot::Tally, Damage>)>,
     /// The oldest snapshot that is whole; 0 if none is.
     pub(super) base: Sequence,
+    pub(super) mark: synced::Found,
 }
 
 impl Survey {
     pub(super) fn of(folder: &dyn Folder) -> Result<Self, Error> {
         let contents = Contents::of(folder)?;
-        let mut survey = Self { contents, store: None, snapshots: Vec::new(), base: 0 };
+        let mark = synced::read(folder)?;
+        let mut survey = Self { contents, store: None, snapshots: Vec::new(), base: 0, mark };
         for &number in &survey.contents.snapshots {
             let read = match snapshot::read(folder, number, &mut |_| Ok(())) {
                 Ok((head, tally)) => {
@@ -154,22 +155,15 @@ impl Survey {
 
     /// The records before the first segment that are in no snapshot either.
     pub(super) fn missing(&self, folder: &dyn Folder) -> Option<Damage> {
-        let reaches = self.contents.snapshots.last().copied().unwrap_or_default();
-        let first =
-            self.contents.from(self.base + 1).first().map_or(reaches + 1, |(first, _)| *first);
+        let first = self.contents.from(self.base + 1).first().map(|(first, _)| *first);
+        let first = first.unwrap_or_else(|| self.reaches() + 1);
         (first > self.base + 1).then(|| open::missing(folder, self.base + 1, first - 1))
     }
 
-    /// The records up to the newest snapshot that the last segment, whose next would be `next`, does
-    /// not hold.
-    pub(super) fn ends_early(&self, folder: &dyn Folder, next: Sequence) -> Option<Damage> {
-        let next = next.max(self.base + 1);
-        (next <= self.reaches()).then(|| open::missing(folder, next, self.reaches()))
-    }
-
-    /// The number of the newest snapshot, up to which the journal was durable.
+    /// The last record that is known to have been durable, by the newest snapshot or the synced mark.
     pub(super) fn reaches(&self) -> Sequence {
-        self.contents.snapshots.last().copied().unwrap_or_default()
+        let newest = self.contents.snapshots.last().copied().unwrap_or_default();
+        newest.max(self.mark.sequence(self.store))
     }
 
     /// Opens a segment, also one with a damaged head, for the head of a file can be told from
@@ -180,7 +174,8 @@ impl Survey {
         first: Sequence,
     ) -> Result<(Option<Segment>, Option<Damage>), Error> {
         let damage = match Segment::open(open_file(folder, first)?, first) {
-            Ok(segment) if self.store == Some(segment.head.store) => {
+            Ok(mut segment) if self.store == Some(segment.head.store) => {
+                segment.note_synced(self.reaches(), self.base);
                 return Ok((Some(segment), None));
             }
             Ok(segment) => return Ok((None, Some(foreign(segment.name().to_owned())))),
@@ -189,7 +184,8 @@ impl Survey {
         };
         let Some(store) = self.store else { return Ok((None, Some(damage))) };
         let head = Head { kind: Kind::Segment, store, number: first };
-        let segment = Segment::without_head(open_file(folder, first)?, head)?;
+        let mut segment = Segment::without_head(open_file(folder, first)?, head)?;
+        segment.note_synced(self.reaches(), self.base);
         Ok((Some(segment), Some(damage)))
     }
 }

@@ -7,6 +7,7 @@ use super::folder::Contents;
 use super::format::{HEAD, Head, Kind, UNFINISHED, word};
 use super::group::Draft;
 use super::snapshot::Writer;
+use super::synced::SyncedMark;
 use super::{Error, Journal, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, is_full, write_all};
 
@@ -37,6 +38,8 @@ pub struct FileJournal {
     draft: Draft,
     /// `None` until the first group: a start that writes nothing makes nothing.
     current: Option<Current>,
+    /// `None` until the first segment, or if the file cannot be had.
+    mark: Option<SyncedMark>,
     /// The last record written.
     written: Sequence,
     /// The last record that is durable.
@@ -74,6 +77,7 @@ impl FileJournal {
             store,
             draft: Draft::new(store, last + 1),
             current: None,
+            mark: None,
             written: last,
             durable: last,
             broken: None,
@@ -117,6 +121,10 @@ impl FileJournal {
         let number = self.written + 1;
         let head = Head { kind: Kind::Segment, store: self.store, number };
         let (name, size) = (head.name(), self.options.segment.max(HEAD as u64 + length));
+        if self.mark.is_none() {
+            // A journal without a mark is as good as one of an earlier version.
+            self.mark = SyncedMark::open(&*self.folder, self.store).ok();
+        }
         let made = self.make(&name, size, &head.to_bytes());
         match made {
             Ok(file) => {
@@ -169,6 +177,9 @@ impl FileJournal {
             return Err(self.fail("sync", &name, &error));
         }
         self.durable = self.written;
+        if let Some(mark) = &mut self.mark {
+            mark.set(self.durable);
+        }
         Ok(())
     }
 
@@ -224,6 +235,10 @@ impl FileJournal {
                 return Err(self.fail("close", &current.name, &error));
             }
         }
+        if let Some(mark) = self.unsynced_mark() {
+            // Without it the mark is an older one after a power failure.
+            let _ = mark.sync_data();
+        }
         Ok(())
     }
 }
@@ -253,6 +268,10 @@ impl Journal for FileJournal {
 
     fn durable(&self) -> Sequence {
         self.durable
+    }
+
+    fn unsynced_mark(&mut self) -> Option<Arc<dyn File>> {
+        self.mark.as_mut().and_then(SyncedMark::take_unsynced)
     }
 
     fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, Error> {

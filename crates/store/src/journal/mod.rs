@@ -16,6 +16,9 @@ mod repair;
 mod salvage;
 mod segment;
 mod snapshot;
+mod synced;
+
+use std::sync::Arc;
 
 pub use check::{Checked, Finding, Report, check};
 pub use error::{Damage, Error};
@@ -23,10 +26,12 @@ pub use file::{FileJournal, Options};
 pub(crate) use folder::bytes;
 pub use group::LONGEST_GROUP;
 pub use memory::MemoryJournal;
-pub use open::{Loaded, Opened, Warning};
+pub use open::{Loaded, Opened, Torn, Warning};
 
 pub use repair::{Repair, repair};
 pub use snapshot::LONGEST_BLOCK;
+
+use crate::disk::File;
 
 /// The number of a record: the first is 1, and none is used twice. 0 is before all of them.
 pub type Sequence = u64;
@@ -67,6 +72,12 @@ pub trait Journal: Send {
 
     /// The number of the last record that is durable.
     fn durable(&self) -> Sequence;
+
+    /// The file that names the last durable record, if it has changed since the last call. A sync of it, which the caller
+    /// makes without holding the journal, lets a later start notice that a disk has lost what it had synced.
+    fn unsynced_mark(&mut self) -> Option<Arc<dyn File>> {
+        None
+    }
 
     /// A writer for a snapshot of everything up to `sequence`, which may be used on another thread
     /// while this journal goes on. The journal up to there is made durable first.

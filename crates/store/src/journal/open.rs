@@ -9,7 +9,7 @@ use super::file::{FileJournal, Options};
 use super::folder::Contents;
 use super::format::{DAMAGED, Kind, LOCK};
 use super::segment::{Segment, Step, Verdict};
-use super::{Damage, Error, Sequence, snapshot};
+use super::{Damage, Error, Sequence, snapshot, synced};
 use crate::disk::{Folder, Lock, write_all};
 
 /// What a start hands over, in this order: the blocks of a snapshot, then records.
@@ -42,17 +42,15 @@ pub struct Opened {
     pub warnings: Vec<Warning>,
 }
 
-/// What a start has put right by itself, without losing what was acknowledged as durable.
+/// What a start has put right by itself, without losing what was known to be durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Warning {
-    /// The last group was never finished and is cut off.
-    Torn {
-        /// The segment.
-        file: String,
-        /// Where it is cut.
-        offset: u64,
-        /// Whole groups that stood behind it, written but never made durable.
-        groups: u64,
+    /// The last group is incomplete and is cut off.
+    Torn(Torn),
+    /// The synced mark cannot be used, so a loss at the end of the journal would not be noticed.
+    Mark {
+        /// Why not.
+        what: &'static str,
     },
     /// A snapshot cannot be read; an older one and the journal were used.
     Snapshot {
@@ -61,6 +59,23 @@ pub enum Warning {
         /// The name it has now.
         aside: String,
     },
+}
+
+/// An incomplete group at the end of the journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Torn {
+    /// The segment.
+    pub file: String,
+    /// Where it is cut.
+    pub offset: u64,
+    /// Bytes from there to the end of the file.
+    pub bytes: u64,
+    /// Complete groups behind the incomplete one.
+    pub groups: u64,
+    /// The last record before it.
+    pub last: Sequence,
+    /// The last record that is known to have been synced; 0 if none is.
+    pub synced: Sequence,
 }
 
 impl FileJournal {
@@ -82,6 +97,7 @@ impl FileJournal {
             folder: &*folder,
             contents: &contents,
             store: None,
+            mark: synced::read(&*folder)?,
             warnings: Vec::new(),
             done: 0,
             all: 0,
@@ -89,7 +105,8 @@ impl FileJournal {
         };
         let snapshot = start.snapshot()?;
         let (last, tail) = start.segments(snapshot)?;
-        let Start { store, warnings, .. } = start;
+        let Start { store, mark, mut warnings, .. } = start;
+        warnings.extend(mark.fault(store).map(|what| Warning::Mark { what }));
         // Nothing was refused: from here on files are changed.
         if let Some(tail) = tail {
             settle(&tail)?;
@@ -162,6 +179,7 @@ struct Start<'s> {
     contents: &'s Contents,
     /// The number all files share, once one is read.
     store: Option<u64>,
+    mark: synced::Found,
     warnings: Vec<Warning>,
     done: u64,
     all: u64,
@@ -199,7 +217,7 @@ impl Start<'_> {
     fn segments(&mut self, snapshot: Sequence) -> Result<(Sequence, Option<Segment>), Error> {
         // A snapshot was finished only when the journal up to it was durable, so the way there must
         // be whole, whichever snapshot is used.
-        let reaches = self.contents.snapshots.last().copied().unwrap_or_default();
+        let newest = self.contents.snapshots.last().copied().unwrap_or_default();
         let mut last = snapshot;
         let mut tail = None;
         for (first, following) in self.contents.from(snapshot + 1) {
@@ -211,12 +229,14 @@ impl Start<'_> {
             let file = file.map_err(|error| Error::disk(&name, "open", error))?;
             let mut segment = Segment::open(file, first)?;
             self.belongs(segment.head.store, &name)?;
+            segment.note_synced(newest.max(self.mark.sequence(self.store)), snapshot);
             self.records(&mut segment, snapshot, following)?;
             last = last.max(segment.next() - 1);
             tail = following.is_none().then_some(segment);
         }
         // What heads and reserved space came to.
         self.progress(self.all)?;
+        let reaches = newest.max(self.mark.sequence(self.store));
         if last < reaches {
             return Err(Error::Damaged(missing(self.folder, last + 1, reaches)));
         }
@@ -257,9 +277,8 @@ impl Start<'_> {
                     }
                 },
                 Step::Bad(bad) => match segment.judge(&bad, following)? {
-                    Verdict::Torn { groups } => {
-                        let (file, offset) = (name.clone(), bad.at);
-                        self.warnings.push(Warning::Torn { file, offset, groups });
+                    Verdict::Torn(torn) => {
+                        self.warnings.push(Warning::Torn(torn));
                         break;
                     }
                     Verdict::Damaged(damage) => return Err(Error::Damaged(damage)),
@@ -269,6 +288,9 @@ impl Start<'_> {
                 self.progress(segment.at() - told)?;
                 told = segment.at();
             }
+        }
+        if let Some(damage) = segment.ends_early(snapshot).filter(|_| following.is_none()) {
+            return Err(Error::Damaged(damage));
         }
         if following.is_some_and(|first| segment.next() > first) {
             let what = "it holds records that the next segment begins with";
@@ -324,16 +346,36 @@ pub(super) fn missing(folder: &dyn Folder, first: Sequence, last: Sequence) -> D
     Damage { file: folder.name(), offset: 0, records: Some(first..=last), what }
 }
 
+impl fmt::Display for Torn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, offset, bytes, groups, last, synced } = self;
+        write!(
+            f,
+            "{file} ends with an incomplete group and is cut off at byte {offset}, after record {last}"
+        )?;
+        match groups {
+            0 => {}
+            1 => f.write_str("; a complete group behind it is dropped too")?,
+            more => write!(f, "; {more} complete groups behind it are dropped too")?,
+        }
+        match synced {
+            0 => f.write_str(". No file says which records were synced")?,
+            _ => write!(f, ". Records up to {synced} are known to have been synced and are there")?,
+        }
+        write!(
+            f,
+            ". If the disk keeps what it syncs, no later commit was acknowledged as durable; if it does not, up to {bytes} bytes of acknowledged records after record {last} are lost: compare the last changes with what clients were told, and restore a backup if some are missing"
+        )
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Torn { file, offset, groups: 0 } => write!(
+            Self::Torn(torn) => torn.fmt(f),
+            Self::Mark { what } => write!(
                 f,
-                "the last group in {file} was not finished and is cut off at byte {offset}; nothing in it was acknowledged as durable"
-            ),
-            Self::Torn { file, offset, groups } => write!(
-                f,
-                "{file} is cut off at byte {offset}, where a group was not finished; it and {groups} more behind it were written but not yet durable"
+                "the file `synced` cannot be used ({what}): a loss at the end of the journal would not be noticed at this start. The next commit writes it anew"
             ),
             Self::Snapshot { damage, aside } => {
                 write!(

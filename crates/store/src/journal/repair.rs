@@ -47,6 +47,7 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
     }
     work.snapshots(&mut survey, folder, &lock)?;
     survey.store = survey.store.or_else(|| store_of_first_group(&**folder, &survey));
+    survey.store = survey.store.or(survey.mark.store());
     // If not one file says whose it is, nothing in them can be told from noise.
     let store = survey.store.map_or_else(|| open::new_store(&**folder), Ok)?;
     if let Some(damage) = survey.missing(&**folder) {
@@ -59,7 +60,7 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
         let (segment, damage) = survey.segment(&**folder, first)?;
         let mut is_damaged = damage.is_some();
         work.done.damages.extend(damage);
-        let mut next = first;
+        let mut ends_early = None;
         if let Some(mut segment) = segment {
             salvage(&mut segment, following, &mut |salvaged| {
                 if let Salvaged::Damaged(damage) = salvaged {
@@ -68,15 +69,17 @@ pub fn repair(folder: &Arc<dyn Folder>) -> Result<Repair, Error> {
                 }
                 Ok(())
             })?;
-            next = segment.next();
+            ends_early = segment.ends_early(survey.base).filter(|_| following.is_none());
         }
-        let ends_early = survey.ends_early(&**folder, next).filter(|_| following.is_none());
         if is_damaged || ends_early.is_some() {
             let segment = survey.segment(&**folder, first)?.0;
             let early = ends_early.as_ref().map(|_| survey.reaches() + 1);
             // Of a segment that cannot be read at all nobody knows how many records it held.
             let beyond = match &segment {
-                None => Some(first + size(&**folder, first)? / SHORTEST_RECORD as u64),
+                None => {
+                    let most = first + size(&**folder, first)? / SHORTEST_RECORD as u64;
+                    Some(most.max(survey.reaches() + 1))
+                }
                 Some(_) => None,
             };
             work.rewrite(segment, store, first, following.or(early.max(beyond)))?;

@@ -1,6 +1,7 @@
 //! Decides what can still be read of a damaged segment.
 
 use super::group::{GROUP_HEAD, LONGEST_GROUP, Records, SHORTEST_RECORD};
+use super::open::Torn;
 use super::segment::{Bad, Segment, Step, Verdict};
 use super::{Damage, Error, Sequence};
 
@@ -14,12 +15,7 @@ pub(super) enum Salvaged<'b> {
     /// Something is not as it was written.
     Damaged(Damage),
     /// The segment ends here with a group that was never durable.
-    Torn {
-        /// Where that group begins.
-        offset: u64,
-        /// Groups behind it that can be read.
-        groups: u64,
-    },
+    Torn(Torn),
 }
 
 /// Reads a segment to its end, over whatever is damaged.
@@ -55,9 +51,7 @@ pub(super) fn salvage(
             Step::Bad(bad) => bad,
         };
         match segment.judge(&bad, following)? {
-            Verdict::Torn { groups } => {
-                return receive(Salvaged::Torn { offset: bad.at, groups });
-            }
+            Verdict::Torn(torn) => return receive(Salvaged::Torn(torn)),
             Verdict::Damaged(damage) => receive(Salvaged::Damaged(damage))?,
         }
         match pass_over(segment, &bad, receive)? {

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use super::format::{ALIGNMENT, HEAD, Head, Kind, SECTOR, checksum, long, word};
 use super::group::{GROUP_HEAD, GroupHead, Records};
+use super::open::Torn;
 use super::{Damage, Error, Sequence};
 use crate::disk::{File, read_full};
 
@@ -27,6 +28,8 @@ pub(super) struct Segment {
     previous: u32,
     /// Up to here everything was durable, as the groups so far say.
     durable: Sequence,
+    /// Up to here everything was synced, as other files say.
+    synced: Sequence,
     /// Groups that none of the marks so far covers: the number of the last record, the place.
     unsettled: VecDeque<(Sequence, u64)>,
     window: Window,
@@ -57,10 +60,7 @@ pub(super) struct Bad {
 /// What is to be done about a bad group.
 pub(super) enum Verdict {
     /// It was never durable: cut it, and what is behind it.
-    Torn {
-        /// Groups behind it that can be read, and were not durable either.
-        groups: u64,
-    },
+    Torn(Torn),
     /// It was acknowledged as durable.
     Damaged(Damage),
 }
@@ -94,6 +94,7 @@ impl Segment {
             next: head.number,
             previous,
             durable: head.number.saturating_sub(1),
+            synced: 0,
             unsettled: VecDeque::new(),
             window: Window::default(),
         }
@@ -115,6 +116,21 @@ impl Segment {
 
     pub(super) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Takes into account that every record up to `synced` is known to have been synced: none of them can be torn. A
+    /// snapshot of everything up to `base` is at hand; if that is all, the journal is not needed for it.
+    pub(super) fn note_synced(&mut self, synced: Sequence, base: Sequence) {
+        self.synced = if synced > base { synced } else { 0 };
+    }
+
+    /// The damage of the last segment, read to its end, if it lacks records that were synced and are in no snapshot.
+    pub(super) fn ends_early(&self, base: Sequence) -> Option<Damage> {
+        let what = "records that were synced to the disk are missing from its end";
+        let first = self.next.max(base + 1);
+        let records = Some(first..=self.synced);
+        let damage = || Damage { file: self.name.clone(), offset: self.at, records, what };
+        (first <= self.synced).then(damage)
     }
 
     /// The bytes of groups with records that no mark on the disk covers.
@@ -176,8 +192,8 @@ impl Segment {
     /// Decides about a bad group. `following` is the number that the next segment begins with.
     ///
     /// Torn is only what nothing contradicts: there is no next segment (it is made when this one is
-    /// durable), no group behind says that this one was durable, and the bytes look as a write does
-    /// that was cut short. On space that was zero before, such a write leaves zeros: whole sectors,
+    /// durable), neither a group behind nor the synced mark says that this one was durable, and the
+    /// bytes look as a write does that was cut short. On space that was zero before, such a write leaves zeros: whole sectors,
     /// or everything from some byte on.
     pub(super) fn judge(
         &mut self,
@@ -186,7 +202,7 @@ impl Segment {
     ) -> Result<Verdict, Error> {
         let mut behind = None;
         let mut groups = 0;
-        let mut is_durable = following.is_some();
+        let mut is_durable = following.is_some() || self.next <= self.synced;
         let mut from = bad.at + ALIGNMENT as u64;
         while let Some((at, head)) = self.find_group(from)? {
             is_durable |= head.durable >= self.next;
@@ -195,7 +211,14 @@ impl Segment {
             from = at + ALIGNMENT as u64;
         }
         if !is_durable && self.is_torn(bad)? {
-            return Ok(Verdict::Torn { groups });
+            return Ok(Verdict::Torn(Torn {
+                file: self.name.clone(),
+                offset: bad.at,
+                bytes: self.size.saturating_sub(bad.at),
+                groups,
+                last: self.next - 1,
+                synced: self.synced.max(self.durable),
+            }));
         }
         let end = behind.or(following).map_or(Sequence::MAX, |next| next.max(self.next + 1) - 1);
         let (file, records) = (self.name.clone(), Some(self.next..=end));

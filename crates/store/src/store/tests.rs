@@ -422,7 +422,7 @@ fn a_start_tells_what_it_cut_off_and_what_a_repair_has_lost() {
     let told: Vec<String> = store.warnings().iter().map(ToString::to_string).collect();
     let [lost, torn] = &told[..] else { panic!("{told:?}") };
     assert_eq!(lost, "record 3 is lost: a repair could not read it");
-    assert!(torn.contains("was not finished and is cut off at byte"), "{torn}");
+    assert!(torn.contains("ends with an incomplete group and is cut off at byte"), "{torn}");
 }
 
 #[test]

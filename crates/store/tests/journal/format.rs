@@ -11,6 +11,7 @@ const DOCUMENT: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/journal.md"));
 const STORE: u64 = 0x0123_4567_89ab_cdef;
 const SEGMENT: &str = "journal-0000000000000001.log";
+const MARK: &str = "synced";
 const SNAPSHOT: &str = "snapshot-0000000000000002.bin";
 
 #[test]
@@ -29,7 +30,7 @@ fn the_example_of_the_document_is_what_is_written() {
     journal.write(true).expect("nothing fails");
     journal.close().expect("nothing fails");
     let examples = examples();
-    for (name, example) in [SEGMENT, SNAPSHOT].into_iter().zip(&examples) {
+    for (name, example) in [SEGMENT, MARK, SNAPSHOT].into_iter().zip(&examples) {
         let written = folder.0.content(name).expect("it was written");
         assert!(written == *example, "{name} is\n{}", shown(&written));
     }
@@ -38,7 +39,7 @@ fn the_example_of_the_document_is_what_is_written() {
 #[test]
 fn the_example_of_the_document_is_read() {
     let folder = SimulatedFolder::new(1, 1 << 20);
-    let [segment, snapshot] = &examples()[..] else { panic!("there are two examples") };
+    let [segment, mark, snapshot] = &examples()[..] else { panic!("there are three examples") };
     folder.put(SEGMENT, segment);
     let mut found = Vec::new();
     let mut open = |folder: &SimulatedFolder| {
@@ -53,7 +54,9 @@ fn the_example_of_the_document_is_read() {
         })
         .map(|opened| opened.last)
     };
+    // As an earlier version leaves it, without a mark, and then with it.
     assert_eq!(open(&folder).expect("the document shows a whole segment"), 3);
+    folder.put(MARK, mark);
     folder.put(SNAPSHOT, snapshot);
     assert_eq!(open(&folder).expect("the document shows a whole snapshot"), 3);
     let expected: [(u64, &[u8]); 5] =
@@ -64,8 +67,12 @@ fn the_example_of_the_document_is_read() {
 #[test]
 fn the_tables_of_the_document_lead_through_its_example() {
     let tables = tables();
-    let [head, group, record, block, end] = &tables[..] else { panic!("{tables:?}") };
-    let [segment, snapshot] = &examples()[..] else { panic!("there are two examples") };
+    let [head, group, record, synced, block, end] = &tables[..] else { panic!("{tables:?}") };
+    let [segment, mark, snapshot] = &examples()[..] else { panic!("there are three examples") };
+    assert_eq!(synced.bytes(mark, "magic"), b"BINE-SYN");
+    let fields = ["store", "number", "version"].map(|name| synced.number(mark, name));
+    assert_eq!(fields, [STORE, 3, 1]);
+    assert_eq!(synced.number(mark, "check"), check(&[&mark[..28]]));
     for (bytes, magic, number) in [(segment, b"BINE-LOG", 1), (snapshot, b"BINE-SNP", 2)] {
         assert_eq!(head.bytes(bytes, "magic"), magic);
         let fields = ["store", "number", "version"].map(|name| head.number(bytes, name));

@@ -8,3 +8,4 @@ mod promises;
 mod random;
 mod scratch;
 mod simulated;
+mod tail;

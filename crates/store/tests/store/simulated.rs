@@ -165,7 +165,7 @@ impl Run {
         let folder = self.disk.process();
         let store = Store::in_folder(Arc::new(folder), options, &mut |_, _| {})?;
         let told = store.warnings().iter().map(ToString::to_string);
-        self.seen.torn += told.filter(|told| told.contains("not finished")).count() as u64;
+        self.seen.torn += told.filter(|told| told.contains("incomplete group")).count() as u64;
         let names = bine_store::disk::Folder::list(&self.disk).unwrap_or_default();
         let is_image = |name: &String| name.starts_with("snapshot-") && !name.contains(".new");
         self.seen.images += u64::from(names.iter().any(is_image));

@@ -47,7 +47,7 @@ fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
     );
     let told = failed("write", 1);
     check(
-        "pwrite64:error=EIO:when=5",
+        "pwrite64:error=EIO:when=7",
         &format!("1 made, 11 {told}, 1 read; 1 found; the last call"),
     );
     let told = failed("sync the folder of", 5);
@@ -64,8 +64,8 @@ fn what_the_system_says_of_a_disk_is_told_and_nothing_acknowledged_is_lost() {
     );
     // Where only room is missing, the next change is tried as if nothing had been.
     for inject in [
-        "pwrite64:error=ENOSPC:when=8",
-        "pwrite64:error=EDQUOT:when=8",
+        "pwrite64:error=ENOSPC:when=12",
+        "pwrite64:error=EDQUOT:when=12",
         "fallocate:error=ENOSPC:when=2",
         "/^rename:error=ENOSPC:when=2",
     ] {

@@ -1,0 +1,197 @@
+//! The synced mark: a small file that names the last record that was synced.
+//!
+//! Segments and snapshots say what was synced before them. Nothing behind the last segment does, so a disk that loses the
+//! end of that segment could not be told from a write that power cut short. The mark is written after each sync without
+//! a sync of its own: it may lag behind what was synced, and it never runs ahead.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use super::format::{HEAD, VERSION, checksum, long, word};
+use super::{Error, Sequence};
+use crate::disk::{File, Folder, read_full, write_all};
+
+/// The name of the file.
+pub(super) const NAME: &str = "synced";
+
+const MAGIC: &[u8; 8] = b"BINE-SYN";
+
+/// The mark as a journal updates it.
+pub(super) struct SyncedMark {
+    file: Arc<dyn File>,
+    store: u64,
+    /// Whether the file has changed since the last call of [`take_unsynced`](Self::take_unsynced).
+    is_unsynced: bool,
+}
+
+/// The mark as a start finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// There is none: an earlier version wrote the journal, or nothing was ever synced.
+    Nothing,
+    /// Every record up to `sequence` of the store was synced.
+    Mark {
+        store: u64,
+        sequence: Sequence,
+    },
+    Unreadable(&'static str),
+}
+
+impl SyncedMark {
+    /// Opens the file, or creates it. Its name is durable after the folder's next sync.
+    pub(super) fn open(folder: &dyn Folder, store: u64) -> io::Result<Self> {
+        let file = match folder.open(NAME) {
+            Err(error) if error.kind() == ErrorKind::NotFound => folder.create(NAME)?,
+            opened => opened?,
+        };
+        if file.size()? > HEAD as u64 {
+            file.truncate(0)?;
+        }
+        Ok(Self { file: file.into(), store, is_unsynced: false })
+    }
+
+    /// Says that every record up to this one is synced. A failure leaves an older mark, or an unreadable one, and
+    /// neither promises anything that is not so.
+    pub(super) fn set(&mut self, sequence: Sequence) {
+        let written = write_all(&*self.file, &to_bytes(self.store, sequence), 0);
+        self.is_unsynced |= written.is_ok();
+    }
+
+    /// The file, if it was changed since the last call. The caller syncs it.
+    pub(super) fn take_unsynced(&mut self) -> Option<Arc<dyn File>> {
+        std::mem::take(&mut self.is_unsynced).then(|| Arc::clone(&self.file))
+    }
+}
+
+impl Found {
+    /// The last record of this store that is known to have been synced; 0 if the mark says nothing of it. A mark counts
+    /// for a store of which nothing else is left.
+    pub(super) fn sequence(self, of: Option<u64>) -> Sequence {
+        match self {
+            Self::Mark { store, sequence } if of.is_none_or(|of| of == store) => sequence,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn store(self) -> Option<u64> {
+        match self {
+            Self::Mark { store, .. } => Some(store),
+            _ => None,
+        }
+    }
+
+    /// Why a start cannot use the mark, if so.
+    pub(super) fn fault(self, of: Option<u64>) -> Option<&'static str> {
+        match self {
+            Self::Unreadable(what) => Some(what),
+            Self::Mark { store, .. } if of.is_some_and(|of| of != store) => {
+                Some("it belongs to another store")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Reads the mark of the folder.
+///
+/// # Errors
+///
+/// [`Error::Disk`] if the file is there and cannot be read, [`Error::Version`].
+pub(super) fn read(folder: &dyn Folder) -> Result<Found, Error> {
+    let fault = |error| Error::disk(NAME, "read", error);
+    let file = match folder.open(NAME) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        opened => opened.map_err(fault)?,
+    };
+    // One byte more than it has, so that a longer file is noticed.
+    let mut bytes = [0; HEAD + 1];
+    let length = read_full(&*file, &mut bytes, 0).map_err(fault)?;
+    // Power failed before the first mark reached the disk.
+    if bytes == [0; HEAD + 1] {
+        return Ok(Found::Nothing);
+    }
+    let store = long(&bytes, 8);
+    if length != HEAD || checksum(store, &[&bytes[..28]]) != word(&bytes, 28) {
+        return Ok(Found::Unreadable("it does not match its checksum"));
+    }
+    let found = word(&bytes, 24);
+    if found != VERSION {
+        return Err(Error::Version { file: NAME.to_owned(), found });
+    }
+    if bytes[..8] != *MAGIC {
+        return Ok(Found::Unreadable("it is a file of another kind"));
+    }
+    Ok(Found::Mark { store, sequence: long(&bytes, 16) })
+}
+
+fn to_bytes(store: u64, sequence: Sequence) -> [u8; HEAD] {
+    let mut bytes = [0; HEAD];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..16].copy_from_slice(&store.to_le_bytes());
+    bytes[16..24].copy_from_slice(&sequence.to_le_bytes());
+    bytes[24..28].copy_from_slice(&VERSION.to_le_bytes());
+    let check = checksum(store, &[&bytes[..28]]);
+    bytes[28..].copy_from_slice(&check.to_le_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SimulatedFolder;
+
+    #[test]
+    fn reads_the_last_mark_that_was_set() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        assert_eq!(read(&folder).ok(), Some(Found::Nothing));
+        let mut mark = SyncedMark::open(&folder, 7).unwrap();
+        assert_eq!(read(&folder).ok(), Some(Found::Nothing));
+        assert!(mark.take_unsynced().is_none());
+        mark.set(3);
+        mark.set(5);
+        assert!(mark.take_unsynced().is_some() && mark.take_unsynced().is_none());
+        let found = read(&folder).unwrap();
+        assert_eq!(found, Found::Mark { store: 7, sequence: 5 });
+        assert_eq!(
+            (found.sequence(Some(7)), found.sequence(Some(8)), found.sequence(None)),
+            (5, 0, 5)
+        );
+        assert_eq!((found.fault(Some(7)), found.fault(None)), (None, None));
+        assert_eq!(found.fault(Some(8)), Some("it belongs to another store"));
+        // The next process goes on with the same file.
+        SyncedMark::open(&folder, 7).unwrap().set(6);
+        assert_eq!(read(&folder).ok(), Some(Found::Mark { store: 7, sequence: 6 }));
+    }
+
+    #[test]
+    fn a_mark_that_is_not_as_it_was_written_promises_nothing() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let whole = to_bytes(7, 5);
+        for bit in 0..8 * HEAD {
+            let mut bytes = whole;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            folder.put(NAME, &bytes);
+            assert!(matches!(read(&folder), Ok(Found::Unreadable(_))), "{bit}");
+        }
+        for bytes in [&whole[..31], &[&whole[..], &[0]].concat()] {
+            folder.put(NAME, bytes);
+            assert!(matches!(read(&folder), Ok(Found::Unreadable(_))));
+            SyncedMark::open(&folder, 7).unwrap().set(6);
+            assert_eq!(read(&folder).ok(), Some(Found::Mark { store: 7, sequence: 6 }));
+        }
+        folder.put(NAME, &[0; HEAD]);
+        assert_eq!(read(&folder).ok(), Some(Found::Nothing));
+    }
+
+    #[test]
+    fn a_mark_of_a_newer_version_is_refused_by_its_number() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        let mut bytes = to_bytes(7, 5);
+        bytes[24] = 9;
+        let check = checksum(7, &[&bytes[..28]]);
+        bytes[28..].copy_from_slice(&check.to_le_bytes());
+        folder.put(NAME, &bytes);
+        let error = read(&folder).expect_err("9 is unknown");
+        assert!(error.to_string().contains("version 9"), "{error}");
+    }
+}

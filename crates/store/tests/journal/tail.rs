@@ -1,0 +1,258 @@
+//! Tests that the loss of a journal's end is noticed: acknowledged records that a disk zeroes or cuts off are never dropped
+//! silently.
+
+use std::sync::Arc;
+
+use bine_store::disk::{Folder, SimulatedFolder};
+use bine_store::journal::{
+    Error, FileJournal, Journal, Loaded, Opened, Options, Warning, check, repair,
+};
+
+use crate::random::Random;
+
+const SEGMENT: Options = Options { segment: 16 << 10 };
+const FIRST_SEGMENT: &str = "journal-0000000000000001.log";
+const MARK: &str = "synced";
+
+/// How the end of the last segment is lost.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Zeroed,
+    Truncated,
+}
+
+#[test]
+fn lost_tail_is_refused_up_to_the_last_synced_record() {
+    let (mut refused, mut opened_short, mut nothing_lost) = (0, 0, 0);
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let folder = SimulatedFolder::new(seed, 1 << 20);
+        let written = write_groups(&folder, &mut random);
+        // After a kill the mark is exact, after a power failure as old as its last sync.
+        let known = match random.below(2) {
+            0 => {
+                folder.revive();
+                written.acknowledged
+            }
+            _ => {
+                folder.lose_power();
+                written.mark_synced
+            }
+        };
+        let last = last_segment(&folder);
+        let size = folder.content(&last).expect("it was listed").len() as u64;
+        let (at, loss) =
+            (32 + random.below(size), [Loss::Zeroed, Loss::Truncated][random.below(2) as usize]);
+        match loss {
+            Loss::Zeroed => folder.zero_tail(&last, at),
+            Loss::Truncated => folder.truncate_tail(&last, at),
+        }
+        let what = format!("seed {seed}, {loss:?} from byte {at} of {last}");
+        match open(&folder) {
+            Ok((opened, records)) => {
+                assert!(opened.last >= known, "{what}: {} of {known} are there", opened.last);
+                assert!(
+                    records
+                        .iter()
+                        .enumerate()
+                        .all(|(index, record)| *record == content(index as u64 + 1))
+                );
+                if opened.last < written.acknowledged {
+                    opened_short += 1;
+                } else {
+                    nothing_lost += 1;
+                }
+            }
+            Err(Error::Damaged(damage)) => {
+                refused += 1;
+                assert_eq!(damage.file, last, "{what}");
+                let told = Error::Damaged(damage).to_string();
+                assert!(told.contains("`bine data repair`"), "{what}: {told}");
+                let before = folder.content(&last);
+                let report = check(&shared(&folder)).expect("the disk can be read");
+                assert!(!report.is_sound(), "{what}: {report}");
+                let repaired = repair(&shared(&folder)).expect("the disk can be written");
+                assert!(repaired.aside.iter().any(|name| folder.content(name) == before), "{what}");
+                let lost: Vec<u64> = repaired.lost.iter().cloned().flatten().collect();
+                let is_needed = lost.first().is_some_and(|first| *first <= written.acknowledged);
+                // Power loss does not shorten a file that was reserved, so that is no torn write.
+                assert!(is_needed || matches!(loss, Loss::Truncated), "{what}: {lost:?}");
+                let (mut opened, records) = open(&folder).expect("it is repaired");
+                assert!(records.len() as u64 + lost.len() as u64 >= known, "{what}");
+                // No number of an acknowledged record is used for another.
+                let next = opened.journal.append(b"next").expect("there is room");
+                assert!(next > known, "{what}: {next}");
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    let all = [refused, opened_short, nothing_lost];
+    assert!(all.iter().all(|count| *count > 10), "{all:?}");
+}
+
+#[test]
+fn lost_tail_of_a_closed_journal_is_refused_with_its_place() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).expect("nothing fails").0.journal;
+    for number in 1..=50 {
+        journal.append(&content(number)).expect("there is room");
+        journal.write(true).expect("nothing fails");
+    }
+    journal.close().expect("nothing fails");
+    folder.lose_power();
+    // Exactly between two groups: the head and record 1 stay.
+    let group = 40 + 16 + (content(1).len() as u64 / 8 + 1) * 8;
+    folder.zero_tail(FIRST_SEGMENT, 32 + group);
+    let error = open(&folder).map(|_| ()).expect_err("49 acknowledged records are gone");
+    let told = error.to_string();
+    let expected = format!(
+        "{FIRST_SEGMENT} is damaged at byte {}: records that were synced to the disk are missing from its end (records 2 to 50)",
+        32 + group
+    );
+    assert!(told.starts_with(&expected), "{told}");
+}
+
+#[test]
+fn removed_last_segment_is_refused() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).expect("nothing fails").0.journal;
+    journal.append(&content(1)).expect("there is room");
+    journal.write(true).expect("nothing fails");
+    drop(journal);
+    folder.remove(FIRST_SEGMENT).expect("it was written");
+    let error = open(&folder).map(|_| ()).expect_err("an acknowledged record is gone");
+    assert!(error.to_string().contains("(record 1)"), "{error}");
+    let repaired = repair(&shared(&folder)).expect("the disk can be written");
+    assert_eq!(repaired.lost, [1..=1]);
+    assert_eq!(open(&folder).expect("it is repaired").0.last, 1);
+}
+
+#[test]
+fn warning_about_a_torn_end_says_what_may_be_lost() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).expect("nothing fails").0.journal;
+    for number in 1..=3 {
+        journal.append(&content(number)).expect("there is room");
+        // Of the third nobody was told that it is durable.
+        journal.write(number < 3).expect("nothing fails");
+    }
+    drop(journal);
+    let whole = folder.content(FIRST_SEGMENT).expect("it was written");
+    let used = whole.iter().rposition(|byte| *byte != 0).expect("it was written") as u64;
+    folder.zero_tail(FIRST_SEGMENT, used - 4);
+    let torn = |folder: &SimulatedFolder| {
+        let warnings = open(folder).expect("a torn end is no damage").0.warnings;
+        let [Warning::Torn(torn)] = &warnings[..] else { panic!("{warnings:?}") };
+        torn.clone()
+    };
+    let with_mark = torn(&folder);
+    assert_eq!((with_mark.last, with_mark.synced, with_mark.groups), (2, 2, 0));
+    let told = with_mark.to_string();
+    assert!(!told.contains("nothing in it was acknowledged"), "{told}");
+    for part in [
+        "is cut off at byte",
+        "after record 2",
+        "Records up to 2 are known to have been synced and are there",
+        "bytes of acknowledged records after record 2 are lost",
+        "restore a backup",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+/// A journal of an earlier version has no mark: the end of a segment says nothing then, and the warning admits it.
+#[test]
+fn journal_without_a_mark_opens_and_its_warning_admits_what_is_unknown() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).expect("nothing fails").0.journal;
+    journal.append(&content(1)).expect("there is room");
+    journal.write(true).expect("nothing fails");
+    drop(journal);
+    folder.remove(MARK).expect("it was written");
+    let whole = folder.content(FIRST_SEGMENT).expect("it was written");
+    let used = whole.iter().rposition(|byte| *byte != 0).expect("it was written") as u64;
+    folder.zero_tail(FIRST_SEGMENT, used - 4);
+    let (mut opened, records) = open(&folder).expect("it may be torn");
+    assert!(records.is_empty());
+    let told = opened.warnings[0].to_string();
+    assert!(told.contains("No file says which records were synced"), "{told}");
+    // From the first commit on there is a mark again.
+    opened.journal.append(&content(1)).expect("there is room");
+    opened.journal.write(true).expect("nothing fails");
+    drop(opened);
+    folder.truncate_tail(FIRST_SEGMENT, 40);
+    let error = open(&folder).map(|_| ()).expect_err("it was acknowledged");
+    assert!(error.to_string().contains("is damaged at byte 32"), "{error}");
+}
+
+#[test]
+fn unusable_mark_is_told_and_stops_nothing() {
+    let folder = SimulatedFolder::new(1, 1 << 20);
+    let mut journal = open(&folder).expect("nothing fails").0.journal;
+    journal.append(&content(1)).expect("there is room");
+    journal.write(true).expect("nothing fails");
+    drop(journal);
+    folder.put(MARK, b"not a mark");
+    let report = check(&shared(&folder)).expect("the disk can be read");
+    assert!(
+        report.is_sound() && report.to_string().contains("`synced` cannot be used"),
+        "{report}"
+    );
+    let (opened, records) = open(&folder).expect("the records are there");
+    assert_eq!(records.len(), 1);
+    assert!(matches!(opened.warnings[..], [Warning::Mark { .. }]), "{:?}", opened.warnings);
+}
+
+/// What [`write_groups`] was told.
+struct Written {
+    /// The last record acknowledged as durable.
+    acknowledged: u64,
+    /// The last record of the synced mark when it was last synced, and what implies as much.
+    mark_synced: u64,
+}
+
+/// Writes groups into some segments, most of them durably, and syncs the mark now and then.
+fn write_groups(folder: &SimulatedFolder, random: &mut Random) -> Written {
+    let mut journal = open(folder).expect("nothing fails").0.journal;
+    let (mut mark_synced, mut next) = (0, 1);
+    for _ in 0..=random.below(60) {
+        for _ in 0..=random.below(6) {
+            assert_eq!(journal.append(&content(next)).ok(), Some(next));
+            next += 1;
+        }
+        journal.write(random.below(5) > 0).expect("nothing fails");
+        if random.below(8) == 0
+            && let Some(mark) = journal.unsynced_mark()
+        {
+            mark_synced = journal.durable();
+            mark.sync_data().expect("nothing fails");
+        }
+    }
+    Written { acknowledged: journal.durable(), mark_synced }
+}
+
+fn content(number: u64) -> Vec<u8> {
+    let mut record = number.to_le_bytes().to_vec();
+    record.resize(8 + (number * 37 % 300) as usize, number as u8 | 1);
+    record
+}
+
+fn last_segment(folder: &SimulatedFolder) -> String {
+    let names = folder.list().expect("nothing fails").into_iter();
+    names.filter(|name| name.starts_with("journal-")).max().expect("there is one")
+}
+
+fn open(folder: &SimulatedFolder) -> Result<(Opened, Vec<Vec<u8>>), Error> {
+    let mut records = Vec::new();
+    let opened = FileJournal::open(shared(folder), SEGMENT, &mut |loaded| {
+        if let Loaded::Record(_, record) = loaded {
+            records.push(record.to_vec());
+        }
+        Ok(())
+    })?;
+    Ok((opened, records))
+}
+
+fn shared(folder: &SimulatedFolder) -> Arc<dyn Folder> {
+    Arc::new(folder.clone())
+}
