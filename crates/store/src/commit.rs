@@ -5,6 +5,8 @@
 //! who come meanwhile are the next group. If that cannot be written, the head falls back to what is visible, and all
 //! that were staged on it have failed.
 
+mod room;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use room::{PROBE_INTERVAL, Room};
 
 use crate::counts::{Counts, Figures};
 use crate::error::Error;
@@ -55,6 +58,7 @@ pub(crate) struct Commits {
     owes_sync: AtomicBool,
     /// The synced mark has changed and is to be synced before long.
     owes_mark: AtomicBool,
+    room: Room,
     observers: RwLock<Vec<Observer>>,
     bell: Bell,
     /// No write waits for a disk: whoever polls may do it.
@@ -207,6 +211,7 @@ impl Commits {
             sync,
             owes_sync: AtomicBool::new(false),
             owes_mark: AtomicBool::new(false),
+            room: Room::default(),
             observers: RwLock::default(),
             bell: Bell::default(),
         }
@@ -299,7 +304,7 @@ impl Commits {
     /// What it has done.
     pub(crate) fn figures(&self) -> Figures {
         let is_read_only = self.head().failure.is_some();
-        self.counts.figures(is_read_only)
+        self.counts.figures(is_read_only, self.is_full())
     }
 
     /// Takes a guest's record among those to be written, behind all commits until now.
@@ -336,9 +341,10 @@ impl Commits {
         };
         let mut due: Option<Instant> = None;
         let mut mark_due: Option<Instant> = None;
+        let mut room_due = self.is_full().then(|| Instant::now() + PROBE_INTERVAL);
         let mut image = None;
         loop {
-            let next = due.into_iter().chain(mark_due).min();
+            let next = due.into_iter().chain(mark_due).chain(room_due).min();
             let wait = next
                 .map_or(LONGEST_INTERVAL, |next| next.saturating_duration_since(Instant::now()));
             let rung = self.bell.wait(wait);
@@ -360,6 +366,13 @@ impl Commits {
             }
             if mark_due.is_none() && self.owes_mark.load(Ordering::Acquire) {
                 mark_due = Some(Instant::now() + MARK_INTERVAL);
+            }
+            if room_due.is_some_and(|due| Instant::now() >= due) {
+                room_due = None;
+                self.look_for_room();
+            }
+            if room_due.is_none() && self.is_full() {
+                room_due = Some(Instant::now() + PROBE_INTERVAL);
             }
             if rung == Rung::Over && self.head().staged.is_empty() {
                 let left = self.left().take();
@@ -463,6 +476,7 @@ impl Commits {
         let mut records = group.iter().filter(|staged| !staged.record.is_empty());
         // Whatever happens, those whose records these are must hear of it.
         let written = caught(|| {
+            self.room.write_owed(&mut **journal)?;
             records.try_for_each(|staged| journal.append(&staged.record).map(drop))?;
             let begun = Instant::now();
             let written = journal.write(is_durable)?;
@@ -479,6 +493,9 @@ impl Commits {
         }
         let (done, old) = match written {
             Ok(_) => {
+                if bytes > 0 {
+                    self.room.set_full(false);
+                }
                 self.kept.grown(bytes);
                 let commits = group.iter().filter(|staged| staged.changes.is_some()).count();
                 self.counts.wrote(commits, bytes);
@@ -557,8 +574,13 @@ impl Commits {
         }
         head.fallbacks.push_back(visible.sequence);
         head.fallen += 1;
-        if matches!(error, Error::Broken(_)) {
-            head.failure = Some(error.clone());
+        match error {
+            Error::Broken(_) => head.failure = Some(error.clone()),
+            Error::Full => {
+                self.room.set_full(true);
+                self.bell.ring(Rung::Later);
+            }
+            _ => {}
         }
         let mut state = State::clone(&visible);
         state.epoch = head.fallen;

@@ -20,6 +20,8 @@ pub struct Figures {
     pub sync_time: Duration,
     /// Nothing is taken any more: the disk has failed, or the store is closed.
     pub is_read_only: bool,
+    /// Changes are refused until the disk has room again.
+    pub is_full: bool,
 }
 
 /// The same as it is counted.
@@ -60,7 +62,7 @@ impl Counts {
         self.sync_nanoseconds.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
 
-    pub(crate) fn figures(&self, is_read_only: bool) -> Figures {
+    pub(crate) fn figures(&self, is_read_only: bool, is_full: bool) -> Figures {
         Figures {
             commits: self.commits.read(),
             conflicts: self.conflicts.read(),
@@ -69,6 +71,7 @@ impl Counts {
             syncs: self.syncs.read(),
             sync_time: Duration::from_nanos(self.sync_nanoseconds.read()),
             is_read_only,
+            is_full,
         }
     }
 }

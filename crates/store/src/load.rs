@@ -49,6 +49,8 @@ pub(crate) struct Begun {
     /// No id is above this one.
     pub(crate) last: RowId,
     pub(crate) warnings: Vec<Warning>,
+    /// The disk had no room for the record that says what tables consist of. The state counts it already.
+    pub(crate) owed: Option<Vec<u8>>,
 }
 
 impl Loading {
@@ -161,13 +163,19 @@ impl Loading {
         }
         let others = rows.into_iter().enumerate().filter(|(place, _)| !places.contains(place));
         let others = others.collect();
+        let mut owed = None;
         if stored != before {
-            let written =
-                journal.append(&record::tables(&stored)).and_then(|_| journal.write(true));
-            state.sequence = written.map_err(|error| error.to_string())?;
+            let tables = record::tables(&stored);
+            state.sequence += 1;
+            match journal.append(&tables).and_then(|_| journal.write(true)) {
+                Ok(written) => state.sequence = written,
+                Err(journal::Error::Full { .. }) => owed = Some(tables),
+                Err(error) => return Err(error.to_string()),
+            }
         }
         let kept = Kept::new(stored, places, others, grown, guest, least);
-        Ok(Begun { definitions, kept, state, last: last.unwrap_or_default(), warnings })
+        let last = last.unwrap_or_default();
+        Ok(Begun { definitions, kept, state, last, warnings, owed })
     }
 }
 

@@ -211,8 +211,11 @@ impl Store {
     }
 
     fn begin_with(begun: Begun, journal: Box<dyn Journal>, sync: Sync) -> Result<Self, String> {
-        let Begun { definitions, kept, state, last, warnings } = begun;
+        let Begun { definitions, kept, state, last, warnings, owed } = begun;
         let commits = Arc::new(Commits::new(definitions, kept, state, journal, sync));
+        if let Some(tables) = owed {
+            commits.owe_tables(tables);
+        }
         let ids = Mutex::new(Ids::after(last, disk::random));
         let ids = move || ids.lock().unwrap_or_else(PoisonError::into_inner).next(now());
         let attended = Arc::clone(&commits);
@@ -356,6 +359,28 @@ impl Store {
         then: impl FnOnce(u64) + Send + 'static,
     ) -> Result<Pending, Error> {
         self.0.commits.keep(guest::wrapped(record), sync, Box::new(then))
+    }
+
+    /// Counts a record of the store's guest as kept for which [`keep`](Self::keep) found no room, and calls `then` with
+    /// its sequence at once. The record is written before the next commit, or as soon as the disk has room. For what a
+    /// start must say before anything else: if the program ends before there is room, its next start says it again.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is taken any more.
+    pub fn owe(&self, record: &[u8], then: impl FnOnce(u64) + Send + 'static) -> Result<(), Error> {
+        self.0.commits.owe(guest::wrapped(record), Box::new(then))
+    }
+
+    /// Has `observer` told when the disk has no room any more (true), and when it has some again. It is called while
+    /// others wait, so it must be quick, and must not commit.
+    pub fn observe_room(&self, observer: impl Fn(bool) + Send + std::marker::Sync + 'static) {
+        self.0.commits.observe_room(Box::new(observer));
+    }
+
+    /// Looks at once whether a full disk has room again. The store does so by itself once a second.
+    pub fn look_for_room(&self) {
+        self.0.commits.look_for_room();
     }
 
     /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so

@@ -119,6 +119,11 @@ impl SimulatedFolder {
         self.state().room = room;
     }
 
+    /// How many bytes are left.
+    pub fn room(&self) -> u64 {
+        self.state().room
+    }
+
     /// Operations so far.
     pub fn operations(&self) -> u64 {
         self.state().operations

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::folder::Contents;
 use super::format::{HEAD, Head, Kind, UNFINISHED, word};
 use super::group::Draft;
+use super::open::settle;
+use super::segment::Segment;
 use super::snapshot::Writer;
 use super::synced::SyncedMark;
 use super::{Error, Journal, Sequence, SnapshotWriter};
@@ -38,6 +40,8 @@ pub struct FileJournal {
     draft: Draft,
     /// `None` until the first group: a start that writes nothing makes nothing.
     current: Option<Current>,
+    /// The end of the last segment, if the disk had no room to settle it at the start.
+    unsettled: Option<Segment>,
     /// `None` until the first segment, or if the file cannot be had.
     mark: Option<SyncedMark>,
     /// The last record written.
@@ -61,6 +65,14 @@ struct Current {
     is_sealed: bool,
 }
 
+/// Where little room is left, a segment is no smaller: file systems give room in blocks of this length, in bytes.
+const BLOCK: u64 = 4096;
+/// A disk that was full has room again if it has so many bytes for the journal, or a segment if that is less.
+const ENOUGH: u64 = 64 * 1024;
+
+/// Why a segment was not made: what was tried, and whether it was a sync.
+type NotMade = (&'static str, io::Error, bool);
+
 impl FileJournal {
     /// One that goes on behind the record `last`, everything up to which is durable.
     pub(super) fn behind(
@@ -69,6 +81,7 @@ impl FileJournal {
         options: Options,
         store: u64,
         last: Sequence,
+        unsettled: Option<Segment>,
     ) -> Self {
         Self {
             folder,
@@ -77,6 +90,7 @@ impl FileJournal {
             store,
             draft: Draft::new(store, last + 1),
             current: None,
+            unsettled,
             mark: None,
             written: last,
             durable: last,
@@ -110,7 +124,12 @@ impl FileJournal {
 
     /// The segment for the group under way: the current one if it has room, else a new one.
     fn place(&mut self) -> Result<(), Error> {
-        let length = self.draft.length() as u64;
+        self.place_bytes(self.draft.length() as u64)
+    }
+
+    /// The same for a group of this length, in bytes.
+    fn place_bytes(&mut self, length: u64) -> Result<(), Error> {
+        self.settle_tail()?;
         if let Some(current) = &self.current {
             if !current.is_sealed && current.at + length <= current.size {
                 return Ok(());
@@ -120,14 +139,14 @@ impl FileJournal {
         }
         let number = self.written + 1;
         let head = Head { kind: Kind::Segment, store: self.store, number };
-        let (name, size) = (head.name(), self.options.segment.max(HEAD as u64 + length));
+        let name = head.name();
         if self.mark.is_none() {
             // A journal without a mark is as good as one of an earlier version.
             self.mark = SyncedMark::open(&*self.folder, self.store).ok();
         }
-        let made = self.make(&name, size, &head.to_bytes());
+        let made = self.make_fitting(&name, HEAD as u64 + length, &head.to_bytes());
         match made {
-            Ok(file) => {
+            Ok((file, size)) => {
                 let previous = word(&head.to_bytes(), HEAD - 4);
                 let at = HEAD as u64;
                 let current = Current { file, name, at, size, previous, is_sealed: false };
@@ -143,14 +162,46 @@ impl FileJournal {
         }
     }
 
-    /// Makes a segment that has its name only when it is whole. An error says what was tried, and
-    /// whether it was a sync, which is never tried again.
-    fn make(
+    /// Settles the end of the last segment if the start had no room to.
+    fn settle_tail(&mut self) -> Result<(), Error> {
+        let Some(segment) = &self.unsettled else { return Ok(()) };
+        match settle(segment) {
+            Ok(()) => {
+                self.unsettled = None;
+                Ok(())
+            }
+            Err(Error::Disk { file, action, error }) => Err(self.fail(action, &file, &error)),
+            Err(error) => {
+                self.draft.take_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a segment of the usual size, or a smaller one of at least `least` bytes where the disk has no room for
+    /// that: the last megabytes of a disk are used too.
+    fn make_fitting(
         &self,
         name: &str,
-        size: u64,
+        least: u64,
         head: &[u8],
-    ) -> Result<Box<dyn File>, (&'static str, io::Error, bool)> {
+    ) -> Result<(Box<dyn File>, u64), NotMade> {
+        let mut size = self.options.segment.max(least);
+        let least = least.next_multiple_of(BLOCK).min(size);
+        loop {
+            match self.make(name, size, head) {
+                Ok(file) => return Ok((file, size)),
+                Err((_, error, false)) if is_full(&error) && size > least => {
+                    size = (size / 4).max(least);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes a segment that has its name only when it is whole. An error says what was tried, and
+    /// whether it was a sync, which is never tried again.
+    fn make(&self, name: &str, size: u64, head: &[u8]) -> Result<Box<dyn File>, NotMade> {
         let unfinished = name.to_owned() + UNFINISHED;
         let folder = &*self.folder;
         let file = match folder.create(&unfinished) {
@@ -266,6 +317,12 @@ impl Journal for FileJournal {
         Ok(self.durable)
     }
 
+    fn find_room(&mut self) -> Result<(), Error> {
+        self.is_usable()?;
+        let most = self.options.segment.saturating_sub(HEAD as u64);
+        self.place_bytes(ENOUGH.min(most))
+    }
+
     fn durable(&self) -> Sequence {
         self.durable
     }
@@ -279,6 +336,7 @@ impl Journal for FileJournal {
         if sequence > self.written {
             return Err(Error::Refused(format!("there is no record {sequence} yet")));
         }
+        self.settle_tail()?;
         // A snapshot ahead of the journal would leave a hole behind the one before it.
         if sequence > self.durable {
             self.sync_current()?;

@@ -70,6 +70,15 @@ pub trait Journal: Send {
     /// [`Error::Broken`]: the disk failed, and so does every later call.
     fn sync(&mut self) -> Result<Sequence, Error>;
 
+    /// Makes sure that there is room for some commits, and reserves it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`]: there is none. [`Error::Broken`].
+    fn find_room(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The number of the last record that is durable.
     fn durable(&self) -> Sequence;
 

@@ -108,8 +108,14 @@ impl FileJournal {
         let Start { store, mark, mut warnings, .. } = start;
         warnings.extend(mark.fault(store).map(|what| Warning::Mark { what }));
         // Nothing was refused: from here on files are changed.
+        let mut unsettled = None;
         if let Some(tail) = tail {
-            settle(&tail)?;
+            match settle(&tail) {
+                Ok(()) => {}
+                // The journal can be read, and writes no group before it has settled this.
+                Err(Error::Full { .. }) => unsettled = Some(tail),
+                Err(error) => return Err(error),
+            }
         }
         for warning in &warnings {
             if let Warning::Snapshot { damage, aside } = warning {
@@ -125,7 +131,7 @@ impl FileJournal {
             Some(store) => store,
             None => new_store(&*folder)?,
         };
-        let journal = FileJournal::behind(folder, lock, options, store, last);
+        let journal = FileJournal::behind(folder, lock, options, store, last, unsettled);
         Ok(Opened { journal, snapshot, last, warnings })
     }
 }
@@ -151,7 +157,7 @@ pub(super) fn lock(folder: &dyn Folder) -> Result<Arc<dyn Lock>, Error> {
 /// Makes the end of the last segment what it was read as. A sync that failed in an earlier process
 /// may have left bytes that are read and are not on the disk: they are written once more, for a
 /// second sync of the same bytes would say nothing.
-fn settle(segment: &Segment) -> Result<(), Error> {
+pub(super) fn settle(segment: &Segment) -> Result<(), Error> {
     let fault = |error| Error::disk(segment.name(), "settle", error);
     let unsettled = segment.unsettled();
     if unsettled.is_empty() && segment.at() == segment.size() {

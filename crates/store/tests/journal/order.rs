@@ -69,7 +69,8 @@ fn a_system_without_room_for_a_segment_is_asked_again_by_the_next_group() {
         return;
     }
     let test = "a_system_without_room_for_a_segment_is_asked_again_by_the_next_group";
-    let inject = "inject=fallocate:error=ENOSPC:when=1";
+    // Of 16 MiB, 4, 1, and so on down to 4 KiB.
+    let inject = "inject=fallocate:error=ENOSPC:when=1..7";
     let Some(calls) = watch(test, &["trace=fallocate,fdatasync", inject]) else { return };
     assert_eq!(calls.last().map(String::as_str), Some("sync journal-0000000000000001.log"));
 }

@@ -5,6 +5,7 @@ mod model;
 #[path = "../journal/random.rs"]
 mod random;
 mod reads;
+mod room;
 #[path = "../journal/scratch.rs"]
 mod scratch;
 mod serial;

@@ -1,0 +1,201 @@
+//! Tests that a full disk costs changes and nothing else: a store on one opens, serves reads, and takes changes again as soon
+//! as there is room.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bine_store::disk::SimulatedFolder;
+use bine_store::{Error, Guest, Options, Store, Sync};
+
+use crate::model::Model;
+use crate::random::Random;
+use crate::tables::{self, User};
+
+/// More than these tests write.
+const PLENTY: u64 = 1 << 24;
+const SEGMENT: u64 = 64 << 10;
+
+#[test]
+fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
+    let (mut owed, mut full_at_start) = (0, 0);
+    for seed in 0..150 {
+        let mut random = Random(seed);
+        // On some disks not even the description of the tables fits.
+        let room = if random.below(4) == 0 { 0 } else { 1_000 + random.below(200_000) };
+        let disk = SimulatedFolder::new(seed, room);
+        let mut names = Vec::new();
+        let store = open(&disk);
+        owed += u64::from(store.figures().is_full);
+        fill(&store, &mut random, &mut names);
+        assert!(store.figures().is_full && !store.figures().is_read_only, "seed {seed}");
+        check(&store, &names);
+        for _ in 0..=random.below(3) {
+            end(&disk, &mut random);
+            // Somebody else takes what the store gave back.
+            if random.below(2) == 0 {
+                disk.set_room(0);
+            }
+            let store = open(&disk);
+            check(&store, &names);
+            fill(&store, &mut random, &mut names);
+            check(&store, &names);
+            full_at_start += 1;
+        }
+        end(&disk, &mut random);
+        let store = open(&disk);
+        disk.set_room(PLENTY);
+        if random.below(2) == 0 {
+            store.look_for_room();
+            assert!(!store.figures().is_full, "seed {seed}: there is room");
+        }
+        insert(&store, &mut names).expect("there is room");
+        assert!(!store.figures().is_full, "seed {seed}: it was written");
+        check(&store, &names);
+        drop(store);
+        disk.lose_power();
+        let store = open(&disk);
+        check(&store, &names);
+        assert!(store.warnings().is_empty(), "seed {seed}: {:?}", store.warnings());
+    }
+    assert!(owed > 10 && full_at_start > 100, "{owed} {full_at_start}");
+}
+
+#[test]
+fn segments_shrink_until_the_last_blocks_are_used() {
+    let disk = SimulatedFolder::new(1, 3 * SEGMENT + 40_000);
+    let mut names = Vec::new();
+    let store = open(&disk);
+    fill(&store, &mut Random(1), &mut names);
+    assert!(disk.room() < 4096 + 512, "{} bytes are left", disk.room());
+    assert!(!names.is_empty());
+}
+
+#[test]
+fn observer_is_told_once_when_the_disk_fills_up_and_once_when_it_has_room() {
+    let disk = SimulatedFolder::new(1, 10_000);
+    let store = open(&disk);
+    let told = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let own = Arc::clone(&told);
+    store.observe_room(move |is_full| {
+        own[usize::from(is_full)].fetch_add(1, Ordering::Relaxed);
+    });
+    let count = || [0, 1].map(|place: usize| told[place].load(Ordering::Relaxed));
+    let mut names = Vec::new();
+    fill(&store, &mut Random(1), &mut names);
+    assert_eq!(insert(&store, &mut names), Err(Error::Full));
+    store.look_for_room();
+    assert_eq!(count(), [0, 1]);
+    disk.set_room(PLENTY);
+    store.look_for_room();
+    store.look_for_room();
+    insert(&store, &mut names).expect("there is room");
+    assert_eq!(count(), [1, 1]);
+}
+
+#[test]
+fn owed_records_are_written_first_and_once() {
+    let disk = SimulatedFolder::new(1, 0);
+    let heard = Arc::new(Heard::default());
+    let open = |disk: &SimulatedFolder| {
+        let options = options().guest(Arc::clone(&heard) as Arc<dyn Guest>);
+        Store::in_folder(Arc::new(disk.process()), options, &mut |_, _| {}).expect("it can be read")
+    };
+    let store = open(&disk);
+    let kept = store.keep(b"a", Sync::Commit, drop).and_then(bine_store::Pending::wait);
+    assert_eq!(kept, Err(Error::Full));
+    for record in [b"a", b"b"] {
+        let own = Arc::clone(&heard);
+        let then = move |sequence| own.0.lock().unwrap().push((sequence, record.to_vec()));
+        store.owe(record, then).expect("it is open");
+    }
+    // Record 1 says what the tables consist of.
+    let expected = vec![(2, b"a".to_vec()), (3, b"b".to_vec())];
+    assert_eq!(std::mem::take(&mut *heard.0.lock().unwrap()), expected);
+    assert_eq!(insert(&store, &mut Vec::new()), Err(Error::Full));
+    disk.set_room(PLENTY);
+    let mut names = Vec::new();
+    insert(&store, &mut names).expect("there is room");
+    assert_eq!(store.read().sequence(), 4);
+    drop(store);
+    disk.lose_power();
+    let store = open(&disk);
+    check(&store, &names);
+    assert_eq!(*heard.0.lock().unwrap(), expected);
+    assert_eq!(store.read().sequence(), 4);
+}
+
+/// Adds users until the disk is full.
+fn fill(store: &Store, random: &mut Random, names: &mut Vec<String>) {
+    loop {
+        let length = if random.below(10) == 0 { random.below(3_000) } else { random.below(100) };
+        let name = format!("{} {}", names.len(), "x".repeat(length as usize));
+        match store.insert(User::new(&name, None)).wait() {
+            Ok(_) => names.push(name),
+            Err(error) => {
+                assert_eq!(error, Error::Full);
+                // A shorter one may still fit.
+                if length < 10 {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn insert(store: &Store, names: &mut Vec<String>) -> Result<(), Error> {
+    let name = names.len().to_string();
+    store.insert(User::new(&name, None)).wait()?;
+    names.push(name);
+    Ok(())
+}
+
+#[track_caller]
+fn check(store: &Store, names: &[String]) {
+    let mut found: Vec<String> =
+        Model::of(&store.read()).users.into_values().map(|user| user.name).collect();
+    let mut expected = names.to_vec();
+    found.sort();
+    expected.sort();
+    assert_eq!(found.len(), expected.len());
+    assert!(found == expected);
+}
+
+/// The process ends, and sometimes the power. What was acknowledged outlives both.
+fn end(disk: &SimulatedFolder, random: &mut Random) {
+    if random.below(2) == 0 {
+        disk.lose_power();
+    } else {
+        disk.revive();
+    }
+}
+
+fn open(disk: &SimulatedFolder) -> Store {
+    Store::in_folder(Arc::new(disk.process()), options(), &mut |_, _| {}).expect("it can be read")
+}
+
+fn options() -> Options {
+    tables::options().segment(SEGMENT)
+}
+
+/// What a guest was told.
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<(u64, Vec<u8>)>>);
+
+impl Guest for Heard {
+    fn block(&self, _block: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn record(&self, sequence: u64, record: &[u8]) -> Result<(), String> {
+        self.0.lock().unwrap().push((sequence, record.to_vec()));
+        Ok(())
+    }
+
+    fn told_all(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn image(&self) -> bine_store::Blocks {
+        Box::new(std::iter::empty())
+    }
+}
