@@ -300,7 +300,7 @@ fn rewatch(watch: &OwnedFd, old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> io::Res
 fn admit(server: &Arc<Server>, listener: &Listener) -> Looked {
     if server.guard.is_due(monotonic_milliseconds()) {
         // Idle connections give way by themselves where each has a thread.
-        server.guard.judge(&server.generation().settings, &server.census);
+        server.judge(&server.generation().settings);
     }
     if !server.census.has_room() || server.guard.pauses() {
         return Looked::NoRoom;

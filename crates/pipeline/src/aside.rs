@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bine_http::HeadIndex;
 
+use crate::budget::Reservation;
 use crate::connection::{Context, Errand};
 use crate::generation::Era;
 use crate::handler::{Retained, Who, Work};
@@ -24,6 +25,7 @@ pub(crate) struct Aside {
     who: Who,
     /// Replies made and not sent.
     output: Vec<u8>,
+    owed: Reservation,
     fresh: bool,
     drained: bool,
     slice: u32,
@@ -49,6 +51,7 @@ impl Context {
         aside.received.extend_from_slice(&self.scratch[take(&mut self.input)]);
         aside.who = take(&mut self.current.who);
         std::mem::swap(&mut aside.output, &mut self.output);
+        aside.owed = take(&mut self.owed);
         aside.fresh = take(&mut self.fresh);
         (aside.drained, aside.slice, aside.intake) = (self.drained, self.slice, self.intake);
         aside.work = match self.errand.take() {
@@ -73,6 +76,7 @@ impl Context {
         self.current.who = take(&mut aside.who);
         self.input = aside.head..aside.received.len();
         std::mem::swap(&mut aside.output, &mut self.output);
+        self.owed = take(&mut aside.owed);
         self.fresh = aside.fresh;
         (self.drained, self.slice, self.intake) = (aside.drained, aside.slice, aside.intake);
         self.errand = aside.work.take().map(|(work, request)| Errand::Work(work, request));
@@ -83,6 +87,7 @@ impl Context {
     pub(crate) fn keep_aside(&mut self, mut aside: Box<Aside>) {
         aside.received.clear();
         aside.output.clear();
+        aside.owed = Reservation::default();
         let fits = aside.received.capacity().max(aside.output.capacity()) <= KEPT;
         if fits && self.asides.len() < SPARE {
             (aside.index, aside.who, aside.work) = (None, Who::Anonymous, None);

@@ -14,6 +14,7 @@ use bine_http::{HeadIndex, Machine, Pieces};
 use crate::access::{AccessLog, Leaving};
 use crate::address::Peer;
 use crate::aside::Aside;
+use crate::budget::{Budgets, Owner, Reservation};
 use crate::clock::{Clock, Tick};
 use crate::generation::{Era, Eras};
 use crate::handler::{FilePart, Follow, LaterReply, Responder, Retained, Who, Work};
@@ -100,6 +101,8 @@ pub(crate) struct Busy {
     /// Replies that did not fit into the socket, from `sent` on.
     pub(crate) output: Vec<u8>,
     pub(crate) sent: usize,
+    /// What `output` holds of the server's budget.
+    pub(crate) owed: Reservation,
     /// A file behind `output`.
     pub(crate) file: Option<FilePart>,
     /// The file is in memory up to here, or was when somebody looked.
@@ -245,6 +248,23 @@ impl<L: Link> Connection<L> {
         self.busy.as_deref().is_some_and(|busy| busy.storing.is_some())
     }
 
+    /// It collects a body that holds bytes of a budget.
+    pub(crate) fn has_reserved_body(&self) -> bool {
+        let request = self.busy.as_deref().and_then(|busy| busy.request.as_deref());
+        request.is_some_and(|request| request.reserved.is_some())
+    }
+
+    /// It has a reply that its peer does not read while others need the bytes.
+    pub(crate) fn has_evicted_reply(&self) -> bool {
+        self.busy.as_deref().is_some_and(|busy| busy.owed.is_evicted())
+    }
+
+    /// It collects a body whose bytes others need.
+    pub(crate) fn has_evicted_body(&self) -> bool {
+        let request = self.busy.as_deref().and_then(|busy| busy.request.as_deref());
+        request.is_some_and(Retained::is_evicted)
+    }
+
     /// A reply is not whole in the socket, written or not.
     pub(crate) fn has_unsent(&self) -> bool {
         let is_unsent = |busy: &Busy| {
@@ -338,6 +358,8 @@ pub(crate) struct Context {
     pub(crate) drained: bool,
     /// Replies of the connection at hand.
     pub(crate) output: Vec<u8>,
+    /// What they hold of the server's budget.
+    pub(crate) owed: Reservation,
     /// Requests that the connection at hand may still begin in this turn.
     pub(crate) slice: u32,
     /// Bytes that the connection at hand may still receive in this turn.
@@ -361,6 +383,9 @@ pub(crate) struct Context {
     #[expect(clippy::vec_box, reason = "they travel to other threads, as one pointer")]
     pub(crate) asides: Vec<Box<Aside>>,
     pub(crate) desk: Rc<Desk>,
+    pub(crate) budgets: Arc<Budgets>,
+    /// Who is told when the connection at hand is to be dropped.
+    pub(crate) owner: Owner,
     /// What connections have that came under other settings.
     pub(crate) eras: Eras,
 }
@@ -412,6 +437,7 @@ impl Context {
             fresh: false,
             drained: false,
             output: Vec::with_capacity(16 * 1024),
+            owed: Reservation::default(),
             slice: SLICE,
             intake: INTAKE,
             allowance: u64::MAX,
@@ -424,6 +450,8 @@ impl Context {
             retained: RetainedPool::default(),
             asides: Vec::new(),
             desk: Rc::default(),
+            budgets: Arc::default(),
+            owner: Owner::default(),
             eras: Eras::new(),
         };
         own.make_scratch_for(&Arc::clone(&own.settings));
@@ -459,6 +487,7 @@ impl Context {
     /// Makes the thread's buffers and settings those of `connection`: what it had received earlier comes first.
     pub(crate) fn take_up<L>(&mut self, connection: &mut Connection<L>) {
         debug_assert!(self.output.is_empty(), "replies of another connection");
+        self.owed = Reservation::default();
         self.turn_to(connection.era);
         self.slice = SLICE;
         self.intake = INTAKE;

@@ -10,6 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::access::{AccessLog, AccessSettings};
 use crate::admission::Admission;
+use crate::budget::Budgets;
 use crate::clock::Clock;
 use crate::connection::{Context, discard};
 use crate::handler::{Bench, Handler, Responder};
@@ -89,6 +90,7 @@ pub(crate) struct Charter {
     pub(crate) access: Option<AccessSettings>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) admission: Arc<Admission>,
+    pub(crate) budgets: Arc<Budgets>,
 }
 
 impl Charter {
@@ -167,6 +169,7 @@ impl Context {
     pub(crate) fn under(charter: &Arc<Charter>, clock: Rc<Clock>) -> Self {
         let Share { settings, responder, access } = charter.share(&clock);
         let mut own = Self::new(settings, clock, responder, access);
+        own.budgets = Arc::clone(&charter.budgets);
         own.eras.places[0].charter = Some(Arc::clone(charter));
         own
     }
@@ -294,7 +297,8 @@ mod tests {
     fn charter(name: &'static str) -> Arc<Charter> {
         let admission = Arc::new(Admission::new(Terms::default(), 1));
         let handler = Arc::new(Named(name));
-        Arc::new(Charter { settings: Arc::default(), access: None, handler, admission })
+        let (settings, budgets) = (Arc::default(), Arc::default());
+        Arc::new(Charter { settings, access: None, handler, admission, budgets })
     }
 
     fn context() -> Context {

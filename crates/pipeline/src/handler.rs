@@ -12,6 +12,7 @@ use bine_http::{Exchange, Head, HeadIndex};
 
 use crate::address::Peer;
 use crate::admission::Admission;
+use crate::budget::Reservation;
 use crate::clock::Clock;
 use crate::hold::Hold;
 use crate::spool::Spool;
@@ -270,6 +271,8 @@ pub struct Retained {
     pub(crate) body: Vec<u8>,
     /// What of the body went to disk; all of it when the handler runs.
     pub(crate) spool: Option<Arc<Spool>>,
+    /// What `body` holds of the server's budget.
+    pub(crate) reserved: Reservation,
     pub(crate) has_body: bool,
     pub(crate) peer: Peer,
     pub(crate) who: Who,
@@ -293,6 +296,7 @@ impl Retained {
             index: request.head.index(),
             body,
             spool,
+            reserved: Reservation::default(),
             has_body: request.head.framing() != bine_http::Framing::None,
             peer: request.peer,
             who: request.who.clone(),
@@ -311,6 +315,7 @@ impl Retained {
             index,
             body,
             spool,
+            reserved,
             has_body,
             peer,
             who,
@@ -324,6 +329,7 @@ impl Retained {
         *index = request.head.index();
         body.clear();
         *spool = None;
+        *reserved = Reservation::default();
         match request.body {
             Body::Here(bytes) => body.extend_from_slice(bytes),
             Body::Filed(filed) => *spool = Some(Arc::clone(filed)),
@@ -336,6 +342,25 @@ impl Retained {
         *began = 0;
         *has_begun = request.has_begun;
         *exchange = request.exchange;
+    }
+
+    /// Frees the body, which nobody reads any more, and gives back what it held of the budget.
+    pub(crate) fn drop_body(&mut self) {
+        (self.body, self.spool) = (Vec::new(), None);
+        self.reserved = Reservation::default();
+    }
+
+    /// The whole body is there.
+    pub(crate) fn settle(&mut self) {
+        self.reserved.settle();
+        if let Some(spool) = &self.spool {
+            spool.settle();
+        }
+    }
+
+    /// Whether others need what its body holds.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.reserved.is_evicted() || self.spool.as_ref().is_some_and(|spool| spool.is_evicted())
     }
 
     /// The request as a handler sees it.

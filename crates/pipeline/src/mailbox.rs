@@ -22,6 +22,8 @@ pub(crate) enum Letter {
     Refused(Token, Box<Retained>),
     /// The part of a file that its reply waits for is in memory.
     Warm(Token),
+    /// Drop a connection whose bytes others need.
+    Evict(Token),
     /// Close idle connections.
     MakeRoom(Room),
     /// Look at the server's state and settings.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::access::Leaving;
 use crate::aside::Aside;
+use crate::budget::Reservation;
 use crate::connection::{Busy, Connection, Context, NO_HOLD, Storing};
 use crate::generation::Charter;
 use crate::handler::{FilePart, Retained};
@@ -33,6 +34,7 @@ struct Load {
     input: Vec<u8>,
     output: Vec<u8>,
     sent: usize,
+    owed: Reservation,
     file: Option<FilePart>,
     warm_to: u64,
     upgrade: Option<Upgrade>,
@@ -113,6 +115,7 @@ impl Load {
             input: take(&mut busy.input),
             output: take(&mut busy.output),
             sent: take(&mut busy.sent),
+            owed: take(&mut busy.owed),
             file: busy.file.take(),
             warm_to: busy.warm_to,
             upgrade: busy.upgrade.take(),
@@ -131,6 +134,7 @@ impl Load {
             input,
             output,
             sent,
+            owed,
             file,
             warm_to,
             upgrade,
@@ -146,6 +150,7 @@ impl Load {
             input,
             output,
             sent,
+            owed,
             file,
             warm_to,
             warms_up: false,

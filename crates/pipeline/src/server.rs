@@ -15,11 +15,12 @@ use crate::access::AccessSettings;
 use crate::address::Address;
 use crate::admission::Admission;
 use crate::blocking;
+use crate::budget::{BudgetFigures, Budgets};
 use crate::census::{Census, Places, descriptors};
 use crate::clock::Clock;
 use crate::connection::Context;
 use crate::generation::{Charter, Generation};
-use crate::guard::{Guard, GuardFigures};
+use crate::guard::{Guard, GuardFigures, Room};
 use crate::handler::Handler;
 use crate::hold::{Bell, MakeWaiters, Waiters};
 use crate::log;
@@ -36,6 +37,7 @@ pub struct Server {
     changes: AtomicU32,
     pub(crate) census: Census,
     pub(crate) guard: Guard,
+    pub(crate) budgets: Arc<Budgets>,
     pub(crate) loops: Vec<Loop>,
     /// Event loops that have begun and not ended.
     pub(crate) running_loops: AtomicUsize,
@@ -99,10 +101,13 @@ impl Server {
         let admission = Admission::new(settings.admission.clone(), most);
         let admission = Arc::new(admission.on_loops(loops.len()));
         let census = Census::new(places(&settings));
+        let budgets = Arc::new(Budgets::new(&settings));
         let (settings, shared) = (Arc::new(settings), Arc::clone(&admission));
-        let charter = Charter { settings, access, handler, admission: shared };
+        let own = Arc::clone(&budgets);
+        let charter = Charter { settings, access, handler, admission: shared, budgets: own };
         Ok(Self {
             census,
+            budgets,
             guard: Guard::default(),
             loops,
             running_loops: AtomicUsize::new(0),
@@ -182,8 +187,10 @@ impl Server {
         // Two at one time would each open what the other has opened.
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let (settings, admission) = (Arc::new(settings), Arc::clone(&self.admission));
-        let charter = Charter { settings, access, handler, admission };
+        let budgets = Arc::clone(&self.budgets);
+        let charter = Charter { settings, access, handler, admission, budgets };
         let next = Arc::new(Generation::open(charter, Some(&newest))?);
+        self.budgets.limit(&next.settings);
         self.census.limit(places(&next.settings));
         self.admission.amend(next.settings.admission.clone());
         let older = std::mem::replace(&mut *newest, next);
@@ -245,6 +252,18 @@ impl Server {
     /// How it defends itself.
     pub fn guards(&self) -> GuardFigures {
         self.guard.figures()
+    }
+
+    /// How much its connections hold together.
+    pub fn budgets(&self) -> [BudgetFigures; 3] {
+        self.budgets.figures()
+    }
+
+    /// Has the guards look at what is used. Who is to make room is told how much.
+    pub(crate) fn judge(&self, settings: &Settings) -> Option<Room> {
+        let room = self.guard.judge(settings, &self.census);
+        self.budgets.tighten(self.guard.refuses());
+        room
     }
 
     /// Asks the server to end: what has begun is finished, each reply says `Connection: close`,

@@ -34,6 +34,8 @@ pub struct Settings {
     pub limits: Limits,
     /// When too little is left of what everything needs.
     pub guards: Guards,
+    /// How many bytes all connections together may hold.
+    pub budgets: Budgeted,
     /// Connections at one time; `None` follows the descriptor limit.
     pub connections: Option<usize>,
     /// Connections at one time from one [block of addresses](crate::AddressBlock); four times that
@@ -80,6 +82,7 @@ impl Default for Settings {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             guards: Guards::default(),
+            budgets: Budgeted::default(),
             connections: None,
             connections_per_address: 256,
             connections_local: None,
@@ -111,6 +114,23 @@ impl Settings {
             _ => (cores * 8).clamp(8, 64),
         }
     }
+}
+
+/// How many bytes all connections of a server may hold together. A connection whose bytes would exceed
+/// a budget, or the share of its [block of addresses](crate::AddressBlock), is refused with a 503 or cut;
+/// those that have stalled give way before that. The first 64 KiB of each connection are not counted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Budgeted {
+    /// Of request bodies in memory, until their handlers are done with them; `None` is an eighth of memory,
+    /// and 64 MiB at least.
+    pub bodies: Option<u64>,
+    /// Of request bodies on disk; `None` is a quarter of what the disk has free at the start, and 64 MiB at least.
+    pub uploads: Option<u64>,
+    /// Of replies that their clients have not read yet; `None` as for `bodies`.
+    pub unsent: Option<u64>,
+    /// What one block of addresses may hold of each, in percent. Four times that is for one IPv6 /48, and nine
+    /// tenths are for this machine. `None` is 25, or enough for one body of the usual bound if that is more.
+    pub share: Option<u8>,
 }
 
 /// From how much on a server defends itself, in percent; `None` is never.

@@ -24,7 +24,7 @@ impl Caps {
         Self { block, site: block.saturating_mul(BLOCKS_PER_SITE), local }
     }
 
-    const fn of(&self, block: AddressBlock) -> u64 {
+    pub(crate) const fn of(&self, block: AddressBlock) -> u64 {
         if block.is_local() { self.local } else { self.block }
     }
 }

@@ -2,7 +2,7 @@
 //! old tenant from the new.
 
 /// Names one tenant of a slab for as long as it lives; later tenants of the same place differ.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Token {
     pub(crate) index: u32,
     pub(crate) generation: u32,

@@ -5,13 +5,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bine_http::{Exchange, Reply, Status};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::budget::{Budget, Claim, Refused, Reservation};
 use crate::clock::Clock;
 use crate::handler::{Done, Outgoing, Retained, Work};
 use crate::log;
@@ -25,12 +26,43 @@ pub struct Spool {
     folder: PathBuf,
     file: OnceLock<File>,
     length: AtomicU64,
+    /// What it holds of the server's budget.
+    reserved: Mutex<Reservation>,
 }
 
 impl Spool {
     /// Nothing yet; the file is made in `folder` when the first piece comes.
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), file: OnceLock::new(), length: AtomicU64::new(0) }
+        Self {
+            folder: folder.to_owned(),
+            file: OnceLock::new(),
+            length: AtomicU64::new(0),
+            reserved: Mutex::default(),
+        }
+    }
+
+    /// Has `bytes` of `budget` reserved for it.
+    pub(crate) fn reach(
+        &self,
+        bytes: u64,
+        budget: &Arc<Budget>,
+        claim: Claim<'_>,
+    ) -> Result<(), Refused> {
+        self.reserved().reach(bytes, budget, claim)
+    }
+
+    /// The whole body is there.
+    pub(crate) fn settle(&self) {
+        self.reserved().settle();
+    }
+
+    /// Whether others need what it holds.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.reserved().is_evicted()
+    }
+
+    fn reserved(&self) -> MutexGuard<'_, Reservation> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its length in bytes.

@@ -463,6 +463,22 @@ pub(super) static KEYS: &[Key] = &[
         c.settings.guards.memory = if v == "auto" { None } else { Some(bytes(v)?) };
         Ok(())
     }),
+    Key::server("budget-bodies", "BYTES|auto", &["auto"], "of request bodies in memory, of all connections together; auto: an eighth of memory", |c, v| {
+        c.settings.budgets.bodies = if v == "auto" { None } else { Some(bytes(v)?) };
+        Ok(())
+    }),
+    Key::server("budget-uploads", "BYTES|auto", &["auto"], "of request bodies on disk, of all connections together; auto: a quarter of what is free there", |c, v| {
+        c.settings.budgets.uploads = if v == "auto" { None } else { Some(bytes(v)?) };
+        Ok(())
+    }),
+    Key::server("budget-unsent", "BYTES|auto", &["auto"], "of replies in memory that their clients have not read, of all connections together; auto: an eighth of memory", |c, v| {
+        c.settings.budgets.unsent = if v == "auto" { None } else { Some(bytes(v)?) };
+        Ok(())
+    }),
+    Key::server("budget-share", "PERCENT|auto", &["auto"], "of each budget that one IPv4 address or IPv6 /64 may hold; auto: 25", |c, v| {
+        c.settings.budgets.share = if v == "auto" { None } else { percent(v)? };
+        Ok(())
+    }),
     Key::server("most-head", "BYTES", &["16k"], "of request line and fields", |c, v| {
         c.settings.limits.head = bytes(v)?;
         Ok(())

@@ -64,6 +64,14 @@ fn guards_can_be_set_and_switched_off() {
 }
 
 #[test]
+fn reads_the_budgets_of_all_connections() {
+    let text = "budget-bodies = \"32m\"\nbudget-uploads = \"2g\"\nbudget-unsent = \"auto\"\nbudget-share = \"10%\"\n";
+    let budgets = configure(text).unwrap().settings.budgets;
+    assert_eq!((budgets.bodies, budgets.uploads), (Some(32 << 20), Some(2 << 30)));
+    assert_eq!((budgets.unsent, budgets.share), (None, Some(10)));
+}
+
+#[test]
 fn the_usual_number_of_threads_follows_the_scheduler_whatever_comes_first() {
     for (arguments, expected) in [
         (&["--scheduler", "hybrid"][..], Settings::default().workers),

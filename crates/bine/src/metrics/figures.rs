@@ -6,7 +6,8 @@ use std::time::Duration;
 use bine_http::Status;
 use bine_pipeline::scheduler::ServiceFigures;
 use bine_pipeline::{
-    BOUNDS, Figures, GuardFigures, SchedulerFigures, Server, admission, process_figures,
+    BOUNDS, BudgetFigures, Figures, GuardFigures, SchedulerFigures, Server, admission,
+    process_figures,
 };
 
 use super::text::{Family, Text};
@@ -42,6 +43,7 @@ impl Metrics {
             tell_server(&mut text, &server.figures());
             tell_admission(&mut text, &server.admission().figures());
             tell_guards(&mut text, &server.guards());
+            tell_budgets(&mut text, &server.budgets());
         }
         self.tell_kept(&mut text);
         self.tell_live(&mut text);
@@ -174,6 +176,33 @@ fn tell_guards(text: &mut Text, told: &GuardFigures) {
         text.counter("bine_guard_refused_total", "Who was refused for want of memory.");
     refused.with(&[("who", "newcomer")], told.newcomers);
     refused.with(&[("who", "stranger")], told.strangers);
+}
+
+fn tell_budgets(text: &mut Text, told: &[BudgetFigures]) {
+    let mut held = text.gauge("bine_budget_held_bytes", "What all connections hold together.");
+    for each in told {
+        held.with(&[("of", each.of)], each.held);
+    }
+    let mut most = text.gauge("bine_budget_most_bytes", "What they may hold together.");
+    for each in told {
+        most.with(&[("of", each.of)], each.most);
+    }
+    let mut refused = text.counter(
+        "bine_budget_refused_total",
+        "Requests refused, and replies cut, because the budget or the share of their address was spent.",
+    );
+    for each in told {
+        for (reason, count) in each.refused {
+            refused.with(&[("of", each.of), ("reason", reason)], count);
+        }
+    }
+    let mut evicted = text.counter(
+        "bine_budget_evicted_total",
+        "Requests and replies that were dropped because they had stalled while others needed the bytes.",
+    );
+    for each in told {
+        evicted.with(&[("of", each.of)], each.evicted);
+    }
 }
 
 fn tell_scheduler(text: &mut Text, told: &SchedulerFigures) {

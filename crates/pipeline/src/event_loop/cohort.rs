@@ -105,6 +105,7 @@ impl<D: Driver> EventLoop<D> {
     fn run_stage(&mut self, token: Token, stage: Next) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
+        context.owner.token = token;
         let mut next = match stage {
             Next::Response(Kind::Static) => stages::response(connection, context),
             Next::Response(Kind::Dynamic)

@@ -16,6 +16,7 @@ use crate::mailbox::Letter;
 use crate::server::{Server, View};
 use crate::settings::{Settings, Timeouts};
 use crate::slab::Token;
+use crate::stages;
 use crate::tally::Ending;
 
 /// A connection that has said nothing yet may be about to.
@@ -58,6 +59,19 @@ impl<D: Driver> EventLoop<D> {
             self.evict(slow, count);
         }
         !self.server.census.has_room()
+    }
+
+    /// Drops a connection whose bytes others need, if it still has them: one that sends a body is told so.
+    pub(super) fn drop_evicted(&mut self, token: Token) {
+        let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
+        if connection.phase == Phase::Body && connection.has_evicted_body() {
+            self.context.take_up(connection);
+            let next = stages::crowded_out(connection, &mut self.context);
+            self.advance(token, next);
+        } else if connection.has_evicted_reply() {
+            connection.end(Ending::Load);
+            self.remove(token);
+        }
     }
 
     /// The connections of these blocks that have been silent: idle ones for at least `idle`.
@@ -157,7 +171,7 @@ fn mind(server: &Server, settings: &Settings) {
     if !server.guard.is_due(monotonic_milliseconds()) {
         return;
     }
-    let Some(Room { count, known_too }) = server.guard.judge(settings, &server.census) else {
+    let Some(Room { count, known_too }) = server.judge(settings) else {
         return;
     };
     let connections = server.census.share().used.max(1) as usize;

@@ -158,6 +158,7 @@ impl<D: Driver> EventLoop<D> {
         let view = server.view();
         let mut context = view.context_by(clock);
         context.warms_files = true;
+        context.owner.mailbox = Some(Arc::clone(&server.loops[index].mailbox));
         context.tally.is_of_loop(index);
         context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
         let mailbox = Arc::clone(&server.loops[index].mailbox);
@@ -399,6 +400,7 @@ impl<D: Driver> EventLoop<D> {
     fn run_stages(&mut self, token: Token, mut next: Next) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
+        context.owner.token = token;
         loop {
             next = match next {
                 Next::Request => stages::request(connection, context),
@@ -510,6 +512,7 @@ impl<D: Driver> EventLoop<D> {
                 Letter::Warm(token) => self.on_warm(token),
                 // Each says all that is wanted: of several behind a slow turn the last one holds.
                 Letter::MakeRoom(wanted) => room = Some(wanted),
+                Letter::Evict(token) => self.drop_evicted(token),
                 Letter::Look => self.look(),
             }
         }

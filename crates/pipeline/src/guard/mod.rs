@@ -205,6 +205,12 @@ impl Guard {
     }
 }
 
+/// The bytes of memory that this process could have in all: `bound` if that is given, else what it has and what the
+/// system or its control group has left.
+pub(crate) fn memory_in_all(bound: Option<u64>) -> Option<u64> {
+    bound.or_else(|| readings::memory(None).map(|share| share.most))
+}
+
 /// Puts in force what follows from `share`, of which nothing may be known; what it was and is, if that differs.
 fn change(kept: &AtomicU8, share: Option<Share>, bounds: Bounds) -> Option<(Pressure, Pressure)> {
     let was = Pressure::from_byte(kept.load(Ordering::Relaxed));

@@ -5,6 +5,7 @@
 
 mod escape;
 mod format;
+mod limit;
 mod stamp;
 mod target;
 mod writer;
@@ -24,6 +25,7 @@ pub use writer::{LogSettings, WhenFull, Writer, reopen_all};
 
 pub(crate) use escape::{Escaping, push_number};
 pub(crate) use format::{Ends, Part, QUOTE, What};
+pub(crate) use limit::LogLimit;
 pub(crate) use stamp::Stamp;
 pub(crate) use writer::Gap;
 

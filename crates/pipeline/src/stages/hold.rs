@@ -29,7 +29,7 @@ pub(crate) fn hold<L: Link>(
     match request {
         Some(mut request) if context.access.is_on() => {
             // The log is told of its head and its user alone, however long it waits.
-            request.body = Vec::new();
+            request.drop_body();
             request.who.forget();
             connection.busy(context).request = Some(request);
         }

@@ -32,8 +32,8 @@ use reply::hand;
 pub(crate) use reply::{park, push, reply, send_ahead};
 pub(crate) use request::request;
 pub(crate) use response::{
-    RetainedPool, dynamic, excuse, failed, finished, overloaded, response, run_work, turn_away,
-    unheard,
+    RetainedPool, crowded_out, dynamic, excuse, failed, finished, overloaded, response, run_work,
+    turn_away, unheard,
 };
 
 /// What a stage returns: where its connection stands.

@@ -4,6 +4,7 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use crate::budget::{Claim, Reservation};
 use crate::connection::{Connection, Context, Errand, NO_HOLD, Phase, SLICE};
 use crate::handler::FilePart;
 use crate::link::{Link, Transfer, Way};
@@ -17,6 +18,9 @@ const GATHER: usize = 64 * 1024;
 /// A long reply leaves in slices of this size, so that every other connection has its turn between
 /// them.
 const SEND_SLICE: u64 = 1 << 20;
+
+/// How often a thread that waits for its peer to read looks whether others need what that holds.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The reply stage.
 pub(crate) fn reply<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
@@ -154,6 +158,7 @@ enum Flushed {
 }
 
 fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flushed {
+    let owed = std::mem::take(&mut context.owed);
     if !connection.has_unsent() {
         // The hot path: everything in one send, straight from the thread's buffer.
         if context.output.is_empty() {
@@ -192,7 +197,22 @@ fn flush<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Flus
         context.output.clear();
     }
     begin_writing(connection, context);
+    if !owe(connection, context, owed) {
+        connection.end(Ending::Load);
+        return Flushed::Broken;
+    }
     flush_busy(connection, context)
+}
+
+/// Charges what is unsent to the server's budget, `owed` of it already. False: there is no room for it.
+fn owe<L>(connection: &mut Connection<L>, context: &Context, owed: Reservation) -> bool {
+    let Some(busy) = &mut connection.busy else { return true };
+    if !busy.owed.is_some() {
+        busy.owed = owed;
+    }
+    let unsent = (busy.output.len() - busy.sent) as u64;
+    let claim = Claim { block: connection.peer.block(), owner: &context.owner };
+    busy.owed.reach(unsent, &context.budgets.unsent, claim).is_ok()
 }
 
 /// Sends from the busy part: the rest of the replies, then the file.
@@ -201,7 +221,15 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
     loop {
         if L::BLOCKS {
             context.clock.turn();
-            connection.link.wait_at_most(Way::Out, connection.deadline.since(context.clock.now()));
+            let mut left = connection.deadline.since(context.clock.now());
+            if connection.busy.as_ref().is_some_and(|busy| busy.owed.is_some()) {
+                left = left.min(LOOK);
+            }
+            if connection.has_evicted_reply() {
+                connection.end(Ending::Load);
+                return Flushed::Broken;
+            }
+            connection.link.wait_at_most(Way::Out, left);
         }
         let Some(busy) = &mut connection.busy else { return Flushed::Whole };
         let unsent = &busy.output[busy.sent..];
@@ -216,6 +244,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             let transfer = connection.link.send(&unsent[..count], more);
             if let Transfer::Moved(count) = transfer {
                 busy.sent += count;
+                busy.owed.touch();
                 context.tally.sent.add(count as u64);
             }
             transfer
@@ -248,6 +277,7 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             if let Some(busy) = &mut connection.busy {
                 busy.output.clear();
                 busy.sent = 0;
+                busy.owed = Reservation::default();
                 busy.file = None;
             }
             return Flushed::Whole;
@@ -278,6 +308,7 @@ fn take_written<L: Link>(connection: &mut Connection<L>, context: &mut Context) 
     let stream = busy.stream.as_mut()?;
     busy.output.clear();
     busy.sent = 0;
+    busy.owed = Reservation::default();
     match stream.flow.take(&mut busy.output) {
         Taken::More => {
             stream.taken += busy.output.len() as u64;

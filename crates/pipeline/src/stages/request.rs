@@ -1,15 +1,22 @@
 //! Decides when a request is there: receives until a head is whole, or a body that was asked for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bine_http::{Event, PeerFault};
 
+use crate::budget::{Budgets, Claim};
 use crate::connection::{Connection, Context, Errand, Phase, Storing};
 use crate::link::{Link, Transfer, Way};
 use crate::settings::Settings;
 use crate::spool::{self, Spool};
-use crate::stages::{GRACE, Kind, Next, credit, expire, is_collecting, linger, part, refuse};
+use crate::stages::{
+    GRACE, Kind, Next, credit, crowded_out, expire, is_collecting, linger, part, refuse,
+};
 use crate::tally::Ending;
+
+/// How often a thread that waits for more of a body looks whether others need what that holds.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The request stage.
 pub(crate) fn request<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
@@ -63,7 +70,8 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         }
         Event::Body(piece) => {
             let bytes = piece.len();
-            let taken = take_body(connection, &context.settings, piece);
+            let claim = Claim { block: connection.peer.block(), owner: &context.owner };
+            let taken = take_body(connection, &context.settings, &context.budgets, claim, piece);
             if connection.phase == Phase::Body {
                 credit(connection, context, bytes as u64);
             }
@@ -71,6 +79,7 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
                 Taken::All => None,
                 Taken::EnoughToStore => store(connection, context, Storing::Part),
                 Taken::TooLong => Some(refuse(connection, context, PeerFault::ContentTooLarge)),
+                Taken::Refused => Some(crowded_out(connection, context)),
                 Taken::Unwanted => {
                     part(connection);
                     Some(Next::Reply)
@@ -80,7 +89,8 @@ fn understand<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
         Event::End => {
             // The next wait begins anew; it is not this body's.
             connection.phase = Phase::Idle;
-            let request = connection.busy.as_ref().and_then(|busy| busy.request.as_ref())?;
+            let request = connection.busy.as_mut().and_then(|busy| busy.request.as_mut())?;
+            request.settle();
             if request.spool.is_some() && !request.body.is_empty() {
                 return store(connection, context, Storing::Last);
             }
@@ -104,12 +114,20 @@ enum Taken {
     EnoughToStore,
     /// The body is longer than the handler takes.
     TooLong,
+    /// There is no room for more of it among what all may hold together.
+    Refused,
     /// Answered already, and more than is worth dropping.
     Unwanted,
 }
 
 /// Collects a piece of a body for the handler that asked for it, or drops it when none did.
-fn take_body<L>(connection: &mut Connection<L>, settings: &Settings, piece: &[u8]) -> Taken {
+fn take_body<L>(
+    connection: &mut Connection<L>,
+    settings: &Settings,
+    budgets: &Budgets,
+    claim: Claim<'_>,
+    piece: &[u8],
+) -> Taken {
     if let Some(busy) = &mut connection.busy
         && let Some(request) = &mut busy.request
     {
@@ -118,12 +136,17 @@ fn take_body<L>(connection: &mut Connection<L>, settings: &Settings, piece: &[u8
             busy.request = None;
             return Taken::TooLong;
         }
+        let length = (request.body.len() + piece.len()) as u64;
+        if request.reserved.reach(length, &budgets.bodies, claim).is_err() {
+            return Taken::Refused;
+        }
         request.body.extend_from_slice(piece);
         if !busy.on_disk || request.body.len() < spool::PIECE {
             return Taken::All;
         }
-        request.spool.get_or_insert_with(|| Arc::new(Spool::new(&settings.spool)));
-        return Taken::EnoughToStore;
+        let spool = request.spool.get_or_insert_with(|| Arc::new(Spool::new(&settings.spool)));
+        let kept = spool.reach(stored + length, &budgets.uploads, claim);
+        return if kept.is_ok() { Taken::EnoughToStore } else { Taken::Refused };
     }
     match connection.patience.checked_sub(piece.len() as u32) {
         Some(left) => {
@@ -155,8 +178,14 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
         if connection.deadline.has_come(context.clock.now()) {
             return Some(expire(connection, context));
         }
+        if connection.has_evicted_body() {
+            return Some(crowded_out(connection, context));
+        }
         context.access.flush();
-        let left = connection.deadline.since(context.clock.now());
+        let mut left = connection.deadline.since(context.clock.now());
+        if connection.has_reserved_body() {
+            left = left.min(LOOK);
+        }
         connection.link.wait_at_most(Way::In, left);
         if connection.link.holds_back() {
             connection.link.wait_at_most(Way::Out, left);

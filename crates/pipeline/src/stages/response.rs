@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
 
 use crate::access::Replied;
+use crate::budget::{Claim, Reservation};
 use crate::clock::Clock;
 use crate::connection::{Connection, Context, Errand, Phase, Storing};
 use crate::handler::{
@@ -12,7 +13,7 @@ use crate::handler::{
 };
 use crate::link::Link;
 use crate::log;
-use crate::stages::sink::Sink;
+use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
     Kind, Next, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
 };
@@ -88,7 +89,12 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         }
         Outcome::Answered(Answer::Later(reply)) => {
             connection.closing |= !exchange.keep_alive;
-            context.errand = Some(Errand::Later(reply, kept));
+            // What the handler has made of the body is as large, so the reservation lasts until it has answered.
+            let collected = collected.map(|mut request| {
+                request.body = Vec::new();
+                request
+            });
+            context.errand = Some(Errand::Later(reply, collected.or(kept)));
             Next::Park
         }
         Outcome::Answered(Answer::Hold(hold)) => {
@@ -140,9 +146,11 @@ fn follow<L: Link>(
     request: Option<Box<Retained>>,
     mark: usize,
 ) -> Next {
-    if let Some(request) = request
+    if let Some(mut request) = request
         && context.access.is_on()
     {
+        // The log is told of its head alone, however long the reply takes.
+        request.drop_body();
         let leaving = context.access.begin(request, &context.output[mark..], &follow);
         connection.busy(context).leaving = Some(leaving);
     }
@@ -159,9 +167,11 @@ pub(crate) fn dynamic<L: Link>(connection: &mut Connection<L>, context: &mut Con
     }
     let mut bytes = std::mem::take(&mut context.output);
     let mark = bytes.len();
-    let Context { settings, clock, access, tally, .. } = &mut *context;
+    let Context { settings, clock, access, tally, owed, budgets, owner, .. } = &mut *context;
+    let claim = Claim { block: connection.peer.block(), owner };
+    let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
     let more = request.exchange.method != Method::Head;
-    let mut sink = Sink::new(&mut connection.link, settings, mark, more, access.wants_head());
+    let mut sink = Sink::new(&mut connection.link, settings, owed, mark, more, access.wants_head());
     let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
     let mut out = Outgoing { buffer: &mut bytes, drain: &mut drain };
     let done = run_work(&*work, &request, clock, &mut out);
@@ -291,6 +301,9 @@ fn stored<L: Link>(
     }
     connection.phase = Phase::Body;
     connection.deadline = context.clock.now().after(wait);
+    if connection.has_evicted_body() {
+        return crowded_out(connection, context);
+    }
     // The machine may have the end to tell, which needs no further byte.
     context.fresh = true;
     Next::Request
@@ -396,6 +409,13 @@ pub(crate) fn overloaded<L: Link>(
     come_again(connection, context, Some(request))
 }
 
+/// The body that is being collected would hold more than its part of what all may hold together, or holds what others
+/// need.
+pub(crate) fn crowded_out<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
+    let request = connection.busy.as_mut().and_then(|busy| busy.request.take());
+    come_again(connection, context, request)
+}
+
 /// What the response stage could not do itself is not done: it would need memory that there is too little of.
 pub(crate) fn turn_away<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     match context.errand.take() {
@@ -498,12 +518,15 @@ impl Outcome {
     /// Whether the request must be kept for what follows, besides the copy that it was `collected` in.
     const fn needs_request(&self, collected: bool, is_logged: bool) -> bool {
         match self {
-            Self::Answered(Answer::Later(_)) => is_logged,
             _ if collected => false,
             Self::Answered(Answer::Collect { .. } | Answer::Work(_)) => true,
             // Told when it has left.
             Self::Answered(
-                Answer::File(_) | Answer::Stream(_) | Answer::Upgrade(_) | Answer::Hold(_),
+                Answer::File(_)
+                | Answer::Stream(_)
+                | Answer::Upgrade(_)
+                | Answer::Hold(_)
+                | Answer::Later(_),
             ) => is_logged,
             Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken | Self::Cut => {
                 false
@@ -526,8 +549,22 @@ fn ask<L: Link>(
     context: &mut Context,
     collected: Option<&Retained>,
 ) -> Option<Asked> {
-    let Context { responder, scratch, output, current, settings, clock, access, retained, .. } =
-        context;
+    let Context {
+        responder,
+        scratch,
+        output,
+        owed,
+        budgets,
+        owner,
+        current,
+        settings,
+        clock,
+        access,
+        retained,
+        ..
+    } = context;
+    let claim = Claim { block: connection.peer.block(), owner };
+    let owed = Owed { reserved: owed, budget: &budgets.unsent, claim };
     let began = collected.map_or_else(|| access.moment(clock), |request| request.began);
     let mut incoming = match collected {
         Some(request) => request.incoming(),
@@ -560,7 +597,7 @@ fn ask<L: Link>(
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
     let mark = output.len();
     let more = incoming.exchange.method != Method::Head;
-    let mut sink = Sink::new(&mut connection.link, settings, mark, more, access.wants_head());
+    let mut sink = Sink::new(&mut connection.link, settings, owed, mark, more, access.wants_head());
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let mut drain = |buffer: &mut Vec<u8>| sink.drain(buffer);
         responder.respond(&incoming, &mut Outgoing { buffer: output, drain: &mut drain })
@@ -629,6 +666,7 @@ impl RetainedPool {
 
     pub(crate) fn put(&mut self, mut request: Box<Retained>) {
         (request.spool, request.who) = (None, Who::Anonymous);
+        request.reserved = Reservation::default();
         if self.0.len() < 256 && request.head.capacity() + request.body.capacity() < 32 * 1024 {
             self.0.push(request);
         }

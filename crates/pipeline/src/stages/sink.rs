@@ -1,15 +1,26 @@
 //! Decides how a long page leaves while it is being written.
 
+use std::sync::Arc;
+
 use crate::access::{Replied, measure};
+use crate::budget::{Budget, Claim, Reservation};
 use crate::link::{Link, Transfer, Way};
 use crate::log;
 use crate::settings::Settings;
 use crate::tally::Tally;
 
+/// What a page's peer has not read, charged to the server's budget.
+pub(crate) struct Owed<'l> {
+    pub(crate) reserved: &'l mut Reservation,
+    pub(crate) budget: &'l Arc<Budget>,
+    pub(crate) claim: Claim<'l>,
+}
+
 /// A long page's way out while it is being written.
 pub(crate) struct Sink<'l, L> {
     link: &'l mut L,
     settings: &'l Settings,
+    owed: Owed<'l>,
     /// Where this reply begins; earlier ones stand before it.
     mark: usize,
     /// Its status and where its head ends, once a part of it has left.
@@ -26,13 +37,14 @@ impl<'l, L: Link> Sink<'l, L> {
     pub(crate) const fn new(
         link: &'l mut L,
         settings: &'l Settings,
+        owed: Owed<'l>,
         mark: usize,
         more: bool,
         keeps_head: bool,
     ) -> Self {
         // Nothing is allocated before there is a head to keep.
         let head = if keeps_head { Some(Vec::new()) } else { None };
-        Self { link, settings, mark, begun: None, head, sent: 0, more, broken: false }
+        Self { link, settings, owed, mark, begun: None, head, sent: 0, more, broken: false }
     }
 
     /// The whole reply, whose end is in `output`.
@@ -87,6 +99,8 @@ impl<'l, L: Link> Sink<'l, L> {
             log::warn(format_args!("a page outgrew the {most} unsent bytes allowed"));
             self.broken = true;
         }
+        let Owed { reserved, budget, claim } = &mut self.owed;
+        self.broken = self.broken || reserved.reach(buffer.len() as u64, budget, *claim).is_err();
         if self.broken {
             buffer.clear();
         }

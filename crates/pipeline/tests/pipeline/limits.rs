@@ -154,19 +154,19 @@ fn finished_replies_of_a_pipeline_do_not_wait_for_a_later_handler() {
     }
 }
 
+/// This machine as others see it: nothing is sent to learn that. One without a network has no
+/// address that is not local.
+pub(crate) fn own_address() -> Option<IpAddr> {
+    let outward = UdpSocket::bind("0.0.0.0:0").ok()?;
+    outward.connect("198.51.100.1:9").ok()?;
+    let own = outward.local_addr().ok()?.ip();
+    own.is_ipv4().then_some(own)
+}
+
 /// The pool closed the connections that an address had too many of without a word.
 #[test]
 fn an_address_with_its_share_of_connections_is_told_so() {
-    // This machine as others see it: nothing is sent to learn that. One without a network has no
-    // address that is counted, and nothing to test.
-    let Ok(outward) = UdpSocket::bind("0.0.0.0:0") else { return };
-    let Ok(IpAddr::V4(own)) = outward
-        .connect("198.51.100.1:9")
-        .and_then(|()| outward.local_addr())
-        .map(|address| address.ip())
-    else {
-        return;
-    };
+    let Some(own) = own_address() else { return };
     for scheduler in AT_ONCE {
         let mut settings = Settings { connections_per_address: 2, ..settings(scheduler) };
         settings.listeners[0].address = "0.0.0.0:0".parse().unwrap();

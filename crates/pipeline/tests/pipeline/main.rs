@@ -4,6 +4,7 @@
 //! arrived at its gate, a server that has ended; and gives up after [`PATIENCE`].
 
 mod access;
+mod budgets;
 mod cohorts;
 mod ending;
 mod exhaustion;

@@ -206,6 +206,21 @@ impl Responder for Part {
                 self.program.news.tell(word);
                 self.whole(exchange, out, b"told")
             }
+            // A body, and a handler that takes its time with it.
+            ("gather", gate) => match request.body {
+                Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
+                _ => {
+                    let gate = self.program.gate(gate);
+                    self.later(exchange, async move { gate.passed().await })
+                }
+            },
+            ("gather-work", gate) => match request.body {
+                Body::Coming => Answer::Collect { limit: 1 << 20, on_disk: false },
+                _ => {
+                    let gate = Some(self.program.gate(gate));
+                    Answer::Work(Arc::new(Errand { gate, ..Errand::default() }))
+                }
+            },
             ("keep", _) => match request.body {
                 Body::Coming => Answer::Collect { limit: 10, on_disk: true },
                 Body::Filed(spool) => {

@@ -42,6 +42,7 @@ fn charter() -> Arc<Charter> {
         access: None,
         handler: Arc::new(House),
         admission,
+        budgets: Arc::default(),
     })
 }
 
