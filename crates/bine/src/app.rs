@@ -481,7 +481,11 @@ impl App {
     fn with_channels_of(mut self, configuration: &Configuration) -> Self {
         let choices = &configuration.channels;
         if self.channels.is_some() || choices.are_some() {
-            self.channels = Some(choices.added_to(self.channels.unwrap_or_default()));
+            self.channels =
+                Some(choices.added_to(
+                    self.channels.unwrap_or_default(),
+                    configuration.settings.guards.memory,
+                ));
         }
         self
     }

@@ -63,7 +63,7 @@ pub use blocking::{blocking, overdue_calls};
 pub use budget::BudgetFigures;
 pub use clock::{Clock, Tick};
 pub use figures::{Figures, LoopFigures, SchedulerFigures};
-pub use guard::{GuardFigures, Pressure};
+pub use guard::{GuardFigures, Pressure, memory_limit};
 pub use handler::{
     Answer, Bench, Body, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply, Outgoing,
     Responder, Retained, Visitor, Who, Work,

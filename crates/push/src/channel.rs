@@ -22,6 +22,8 @@ pub(crate) struct Channel {
     pub(crate) is_closed: bool,
     /// It was removed and stays for its name alone, until its last fork goes.
     pub(crate) is_gone: bool,
+    /// Whose quota it counts against; `None`: the program's own.
+    pub(crate) owner: Option<Arc<str>>,
     /// Where it began, if it is a fork, and how many began in it.
     pub(crate) origin: Option<Origin>,
     pub(crate) forks: u64,
@@ -58,6 +60,7 @@ impl Channel {
             tail: Sequence::end_of(number - 1),
             is_closed: false,
             is_gone: false,
+            owner: None,
             origin: None,
             forks: 0,
             created: now,
@@ -94,11 +97,17 @@ impl Channel {
         self.expires().into_iter().chain(too_old).min()
     }
 
-    /// Leaves nothing but its name and what is gone with it.
-    pub(crate) fn empty(&mut self, now: u64) {
+    /// Leaves nothing but its name and what is gone with it. Returns what it held.
+    pub(crate) fn empty(&mut self, now: u64) -> Queue {
         self.is_gone = true;
-        self.queue = Queue::behind(self.queue.last(), now);
         (self.ids, self.producers, self.mark) = (Ids::default(), Producers::default(), None);
+        let behind = Queue::behind(self.queue.last(), now);
+        core::mem::replace(&mut self.queue, behind)
+    }
+
+    /// The memory that it takes besides its messages.
+    pub(crate) fn footprint(&self) -> u64 {
+        footprint(&self.name, &self.settings) + self.ids.bytes() + self.producers.bytes()
     }
 
     /// Notes that a publisher was active.
@@ -106,4 +115,12 @@ impl Channel {
         self.active = now;
         self.kept = record;
     }
+}
+
+/// The memory that a channel takes before anything was published in it: itself, its names and marks, and its places
+/// among all channels.
+pub(crate) fn footprint(name: &str, settings: &Settings) -> u64 {
+    const PLACES: usize = 512;
+    let content_type = settings.content_type.as_ref().map_or(0, |content_type| content_type.len());
+    (size_of::<Channel>() + PLACES + name.len() + content_type) as u64
 }

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use crate::channel::Channel;
 use crate::cursor::{Cursor, LAST_RECORD, Sequence};
 use crate::gone::Gone;
+use crate::memory::Memory;
 use crate::message::{DEFAULT_TYPE, Message};
 use crate::order::{Applied, Damaged, Description, Prepared, Published, Reached, Taken};
 use crate::record::{Change, Due, Entry, Number, Origin, Publication, Record};
@@ -33,8 +34,7 @@ pub struct Hub {
     pub(crate) gone: Gone,
     /// When to look at which channel; never later than something of it is due.
     agenda: BTreeSet<(u64, Number)>,
-    /// Of all messages, in each channel that holds them.
-    pub(crate) bytes: u64,
+    pub(crate) memory: Memory,
     /// The last record applied.
     pub(crate) record: u64,
     /// The latest time of a record.
@@ -55,7 +55,7 @@ impl Hub {
             names: BTreeMap::new(),
             gone: Gone::default(),
             agenda: BTreeSet::new(),
-            bytes: 0,
+            memory: Memory::default(),
             record: 0,
             time: 0,
             ring: Ring::new(&limits),
@@ -72,14 +72,20 @@ impl Hub {
         if record <= self.record || record > LAST_RECORD {
             return Err(Refused::Record { last: self.record });
         }
+        let Prepared { record: Record { time, publisher, change }, reserved, .. } = prepared;
+        // From here on what is applied counts.
+        drop(reserved);
         self.record = record;
-        self.time = self.time.max(prepared.record.time);
-        match prepared.record.change {
+        self.time = self.time.max(time);
+        let publisher = publisher.map(|publisher| self.memory.name_of(&publisher));
+        match change {
             Change::Create { name, settings, due, origin, publication } => {
                 due.map(|due| self.remove_due(due));
-                self.create(name, settings, origin, publication)
+                self.create((name, publisher), settings, origin, publication)
             }
-            Change::Publish(publication) => self.publish(publication).map(Applied::Published),
+            Change::Publish(publication) => {
+                self.publish(publication, publisher.as_ref()).map(Applied::Published)
+            }
             Change::Renew(number) => self.renew(number, None),
             Change::Prolong(number, expiry) => self.renew(number, Some(expiry)),
             Change::Remove(number) => self
@@ -99,7 +105,7 @@ impl Hub {
     /// The bytes are no record, or the number is not higher than the last one.
     pub fn replay(&mut self, record: &[u8], number: u64) -> Result<(), Damaged> {
         let record = Record::read(record).ok_or(Damaged)?;
-        let prepared = Prepared { record, durability: Durability::Memory };
+        let prepared = Prepared { record, durability: Durability::Memory, reserved: None };
         match self.apply(prepared, number) {
             Err(Refused::Record { .. }) => Err(Damaged),
             _ => Ok(()),
@@ -120,9 +126,8 @@ impl Hub {
             self.agenda.pop_first();
             let Some(channel) = self.channels.get_mut(&number) else { continue };
             channel.agenda = None;
-            self.bytes -= channel.queue.bytes();
-            channel.queue.trim(channel.settings.retention, now);
-            self.bytes += channel.queue.bytes();
+            self.trim(number, now);
+            let Some(channel) = self.channels.get_mut(&number) else { continue };
             if channel.is_due(now) {
                 due.push(Due { channel: number, kept: channel.kept });
                 channel.agenda = Some(now.saturating_add(DUE_AGAIN));
@@ -132,9 +137,9 @@ impl Hub {
             }
         }
         // A server that forgets that a channel went finds it due again.
-        let record = Record { time: now, change: Change::Expire(due) };
-        let is_any = record.change != Change::Expire(Vec::new());
-        is_any.then_some(Prepared { record, durability: Durability::Memory })
+        let is_any = !due.is_empty();
+        let record = Record { time: now, publisher: None, change: Change::Expire(due) };
+        is_any.then_some(Prepared { record, durability: Durability::Memory, reserved: None })
     }
 
     /// When [`expire`](Self::expire) has something to do, at the earliest.
@@ -214,9 +219,24 @@ impl Hub {
         self.cursor(Sequence::end_of(self.record))
     }
 
-    /// What all messages count for.
+    /// The memory that all messages and channels take, each message counted once.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.memory.bytes()
+    }
+
+    /// The part of it that a publisher has made and published.
+    pub fn bytes_of(&self, publisher: &str) -> u64 {
+        self.memory.bytes_of(publisher)
+    }
+
+    /// Sets other quotas of memory: of all channels together, and of one.
+    pub fn set_quotas(&mut self, bytes: u64, channel_bytes: u64) {
+        (self.limits.bytes, self.limits.channel_bytes) = (bytes, channel_bytes);
+    }
+
+    /// Whether all channels together may take so many bytes more.
+    pub fn has_room(&self, wanted: u64) -> bool {
+        self.memory.has_room(wanted, self.limits.bytes)
     }
 
     /// The channel of a name, unless it is due to go.
@@ -236,10 +256,34 @@ impl Hub {
     /// Puts a channel in its place, with whatever it holds.
     pub(crate) fn insert(&mut self, channel: Channel) {
         let number = channel.number;
-        self.bytes += channel.queue.bytes();
+        self.memory.add(channel.owner.as_ref(), channel.footprint());
         self.names.insert(channel.name.clone(), number);
         self.channels.insert(number, channel);
         self.schedule(number);
+    }
+
+    /// Puts a channel of a snapshot in its place. Its messages are held by the snapshot, once, and by queues.
+    pub(crate) fn restore(&mut self, channel: Channel) {
+        for message in channel.queue.iter() {
+            if Arc::strong_count(message) > 2 {
+                self.memory.share(message);
+            } else {
+                self.memory.charge(message);
+            }
+        }
+        self.insert(channel);
+    }
+
+    /// Drops what a channel's retention does not keep.
+    fn trim(&mut self, number: Number, now: u64) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        let retention = channel.settings.retention.within(self.limits.channel_bytes);
+        let (memory, ring) = (&mut self.memory, &mut self.ring);
+        channel.queue.trim(retention, now, |message| {
+            if memory.release(message) {
+                ring.forget(message.sequence);
+            }
+        });
     }
 
     /// The place of the message of the same id, if all channels know one.
@@ -283,7 +327,7 @@ impl Hub {
 
     fn create(
         &mut self,
-        name: Arc<str>,
+        (name, owner): (Arc<str>, Option<Arc<str>>),
         settings: Settings,
         origin: Option<Origin>,
         mut publication: Publication,
@@ -298,24 +342,29 @@ impl Hub {
         let number = self.record;
         let dropped = self.gone.last(&name);
         let mut channel = Channel::new(number, name.clone(), settings, dropped, self.time);
+        channel.owner.clone_from(&owner);
         if let Some(origin) = origin {
             let source = self.channels.get_mut(&origin.source).filter(|source| !source.is_gone);
             let source = source.ok_or(Refused::Removed)?;
             source.forks += 1;
             channel.origin = Some(origin);
-            channel.queue = source.queue.fork(origin.behind, origin.until, origin.bytes);
+            let (queue, has_cut) = source.queue.fork(origin.behind, origin.until, origin.bytes);
+            let shared = queue.len() - usize::from(has_cut);
+            queue.iter().take(shared).for_each(|message| self.memory.share(message));
+            queue.iter().skip(shared).for_each(|message| self.memory.charge(message));
+            channel.queue = queue;
             channel.tail = channel.queue.at_end().map_or(channel.tail, |last| last.sequence);
             channel.queue.miss(dropped, self.time);
             channel.tail = channel.tail.max(dropped);
-            channel.queue.trim(channel.settings.retention, self.time);
         }
         self.gone.forget(&name);
         let expires = channel.expires();
         self.insert(channel);
+        self.trim(number, self.time);
         for new in publication.channels_mut() {
             *new = number;
         }
-        let mut published = self.publish(publication)?;
+        let mut published = self.publish(publication, owner.as_ref())?;
         published.tail = self.channels.get(&number).map_or(published.tail, |channel| channel.tail);
         Ok(Applied::Created { name, expires, published })
     }
@@ -332,7 +381,11 @@ impl Hub {
         Ok(Applied::Renewed { expires })
     }
 
-    fn publish(&mut self, publication: Publication) -> Result<Published, Refused> {
+    fn publish(
+        &mut self,
+        publication: Publication,
+        publisher: Option<&Arc<str>>,
+    ) -> Result<Published, Refused> {
         if let Some(done) = self.admit(&publication)? {
             return Ok(done);
         }
@@ -342,7 +395,10 @@ impl Hub {
             publication.only_channel().and_then(|number| self.channels.get_mut(&number))
         {
             if let Some(new) = &publication.producer {
+                let before = channel.producers.bytes();
                 channel.producers.accept(new, self.record, &self.limits);
+                self.memory.subtract(channel.owner.as_ref(), before);
+                self.memory.add(channel.owner.as_ref(), channel.producers.bytes());
                 producer = Some(Reached { sequence: new.sequence, is_repeated: false });
             }
             channel.mark = publication.mark.or(channel.mark.take());
@@ -350,11 +406,21 @@ impl Hub {
         let mut messages = Vec::with_capacity(publication.entries.len());
         let mut runs: Vec<Run> = Vec::new();
         for (place, entry) in publication.entries.into_iter().enumerate() {
-            messages.push(self.take(entry, Sequence::new(self.record, place), &mut runs));
+            let sequence = Sequence::new(self.record, place);
+            messages.push(self.take(entry, (sequence, publisher), &mut runs));
         }
+        let mut grown: Vec<Number> = Vec::new();
         for mut run in runs {
+            grown.extend(&run.channels);
             run.closes = run.channels.iter().all(|number| publication.close.contains(number));
             self.ring.push(Event::Run(run));
+        }
+        grown.sort_unstable();
+        grown.dedup();
+        // Once they are in the ring, so that what goes at once goes there too.
+        for number in grown {
+            self.trim(number, self.time);
+            self.schedule(number);
         }
         for number in publication.close {
             self.close(number);
@@ -368,7 +434,12 @@ impl Hub {
     }
 
     /// Gives a message to those of its channels that do not know its id.
-    fn take(&mut self, entry: Entry, sequence: Sequence, runs: &mut Vec<Run>) -> Taken {
+    fn take(
+        &mut self,
+        entry: Entry,
+        (sequence, publisher): (Sequence, Option<&Arc<str>>),
+        runs: &mut Vec<Run>,
+    ) -> Taken {
         if let Some(first) = self.known_to_all(&entry, self.time) {
             return Taken::Repeated(first);
         }
@@ -400,19 +471,26 @@ impl Hub {
             headers: content.headers,
             body: content.body,
             form,
+            publisher: publisher.cloned(),
         });
+        let mut is_held = false;
         for number in &channels {
             let Some(channel) = self.channels.get_mut(number) else { continue };
             channel.tail = sequence;
             channel.keep(self.record, self.time);
             if let Some(id) = &message.id {
+                let before = channel.ids.bytes();
                 channel.ids.remember(id, sequence, self.time, &self.limits);
+                self.memory.subtract(channel.owner.as_ref(), before);
+                self.memory.add(channel.owner.as_ref(), channel.ids.bytes());
             }
-            self.bytes -= channel.queue.bytes();
             channel.queue.push(message.clone());
-            channel.queue.trim(channel.settings.retention, self.time);
-            self.bytes += channel.queue.bytes();
-            self.schedule(*number);
+            if is_held {
+                self.memory.share(&message);
+            } else {
+                self.memory.charge(&message);
+                is_held = true;
+            }
         }
         match runs.last_mut() {
             Some(run) if run.channels == channels => run.messages.push(message),
@@ -446,11 +524,17 @@ impl Hub {
         else {
             return false;
         };
-        self.bytes -= channel.queue.bytes();
         if let Some(time) = channel.agenda.take() {
             self.agenda.remove(&(time, number));
         }
-        channel.empty(self.time);
+        self.memory.subtract(channel.owner.as_ref(), channel.footprint());
+        let held = channel.empty(self.time);
+        self.memory.add(channel.owner.as_ref(), channel.footprint());
+        for message in held.iter() {
+            if self.memory.release(message) {
+                self.ring.forget(message.sequence);
+            }
+        }
         let sequence = Sequence::end_of(self.record);
         self.ring.push(Event::Ended { channel: number, sequence, why });
         let mut next = Some(number);
@@ -461,6 +545,7 @@ impl Hub {
                 .is_some_and(|channel| channel.is_gone && channel.forks == 0)
             && let Some(channel) = self.channels.remove(&number)
         {
+            self.memory.subtract(channel.owner.as_ref(), channel.footprint());
             self.names.remove(&channel.name);
             self.gone.remember(channel.name, channel.queue.last(), self.limits.gone);
             next = channel.origin.map(|origin| origin.source);

@@ -15,6 +15,7 @@ mod cursor;
 mod gone;
 mod hub;
 mod json;
+mod memory;
 mod message;
 mod order;
 mod prepare;
@@ -36,12 +37,13 @@ pub use cursor::{Cursor, CursorFault, LAST_RECORD, MOST_PLACES, Sequence};
 pub use hub::Hub;
 pub use message::{Content, Draft, Form, Headers, Message, Producer, Publish, name_of};
 pub use order::{
-    Applied, Damaged, Description, Fork, Name, Order, Prepared, Published, Reached, Ready, Taken,
+    Applied, Damaged, Description, Fork, Name, Order, Prepared, Published, Publisher, Reached,
+    Ready, Taken,
 };
 pub use presence::{Change as PresenceChange, Crowded, Presence};
 pub use read::{Holes, Page, Parking, Rest, Start, Subscription, Until};
 pub use record::is_of_channels;
-pub use refused::Refused;
+pub use refused::{Quota, Refused};
 pub use ring::{End, Event, Overrun, Ring, Run};
 pub use settings::{Durability, Expiry, Limits, Retention, Settings};
 pub use snapshot::{Restoring, Snapshot};

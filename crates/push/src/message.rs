@@ -86,6 +86,8 @@ pub struct Message {
     pub body: Arc<[u8]>,
     /// How the body can be shown in text.
     pub form: Form,
+    /// Whose quota it counts against; `None`: the program's own.
+    pub publisher: Option<Arc<str>>,
 }
 
 /// How a body can be shown where there is only text. Decided once, when it is published.
@@ -109,6 +111,11 @@ impl Message {
             self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         size_of::<Self>() + self.body.len() + headers + words
     }
+
+    /// The memory that it takes in one queue, with the list of its channels.
+    pub(crate) fn footprint(&self) -> u64 {
+        (self.weight() + self.channels.len() * size_of::<Arc<str>>()) as u64
+    }
 }
 
 impl Message {
@@ -120,6 +127,15 @@ impl Message {
 }
 
 impl Content {
+    /// What a message of it counts for; see [`Message::weight`].
+    pub(crate) fn weight(&self) -> usize {
+        let words = [self.event.as_deref(), self.id.as_deref()];
+        let words: usize = words.into_iter().flatten().map(str::len).sum();
+        let headers: usize =
+            self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        size_of::<Message>() + self.body.len() + headers + words
+    }
+
     /// Checks each part against the limits.
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), Refused> {
         let words = [

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::cursor::{Cursor, Sequence};
+use crate::memory::Reservation;
 use crate::message::{Draft, Publish};
 use crate::record::Record;
 use crate::settings::{Durability, Expiry, Settings};
@@ -37,6 +38,15 @@ pub enum Order {
     },
     /// Removes a channel with all that it holds.
     Remove(Arc<str>),
+}
+
+/// Who gives an order, so that what they make and publish counts against a quota of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publisher {
+    /// By what they are counted.
+    pub name: Arc<str>,
+    /// Bytes that all messages and channels of theirs may take.
+    pub bytes: u64,
 }
 
 /// A new channel begins with what another one holds, at the same places, and goes its own way from there.
@@ -76,6 +86,8 @@ pub enum Ready {
 pub struct Prepared {
     pub(crate) record: Record,
     pub(crate) durability: Durability,
+    /// The room that it will take.
+    pub(crate) reserved: Option<Reservation>,
 }
 
 /// What an order has changed.

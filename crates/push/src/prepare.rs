@@ -1,24 +1,40 @@
 //! Decides whether an order can be carried out, as far as that can be told before it has its place.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::channel::Channel;
+use crate::channel::{Channel, footprint};
 use crate::cursor::{MOST_PLACES, Sequence};
 use crate::hub::Hub;
+use crate::memory::{Reservation, SHARE, address};
 use crate::message::{DEFAULT_TYPE, Draft, Form, Publish, check_word, name_of};
-use crate::order::{Applied, Fork, Name, Order, Prepared, Published, Ready, Taken};
+use crate::order::{Applied, Fork, Name, Order, Prepared, Published, Publisher, Ready, Taken};
 use crate::record::{Change, Due, Entry, NEW, Number, Origin, Publication, Record};
-use crate::refused::Refused;
+use crate::refused::{Quota, Refused};
 use crate::settings::Settings;
 
 impl Hub {
-    /// Checks an order and changes nothing.
+    /// Checks an order of the program's own and changes nothing but what is reserved for it.
     ///
     /// # Errors
     /// What can be told already; [`apply`](Self::apply) has the last word, since another order may come first.
-    pub fn prepare(&self, order: Order, now: u64) -> Result<Ready, Refused> {
+    pub fn prepare(&mut self, order: Order, now: u64) -> Result<Ready, Refused> {
+        self.prepare_by(order, None, now)
+    }
+
+    /// The same for an order of a publisher, against whose quota it counts.
+    ///
+    /// # Errors
+    /// What can be told already.
+    pub fn prepare_by(
+        &mut self,
+        order: Order,
+        publisher: Option<&Publisher>,
+        now: u64,
+    ) -> Result<Ready, Refused> {
+        let mut reserved = None;
         let (change, durability) = match order {
             Order::Create { name, settings, fork, first, is_closed } => {
                 let name = match name {
@@ -26,21 +42,14 @@ impl Hub {
                     Name::Random(bits) => Arc::from(name_of(bits)),
                 };
                 let start = (fork, first, is_closed);
-                return self.prepare_channel(name, settings, start, now);
+                return self.prepare_channel((name, publisher), settings, start, now);
             }
             Order::Publish(publish) => {
                 let publication = self.find_channels(publish, now)?;
                 if let Some(done) = self.was_done(&publication, now)? {
                     return Ok(Ready::Done(Applied::Published(done)));
                 }
-                let added: usize =
-                    publication.entries.iter().map(|entry| entry.content.body.len()).sum();
-                if self.bytes + added as u64 > self.limits.bytes {
-                    return Err(Refused::TooMuch {
-                        what: "bytes of all channels",
-                        most: self.limits.bytes,
-                    });
-                }
+                reserved = self.reserve(&publication, publisher, now)?;
                 let channels =
                     publication.channels().filter_map(|number| self.channels.get(&number));
                 let durability = channels.map(|channel| channel.settings.durability).max();
@@ -59,13 +68,69 @@ impl Hub {
                 (Change::Remove(channel.number), channel.settings.durability)
             }
         };
-        Ok(Ready::Record(Prepared { record: Record { time: now, change }, durability }))
+        let publisher = publisher.map(|publisher| publisher.name.clone());
+        let record = Record { time: now, publisher, change };
+        Ok(Ready::Record(Prepared { record, durability, reserved }))
+    }
+
+    /// Reserves room for what is published in channels that are there.
+    fn reserve(
+        &mut self,
+        publication: &Publication,
+        publisher: Option<&Publisher>,
+        now: u64,
+    ) -> Result<Option<Reservation>, Refused> {
+        let mut wanted: u64 = publication.entries.iter().map(Entry::footprint).sum();
+        wanted += publication.producer.as_ref().map_or(0, |producer| producer.id.len() as u64);
+        if wanted == 0 {
+            return Ok(None);
+        }
+        let mut channels: Vec<Number> = publication.channels().collect();
+        channels.sort_unstable();
+        channels.dedup();
+        let channels = channels.iter().filter_map(|number| self.channels.get(number));
+        let most = self.limits.channel_bytes;
+        for channel in channels.clone().filter(|at| at.settings.retention.bytes == 0) {
+            // Mostly all of it fits, whatever its channels are.
+            let used = channel.queue.bytes();
+            if used + wanted <= most {
+                continue;
+            }
+            let (count, wanted) = publication.coming_to(channel.number);
+            let surplus = channel.queue.surplus(channel.settings.retention, now, (count, wanted));
+            let freed: u64 = surplus.map(|message| message.weight() as u64).sum();
+            if used - freed + wanted > most {
+                let of = Quota::Channel(channel.name.clone());
+                return Err(Refused::Quota { of, used, most, wanted });
+            }
+        }
+        let freed = || {
+            let (mut dropped, mut freed) = (BTreeMap::<usize, u32>::new(), (0, 0));
+            for channel in channels.clone() {
+                let retention = channel.settings.retention.within(most);
+                let coming = publication.coming_to(channel.number);
+                for message in channel.queue.surplus(retention, now, coming) {
+                    let count = dropped.entry(address(message)).or_default();
+                    *count += 1;
+                    if *count == self.memory.holders(message) {
+                        freed.0 += message.footprint();
+                        let is_own = publisher.is_some_and(|publisher| {
+                            message.publisher.as_ref() == Some(&publisher.name)
+                        });
+                        freed.1 += if is_own { message.footprint() } else { 0 };
+                    }
+                }
+            }
+            freed
+        };
+        let room = self.memory.room(wanted, self.limits.bytes, publisher, freed)?;
+        Ok(Some(self.memory.reserve(room)))
     }
 
     /// A channel's making, with where it begins, what is published first and whether it is closed then.
     fn prepare_channel(
-        &self,
-        name: Arc<str>,
+        &mut self,
+        (name, publisher): (Arc<str>, Option<&Publisher>),
         mut settings: Settings,
         (fork, first, is_closed): (Option<Fork>, Vec<Draft>, bool),
         now: u64,
@@ -118,8 +183,23 @@ impl Hub {
         let close = if is_closed { Vec::from([NEW]) } else { Vec::new() };
         let publication = Publication { close, entries, ..Publication::default() };
         let durability = settings.durability;
+        let first: u64 = publication.entries.iter().map(Entry::footprint).sum();
+        let cut = origin.map_or(0, |origin| origin.bytes);
+        let forked = source.map_or(0, |source| source.queue.bytes());
+        let shared = source.map_or(0, |source| source.queue.len() as u64 * SHARE);
+        let (_, weight) = publication.coming_to(NEW);
+        let most = self.limits.channel_bytes;
+        if settings.retention.bytes == 0 && forked + weight > most {
+            let of = Quota::Channel(name);
+            return Err(Refused::Quota { of, used: forked, most, wanted: weight });
+        }
+        let wanted = footprint(&name, &settings) + first + cut + shared;
+        let room = self.memory.room(wanted, self.limits.bytes, publisher, || (0, 0))?;
+        let reserved = Some(self.memory.reserve(room));
         let change = Change::Create { name, settings, due, origin, publication };
-        Ok(Ready::Record(Prepared { record: Record { time: now, change }, durability }))
+        let publisher = publisher.map(|publisher| publisher.name.clone());
+        let record = Record { time: now, publisher, change };
+        Ok(Ready::Record(Prepared { record, durability, reserved }))
     }
 
     /// Where a fork leaves its source: at a place that the source holds everything behind.
@@ -137,9 +217,6 @@ impl Hub {
         let most = next.map_or(0, |next| next.body.len() as u64);
         if fork.bytes > most {
             return Err(Refused::TooMuch { what: "bytes of the message at a fork", most });
-        } else if self.bytes + source.queue.bytes() > self.limits.bytes {
-            let most = self.limits.bytes;
-            return Err(Refused::TooMuch { what: "bytes of all channels", most });
         }
         Ok(Origin {
             source: source.number,

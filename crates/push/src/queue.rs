@@ -24,18 +24,20 @@ impl Queue {
         Self { dropped, dropped_time, ..Self::default() }
     }
 
-    /// What a fork begins with: everything from one place to another, and so many bytes of the body that follows.
-    pub(crate) fn fork(&self, behind: Sequence, until: Sequence, bytes: u64) -> Self {
+    /// What a fork begins with: everything from one place to another, and so many bytes of the body that follows. Says
+    /// whether it has those.
+    pub(crate) fn fork(&self, behind: Sequence, until: Sequence, bytes: u64) -> (Self, bool) {
         let mut fork = Self::behind(self.dropped, self.dropped_time);
         let (begin, end) = (self.after(behind), self.after(until));
         if let Some(last) = begin.checked_sub(1).and_then(|last| self.at(last)) {
             fork.miss(last.sequence, last.time);
         }
         self.messages.range(begin.min(end)..end).for_each(|message| fork.push(message.clone()));
-        if let Some(next) = self.messages.get(end).filter(|_| bytes > 0) {
+        let cut = self.messages.get(end).filter(|_| bytes > 0);
+        if let Some(next) = cut {
             fork.push(Arc::new(next.cut(bytes as usize)));
         }
-        fork
+        (fork, cut.is_some())
     }
 
     /// Tells that everything up to a place is gone, even if it never was here.
@@ -51,21 +53,39 @@ impl Queue {
         self.messages.push_back(message);
     }
 
-    /// Lets go what the retention does not keep at this time.
-    pub(crate) fn trim(&mut self, retention: Retention, now: u64) {
-        let within = |limit: u64, value: u64| limit == 0 || value <= limit;
+    /// Drops what the retention does not keep at this time.
+    pub(crate) fn trim(
+        &mut self,
+        retention: Retention,
+        now: u64,
+        mut dropped: impl FnMut(&Arc<Message>),
+    ) {
         while let Some(oldest) = self.messages.front() {
-            if within(retention.messages, self.messages.len() as u64)
-                && within(retention.bytes, self.bytes)
-                && within(retention.age, now.saturating_sub(oldest.time))
-            {
+            let held = (self.messages.len() as u64, self.bytes);
+            if retention.keeps(oldest, held, now) {
                 break;
             }
             self.bytes -= oldest.weight() as u64;
+            dropped(oldest);
             let (sequence, time) = (oldest.sequence, oldest.time);
             self.messages.pop_front();
             self.miss(sequence, time);
         }
+    }
+
+    /// What the retention would drop if so many messages, of so many bytes, came at this time.
+    pub(crate) fn surplus(
+        &self,
+        retention: Retention,
+        now: u64,
+        (count, bytes): (u64, u64),
+    ) -> impl Iterator<Item = &Arc<Message>> {
+        let mut held = (self.messages.len() as u64 + count, self.bytes + bytes);
+        self.messages.iter().take_while(move |oldest| {
+            let goes = !retention.keeps(oldest, held, now);
+            held = (held.0 - 1, held.1 - oldest.weight() as u64);
+            goes
+        })
     }
 
     /// The index of the first message behind a place.
@@ -136,5 +156,15 @@ impl Queue {
             crate::steps::count();
             is_before(message)
         })
+    }
+}
+
+impl Retention {
+    /// Whether the oldest of so many messages, of so many bytes, stays.
+    fn keeps(&self, oldest: &Message, (count, bytes): (u64, u64), now: u64) -> bool {
+        let within = |limit: u64, value: u64| limit == 0 || value <= limit;
+        within(self.messages, count)
+            && within(self.bytes, bytes)
+            && within(self.age, now.saturating_sub(oldest.time))
     }
 }

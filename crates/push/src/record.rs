@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
 use crate::cursor::{MOST_PLACES, Sequence};
+use crate::memory::SHARE;
 use crate::message::{Content, Form, Headers, Producer};
 use crate::settings::{Expiry, Settings};
 
@@ -23,6 +24,8 @@ pub(crate) const NEW: Number = 0;
 pub(crate) struct Record {
     /// When it was prepared, in milliseconds since 1970.
     pub(crate) time: u64,
+    /// Whose quota what it makes and publishes counts against.
+    pub(crate) publisher: Option<Arc<str>>,
     pub(crate) change: Change,
 }
 
@@ -87,15 +90,21 @@ const RENEW: u8 = 18;
 const REMOVE: u8 = 19;
 const EXPIRE: u8 = 20;
 const PROLONG: u8 = 21;
+/// The first two with the name of a publisher.
+const CREATE_BY: u8 = 22;
+const PUBLISH_BY: u8 = 23;
 
 /// Whether a record that begins with this byte is about channels.
 pub const fn is_of_channels(first: u8) -> bool {
-    first >= CREATE && first <= PROLONG
+    first >= CREATE && first <= PUBLISH_BY
 }
 
 impl Record {
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        let publisher = self.publisher.as_ref().filter(|_| self.change.has_publisher());
         to.push(match self.change {
+            Change::Create { .. } if publisher.is_some() => CREATE_BY,
+            Change::Publish(_) if publisher.is_some() => PUBLISH_BY,
             Change::Create { .. } => CREATE,
             Change::Publish(_) => PUBLISH,
             Change::Renew(_) => RENEW,
@@ -104,6 +113,9 @@ impl Record {
             Change::Prolong(..) => PROLONG,
         });
         put_number(to, self.time);
+        if let Some(publisher) = publisher {
+            put_bytes(to, publisher.as_bytes());
+        }
         match &self.change {
             Change::Create { name, settings, due, origin, publication } => {
                 put_bytes(to, name.as_bytes());
@@ -135,22 +147,35 @@ impl Record {
         let mut rest = Bytes(record);
         let kind = rest.byte()?;
         let time = rest.number()?;
+        let publisher = match kind {
+            CREATE_BY | PUBLISH_BY => {
+                Some(Arc::from(rest.text().filter(|publisher| !publisher.is_empty())?))
+            }
+            _ => None,
+        };
         let change = match kind {
-            CREATE => Change::Create {
+            CREATE | CREATE_BY => Change::Create {
                 name: Arc::from(rest.text()?),
                 settings: Settings::read(&mut rest)?,
                 due: if rest.flag()? { Some(Due::read(&mut rest)?) } else { None },
                 origin: Origin::read(&mut rest)?,
                 publication: Publication::read(&mut rest)?,
             },
-            PUBLISH => Change::Publish(Publication::read(&mut rest)?),
+            PUBLISH | PUBLISH_BY => Change::Publish(Publication::read(&mut rest)?),
             RENEW => Change::Renew(rest.number()?),
             REMOVE => Change::Remove(rest.number()?),
             PROLONG => Change::Prolong(rest.number()?, Expiry::read(&mut rest)?),
             EXPIRE => Change::Expire(rest.many(Due::read)?),
             _ => return None,
         };
-        rest.is_empty().then_some(Self { time, change })
+        rest.is_empty().then_some(Self { time, publisher, change })
+    }
+}
+
+impl Change {
+    /// Whether it makes or publishes something.
+    fn has_publisher(&self) -> bool {
+        matches!(self, Self::Create { .. } | Self::Publish(_))
     }
 }
 
@@ -226,6 +251,15 @@ impl Publication {
     }
 }
 
+impl Entry {
+    /// The memory that its message will take in all its channels.
+    pub(crate) fn footprint(&self) -> u64 {
+        let channels = self.channels.len() as u64;
+        let names = channels * size_of::<Arc<str>>() as u64;
+        self.content.weight() as u64 + names + channels.saturating_sub(1) * SHARE
+    }
+}
+
 impl Publication {
     /// All channels, those of messages first; some may come twice.
     pub(crate) fn channels(&self) -> impl Iterator<Item = Number> {
@@ -236,6 +270,13 @@ impl Publication {
     pub(crate) fn channels_mut(&mut self) -> impl Iterator<Item = &mut Number> {
         let entries = self.entries.iter_mut().flat_map(|entry| entry.channels.iter_mut());
         entries.chain(&mut self.close)
+    }
+
+    /// How many messages come to a channel, and what they count for there.
+    pub(crate) fn coming_to(&self, channel: Number) -> (u64, u64) {
+        let entries = self.entries.iter();
+        let own = entries.filter(|entry| entry.channels.binary_search(&channel).is_ok());
+        own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.content.weight() as u64))
     }
 
     /// The one channel of all that it does.

@@ -34,6 +34,17 @@ pub enum Refused {
         /// How much there may be.
         most: u64,
     },
+    /// A quota of memory does not allow it.
+    Quota {
+        /// Whose it is.
+        of: Quota,
+        /// Bytes that count against it.
+        used: u64,
+        /// Bytes that it allows.
+        most: u64,
+        /// Bytes that the order takes.
+        wanted: u64,
+    },
     /// A text holds what it must not: a control character, or what would end it early where it is shown.
     Malformed(&'static str),
     /// Messages behind the cursor are gone. From `earliest` on nothing is missing.
@@ -76,6 +87,17 @@ pub enum Refused {
     },
 }
 
+/// Whose bytes a quota limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quota {
+    /// Those of all channels.
+    Total,
+    /// Those of the channel of this name.
+    Channel(Arc<str>),
+    /// Those that the publisher of this name has made and published.
+    Publisher(Arc<str>),
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,6 +116,26 @@ impl fmt::Display for Refused {
             }
             Self::Empty(what) => write!(out, "{what} must not be empty"),
             Self::TooMuch { what, most } => write!(out, "{what}: at most {most}"),
+            Self::Quota { of, used, most, wanted } => {
+                match of {
+                    Quota::Total => write!(out, "the memory of all channels")?,
+                    Quota::Channel(name) => write!(out, "channel `{name}`")?,
+                    Quota::Publisher(name) => write!(out, "what `{name}` has published")?,
+                }
+                write!(out, " takes {used} of {most} bytes, and this order {wanted} more; ")?;
+                match of {
+                    Quota::Total => out.write_str(
+                        "the server's operator finds the largest channels by `bine channel list --by size`, removes \
+                         one by `bine channel delete NAME`, or raises channels-bytes",
+                    ),
+                    Quota::Channel(_) => out.write_str(
+                        "limit its retention, remove it, or have channels-bytes-per-channel raised",
+                    ),
+                    Quota::Publisher(_) => out.write_str(
+                        "remove channels of yours, or have channels-bytes-per-subject raised",
+                    ),
+                }
+            }
             Self::Malformed(what) => write!(out, "{what} holds a character that may not be there"),
             Self::TooOld { earliest } => {
                 write!(out, "messages behind this cursor are gone; go on from {earliest}")

@@ -16,6 +16,7 @@ pub(crate) struct Ids {
     known: BTreeMap<Arc<str>, (Sequence, u64)>,
     /// The same by age, for letting go.
     by_age: VecDeque<(u64, Arc<str>)>,
+    bytes: u64,
 }
 
 /// The producers that a channel heard.
@@ -24,6 +25,7 @@ pub(crate) struct Producers {
     known: BTreeMap<Arc<str>, Heard>,
     /// The same by the record that they were last heard in, for letting go.
     by_record: BTreeMap<u64, Arc<str>>,
+    bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +43,19 @@ pub(crate) enum Verdict {
     Repeated(u64),
 }
 
+/// The memory that an id or a producer takes besides its text.
+const ENTRY: u64 = 128;
+
+fn cost(text: &str) -> u64 {
+    text.len() as u64 + ENTRY
+}
+
 impl Ids {
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The message that an id was given to, if that is within the window.
     pub(crate) fn find(&self, id: &str, now: u64, limits: &Limits) -> Option<Sequence> {
         let (sequence, time) = *self.known.get(id)?;
@@ -60,9 +74,11 @@ impl Ids {
             if self.by_age.len() < limits.ids && now.saturating_sub(*time) <= limits.id_window {
                 break;
             }
+            self.bytes -= cost(oldest);
             self.known.remove(oldest);
             self.by_age.pop_front();
         }
+        self.bytes += cost(id);
         self.known.insert(id.clone(), (sequence, now));
         self.by_age.push_back((now, id.clone()));
     }
@@ -83,6 +99,7 @@ impl Ids {
             let id: Arc<str> = Arc::from(from.text()?);
             let time = from.number()?;
             let sequence = Sequence::from_number(from.number()?);
+            ids.bytes += cost(&id);
             ids.known.insert(id.clone(), (sequence, time));
             ids.by_age.push_back((time, id));
             Some(())
@@ -92,6 +109,11 @@ impl Ids {
 }
 
 impl Producers {
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Judges a publication by the rules of the Durable Streams protocol (5.2.1).
     ///
     /// # Errors
@@ -120,13 +142,15 @@ impl Producers {
     /// Takes a publication that was judged to be new.
     pub(crate) fn accept(&mut self, producer: &Producer, record: u64, limits: &Limits) {
         let heard = Heard { epoch: producer.epoch, sequence: producer.sequence, record };
-        if let Some(before) = self.known.insert(producer.id.clone(), heard) {
-            self.by_record.remove(&before.record);
+        match self.known.insert(producer.id.clone(), heard) {
+            Some(before) => drop(self.by_record.remove(&before.record)),
+            None => self.bytes += cost(&producer.id),
         }
         self.by_record.insert(record, producer.id.clone());
         if self.known.len() > limits.producers
             && let Some((_, forgotten)) = self.by_record.pop_first()
         {
+            self.bytes -= cost(&forgotten);
             self.known.remove(&forgotten);
         }
     }
@@ -148,6 +172,7 @@ impl Producers {
             let heard =
                 Heard { epoch: from.number()?, sequence: from.number()?, record: from.number()? };
             producers.by_record.insert(heard.record, id.clone());
+            producers.bytes += cost(&id);
             producers.known.insert(id, heard);
             Some(())
         })?;

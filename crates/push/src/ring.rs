@@ -27,6 +27,13 @@ pub struct Ring {
 pub enum Event {
     /// Messages.
     Run(Run),
+    /// Messages that were dropped before everybody was told of them: whoever has not seen them reads from the hub.
+    Missed {
+        /// The numbers of their channels, sorted.
+        channels: Box<[u64]>,
+        /// The last message.
+        sequence: Sequence,
+    },
     /// A channel takes no more.
     Ended {
         /// Its number.
@@ -96,6 +103,23 @@ impl Ring {
         }
     }
 
+    /// Drops a message that no channel holds any more, and those that were published with it in the same channels.
+    pub(crate) fn forget(&mut self, sequence: Sequence) {
+        let at = self.events.partition_point(|event| event.last() < sequence);
+        // A record that makes a channel in the place of one that was due tells the end of that one first.
+        let events = self.events.range_mut(at..);
+        for event in events.take_while(|event| event.last().record() == sequence.record()) {
+            if let Event::Run(run) = &**event
+                && run.messages.binary_search_by_key(&sequence, |one| one.sequence).is_ok()
+            {
+                self.bytes -= run.weight();
+                let (channels, sequence) = (run.channels.clone(), run.last());
+                *event = Arc::new(Event::Missed { channels, sequence });
+                break;
+            }
+        }
+    }
+
     /// The position behind the last event.
     pub fn position(&self) -> u64 {
         self.first + self.events.len() as u64
@@ -117,7 +141,15 @@ impl Event {
     fn weight(&self) -> usize {
         match self {
             Self::Run(run) => run.weight(),
-            Self::Ended { .. } => 0,
+            Self::Missed { .. } | Self::Ended { .. } => 0,
+        }
+    }
+
+    /// The place that it ends at. Those of later events are not lower.
+    fn last(&self) -> Sequence {
+        match self {
+            Self::Run(run) => run.last(),
+            Self::Missed { sequence, .. } | Self::Ended { sequence, .. } => *sequence,
         }
     }
 }

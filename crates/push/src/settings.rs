@@ -18,8 +18,10 @@ pub struct Settings {
     pub durability: Durability,
 }
 
-/// Which messages stay: the newest that keep to all of these. 0 is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Which messages stay: the newest that keep to all of these. 0 is no limit but that of the channel's quota.
+///
+/// Unless said, the newest 10 000 messages, 32 MiB and seven days stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// So many messages.
     pub messages: u64,
@@ -27,6 +29,22 @@ pub struct Retention {
     pub bytes: u64,
     /// No older than so many milliseconds.
     pub age: u64,
+}
+
+impl Retention {
+    /// Everything stays, as far as the channel's quota allows: what exceeds that is refused.
+    pub const UNLIMITED: Self = Self { messages: 0, bytes: 0, age: 0 };
+
+    /// The same where a channel may have no more than so many bytes. Without a limit of its own it is not shortened.
+    pub(crate) fn within(self, most: u64) -> Self {
+        Self { bytes: self.bytes.min(most), ..self }
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { messages: 10_000, bytes: 32 << 20, age: 7 * 24 * 60 * 60 * 1000 }
+    }
 }
 
 /// When a channel goes by itself. Times are milliseconds.
@@ -60,8 +78,11 @@ pub enum Durability {
 pub struct Limits {
     /// Channels at once.
     pub channels: usize,
-    /// Bytes of all messages, counted in each of their channels.
+    /// Bytes that all messages and channels take, each message counted once.
     pub bytes: u64,
+    /// Bytes of the messages of one channel. A channel whose retention limits its bytes drops the oldest at this limit,
+    /// one that does not takes no more.
+    pub channel_bytes: u64,
     /// Bytes of a channel's name.
     pub name: usize,
     /// Bytes of a message's type, of its event's name, of its id, of a producer's id, of a mark.
@@ -97,6 +118,7 @@ impl Default for Limits {
         Self {
             channels: 1_000_000,
             bytes: 1 << 30,
+            channel_bytes: 256 << 20,
             name: 255,
             word: 255,
             headers: 8 << 10,

@@ -25,8 +25,8 @@ const HEAD: u8 = 1;
 const MESSAGES: u8 = 2;
 const CHANNELS: u8 = 3;
 
-/// Of what this file writes.
-const VERSION: u64 = 1;
+/// Of what this file writes. Version 1 has no publishers.
+const VERSION: u64 = 2;
 
 /// A chunk is full when it has so many bytes; the last thing in it may take it beyond.
 const FULL: usize = 256 << 10;
@@ -59,6 +59,7 @@ pub struct Restoring {
     messages: Vec<Arc<Message>>,
     /// Messages and channels that the head has announced.
     announced: Option<(u64, u64)>,
+    version: u64,
     words: BTreeSet<Arc<str>>,
     lists: BTreeSet<Arc<[Arc<str>]>>,
 }
@@ -132,6 +133,7 @@ impl Restoring {
             hub: Hub::new(0, limits),
             messages: Vec::new(),
             announced: None,
+            version: VERSION,
             words: BTreeSet::new(),
             lists: BTreeSet::new(),
         }
@@ -158,7 +160,8 @@ impl Restoring {
         let mut rest = Bytes(chunk);
         match (rest.byte()?, self.announced) {
             (HEAD, None) => {
-                (rest.number()? == VERSION).then_some(())?;
+                self.version = rest.number()?;
+                (1..=VERSION).contains(&self.version).then_some(())?;
                 self.hub.epoch = u32::try_from(rest.number()?).ok()?;
                 self.hub.record = rest.number()?;
                 (self.hub.record <= LAST_RECORD).then_some(())?;
@@ -178,7 +181,8 @@ impl Restoring {
             }
             (CHANNELS, Some(_)) => {
                 while !rest.is_empty() {
-                    let channel = Channel::read(&mut rest, &self.messages)?;
+                    let mut channel = Channel::read(&mut rest, &self.messages)?;
+                    channel.owner = self.publisher(&mut rest)?;
                     let is_new = !self.hub.names.contains_key(&channel.name)
                         && !self.hub.channels.contains_key(&channel.number);
                     (is_new && channel.number <= self.hub.record).then_some(())?;
@@ -186,7 +190,7 @@ impl Restoring {
                     if let Some(origin) = channel.origin {
                         self.hub.channels.get_mut(&origin.source)?.forks += 1;
                     }
-                    self.hub.insert(channel);
+                    self.hub.restore(channel);
                 }
                 Some(())
             }
@@ -209,7 +213,20 @@ impl Restoring {
             id: from.optional()?,
             headers: read_headers(from)?,
             body: Arc::from(from.bytes()?),
+            publisher: self.publisher(from)?,
         })
+    }
+
+    #[allow(
+        clippy::option_option,
+        reason = "the outer one is a failure to read, the inner one the value"
+    )]
+    fn publisher(&mut self, from: &mut Bytes<'_>) -> Option<Option<Arc<str>>> {
+        if self.version < 2 || !from.flag()? {
+            return Some(None);
+        }
+        let publisher = from.text().filter(|publisher| !publisher.is_empty())?;
+        Some(Some(self.word(publisher)))
     }
 
     /// The same word from the same place in memory: a million messages have few types.
@@ -246,6 +263,7 @@ impl Message {
         put_optional(to, self.id.as_deref());
         put_headers(to, &self.headers);
         put_bytes(to, &self.body);
+        put_optional(to, self.publisher.as_deref());
     }
 }
 
@@ -273,6 +291,7 @@ impl Channel {
             put_number(to, index - before);
             before = index;
         }
+        put_optional(to, self.owner.as_deref());
     }
 
     fn read(from: &mut Bytes<'_>, messages: &[Arc<Message>]) -> Option<Self> {

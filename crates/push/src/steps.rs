@@ -44,7 +44,8 @@ fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) {
 
 /// A hub with so many messages in each of two channels, one a millisecond.
 fn filled(count: u64, retention: Retention) -> Hub {
-    let mut hub = Hub::new(0, Limits { bytes: u64::MAX, ..Limits::default() });
+    let mut hub =
+        Hub::new(0, Limits { bytes: u64::MAX, channel_bytes: u64::MAX, ..Limits::default() });
     for (record, name) in [(1, "a"), (2, "b")] {
         create(&mut hub, record, name, Settings { retention, ..Settings::default() });
     }
@@ -61,7 +62,7 @@ fn filled(count: u64, retention: Retention) -> Hub {
 #[test]
 fn a_range_takes_log_n_steps_and_one_for_each_message_of_each_channel() {
     for (count, log) in [(1 << 10, 10), (1 << 14, 14)] {
-        let hub = filled(count, Retention::default());
+        let hub = filled(count, Retention::UNLIMITED);
         let middle = Cursor { epoch: 0, sequence: Sequence::new(count / 2, 0) };
         for start in [Start::After(middle), Start::Since(count / 2), Start::Earliest] {
             let (end, holes, limit) = (Until::Open, Holes::Refuse, 10);
@@ -92,7 +93,7 @@ fn expiry_looks_at_nothing_that_is_not_due() {
 
 #[test]
 fn a_publication_looks_at_no_message_but_those_that_go() {
-    let retention = Retention { age: 20_000, ..Retention::default() };
+    let retention = Retention { age: 20_000, ..Retention::UNLIMITED };
     let mut hub = filled(1 << 13, retention);
     taken();
     let content = Content { body: [].into(), ..Content::default() };

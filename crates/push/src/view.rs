@@ -283,6 +283,7 @@ mod tests {
             headers: Box::default(),
             body: body.into(),
             form: Form::of(content_type, body),
+            publisher: None,
         })
     }
 

@@ -174,7 +174,8 @@ pub enum What<'d> {
 /// Why all leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Away {
-    /// The loop was so far behind that events are lost to it: read from the hub, with the cursor.
+    /// The loop was so far behind that events, or messages of its channels, are lost to it: read from the hub, with the
+    /// cursor.
     Behind,
     /// The server goes; another has the same messages for the cursor.
     Draining,
@@ -356,6 +357,7 @@ impl Waiters {
         while let Some(event) = self.events.get(self.told.event).cloned() {
             let (channels, last) = match &*event {
                 Event::Run(run) => (&run.channels[..], run.last()),
+                Event::Missed { channels, sequence } => (&channels[..], *sequence),
                 Event::Ended { channel, sequence, .. } => {
                     (core::slice::from_ref(channel), *sequence)
                 }
@@ -380,6 +382,9 @@ impl Waiters {
                 }
                 match &*event {
                     Event::Run(run) => self.tell_run(entry.slot, run, &mut send),
+                    Event::Missed { .. } => {
+                        self.tell_away(entry.slot as usize, Away::Behind, &mut send);
+                    }
                     Event::Ended { channel, why, .. } => {
                         self.tell_end(entry, *channel, *why, last, &mut send);
                     }

@@ -430,6 +430,13 @@ impl Commits {
         let _ = mark.map(|mark| mark.sync_data());
     }
 
+    pub(crate) fn count_needless(&self, bytes: usize) {
+        self.kept.grown(bytes);
+        if self.kept.is_due() {
+            self.bell.ring(Rung::Yes);
+        }
+    }
+
     /// Has all tables written beside the journal, if it has grown enough, and what that makes needless removed.
     fn write_image_if_due(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         if !self.kept.begin_if_due() {

@@ -383,6 +383,12 @@ impl Store {
         self.0.commits.look_for_room();
     }
 
+    /// Counts bytes of the journal that the store's guest does not need any more, as if the journal had grown by them: an
+    /// image, which gives their place on the disk back, is written the sooner.
+    pub fn count_needless(&self, bytes: usize) {
+        self.0.commits.count_needless(bytes);
+    }
+
     /// Has `observer` told of each commit, in their order, as soon as it can be seen. It is called while others wait, so
     /// it must be quick, and must not commit.
     pub fn observe(&self, observer: impl Fn(&Arc<Changes>) + Send + std::marker::Sync + 'static) {

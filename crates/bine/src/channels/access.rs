@@ -19,7 +19,7 @@ pub(crate) use denied::Denied;
 pub(crate) use grant::Action;
 pub use grant::Grant;
 pub use party::Caps;
-pub(crate) use party::{Block, MOST_REVOKED, Parties};
+pub(crate) use party::{MOST_REVOKED, Parties, Quotas};
 pub use pattern::{BadPattern, Pattern, Rule};
 pub use token::{Tokens, check_token};
 pub(crate) use visitor::{Gate, Pass, Resident, Seated, Visitor};

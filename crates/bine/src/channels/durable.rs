@@ -402,7 +402,7 @@ impl Resource<'_> {
         clock: &Clock,
         write: impl FnOnce(&mut Vec<u8>, Exchange, &Date, Done) + 'static,
     ) -> Answer {
-        let ordered = self.channels.order(order);
+        let ordered = self.channels.order_by(order, self.visitor);
         let (channels, name, date) = (self.channels.clone(), self.name.to_owned(), clock.date());
         Answer::Later(Box::pin(async move {
             let (mut bytes, outcome) = (Vec::new(), ordered.await);
@@ -525,14 +525,7 @@ fn put_state(reply: &mut Reply<'_>, there: &Description) {
             let _ = reply.field("Stream-Expires-At", &instant::write(time));
         }
     }
-    let Retention { messages, bytes, age } = there.settings.retention;
-    let limits = [("messages", messages), ("bytes", bytes), ("age", age / 1000)];
-    let limits = limits.iter().filter(|(_, number)| *number > 0);
-    let limits: Vec<_> = limits.map(|(name, number)| format!("{name}={number}")).collect();
-    if !limits.is_empty() {
-        // Words and digits are no mistake in any field.
-        let _ = reply.field("Stream-Retention", &limits.join(", "));
-    }
+    put_retention(reply, there.settings.retention);
     reply.constant(match there.settings.durability {
         Durability::Commit => "",
         Durability::Interval => "Stream-Durability: interval\r\n",
@@ -540,6 +533,31 @@ fn put_state(reply: &mut Reply<'_>, there: &Description) {
     });
     if there.is_closed {
         reply.constant("Stream-Closed: true\r\n");
+    }
+}
+
+/// Says how much stays, as far as it is not as usual.
+fn put_retention(reply: &mut Reply<'_>, retention: Retention) {
+    if retention == Retention::UNLIMITED {
+        reply.constant("Stream-Retention: unlimited\r\n");
+        return;
+    }
+    let usual = Retention::default();
+    let limits = [
+        ("messages", retention.messages, usual.messages),
+        ("bytes", retention.bytes, usual.bytes),
+        ("age", retention.age / 1000, usual.age / 1000),
+    ];
+    let limits = limits.iter().filter(|(_, number, usual)| number != usual);
+    let limits: Vec<_> = limits
+        .map(|(name, number, _)| match number {
+            0 => format!("{name}=unlimited"),
+            number => format!("{name}={number}"),
+        })
+        .collect();
+    if !limits.is_empty() {
+        // Words and digits are no mistake in any field.
+        let _ = reply.field("Stream-Retention", &limits.join(", "));
     }
 }
 

@@ -14,11 +14,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bine_pipeline::{Bell, log};
 use bine_push::{
-    Applied, Durability, Hub, Limits, Order, Prepared, Ready, Refused, Restoring, is_of_channels,
+    Applied, Durability, Hub, Limits, Order, Prepared, Publisher, Ready, Refused, Restoring,
+    is_of_channels,
 };
 use bine_store::{Blocks, Guest, Pending, RowId, Store, Sync};
 
-use super::access::{MOST_REVOKED, Parties};
+use super::access::{Caps, MOST_REVOKED, Parties, Quotas};
 use super::audience::Audience;
 use super::presence::Attendance;
 
@@ -43,6 +44,8 @@ pub(crate) struct Engine {
     is_over: AtomicBool,
     /// Of one that keeps nothing, the number of the next record.
     passing: Option<AtomicU64>,
+    /// How much memory its channels may take.
+    quotas: OnceLock<Quotas>,
 }
 
 /// What channels tell of themselves in figures.
@@ -115,6 +118,8 @@ const REVOKED: u8 = 4;
 const LOOK: Duration = Duration::from_secs(30);
 /// Bytes of a message that is not kept, at most.
 const MOST_PASSING: usize = 16 << 20;
+/// Bytes that a message takes beside its body, at most.
+const SPARE: usize = 16 << 10;
 /// Channels that are looked at without a pause.
 const MOST_DUE: usize = 256;
 
@@ -132,18 +137,30 @@ impl Engine {
             alarm: Condvar::new(),
             is_over: AtomicBool::new(false),
             passing: None,
+            quotas: OnceLock::new(),
         }
+    }
+
+    /// Says how much memory its channels may take. There is one program, which says it once.
+    pub(crate) fn settle(&self, quotas: Quotas) {
+        let _ = self.quotas.set(quotas);
+    }
+
+    fn limits(&self) -> Limits {
+        let quotas = self.quotas.get_or_init(|| Caps::default().quotas());
+        Limits { bytes: quotas.bytes, channel_bytes: quotas.per_channel, ..Limits::default() }
     }
 
     /// One whose channels end with the program: what it is told is true at once, and nothing goes by itself.
     pub(crate) fn passing() -> Self {
         let mut bits = [0; 4];
         bine_store::disk::random(&mut bits);
-        let limits = Limits { body: MOST_PASSING, publication: MOST_PASSING, ..Limits::default() };
+        let own = Self { passing: Some(AtomicU64::new(1)), ..Self::new() };
+        let limits = Limits { body: MOST_PASSING, publication: MOST_PASSING, ..own.limits() };
         let mut hub = Hub::new(u32::from_be_bytes(bits), limits);
         hub.resume(now());
-        let stage = Mutex::new(Stage::Running(Box::new(hub)));
-        Self { stage, passing: Some(AtomicU64::new(1)), ..Self::new() }
+        *own.stage() = Stage::Running(Box::new(hub));
+        own
     }
 
     /// Begins to serve, with what the store has given back.
@@ -193,7 +210,7 @@ impl Engine {
                 let epoch = u32::from_be_bytes(bits);
                 match &mut *self.stage() {
                     Stage::Running(hub) => hub.begin_epoch(epoch),
-                    stage => *stage = running(epoch),
+                    stage => *stage = running(epoch, self.limits()),
                 }
             }
             [BOOT, id @ ..] => {
@@ -252,14 +269,27 @@ impl Engine {
         }
     }
 
-    /// Has an order carried out.
+    /// Has an order of the program's own carried out.
     pub(crate) fn order(self: &Arc<Self>, order: Order) -> Ordered {
+        self.order_by(order, None)
+    }
+
+    /// Has an order carried out that counts against a publisher's quota.
+    pub(crate) fn order_by(
+        self: &Arc<Self>,
+        order: Order,
+        publisher: Option<&Publisher>,
+    ) -> Ordered {
         let messages = match &order {
             Order::Publish(publish) => publish.messages.len(),
             Order::Create { first, .. } => first.len(),
             Order::Renew(_) | Order::Prolong { .. } | Order::Remove(_) => 0,
         };
-        match self.hub(|hub| hub.prepare(order, now())) {
+        if let Some(prepared) = self.hub(|hub| make_room(hub, &order)).flatten() {
+            // It is looked for again if it is not kept.
+            drop(self.keep(prepared));
+        }
+        match self.hub(|hub| hub.prepare_by(order, publisher, now())) {
             Some(Ok(Ready::Done(applied))) => Ordered::settled(Ok(applied)),
             Some(Ok(Ready::Record(prepared))) => {
                 self.messages.fetch_add(messages as u64, Ordering::Relaxed);
@@ -290,7 +320,19 @@ impl Engine {
         let outcome = Arc::new(Outcome::default());
         let (own, told) = (Arc::clone(self), Arc::clone(&outcome));
         let then = move |sequence| {
-            let applied = own.hub(|hub| hub.apply(prepared, sequence));
+            let applied = own.hub(|hub| {
+                let before = hub.bytes();
+                (hub.apply(prepared, sequence), before.saturating_sub(hub.bytes()))
+            });
+            let (applied, freed) = applied.unzip();
+            if let (
+                Some(Ok(Applied::Removed | Applied::Expired(_))),
+                Some(freed @ 1..),
+                Some(store),
+            ) = (&applied, freed, own.store.get())
+            {
+                store.count_needless(usize::try_from(freed).unwrap_or(usize::MAX));
+            }
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
             own.audience.tell(&own);
@@ -385,7 +427,7 @@ impl Guest for Engine {
         }
         let mut stage = self.stage();
         if let Stage::Empty = *stage {
-            *stage = Stage::Restoring(Box::new(Restoring::new(Limits::default())));
+            *stage = Stage::Restoring(Box::new(Restoring::new(self.limits())));
         }
         match &mut *stage {
             Stage::Restoring(restoring) => {
@@ -428,8 +470,8 @@ impl Guest for Engine {
     }
 }
 
-fn running(epoch: u32) -> Stage {
-    Stage::Running(Box::new(Hub::new(epoch, Limits::default())))
+fn running(epoch: u32, limits: Limits) -> Stage {
+    Stage::Running(Box::new(Hub::new(epoch, limits)))
 }
 
 fn record_of_revoked(subject: &str, at: u64, until: u64) -> Vec<u8> {
@@ -453,6 +495,17 @@ fn settle(stage: &mut Stage) -> Result<(), String> {
         other => *stage = other,
     }
     Ok(())
+}
+
+/// Drops what is too old in any channel, if an order might need its room.
+fn make_room(hub: &mut Hub, order: &Order) -> Option<Prepared> {
+    let messages = match order {
+        Order::Publish(publish) => &publish.messages,
+        Order::Create { first, .. } => first,
+        Order::Renew(_) | Order::Prolong { .. } | Order::Remove(_) => return None,
+    };
+    let bytes: usize = messages.iter().map(|draft| draft.content.body.len() + SPARE).sum();
+    if hub.has_room(bytes as u64) { None } else { hub.expire(now(), MOST_DUE) }
 }
 
 /// Milliseconds since 1970.

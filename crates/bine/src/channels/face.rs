@@ -309,8 +309,8 @@ impl Face {
             Err(reason) => return Ok(bad(out, exchange, clock, &reason)),
         };
         visitor.check_batch(&messages)?;
-        let ordered =
-            self.channels.order(Order::Publish(Publish { messages, ..Publish::default() }));
+        let order = Order::Publish(Publish { messages, ..Publish::default() });
+        let ordered = self.channels.order_by(order, visitor);
         let channels = self.channels.clone();
         let date = clock.date();
         Ok(Answer::Later(Box::pin(async move {

@@ -34,12 +34,12 @@ pub use access::check_token;
 pub use access::{
     Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
 };
-pub(crate) use access::{Gate, Pass, rule};
+pub(crate) use access::{Gate, Pass, Visitor, rule};
 #[doc(hidden)]
 pub use asked::check_query;
 pub use bine_push::{
     Applied, Content, Cursor, Description, Draft, Durability, Expiry, Name, Order, Publish,
-    Published, Refused, Retention, Sequence, Settings, Taken,
+    Published, Quota, Refused, Retention, Sequence, Settings, Taken,
 };
 pub(crate) use engine::{Engine, Figures};
 pub use engine::{Error, Ordered, Revocation};
@@ -121,6 +121,11 @@ impl Channels {
         self.0.order(order)
     }
 
+    /// The same for a client, against whose quota it counts.
+    pub(crate) fn order_by(&self, order: Order, visitor: &Visitor<'_>) -> Ordered {
+        self.0.order_by(order, Some(&visitor.publisher()))
+    }
+
     /// What there is to know of a channel.
     ///
     /// # Errors
@@ -146,7 +151,9 @@ impl Channels {
 
     /// Who may reach them over HTTP.
     pub(crate) fn gate(&self, access: Access) -> Result<Gate, String> {
-        Gate::new(access, Arc::clone(&self.0.parties), Arc::clone(&self.0.attendance))
+        let gate = Gate::new(access, Arc::clone(&self.0.parties), Arc::clone(&self.0.attendance))?;
+        self.0.settle(gate.quotas);
+        Ok(gate)
     }
 
     /// Who is present in a channel that [`App::presence`](crate::App::presence) names: how many, and at most so many of

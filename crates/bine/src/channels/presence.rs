@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bine_pipeline::log;
+use bine_pipeline::{AddressBlock, log};
 use bine_push::{
     Content, Draft, Durability, Name, Order, Presence, PresenceChange, Publish, Refused, Retention,
     Settings, name_of,
 };
 
 use super::Error;
-use super::access::{Block, Denied, Visitor};
+use super::access::{Denied, Visitor};
 use super::engine::{Engine, now};
 use crate::live::Signal;
 
@@ -45,9 +45,9 @@ struct Hall {
     presence: Presence,
     channels: Vec<Counted>,
     /// Who may call themselves anything, as long as they are present, and where they came from.
-    guests: HashMap<(u64, Arc<str>), Block>,
+    guests: HashMap<(u64, Arc<str>), AddressBlock>,
     /// How many of them there are in a channel from one address.
-    crowds: HashMap<(u64, Block), u32>,
+    crowds: HashMap<(u64, AddressBlock), u32>,
     /// When those are looked for who have gone.
     looks_at: u64,
     /// When the log was last told that somebody is not listed.
@@ -258,7 +258,7 @@ impl Hall {
         &mut self,
         number: u64,
         session: &Arc<str>,
-        crowd: Option<(Block, u32)>,
+        crowd: Option<(AddressBlock, u32)>,
     ) -> Result<Option<PresenceChange>, String> {
         if let Some((_, most)) = crowd.filter(|_| !self.has_room(number, crowd)) {
             return Err(format!(
@@ -274,7 +274,7 @@ impl Hall {
     }
 
     /// Whether one more of a crowd may be here.
-    fn has_room(&self, number: u64, crowd: Option<(Block, u32)>) -> bool {
+    fn has_room(&self, number: u64, crowd: Option<(AddressBlock, u32)>) -> bool {
         let there = crowd.and_then(|(block, _)| self.crowds.get(&(number, block)));
         crowd.is_none_or(|(_, most)| there.copied().unwrap_or_default() < most)
     }

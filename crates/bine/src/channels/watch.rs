@@ -418,6 +418,7 @@ pub(crate) const fn status_of(refused: &Refused) -> Status {
         | Refused::OutOfOrder => Status::CONFLICT,
         Refused::StaleEpoch { .. } => Status::FORBIDDEN,
         Refused::TooMuch { .. } => Status::CONTENT_TOO_LARGE,
+        Refused::Quota { .. } => Status::INSUFFICIENT_STORAGE,
         Refused::Empty(_) | Refused::Malformed(_) | Refused::EpochStart | Refused::OneChannel => {
             Status::BAD_REQUEST
         }

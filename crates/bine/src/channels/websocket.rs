@@ -261,7 +261,7 @@ impl Follower {
         let visitor = self.resident()?.visitor();
         visitor.check_batch(&messages).map_err(Denied::reason)?;
         let order = Order::Publish(Publish { messages, ..Publish::default() });
-        match self.channels.order(order).await {
+        match self.channels.order_by(order, &visitor).await {
             Ok(Applied::Published(published)) => {
                 let each = told(&self.channels, &published);
                 let each = String::from_utf8_lossy(&each);

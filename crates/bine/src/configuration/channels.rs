@@ -22,6 +22,9 @@ pub(crate) struct ChannelChoices {
     pub(super) holds_per_subject: Option<u32>,
     pub(super) messages_per_address: Option<u32>,
     pub(super) messages_per_subject: Option<u32>,
+    pub(super) bytes: Option<u64>,
+    pub(super) bytes_per_channel: Option<u64>,
+    pub(super) bytes_per_subject: Option<u64>,
 }
 
 /// What is wrong with a configuration that is strict with tokens that nobody takes.
@@ -40,8 +43,8 @@ impl ChannelChoices {
         self.issuer.is_some() || self.audience.is_some()
     }
 
-    /// What the program gives, and this.
-    pub(crate) fn added_to(&self, mut access: Access) -> Access {
+    /// What the program gives, and this, where the server may use so many bytes of `memory`.
+    pub(crate) fn added_to(&self, mut access: Access, memory: Option<u64>) -> Access {
         access = self.follow.iter().cloned().fold(access, Access::follow);
         access = self.publish.iter().cloned().fold(access, Access::publish);
         access = self.manage.iter().cloned().fold(access, Access::manage);
@@ -64,6 +67,9 @@ impl ChannelChoices {
             holds_per_subject: self.holds_per_subject.unwrap_or(caps.holds_per_subject),
             messages_per_address: self.messages_per_address.unwrap_or(caps.messages_per_address),
             messages_per_subject: self.messages_per_subject.unwrap_or(caps.messages_per_subject),
+            bytes: self.bytes.or(caps.bytes).or(memory.map(|memory| memory / 4)),
+            bytes_per_channel: self.bytes_per_channel.or(caps.bytes_per_channel),
+            bytes_per_subject: self.bytes_per_subject.or(caps.bytes_per_subject),
         })
     }
 }

@@ -395,6 +395,21 @@ pub(super) static KEYS: &[Key] = &[
         Ok(())
     })
     .fixed(),
+    Key::server("channels-bytes", "BYTES", &[], "memory that all channels take; a quarter of the machine's, the control group's or most-memory unless said", |c, v| {
+        c.channels.bytes = Some(bytes(v)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-bytes-per-channel", "BYTES", &[], "of the messages of one channel; a quarter of channels-bytes unless said", |c, v| {
+        c.channels.bytes_per_channel = Some(bytes(v)?);
+        Ok(())
+    })
+    .fixed(),
+    Key::server("channels-bytes-per-subject", "BYTES", &[], "that one name, or one address without a name, has published; a quarter of channels-bytes unless said", |c, v| {
+        c.channels.bytes_per_subject = Some(bytes(v)?);
+        Ok(())
+    })
+    .fixed(),
     Key::server("channels-messages-per-subject", "N", &[], "published in a second by one name; 1000 unless said", |c, v| {
         c.channels.messages_per_subject = Some(number(v, 1)?);
         Ok(())

@@ -484,6 +484,7 @@ fn encoded(view: View, drafts: Vec<Draft>) -> Vec<u8> {
             sequence: Sequence::START,
             time: 0,
             channels: Arc::from([]),
+            publisher: None,
             form: Form::of(&content_type, &content.body),
             content_type,
             event: content.event,

@@ -29,6 +29,7 @@ mod origins;
 mod pages;
 mod presence;
 mod query;
+mod quotas;
 mod ranges;
 mod remote;
 mod rules;

@@ -11,6 +11,7 @@ use crate::log;
 use crate::settings::{Guards, Settings};
 
 pub use pressure::Pressure;
+pub use readings::memory_limit;
 
 pub(crate) use pressure::Share;
 

@@ -1,7 +1,7 @@
 //! Decides how many descriptors and how much memory a process uses of what it may, as the system tells it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
@@ -12,6 +12,12 @@ pub(super) fn descriptors() -> Option<Share> {
     let used = fs::metadata("/proc/self/fd").ok()?.len();
     let most = getrlimit(Resource::Nofile).current?;
     (used > 0).then_some(Share { used, most })
+}
+
+/// The memory that this process can have at most, in bytes: the system's or, where that is less, its control group's.
+pub fn memory_limit() -> Option<u64> {
+    let system = named(&read("/proc/meminfo")?, "MemTotal:")? * 1024;
+    Some(groups().filter_map(|group| most_in(&group)).fold(system, u64::min))
 }
 
 /// Memory that is this process's own, of that and what else it could have: up to `bound` bytes if that is given, else
@@ -41,18 +47,27 @@ fn available(meminfo: &str) -> Option<u64> {
 
 /// What is left in the control group of this process and in those around it, whichever is least (version 2).
 fn group() -> Option<u64> {
-    let groups = read("/proc/self/cgroup")?;
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    groups().filter_map(|group| left_in(&group)).min()
+}
+
+/// The folders of the control group of this process and of those around it (version 2).
+fn groups() -> impl Iterator<Item = PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
-    let own = root.join(path.trim_start_matches('/'));
-    let around = own.ancestors().take_while(|group| group.starts_with(root));
-    around.filter_map(left_in).min()
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let own = path.map(|path| root.join(path.trim_start_matches('/')));
+    std::iter::successors(own, |group| group.parent().map(Path::to_owned))
+        .take_while(move |group| group.starts_with(root))
+}
+
+/// The limit of a control group. `max` is no number.
+fn most_in(group: &Path) -> Option<u64> {
+    fs::read_to_string(group.join("memory.max")).ok()?.trim().parse().ok()
 }
 
 fn left_in(group: &Path) -> Option<u64> {
     let text = |name: &str| fs::read_to_string(group.join(name)).ok();
-    // `max` is no number.
-    let most: u64 = text("memory.max")?.trim().parse().ok()?;
+    let most = most_in(group)?;
     let used: u64 = text("memory.current")?.trim().parse().ok()?;
     Some(left(most, used, &text("memory.stat")?))
 }
@@ -97,6 +112,7 @@ mod tests {
         let share = memory(None).unwrap();
         assert!(share.used > 0 && share.used < share.most, "{share:?}");
         assert_eq!(memory(Some(7)).unwrap().most, 7);
+        assert!(memory_limit().is_some_and(|most| most > share.used), "{share:?}");
         let before = descriptors();
         let _file = fs::File::open("/dev/null").unwrap();
         // Other tests open and close some at the same time.

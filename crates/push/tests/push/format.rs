@@ -22,7 +22,7 @@ fn examples() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn prepare(hub: &Hub, order: Order, now: u64) -> (Prepared, Vec<u8>) {
+fn prepare(hub: &mut Hub, order: Order, now: u64) -> (Prepared, Vec<u8>) {
     let Ok(Ready::Record(prepared)) = hub.prepare(order, now) else { panic!("refused") };
     let mut bytes = Vec::new();
     prepared.write(&mut bytes);
@@ -38,7 +38,7 @@ fn full() -> (Hub, Vec<Vec<u8>>) {
     let mut hub = hub();
     let mut records = Vec::new();
     let mut give = |order: Order, now: u64| {
-        let (prepared, bytes) = prepare(&hub, order, now);
+        let (prepared, bytes) = prepare(&mut hub, order, now);
         records.push(bytes);
         hub.apply(prepared, records.len() as u64).unwrap();
     };
@@ -97,12 +97,12 @@ fn chunks(hub: &Hub) -> Vec<Vec<u8>> {
 #[test]
 fn the_document_tells_the_bytes_that_are_written() {
     let mut hub = hub();
-    let retention = Retention { messages: 3, ..Retention::default() };
+    let retention = Retention { messages: 3, ..Retention::UNLIMITED };
     let expiry = Expiry::Publishers(3_600_000);
     let settings = Settings { retention, expiry, ..Settings::default() };
     let (name, first) = (Name::Given("a".into()), Vec::new());
     let create = Order::Create { name, settings, fork: None, first, is_closed: false };
-    let (prepared, created) = prepare(&hub, create, 1000);
+    let (prepared, created) = prepare(&mut hub, create, 1000);
     hub.apply(prepared, 1).unwrap();
     let content = Content {
         content_type: Some("text/plain".into()),
@@ -115,7 +115,7 @@ fn the_document_tells_the_bytes_that_are_written() {
         producer: Some(Producer { id: "p".into(), epoch: 0, sequence: 0 }),
         ..Publish::default()
     };
-    let (prepared, published) = prepare(&hub, Order::Publish(publish), 1001);
+    let (prepared, published) = prepare(&mut hub, Order::Publish(publish), 1001);
     hub.apply(prepared, 2).unwrap();
     assert_eq!(examples(), [created, published]);
 
@@ -212,4 +212,24 @@ proptest! {
         chunks[which].truncate(cut.index(length));
         let _ = restored(&chunks);
     }
+}
+
+/// Version 1 of a snapshot has no publishers; nothing else has changed.
+#[test]
+fn reads_a_snapshot_without_publishers() {
+    let mut hub = hub();
+    let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };
+    let first = vec![Draft { channels: vec![], content }];
+    let (name, settings) = (Name::Given("a".into()), Settings::default());
+    let create = Order::Create { name, settings, fork: None, first, is_closed: false };
+    let (prepared, _) = prepare(&mut hub, create, 1000);
+    hub.apply(prepared, 1).unwrap();
+    let written = chunks(&hub);
+    let mut old = written.clone();
+    assert_eq!(old[0][1], 2, "the version is the first number of the head");
+    old[0][1] = 1;
+    for chunk in &mut old[1..] {
+        assert_eq!(chunk.pop(), Some(0), "nobody's");
+    }
+    assert_eq!(chunks(&restored(&old).unwrap()), written);
 }

@@ -5,4 +5,5 @@ mod counting;
 mod format;
 mod memory;
 mod model;
+mod quotas;
 mod waiting;

@@ -1,26 +1,26 @@
 //! Decides how many may wait and how fast they may publish: each address, each subject and all together; and whose grants
 //! were revoked.
 //!
-//! Those who come from one address with one grant are a party, and who waits names it by one number. Whoever comes from this
-//! very machine without a grant is not counted but in the total: it is the program's own people, or a proxy, behind which
-//! addresses mean nothing.
+//! Those who come from one address with one grant are a party, and who waits names it by one number. All clients of this
+//! machine are one address with generous caps: they are the program's own people, or a proxy, behind which addresses mean
+//! nothing.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bine_pipeline::Peer;
+use bine_pipeline::{AddressBlock, memory_limit};
 
 use super::grant::{Issued, Session};
 use crate::store::RowId;
 
-/// How much is too much. What exceeds one of them is answered 429.
+/// How much is too much. What exceeds one of them is answered 429, and 507 if it is a number of bytes.
 ///
 /// Holds are polls that wait, streams and conversations by WebSocket; one that follows many channels counts for one more
-/// with each 64 of them. An address of IPv6 is its first 64 bits, which are one household's.
-/// This very machine has no address here.
+/// with each 64 of them. An address of IPv6 is its first 64 bits, which are one household's. All clients of this machine
+/// are one address, which may hold half of `holds`, publish a thousand times as many messages as another, and store half
+/// of `bytes`.
 ///
 /// ```
 /// use bine::channels::{Access, Caps};
@@ -41,6 +41,24 @@ pub struct Caps {
     pub messages_per_address: u32,
     /// Messages of one subject each second, 1000 unless said; as many may come at once.
     pub messages_per_subject: u32,
+    /// Bytes of memory that all channels and their messages take. A quarter of the memory that the server may use unless
+    /// said: of the machine, of its control group, or of `most-memory`.
+    pub bytes: Option<u64>,
+    /// Bytes of the messages of one channel; a quarter of `bytes` unless said, and 64 MiB at least.
+    pub bytes_per_channel: Option<u64>,
+    /// Bytes that the channels and messages of one subject take; a quarter of `bytes` unless said, and 64 MiB at least.
+    /// Those of a client that shows no token count for its address.
+    pub bytes_per_subject: Option<u64>,
+}
+
+/// The bytes that channels may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Quotas {
+    pub(crate) bytes: u64,
+    pub(crate) per_channel: u64,
+    pub(crate) per_subject: u64,
+    /// Of all clients of this machine that show no token.
+    pub(crate) local: u64,
 }
 
 impl Default for Caps {
@@ -51,7 +69,38 @@ impl Default for Caps {
             holds: 1_000_000,
             messages_per_address: 100,
             messages_per_subject: 1000,
+            bytes: None,
+            bytes_per_channel: None,
+            bytes_per_subject: None,
         }
+    }
+}
+
+impl Caps {
+    /// The bytes that channels may take.
+    pub(crate) fn quotas(&self) -> Quotas {
+        let bytes = self.bytes.unwrap_or_else(|| memory_limit().map_or(FEW_BYTES, |most| most / 4));
+        let usual = (bytes / 4).max(LEAST_SHARE).min(bytes);
+        let per_subject = self.bytes_per_subject.unwrap_or(usual);
+        Quotas {
+            bytes,
+            per_channel: self.bytes_per_channel.unwrap_or(usual).min(bytes),
+            per_subject,
+            local: per_subject.max(bytes / 2),
+        }
+    }
+
+    pub(super) fn holds_of(&self, block: AddressBlock) -> u32 {
+        if block.is_local() { self.local_holds() } else { self.holds_per_address }
+    }
+
+    fn local_holds(&self) -> u32 {
+        self.holds_per_address.max(self.holds / 2)
+    }
+
+    fn messages_of(&self, block: AddressBlock) -> u32 {
+        let most = self.messages_per_address;
+        if block.is_local() { most.max(1).saturating_mul(LOCAL_MESSAGES) } else { most }
     }
 }
 
@@ -62,6 +111,8 @@ pub(crate) struct Parties {
     memory: OnceLock<u64>,
     /// Holds.
     total: AtomicU32,
+    /// Those of clients of this machine without a grant.
+    local: AtomicU32,
     /// How often something was revoked.
     revocations: AtomicU32,
     book: Mutex<Book>,
@@ -73,7 +124,7 @@ struct Book {
     parties: Vec<Option<Party>>,
     vacant: Vec<u32>,
     numbers: HashMap<Key, u32>,
-    addresses: HashMap<Block, Account>,
+    addresses: HashMap<AddressBlock, Account>,
     subjects: HashMap<Arc<str>, Account>,
     revoked: HashMap<Arc<str>, Revoked>,
     /// Parties that wait by a login, by its row.
@@ -82,15 +133,11 @@ struct Book {
     sweep_at: usize,
 }
 
-/// An address, or the part of it that is one household's.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Block(u64);
-
 /// A party's address, and its session by place in memory, where it stays while the party is.
-type Key = (Option<Block>, usize);
+type Key = (AddressBlock, usize);
 
 struct Party {
-    block: Option<Block>,
+    block: AddressBlock,
     session: Option<Arc<Session>>,
     holds: u32,
 }
@@ -142,7 +189,7 @@ pub(super) enum Shut {
 
 /// Whose hold is nobody's: the program's own.
 pub(crate) const NOBODY: u32 = 0;
-/// Of those who are counted in the total alone.
+/// Of clients of this machine without a grant: no party is kept of them, since there may be a crowd behind a proxy.
 const ANYBODY: u32 = 1;
 /// From here on they are parties.
 pub(super) const FIRST: u32 = 2;
@@ -157,6 +204,12 @@ pub(super) const RETRY: u64 = 30;
 /// With each so many channels a hold counts for one more: it takes their room.
 const CHANNELS: usize = 64;
 const SECOND: u64 = 1_000_000;
+/// Clients of this machine may publish so many times as many messages as those of another address.
+const LOCAL_MESSAGES: u32 = 1000;
+/// Bytes of all channels where the system does not say how much memory there is.
+const FEW_BYTES: u64 = 1 << 30;
+/// Bytes that one channel or subject may have at least, if all together may: several of the largest publications.
+const LEAST_SHARE: u64 = 64 << 20;
 
 impl Parties {
     pub(crate) fn new() -> Self {
@@ -164,6 +217,7 @@ impl Parties {
             caps: OnceLock::new(),
             memory: OnceLock::new(),
             total: AtomicU32::new(0),
+            local: AtomicU32::new(0),
             revocations: AtomicU32::new(0),
             book: Mutex::default(),
         }
@@ -186,14 +240,18 @@ impl Parties {
     /// Counts one more hold, and says whose. It is [left](Self::leave) by whoever has got the number.
     pub(super) fn enter(
         &self,
-        block: Option<Block>,
+        block: AddressBlock,
         session: Option<&Arc<Session>>,
     ) -> Result<u32, Shut> {
         let caps = self.caps();
         if self.total.load(Ordering::Relaxed) >= caps.holds {
             return Err(Shut::crowded("holds", caps.holds, RETRY));
         }
-        if block.is_none() && session.is_none() {
+        if block.is_local() && session.is_none() {
+            let most = caps.local_holds();
+            if self.local.load(Ordering::Relaxed) >= most {
+                return Err(Shut::crowded("holds_per_address", most, RETRY));
+            }
             return Ok(ANYBODY);
         }
         let book = &mut *self.book();
@@ -205,17 +263,14 @@ impl Parties {
             return Err(Shut::Revoked);
         }
         let subject = session.and_then(|session| session.subject());
-        let of_address = block.map_or(0, |block| holds_of(&book.addresses, &block));
-        if of_address >= caps.holds_per_address {
-            return Err(Shut::crowded("holds_per_address", caps.holds_per_address, RETRY));
+        if holds_of(&book.addresses, &block) >= caps.holds_of(block) {
+            return Err(Shut::crowded("holds_per_address", caps.holds_of(block), RETRY));
         }
         let of_subject = subject.map_or(0, |subject| holds_of(&book.subjects, subject));
         if of_subject >= caps.holds_per_subject {
             return Err(Shut::crowded("holds_per_subject", caps.holds_per_subject, RETRY));
         }
-        if let Some(block) = block {
-            book.addresses.entry(block).or_default().holds += 1;
-        }
+        book.addresses.entry(block).or_default().holds += 1;
         if let Some(subject) = subject {
             book.subjects.entry(Arc::clone(subject)).or_default().holds += 1;
         }
@@ -233,9 +288,7 @@ impl Parties {
         let Some(Some(party)) = book.parties.get_mut(slot) else { return };
         party.holds -= 1;
         let subject = party.session.as_ref().and_then(|session| session.subject());
-        if let Some(block) = party.block {
-            give_back(&mut book.addresses, &block);
-        }
+        give_back(&mut book.addresses, &party.block);
         if let Some(subject) = subject {
             give_back(&mut book.subjects, subject);
         }
@@ -255,6 +308,9 @@ impl Parties {
         if number != NOBODY {
             self.total.fetch_add(1, Ordering::Relaxed);
         }
+        if number == ANYBODY {
+            self.local.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// It waits no longer, and is left.
@@ -262,6 +318,9 @@ impl Parties {
         if number != NOBODY {
             self.total.fetch_sub(1, Ordering::Relaxed);
             self.leave(number);
+        }
+        if number == ANYBODY {
+            self.local.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -289,7 +348,7 @@ impl Parties {
         let Some(Party { block, session, .. }) = party else { return };
         let subject = session.as_ref().and_then(|session| session.subject());
         // The hold itself stands in both, so they are there.
-        let address = block.and_then(|block| addresses.get_mut(&block));
+        let address = addresses.get_mut(block);
         let own = subject.and_then(|subject| subjects.get_mut(subject));
         for account in [address, own].into_iter().flatten() {
             account.holds = change(account.holds, more);
@@ -311,22 +370,19 @@ impl Parties {
     /// is paid.
     pub(super) fn spend(
         &self,
-        block: Option<Block>,
+        block: AddressBlock,
         session: Option<&Arc<Session>>,
         paid: Paid,
         now: u64,
     ) -> Result<(), Crowded> {
         let subject = session.and_then(|session| session.subject());
-        if block.is_none() && subject.is_none() {
-            return Ok(());
-        }
         let caps = self.caps();
         let book = &mut *self.book();
         book.sweep(now);
-        let address = block.map(|block| book.addresses.entry(block).or_default());
+        let address = book.addresses.entry(block).or_default();
         let own = subject.map(|subject| book.subjects.entry(Arc::clone(subject)).or_default());
         let mut accounts = [
-            ("messages_per_address", caps.messages_per_address, caps.holds_per_address, address),
+            ("messages_per_address", caps.messages_of(block), caps.holds_of(block), Some(address)),
             ("messages_per_subject", caps.messages_per_subject, caps.holds_per_subject, own),
         ];
         let each = |most: u32| SECOND / u64::from(most).clamp(1, SECOND);
@@ -432,7 +488,7 @@ impl Parties {
 
 impl Book {
     /// The number of a party, with one more hold.
-    fn number(&mut self, block: Option<Block>, session: Option<&Arc<Session>>) -> u32 {
+    fn number(&mut self, block: AddressBlock, session: Option<&Arc<Session>>) -> u32 {
         let granted = if session.is_some() { GRANTED } else { 0 };
         if let Some(number) = self.numbers.get(&key(block, session)) {
             if let Some(Some(party)) = self.parties.get_mut((number - FIRST) as usize) {
@@ -495,7 +551,7 @@ impl Party {
     }
 }
 
-fn key(block: Option<Block>, session: Option<&Arc<Session>>) -> Key {
+fn key(block: AddressBlock, session: Option<&Arc<Session>>) -> Key {
     (block, session.map_or(0, |session| Arc::as_ptr(session) as usize))
 }
 
@@ -509,17 +565,6 @@ fn give_back<K: std::hash::Hash + Eq>(accounts: &mut HashMap<K, Account>, key: &
         account.holds -= 1;
         if account.holds == 0 && account.paid == 0 {
             accounts.remove(key);
-        }
-    }
-}
-
-impl Block {
-    /// `None`: it is this very machine.
-    pub(super) fn of(peer: Peer) -> Option<Self> {
-        match peer.ip().filter(|_| !peer.is_local())? {
-            // No household has what this is as the first half of an address of IPv6 (RFC 4291 section 2.4).
-            IpAddr::V4(ip) => Some(Self(u64::from(u32::from(ip)))),
-            IpAddr::V6(ip) => Some(Self((u128::from(ip) >> 64) as u64)),
         }
     }
 }

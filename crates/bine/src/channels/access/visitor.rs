@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bine_http::{Head, Status};
-use bine_pipeline::{Incoming, Peer, log};
-use bine_push::Draft;
+use bine_pipeline::{AddressBlock, Incoming, Peer, log};
+use bine_push::{Draft, Publisher};
 use ring::digest;
 
 use super::ask::{Answering, cookie, login_of, token_in_query};
 use super::denied::{Denied, unauthorized};
 use super::grant::{Action, Grant, Issued, Rules, Session};
-use super::party::{Block, FIRST, Paid, Parties, Shut};
+use super::party::{FIRST, Paid, Parties, Quotas, Shut};
 use super::token::Taken;
 use super::{AGE, Access};
 use crate::Error;
@@ -34,6 +34,7 @@ pub(crate) struct Gate {
     access: Access,
     parties: Arc<Parties>,
     attendance: Arc<Attendance>,
+    pub(in crate::channels) quotas: Quotas,
     sessions: Mutex<HashMap<Shown, Known>>,
 }
 
@@ -55,7 +56,7 @@ struct Known {
 /// Who a request is from.
 pub(crate) struct Visitor<'g> {
     gate: &'g Arc<Gate>,
-    block: Option<Block>,
+    block: AddressBlock,
     session: Option<Arc<Session>>,
     fault: Option<Arc<str>>,
     /// By which they are a user.
@@ -67,7 +68,7 @@ pub(crate) struct Visitor<'g> {
 /// One who stays: a visitor past the request.
 pub(crate) struct Resident {
     gate: Arc<Gate>,
-    block: Option<Block>,
+    block: AddressBlock,
     session: Option<Arc<Session>>,
     /// By what name they are present.
     pub(crate) name: Option<Arc<str>>,
@@ -115,7 +116,8 @@ impl Gate {
         }
         let longest = access.tokens.as_ref().map(|tokens| tokens.longest).unwrap_or_default();
         parties.settle(access.caps, longest);
-        Ok(Self { access, parties, attendance, sessions: Mutex::default() })
+        let quotas = access.caps.quotas();
+        Ok(Self { access, parties, attendance, quotas, sessions: Mutex::default() })
     }
 
     /// Whether anybody may do anything.
@@ -136,7 +138,7 @@ impl Gate {
 
     /// Looks who a request is from.
     pub(crate) fn recognize(self: &Arc<Self>, request: &Incoming<'_>) -> Visitor<'_> {
-        let block = Block::of(request.peer);
+        let block = request.peer.block();
         let mut visitor =
             Visitor { gate: self, block, session: None, fault: None, login: None, unasked: None };
         let Access { users, tokens, function, .. } = &self.access;
@@ -307,9 +309,22 @@ impl Visitor<'_> {
 
     /// With whom they may share a list of those who are present: from the same address, of those who are known by nothing
     /// else and may call themselves anything, so many.
-    pub(crate) fn crowd(&self) -> Option<(Block, u32)> {
-        let block = self.block.filter(|_| self.subject().is_none())?;
-        Some((block, self.gate.parties.caps().holds_per_address))
+    pub(crate) fn crowd(&self) -> Option<(AddressBlock, u32)> {
+        let most = self.gate.parties.caps().holds_of(self.block);
+        self.subject().is_none().then_some((self.block, most))
+    }
+
+    /// Whose quota of bytes counts what they make and publish.
+    pub(crate) fn publisher(&self) -> Publisher {
+        let quotas = self.gate.quotas;
+        match self.session.as_ref().and_then(|session| session.subject()) {
+            Some(subject) => Publisher { name: Arc::clone(subject), bytes: quotas.per_subject },
+            None => {
+                let bytes = if self.block.is_local() { quotas.local } else { quotas.per_subject };
+                // No user has a slash in their name.
+                Publisher { name: format!("address/{}", self.block).into(), bytes }
+            }
+        }
     }
 
     fn pay(&self, paid: Paid) -> Result<(), Denied> {
@@ -450,12 +465,12 @@ impl Pass {
             let issued = Issued::Behind(parties.revocations());
             Arc::new(Session::new(Grant::nothing(), issued).by(Some(login)))
         });
-        Self::enter(parties, Block::of(peer), session.as_ref())
+        Self::enter(parties, peer.block(), session.as_ref())
     }
 
     fn enter(
         parties: &Arc<Parties>,
-        block: Option<Block>,
+        block: AddressBlock,
         session: Option<&Arc<Session>>,
     ) -> Result<Self, Denied> {
         let number = match parties.enter(block, session) {

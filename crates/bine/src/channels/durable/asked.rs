@@ -120,14 +120,22 @@ pub(super) fn expiry(head: &Head<'_>, usual: fn(u64) -> Expiry) -> Result<Option
     }
 }
 
-/// Which messages stay, if that is said: `messages=1000, bytes=1048576, age=3600`, the age in seconds.
+/// Which messages stay, if that is said: `messages=1000, bytes=1048576, age=3600`, the age in seconds, each of which may
+/// be `unlimited`, as all together may.
 pub(super) fn retention(head: &Head<'_>) -> Result<Option<Retention>, String> {
-    const WRONG: &str = "Stream-Retention is like messages=1000, bytes=1048576, age=3600 (seconds), or some of these";
+    const WRONG: &str = "Stream-Retention is like messages=1000, bytes=1048576, age=3600 (seconds), or some of these; \
+                         `unlimited` in place of a number or of all keeps what the channel's quota allows";
     let Some(said) = head.field("Stream-Retention") else { return Ok(None) };
+    if said == b"unlimited" {
+        return Ok(Some(Retention::UNLIMITED));
+    }
     let mut retention = Retention::default();
     for limit in str::from_utf8(said).map_err(|_| WRONG)?.split(',') {
         let (name, number) = limit.trim().split_once('=').ok_or(WRONG)?;
-        let number = decimal(number.as_bytes()).filter(|number| *number > 0).ok_or(WRONG)?;
+        let number = match number {
+            "unlimited" => 0,
+            _ => decimal(number.as_bytes()).filter(|number| *number > 0).ok_or(WRONG)?,
+        };
         match name {
             "messages" => retention.messages = number,
             "bytes" => retention.bytes = number,

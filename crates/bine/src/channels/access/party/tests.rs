@@ -4,9 +4,12 @@ use super::super::grant::Grant;
 use super::Paid::{Coming, Messages};
 use super::*;
 use crate::sessions::login::testing::login;
+use bine_pipeline::Peer;
 
-fn block(address: &str) -> Option<Block> {
-    Block::of(Peer::tcp(format!("{address}:1").parse().unwrap()))
+const LOCAL: AddressBlock = AddressBlock::LOCAL;
+
+fn block(address: &str) -> AddressBlock {
+    Peer::tcp(format!("{address}:1").parse().unwrap()).block()
 }
 
 fn session(subject: &str, issued: u64) -> Arc<Session> {
@@ -28,15 +31,15 @@ fn cap<T: std::fmt::Debug>(result: Result<T, Shut>) -> &'static str {
 }
 
 #[test]
-fn a_household_is_one_address_and_this_machine_none() {
+fn a_household_is_one_address_and_so_is_this_machine() {
     assert_eq!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:2:ffff::2]"));
     assert_ne!(block("[2001:db8:1:2::1]"), block("[2001:db8:1:3::1]"));
     assert_ne!(block("192.0.2.1"), block("192.0.2.2"));
     assert_eq!(block("[::ffff:192.0.2.1]"), block("192.0.2.1"));
     for local in ["127.0.0.1", "[::1]", "127.8.8.8"] {
-        assert_eq!(block(local), None);
+        assert_eq!(block(local), LOCAL);
     }
-    assert_eq!(Block::of(Peer::UNIX), None);
+    assert_eq!(Peer::UNIX.block(), LOCAL);
 }
 
 #[test]
@@ -46,16 +49,16 @@ fn holds_are_counted_by_address_subject_and_in_total_and_given_back() {
     let (here, there, ann) = (block("192.0.2.1"), block("192.0.2.2"), session("ann", 1));
     let first = [parties.enter(here, None).unwrap(), parties.enter(here, Some(&ann)).unwrap()];
     assert_eq!(cap(parties.enter(here, None)), "holds_per_address");
-    let second = [parties.enter(there, Some(&ann)), parties.enter(None, Some(&ann))];
+    let second = [parties.enter(there, Some(&ann)), parties.enter(LOCAL, Some(&ann))];
     // Another session of the same subject counts with it.
-    assert_eq!(cap(parties.enter(None, Some(&session("ann", 2)))), "holds_per_subject");
-    assert_eq!(parties.enter(None, None), Ok(ANYBODY));
+    assert_eq!(cap(parties.enter(LOCAL, Some(&session("ann", 2)))), "holds_per_subject");
+    assert_eq!(parties.enter(LOCAL, None), Ok(ANYBODY));
     let all: Vec<u32> = first.into_iter().chain(second.map(Result::unwrap)).collect();
     for number in &all {
         parties.sit(*number);
     }
     parties.sit(ANYBODY);
-    assert_eq!(cap(parties.enter(None, None)), "holds");
+    assert_eq!(cap(parties.enter(LOCAL, None)), "holds");
     parties.rise(ANYBODY);
     for number in &all {
         parties.rise(*number);
@@ -78,11 +81,11 @@ fn a_hold_of_many_channels_counts_for_several_until_it_has_gone() {
     };
     let of_here = hold(here, None, 130);
     assert_eq!(cap(parties.enter(here, None)), "holds_per_address");
-    let of_ann = [hold(there, Some(&ann), 64), hold(None, Some(&ann), 127)];
-    assert_eq!(cap(parties.enter(None, Some(&ann))), "holds_per_subject");
+    let of_ann = [hold(there, Some(&ann), 64), hold(LOCAL, Some(&ann), 127)];
+    assert_eq!(cap(parties.enter(LOCAL, Some(&ann))), "holds_per_subject");
     // One may overdraw.
-    let of_all = hold(None, None, 12_800);
-    assert_eq!(cap(parties.enter(None, None)), "holds");
+    let of_all = hold(LOCAL, None, 12_800);
+    assert_eq!(cap(parties.enter(LOCAL, None)), "holds");
     for (number, channels) in of_ann.into_iter().chain([of_here, of_all]) {
         parties.unload(number, channels);
         parties.rise(number);
@@ -99,7 +102,7 @@ fn what_waits_alike_is_one_party() {
     let one = parties.enter(here, Some(&ann));
     assert_eq!(one, parties.enter(here, Some(&ann)));
     assert_ne!(one, parties.enter(here, None));
-    assert_ne!(one, parties.enter(None, Some(&ann)));
+    assert_ne!(one, parties.enter(LOCAL, Some(&ann)));
 }
 
 #[test]
@@ -115,17 +118,17 @@ fn who_publishes_too_fast_waits_until_it_is_paid() {
     assert_eq!(parties.spend(here, None, Messages(1), now + 2 * SECOND).unwrap_err().retry, 1);
     assert_eq!(parties.spend(here, None, Messages(1), now + 3 * SECOND), Ok(()));
     let ann = session("ann", 1);
-    assert_eq!(parties.spend(None, Some(&ann), Messages(5), now), Ok(()));
+    assert_eq!(parties.spend(LOCAL, Some(&ann), Messages(5), now), Ok(()));
     assert_eq!(
-        parties.spend(None, Some(&ann), Messages(1), now).unwrap_err().cap,
+        parties.spend(LOCAL, Some(&ann), Messages(1), now).unwrap_err().cap,
         "messages_per_subject"
     );
-    assert_eq!(parties.spend(None, None, Messages(1 << 20), now), Ok(()));
+    assert_eq!(parties.spend(LOCAL, None, Messages(1 << 18), now), Ok(()));
     // Accounts that are paid are forgotten.
     parties.book().sweep_at = 0;
-    assert_eq!(parties.spend(None, Some(&ann), Messages(1), now + 100 * SECOND), Ok(()));
+    assert_eq!(parties.spend(LOCAL, Some(&ann), Messages(1), now + 100 * SECOND), Ok(()));
     let book = parties.book();
-    assert_eq!((book.addresses.len(), book.subjects.len()), (0, 1));
+    assert_eq!((book.addresses.len(), book.subjects.len()), (1, 1));
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn as_many_may_come_at_once_as_may_wait_and_then_as_many_as_may_publish() {
         assert!(parties.spend(here, None, Messages(1), now).is_err());
         assert_eq!(parties.spend(here, None, Coming, now + each), Ok(()));
         assert!(parties.spend(here, None, Coming, now + each).is_err());
-        assert_eq!(parties.spend(None, None, Coming, now), Ok(()));
+        assert_eq!(parties.spend(LOCAL, None, Coming, now), Ok(()));
     }
 }
 
@@ -158,7 +161,7 @@ fn what_two_gave_ends_with_either() {
     for name in ["ann", "bob"] {
         let parties = parties(Caps::default());
         let both = joined(&parties);
-        let number = parties.enter(None, Some(&both)).unwrap();
+        let number = parties.enter(LOCAL, Some(&both)).unwrap();
         assert!(parties.revoke("eve", 20, 100) && !parties.has_revoked(&both));
         let both_later = joined(&parties);
         assert!(parties.revoke(name, 20, 100) && parties.has_revoked(&both));
@@ -173,12 +176,12 @@ fn what_two_gave_ends_with_either() {
 fn a_revocation_ends_what_was_given_before_and_nothing_that_came_later() {
     let parties = parties(Caps::default());
     let (before, other, later) = (session("ann", 10), session("bob", 10), session("ann", 21));
-    let [one, two] = [&before, &other].map(|own| parties.enter(None, Some(own)).unwrap());
+    let [one, two] = [&before, &other].map(|own| parties.enter(LOCAL, Some(own)).unwrap());
     assert!(parties.revoke("ann", 20, 100));
     assert_eq!((parties.ends(one), parties.ends(two)), (Some(0), None));
-    assert_eq!(parties.enter(None, Some(&before)), Err(Shut::Revoked));
-    assert_eq!(parties.enter(None, Some(&session("ann", 20))), Err(Shut::Revoked));
-    assert!(parties.enter(None, Some(&later)).is_ok() && !parties.has_revoked(&later));
+    assert_eq!(parties.enter(LOCAL, Some(&before)), Err(Shut::Revoked));
+    assert_eq!(parties.enter(LOCAL, Some(&session("ann", 20))), Err(Shut::Revoked));
+    assert!(parties.enter(LOCAL, Some(&later)).is_ok() && !parties.has_revoked(&later));
     // What a function says is said before or behind it, however close.
     let said = |number| Session::new(Grant::to("ann"), Issued::Behind(number));
     assert!(parties.has_revoked(&said(0)) && !parties.has_revoked(&said(1)));
@@ -205,7 +208,7 @@ fn who_waits_by_a_login_waits_no_longer_when_it_ends_and_nobody_begins_to() {
         Arc::new(session.by(Some(login)))
     };
     let (one, two) = (by(one), by(two));
-    let [first, second] = [&one, &two].map(|session| parties.enter(None, Some(session)).unwrap());
+    let [first, second] = [&one, &two].map(|session| parties.enter(LOCAL, Some(session)).unwrap());
     // That rows have changed may say that they last for longer.
     assert_eq!(parties.ends(second), None);
     assert!(!parties.end(Some(&rows)) && !parties.end(None));
@@ -213,19 +216,49 @@ fn who_waits_by_a_login_waits_no_longer_when_it_ends_and_nobody_begins_to() {
     assert_eq!(parties.ends(second), idle);
     let late = Arc::new(Session::new(Grant::nothing(), Issued::Behind(0)).by(one.login.clone()));
     end_one();
-    assert_eq!(parties.enter(None, Some(&late)), Err(Shut::Revoked), "before it is heard");
+    assert_eq!(parties.enter(LOCAL, Some(&late)), Err(Shut::Revoked), "before it is heard");
     assert_ne!(parties.ends(first), Some(0));
     assert!(!parties.end(Some(&rows[1..])) && parties.end(Some(&rows[..1])));
     assert_eq!((parties.ends(first), parties.ends(second)), (Some(0), idle));
-    assert_eq!(parties.enter(None, Some(&one)), Err(Shut::Revoked));
+    assert_eq!(parties.enter(LOCAL, Some(&one)), Err(Shut::Revoked));
     parties.leave(first);
     parties.leave(second);
     assert!(parties.book().logins.is_empty());
     // Of too many at once.
     let (three, end_three) = login();
     let three = by(three);
-    let third = parties.enter(None, Some(&three)).unwrap();
+    let third = parties.enter(LOCAL, Some(&three)).unwrap();
     end_three();
     assert!(parties.end(None));
     assert_eq!(parties.ends(third), Some(0));
+}
+
+/// Clients of this machine were not counted at all.
+#[test]
+fn clients_of_this_machine_have_generous_caps() {
+    let caps = Caps { holds_per_address: 1, holds: 8, messages_per_address: 1, ..Caps::default() };
+    let parties = parties(caps);
+    for _ in 0..4 {
+        let number = parties.enter(LOCAL, None).unwrap();
+        parties.sit(number);
+    }
+    assert_eq!(cap(parties.enter(LOCAL, None)), "holds_per_address");
+    assert!(parties.enter(block("192.0.2.1"), None).is_ok());
+    parties.rise(ANYBODY);
+    assert!(parties.enter(LOCAL, None).is_ok());
+    let now = 1_800_000_000 * SECOND;
+    assert_eq!(parties.spend(LOCAL, None, Messages(1000), now), Ok(()));
+    assert!(parties.spend(LOCAL, None, Messages(1), now).is_err());
+    assert_eq!(parties.spend(LOCAL, None, Messages(1), now + SECOND), Ok(()));
+}
+
+#[test]
+fn quotas_follow_from_the_memory_that_there_is() {
+    let quotas = |bytes| Caps { bytes: Some(bytes), ..Caps::default() }.quotas();
+    let large = quotas(8 << 30);
+    assert_eq!((large.per_channel, large.per_subject, large.local), (2 << 30, 2 << 30, 4 << 30));
+    let small = quotas(32 << 20);
+    assert_eq!((small.per_channel, small.per_subject, small.local), (32 << 20, 32 << 20, 32 << 20));
+    let most = memory_limit().unwrap();
+    assert_eq!(Caps::default().quotas().bytes, most / 4);
 }

@@ -1,0 +1,338 @@
+//! Claims about memory: what is counted, when an order is refused for it, and that the counts survive a restart.
+
+use std::sync::Arc;
+
+use bine_push::{
+    Applied, Content, Draft, Expiry, Fork, Hub, Limits, Name, Order, Prepared, Publish, Publisher,
+    Quota, Ready, Refused, Restoring, Retention, Settings,
+};
+
+/// Memory that a message or channel may take besides its body.
+const SPARE: u64 = 5 << 10;
+const BODY: usize = 64 << 10;
+const NOW: u64 = 1_000_000;
+
+/// A hub, and the journal that it was made by.
+struct Server {
+    hub: Hub,
+    journal: Vec<Vec<u8>>,
+    now: u64,
+}
+
+fn server(limits: Limits) -> Server {
+    Server { hub: Hub::new(1, limits), journal: Vec::new(), now: NOW }
+}
+
+fn limits(bytes: u64, channel_bytes: u64) -> Limits {
+    Limits { bytes, channel_bytes, ..Limits::default() }
+}
+
+fn draft(channels: &[Arc<str>], length: usize) -> Draft {
+    let content = Content { body: vec![b'x'; length].into(), ..Content::default() };
+    Draft { channels: channels.to_vec(), content }
+}
+
+fn publisher(name: &str, bytes: u64) -> Publisher {
+    Publisher { name: name.into(), bytes }
+}
+
+impl Server {
+    fn prepare(&mut self, order: Order, by: Option<&Publisher>) -> Result<Prepared, Refused> {
+        match self.hub.prepare_by(order, by, self.now)? {
+            Ready::Record(prepared) => Ok(prepared),
+            Ready::Done(applied) => panic!("{applied:?}"),
+        }
+    }
+
+    fn apply(&mut self, prepared: Prepared) -> Applied {
+        let mut record = Vec::new();
+        prepared.write(&mut record);
+        self.journal.push(record);
+        self.hub.apply(prepared, self.journal.len() as u64).unwrap()
+    }
+
+    fn give(&mut self, order: Order, by: Option<&Publisher>) -> Result<Applied, Refused> {
+        let prepared = self.prepare(order, by)?;
+        Ok(self.apply(prepared))
+    }
+
+    fn create(
+        &mut self,
+        name: &str,
+        retention: Retention,
+        first: Vec<Draft>,
+        by: Option<&Publisher>,
+    ) -> Result<Applied, Refused> {
+        let settings = Settings { retention, ..Settings::default() };
+        let name = Name::Given(name.into());
+        self.give(Order::Create { name, settings, fork: None, first, is_closed: false }, by)
+    }
+
+    fn channels(&mut self, count: usize, retention: Retention) -> Vec<Arc<str>> {
+        let names: Vec<Arc<str>> = (0..count).map(|number| number.to_string().into()).collect();
+        for name in &names {
+            self.create(name, retention, vec![], None).unwrap();
+        }
+        names
+    }
+
+    fn publish(
+        &mut self,
+        channels: &[Arc<str>],
+        length: usize,
+        by: Option<&Publisher>,
+    ) -> Result<Applied, Refused> {
+        let messages = vec![draft(channels, length)];
+        self.give(Order::Publish(Publish { messages, ..Publish::default() }), by)
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.give(Order::Remove(name.into()), None).unwrap();
+    }
+
+    /// The same by the journal, and by an image.
+    fn restarted(&self, limits: Limits) -> [Hub; 2] {
+        let mut replayed = Hub::new(1, limits);
+        for (record, number) in self.journal.iter().zip(1..) {
+            replayed.replay(record, number).unwrap();
+        }
+        let mut restoring = Restoring::new(limits);
+        for chunk in self.hub.snapshot() {
+            restoring.receive(&chunk).unwrap();
+        }
+        [replayed, restoring.finish().unwrap()]
+    }
+}
+
+#[track_caller]
+fn quota<T: std::fmt::Debug>(result: Result<T, Refused>) -> Quota {
+    match result {
+        Err(Refused::Quota { of, .. }) => of,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One message of 16 MiB to 64 channels was checked once and counted 64 times: two locked every channel, for good.
+#[test]
+fn counts_a_shared_message_once_until_its_last_channel_drops_it() {
+    let most = 3 * BODY as u64 + 64 * SPARE;
+    let mut server = server(limits(most, most));
+    let names = server.channels(64, Retention::UNLIMITED);
+    let empty = server.hub.bytes();
+    for count in 1..=2 {
+        server.publish(&names, BODY, None).unwrap();
+        let held = server.hub.bytes() - empty;
+        assert!((count * BODY as u64..count * (BODY as u64 + SPARE)).contains(&held), "{held}");
+    }
+    server.publish(&names[..1], 10, None).unwrap();
+    for hub in server.restarted(limits(most, most)) {
+        assert_eq!(hub.bytes(), server.hub.bytes());
+    }
+    for name in &names[1..] {
+        server.remove(name);
+    }
+    assert!(server.hub.bytes() > 2 * BODY as u64, "one channel holds both");
+    server.remove(&names[0]);
+    assert_eq!(server.hub.bytes(), 0);
+}
+
+#[test]
+fn counts_the_same_after_a_restart_whatever_was_done() {
+    let limits = limits(1 << 20, 1 << 20);
+    let mut server = server(limits);
+    let (ann, ben) = (publisher("ann", 1 << 20), publisher("ben", 1 << 20));
+    let two = Retention { messages: 2, ..Retention::UNLIMITED };
+    server.create("a", two, vec![draft(&[], 1000)], Some(&ann)).unwrap();
+    server.create("b", Retention::UNLIMITED, vec![], Some(&ben)).unwrap();
+    let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+    for length in [100, 200, 300] {
+        server.publish(&[a.clone(), b.clone()], length, Some(&ben)).unwrap();
+        server.publish(std::slice::from_ref(&a), length, None).unwrap();
+    }
+    let mut named = draft(std::slice::from_ref(&b), 10);
+    named.content.id = Some("id".into());
+    let producer = bine_push::Producer { id: "p".into(), epoch: 0, sequence: 0 };
+    let publish = Publish { messages: vec![named], producer: Some(producer), ..Publish::default() };
+    server.give(Order::Publish(publish), Some(&ann)).unwrap();
+    let fork = Fork { channel: "b".into(), until: None, bytes: 0 };
+    server
+        .give(
+            Order::Create {
+                name: Name::Given("f".into()),
+                settings: Settings::default(),
+                fork: Some(fork),
+                first: vec![],
+                is_closed: false,
+            },
+            Some(&ann),
+        )
+        .unwrap();
+    let check = |server: &Server| {
+        for hub in server.restarted(limits) {
+            assert_eq!(hub.bytes(), server.hub.bytes());
+            for name in ["ann", "ben"] {
+                assert_eq!(hub.bytes_of(name), server.hub.bytes_of(name), "{name}");
+            }
+        }
+    };
+    check(&server);
+    assert!(server.hub.bytes_of("ben") > 600 && server.hub.bytes_of("ann") > 0);
+    server.remove("b");
+    check(&server);
+    for name in ["a", "f"] {
+        server.remove(name);
+    }
+    // The name of a channel that was forked stays until its last fork goes.
+    assert_eq!(
+        (server.hub.bytes(), server.hub.bytes_of("ann"), server.hub.bytes_of("ben")),
+        (0, 0, 0)
+    );
+    check(&server);
+}
+
+/// A channel that is made with a first body was not checked at all.
+#[test]
+fn checks_a_first_body_as_any_other() {
+    let most = 4 * BODY as u64;
+    let mut server = server(limits(most, most));
+    let mut make = |number: usize| {
+        let name = Name::Random(number as u128 * 7919);
+        let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
+        let first = vec![draft(&[], BODY)];
+        server.give(Order::Create { name, settings, fork: None, first, is_closed: false }, None)
+    };
+    let made = (0..100).take_while(|number| make(*number).is_ok()).count();
+    assert_eq!(made, 3);
+    assert_eq!(quota(make(100)), Quota::Total);
+    assert!(server.hub.bytes() <= most);
+}
+
+#[test]
+fn drops_by_retention_before_it_refuses() {
+    let mut server = server(Limits::default());
+    let newest = Retention { messages: 1, ..Retention::UNLIMITED };
+    let names = server.channels(64, newest);
+    let most = server.hub.bytes() + 3 * BODY as u64 / 2 + 2 * SPARE;
+    server.hub.set_quotas(most, most);
+    for _ in 0..10 {
+        server.publish(&names, BODY, None).unwrap();
+    }
+    // What one channel holds beside them stays, so there is no room for another.
+    server.create("own", Retention::UNLIMITED, vec![draft(&[], BODY / 2)], None).unwrap();
+    server.publish(&names, BODY, None).unwrap();
+    assert_eq!(quota(server.publish(&["own".into()], BODY, None)), Quota::Total);
+}
+
+#[test]
+fn a_channel_drops_its_oldest_at_its_quota_or_takes_no_more_if_it_keeps_all() {
+    let most = 2 * BODY as u64;
+    let mut server = server(limits(1 << 30, most));
+    let names: [Arc<str>; 2] = ["limited".into(), "all".into()];
+    let limited = Retention { bytes: u64::MAX, ..Retention::UNLIMITED };
+    server.create("limited", limited, vec![], None).unwrap();
+    server.create("all", Retention::UNLIMITED, vec![], None).unwrap();
+    for _ in 0..5 {
+        server.publish(&names[..1], BODY, None).unwrap();
+    }
+    assert_eq!(server.hub.describe("limited", NOW).unwrap().messages, 1);
+    server.publish(&names[1..], BODY, None).unwrap();
+    let refused = server.publish(&names[1..], BODY, None);
+    assert_eq!(quota(refused.clone()), Quota::Channel("all".into()));
+    let told = refused.unwrap_err().to_string();
+    assert!(told.starts_with("channel `all` takes 65"), "{told}");
+    assert!(
+        told.contains("of 131072 bytes") && told.contains("channels-bytes-per-channel"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_publisher_fills_its_own_quota_and_no_other() {
+    let mut server = server(limits(1 << 30, 1 << 30));
+    let names = server.channels(2, Retention::UNLIMITED);
+    let (ann, ben) = (publisher("ann", 3 * BODY as u64), publisher("ben", 3 * BODY as u64));
+    for _ in 0..2 {
+        server.publish(&names, BODY, Some(&ann)).unwrap();
+    }
+    let refused = server.publish(&names, BODY, Some(&ann));
+    assert_eq!(quota(refused.clone()), Quota::Publisher("ann".into()));
+    let told = refused.unwrap_err().to_string();
+    assert!(told.starts_with("what `ann` has published takes 131"), "{told}");
+    assert!(told.contains("channels-bytes-per-subject"), "{told}");
+    server.publish(&names, BODY, Some(&ben)).unwrap();
+    server.publish(&names, BODY, None).unwrap();
+    for hub in &mut server.restarted(limits(1 << 30, 1 << 30)) {
+        let messages = vec![draft(&names, BODY)];
+        let order = Order::Publish(Publish { messages, ..Publish::default() });
+        assert_eq!(quota(hub.prepare_by(order, Some(&ann), NOW)), Quota::Publisher("ann".into()));
+    }
+    // Channels without a message count too.
+    let made = (0..10_000).take_while(|number| {
+        server.create(&format!("new/{number}"), Retention::default(), vec![], Some(&ben)).is_ok()
+    });
+    assert!((1..1000).contains(&made.count()));
+}
+
+#[test]
+fn orders_that_are_under_way_together_do_not_pass_a_quota() {
+    let mut server = server(limits(4 * BODY as u64, 1 << 30));
+    let names = server.channels(1, Retention::UNLIMITED);
+    let order = || {
+        let messages = vec![draft(&names, BODY)];
+        Order::Publish(Publish { messages, ..Publish::default() })
+    };
+    let mut under_way: Vec<Prepared> =
+        (0..3).map(|_| server.prepare(order(), None).unwrap()).collect();
+    assert_eq!(quota(server.prepare(order(), None)), Quota::Total);
+    // What could not be kept gives its room back.
+    drop(under_way.pop());
+    under_way.push(server.prepare(order(), None).unwrap());
+    for prepared in under_way {
+        server.apply(prepared);
+    }
+    assert_eq!(quota(server.prepare(order(), None)), Quota::Total);
+}
+
+/// The ring of recent messages kept up to 64 MiB that no channel held any more, and nothing counted them.
+#[test]
+fn the_ring_holds_nothing_that_retention_has_dropped() {
+    let mut server = server(limits(1 << 30, 1 << 30));
+    let retention = Retention { messages: 1, ..Retention::UNLIMITED };
+    let names = server.channels(2, retention);
+    let body: Arc<[u8]> = vec![b'x'; BODY].into();
+    let mut publish = |channels: &[Arc<str>]| {
+        let content = Content { body: body.clone(), ..Content::default() };
+        let messages = vec![Draft { channels: channels.to_vec(), content }];
+        server.give(Order::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
+    };
+    for _ in 0..10 {
+        publish(&names[..1]);
+    }
+    // Ours, and one in the channel, which the ring shares.
+    assert_eq!(Arc::strong_count(&body), 2);
+    publish(&names);
+    publish(&names[..1]);
+    assert_eq!(Arc::strong_count(&body), 3);
+    server.remove("0");
+    server.remove("1");
+    assert_eq!(Arc::strong_count(&body), 1);
+    // Nor what grows too old, or goes with its channel.
+    let retention = Retention { age: 100, ..Retention::UNLIMITED };
+    server.create("old", retention, vec![], None).unwrap();
+    let settings = Settings { expiry: Expiry::Publishers(200), ..Settings::default() };
+    let name = Name::Given("short".into());
+    let content = Content { body: body.clone(), ..Content::default() };
+    let first = vec![Draft { channels: vec![], content: content.clone() }];
+    server
+        .give(Order::Create { name, settings, fork: None, first, is_closed: false }, None)
+        .unwrap();
+    let messages = vec![Draft { channels: vec!["old".into()], content }];
+    server.give(Order::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
+    // Ours, the one that `content` had is in the channel, and `first` is in the other.
+    assert_eq!(Arc::strong_count(&body), 3);
+    assert!(server.hub.expire(NOW + 101, 100).is_none());
+    assert_eq!(Arc::strong_count(&body), 2);
+    let due = server.hub.expire(NOW + 300, 100).unwrap();
+    server.apply(due);
+    assert_eq!(Arc::strong_count(&body), 1);
+}
