@@ -267,6 +267,28 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
 
+    /// Symptom: the test tried 0644 alone, so a mask of 0007 passed, and keys that the group can read stayed in use.
+    #[test]
+    fn replaces_keys_that_the_group_or_others_may_use() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        for mode in [0o640, 0o660, 0o620, 0o610, 0o604, 0o602, 0o601] {
+            let folder = Folder::new();
+            let path = folder.path("tickets");
+            let ticket = Tickets::kept(&path).unwrap().encrypt(b"agreed").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Tickets::kept(&path).unwrap().decrypt(&ticket), None, "{mode:o}");
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600, "{mode:o}");
+        }
+        for mode in [0o600, 0o400] {
+            let folder = Folder::new();
+            let path = folder.path("tickets");
+            let ticket = Tickets::kept(&path).unwrap().encrypt(b"agreed").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(Tickets::kept(&path).unwrap().decrypt(&ticket).is_some(), "{mode:o}");
+        }
+    }
+
     #[test]
     fn a_file_that_holds_no_keys_is_replaced() {
         let folder = Folder::new();

@@ -175,6 +175,37 @@ fn nobody_waits_twice_for_a_dead_log() {
     bench.writer.append(&b"x".repeat(2 * BATCH), gap);
 }
 
+/// Symptom: after one stall `gave_up` stayed, and lines that should wait for room were dropped for ever.
+#[test]
+fn waits_for_room_again_after_the_log_has_moved_on() {
+    let bench = bench(WhenFull::Wait, quiet);
+    let lines = b"0123456789abcde\n".repeat(BATCH / 16);
+    bench.writer.append(b"first\n", gap);
+    bench.await_taken();
+    bench.writer.append(&lines, gap);
+    bench.writer.append(b"lost\n", gap);
+    assert!(bench.writer.0.lock().gave_up);
+    // The log moves on: the thread takes the full queue and is at it.
+    bench.fates.send(Fate::Write).unwrap();
+    assert_eq!(bench.next(), "first\n");
+    bench.await_taken();
+    assert!(!bench.writer.0.lock().gave_up);
+    bench.fates.send(Fate::Write).unwrap();
+    assert_eq!(bench.next().len(), BATCH);
+    bench.writer.append(b"gap\n", gap);
+    bench.await_taken();
+    // Full once more, and this time there is room before the second is over.
+    bench.writer.append(&lines, gap);
+    for _ in 0..3 {
+        bench.fates.send(Fate::Write).unwrap();
+    }
+    bench.writer.append(b"waited\n", gap);
+    assert_eq!(bench.next(), "gap 1\ngap\n");
+    assert_eq!(bench.next().len(), BATCH);
+    assert_eq!(bench.next(), "waited\n");
+    assert_eq!(bench.writer.0.lock().missing, 0);
+}
+
 #[test]
 fn a_panic_of_the_writer_is_told_and_the_next_lines_are_written() {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
