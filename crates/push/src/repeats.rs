@@ -214,6 +214,29 @@ mod tests {
         check("b", 7, 0, Ok(Verdict::New));
     }
 
+    /// Symptom: producers that were read from a snapshot had no age, so they stayed for ever and each new one was
+    /// forgotten at once.
+    #[test]
+    fn forgets_producers_of_a_snapshot_before_newer_ones() {
+        let limits = Limits { producers: 2, ..Limits::default() };
+        let producer = |id: &str, sequence| Producer { id: id.into(), epoch: 0, sequence };
+        let mut producers = Producers::default();
+        producers.accept(&producer("a", 0), 1, &limits);
+        producers.accept(&producer("b", 0), 2, &limits);
+        let mut written = Vec::new();
+        producers.write(&mut written);
+        let mut producers = Producers::read(&mut Bytes(&written)).unwrap();
+        assert_eq!(producers.judge(&producer("a", 0)), Ok(Verdict::Repeated(0)));
+        producers.accept(&producer("c", 0), 3, &limits);
+        assert_eq!(producers.judge(&producer("a", 0)), Ok(Verdict::New), "unheard for longest");
+        assert_eq!(producers.judge(&producer("b", 0)), Ok(Verdict::Repeated(0)));
+        assert_eq!(producers.judge(&producer("c", 0)), Ok(Verdict::Repeated(0)));
+        producers.accept(&producer("d", 0), 4, &limits);
+        assert_eq!(producers.judge(&producer("b", 0)), Ok(Verdict::New));
+        assert_eq!(producers.judge(&producer("c", 0)), Ok(Verdict::Repeated(0)));
+        assert_eq!((producers.known.len(), producers.by_record.len()), (2, 2));
+    }
+
     #[test]
     fn an_id_is_known_for_its_window_and_no_more_of_them_than_the_limit() {
         let limits = Limits { ids: 2, id_window: 10, ..Limits::default() };

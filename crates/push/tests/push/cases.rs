@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bine_push::{
     Applied, Content, Cursor, Draft, Durability, Expiry, Fork, Holes, Hub, Limits, Name, Order,
-    Page, Producer, Publish, Reached, Ready, Refused, Rest, Retention, Sequence, Settings, Start,
-    Subscription, Taken, Until,
+    Overrun, Page, Producer, Publish, Reached, Ready, Refused, Rest, Retention, Sequence, Settings,
+    Start, Subscription, Taken, Until,
 };
 
 const EPOCH: u32 = 0xab;
@@ -456,4 +456,59 @@ fn an_order_is_as_durable_as_the_strictest_of_its_channels_wants_it() {
         let Ok(Ready::Record(prepared)) = server.hub.prepare(order, 1000) else { panic!() };
         assert_eq!(prepared.durability(), durability);
     }
+}
+
+/// Symptom: with bytes that were never subtracted, each event emptied the ring once it had been full, and every loop had
+/// to read from the hub again.
+#[test]
+fn the_ring_keeps_as_much_as_fits_however_much_has_passed_through() {
+    let mut server = server(Limits { ring_bytes: 20_000, ..Limits::default() });
+    server.create("a", Settings::default()).unwrap();
+    let body = "x".repeat(4000);
+    for number in 0..50 {
+        server.publish(messages(vec![draft(&["a"], &body)])).unwrap();
+        let ring = server.hub.ring();
+        let mut events = Vec::new();
+        let kept = 4.min(number + 1);
+        let read = ring.read(ring.position() - kept, 100, &mut events);
+        assert_eq!(read, Ok(ring.position()), "after {number}");
+        assert_eq!(events.len() as u64, kept);
+    }
+    let ring = server.hub.ring();
+    let beyond = ring.read(ring.position() - 5, 100, &mut Vec::new());
+    assert_eq!(beyond, Err(Overrun), "more than the bytes allow");
+}
+
+/// Symptom: the times of the tests' generators hardly ever met an end exactly.
+#[test]
+fn a_subscription_until_a_time_excludes_what_came_at_that_time() {
+    let mut server = server(Limits::default());
+    server.create("a", Settings::default()).unwrap();
+    for time in [1000, 1001, 1002] {
+        server.now = time;
+        server.publish(messages(vec![draft(&["a"], &time.to_string())])).unwrap();
+    }
+    let read = |server: &Server, now, time, limit| {
+        let (start, end) = (Start::Earliest, Until::Time(time));
+        let (channels, holes, bytes) = (&["a"][..], Holes::Refuse, usize::MAX);
+        let wanted = Subscription { channels, start, end, holes, limit, bytes };
+        server.hub.read(&wanted, now).unwrap()
+    };
+    let bodies = |page: &Page| -> Vec<String> {
+        let text = |body: &[u8]| String::from_utf8(body.to_vec()).unwrap();
+        page.messages.iter().map(|message| text(&message.body)).collect()
+    };
+    let page = read(&server, 1002, 1001, 100);
+    assert_eq!(bodies(&page), ["1000"]);
+    assert!(matches!(page.rest, Rest::Ended), "{:?}", page.rest);
+    // Whoever goes on from there gets what came at the very time of the end.
+    let rest = server.read(&["a"], Start::After(page.next), Holes::Refuse).unwrap();
+    assert_eq!(bodies(&rest), ["1001", "1002"]);
+    assert_eq!(bodies(&read(&server, 1002, 1002, 100)), ["1000", "1001"]);
+    assert_eq!(bodies(&read(&server, 1002, 1000, 100)), [""; 0]);
+    // It ends at that time, not a millisecond later, and does not end before.
+    assert!(matches!(read(&server, 1005, 1005, 100).rest, Rest::Ended));
+    assert!(
+        matches!(&read(&server, 1004, 1005, 100).rest, Rest::Wait(wait) if wait.ends() == Some(1005))
+    );
 }
