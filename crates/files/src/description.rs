@@ -128,3 +128,24 @@ fn tag(metadata: &Metadata, second: u64) -> Box<str> {
     let (length, inode) = (metadata.len(), metadata.ino());
     format!("{weak}\"{seconds:x}.{nanoseconds:x}-{length:x}-{inode:x}\"").into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Symptom: no test asked at the very second from which on a tag is strong, so one that was strong a second early,
+    /// when a change within the same second could still follow, passed.
+    #[test]
+    fn a_tag_is_weak_until_the_file_has_rested_for_its_seconds() {
+        let path = std::env::temp_dir().join(format!("bine-tag-{}", std::process::id()));
+        fs::write(&path, b"a").unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let changed = metadata.ctime();
+        let is_weak = |second: i64| tag(&metadata, second.cast_unsigned()).starts_with("W/");
+        assert!((changed..=changed + UNSETTLED).all(is_weak));
+        assert!(!is_weak(changed + UNSETTLED + 1));
+    }
+}
