@@ -541,6 +541,37 @@ fn of_large_changes_few_are_kept_to_compare_with() {
     assert!(store.commit(young).unwrap().wait().is_ok());
 }
 
+/// Symptom: no test began a change right before the oldest change that is kept, so a boundary that was off by one, which
+/// misses a conflict, passed.
+#[test]
+fn compares_with_all_changes_since_the_base_or_refuses() {
+    let Played { store, .. } = moody(1, 0, None);
+    let all = counters(&store, 20);
+    let pending = store.commit(store.begin()).unwrap();
+    let mut head = pending.commits.head();
+    // As after many commits, when the oldest are dropped.
+    head.recent.drain(..5);
+    let base_at = |sequence| {
+        let mut base = State::clone(&head.state);
+        base.sequence = sequence;
+        base
+    };
+    let oldest = head.recent.front().unwrap().sequence;
+    let newest = head.state.sequence;
+    assert!(newest >= oldest + 10 && all.len() == 20);
+    let is_clear = |sequence| head.is_clear(&base_at(sequence), |_| false);
+    assert!(is_clear(oldest - 1), "all changes since are kept");
+    assert!(!is_clear(oldest - 2), "one is missing, which may have touched what was read");
+    // Of the changes that are kept, those after the base count, and the base's own does not.
+    let is_clear_of = |change, sequence| {
+        head.is_clear(&base_at(sequence), |changes: &Changes| changes.sequence == change)
+    };
+    for change in [oldest, oldest + 3, newest] {
+        assert!(!is_clear_of(change, change - 1), "{change}");
+        assert!(is_clear_of(change, change), "{change}");
+    }
+}
+
 /// The thread that writes for those who do not wait counted on from now by what it was given, and panicked.
 #[test]
 fn an_interval_of_any_length_is_taken() {
