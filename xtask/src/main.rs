@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 mod evidence;
 mod fuzz;
 mod media;
+mod mutants;
 mod places;
 mod process;
 mod report;
@@ -23,6 +24,9 @@ The one door for chores.
     cargo xtask test [--bare]         everything that must hold before a change is handed in
     cargo xtask tidy                  the rules of the repository that no compiler knows
     cargo xtask fuzz [--seconds N]    every fuzz target in turn, 60 seconds each unless told
+    cargo xtask mutants [OPTIONS]     which changes of the code no test notices (docs/mutants.md); fails above 8 %
+        --crate NAME   http, store, push, files or pipeline, repeatable; all unless told
+        --shard K/N    part K, from 0 on, of N; --minutes N for each crate; --jobs N at one time, 1 unless told
     cargo xtask media                 makes the table of media types again; needs npm and the network
     cargo xtask vocabulary            makes the table of what HTML and CSS allow again; needs npm, node and the network
     cargo xtask script                makes the script of live pages again; needs npm and the network
@@ -61,6 +65,7 @@ fn perform(words: &[&str]) -> Result<()> {
         }
         ["test"] => test::run(test::Extent::Everything),
         ["test", "--bare"] => test::run(test::Extent::Bare),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["media"] => media::run(),
         ["vocabulary"] => vocabulary::run(),
         ["script"] => script::run(),

@@ -27,6 +27,7 @@ const HTTPLINT: &str = "2026.10.4";
 /// What drives the browser.
 const SELENIUM: &str = "4.51.0";
 const CARGO_FUZZ: &str = "0.13.2";
+const CARGO_MUTANTS: &str = "27.1.0";
 /// What finds mistakes in HTML; the last that the Node of Debian 12 runs.
 const HTML_VALIDATE: &str = "9.7.1";
 /// What makes the script of live pages small; another version may make another text.
@@ -165,13 +166,22 @@ pub(crate) fn selenium() -> PathBuf {
 
 /// The fuzzer's program: the one on the path, else our own, built at first need.
 pub(crate) fn cargo_fuzz() -> Result<PathBuf> {
-    if process::answers("cargo-fuzz", &["--version"]) {
-        return Ok(PathBuf::from("cargo-fuzz"));
+    cargo_tool("cargo-fuzz", CARGO_FUZZ)
+}
+
+/// What mutates code: the one on the path, else our own, built at first need.
+pub(crate) fn cargo_mutants() -> Result<PathBuf> {
+    cargo_tool("cargo-mutants", CARGO_MUTANTS)
+}
+
+fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
+    if process::answers(name, &["--version"]) {
+        return Ok(PathBuf::from(name));
     }
-    let own = places::tools().join("bin/cargo-fuzz");
+    let own = places::tools().join("bin").join(name);
     if !own.exists() {
         let mut command = Command::new("cargo");
-        command.args(["install", "--locked", "cargo-fuzz", "--version", CARGO_FUZZ]);
+        command.args(["install", "--locked", name, "--version", version]);
         process::run(command.arg("--root").arg(places::tools()))?;
     }
     Ok(own)
