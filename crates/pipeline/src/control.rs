@@ -8,6 +8,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ const LONGEST_ANSWER: u64 = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an answer may take to be made.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// How long the end of a server waits for an answer that is under way.
+const LONGEST_ANSWERING: Duration = Duration::from_secs(5);
 /// What may wait to be answered; more need not be there at one time.
 const BACKLOG: i32 = 16;
 
@@ -34,7 +37,15 @@ const BACKLOG: i32 = 16;
 #[derive(Debug)]
 pub struct Control {
     listener: Option<UnixListener>,
+    answering: Arc<Answering>,
     _file: SocketFile,
+}
+
+/// Whether a word is being answered at this moment.
+#[derive(Default, Debug)]
+struct Answering {
+    is_busy: Mutex<bool>,
+    is_done: Condvar,
 }
 
 impl Control {
@@ -52,7 +63,7 @@ impl Control {
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         let file = SocketFile::at(path);
         listen(&socket, BACKLOG)?;
-        Ok(Self { listener: Some(socket.into()), _file: file })
+        Ok(Self { listener: Some(socket.into()), answering: Arc::default(), _file: file })
     }
 
     /// Answers each word on a thread of its own, one after the other: what could be done, or why not.
@@ -65,10 +76,11 @@ impl Control {
         mut answer: impl FnMut(&str) -> Result<String, String> + Send + 'static,
     ) -> io::Result<()> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
+        let answering = Arc::clone(&self.answering);
         let body = move || {
             for stream in listener.incoming() {
                 // Whoever goes before the answer does not want to know.
-                let told = stream.and_then(|stream| converse(stream, &mut answer));
+                let told = stream.and_then(|stream| converse(stream, &answering, &mut answer));
                 if let Err(error) = told
                     && matches!(error.raw_os_error(), Some(23 | 24))
                 {
@@ -82,12 +94,39 @@ impl Control {
     }
 }
 
+/// Waits until the client that is being answered has its answer: after `stop` the process could end before that.
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.answering.wait();
+    }
+}
+
+impl Answering {
+    fn set(&self, is_busy: bool) {
+        *self.is_busy.lock().unwrap_or_else(PoisonError::into_inner) = is_busy;
+        self.is_done.notify_all();
+    }
+
+    fn wait(&self) {
+        let is_busy = self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.is_done.wait_timeout_while(is_busy, LONGEST_ANSWERING, |is_busy| *is_busy));
+    }
+}
+
 fn converse(
     mut stream: UnixStream,
+    answering: &Answering,
     answer: &mut dyn FnMut(&str) -> Result<String, String>,
 ) -> io::Result<()> {
     let word = read_word(&mut stream)?;
-    let (kind, text) = match answer(word.trim()) {
+    answering.set(true);
+    let told = reply(stream, answer(word.trim()));
+    answering.set(false);
+    told
+}
+
+fn reply(mut stream: UnixStream, answer: Result<String, String>) -> io::Result<()> {
+    let (kind, text) = match answer {
         Ok(text) => ("ok", text),
         Err(text) => ("error", text),
     };
@@ -159,5 +198,39 @@ mod tests {
         assert!(ask(&path, &"x".repeat(100_000)).is_err() || path.exists());
         drop(control);
         assert!(!path.exists());
+    }
+
+    /// Symptom: `bine stop` failed now and then on a busy machine, although the server stopped.
+    /// Cause: the process ended before the thread of its control socket had sent the answer.
+    /// Fix: the socket closes when the answer has been sent.
+    #[test]
+    fn sends_the_answer_to_stop_before_the_socket_closes() {
+        let path = std::env::temp_dir().join(format!("bine-control-stop-{}", std::process::id()));
+        let mut control = Control::open(&path).unwrap();
+        let (began, begins) = std::sync::mpsc::channel();
+        let (go, goes) = std::sync::mpsc::channel();
+        let is_answered = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let answered = Arc::clone(&is_answered);
+        let answer = move |_: &str| {
+            began.send(()).unwrap();
+            goes.recv().unwrap();
+            answered.store(true, std::sync::atomic::Ordering::SeqCst);
+            Ok(String::new())
+        };
+        control.serve(answer).unwrap();
+        thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(&path, "stop").unwrap());
+            begins.recv().unwrap();
+            let (dropped, is_dropped) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                // Without the fix the socket is closed by now; with it, it never is before the answer.
+                let _ = is_dropped.recv_timeout(Duration::from_millis(100));
+                go.send(()).unwrap();
+            });
+            drop(control);
+            let _ = dropped.send(());
+            assert!(is_answered.load(std::sync::atomic::Ordering::SeqCst));
+            assert_eq!(asked.join().unwrap(), Ok(String::new()));
+        });
     }
 }
