@@ -15,6 +15,7 @@ mod cursor;
 mod gone;
 mod hub;
 mod json;
+mod list;
 mod memory;
 mod message;
 mod order;
@@ -35,6 +36,7 @@ mod waiters;
 
 pub use cursor::{Cursor, CursorFault, LAST_RECORD, MOST_PLACES, Sequence};
 pub use hub::Hub;
+pub use list::Listed;
 pub use message::{Content, Draft, Form, Headers, Message, Producer, Publish, name_of};
 pub use order::{
     Applied, Damaged, Description, Fork, Name, Order, Prepared, Published, Publisher, Reached,

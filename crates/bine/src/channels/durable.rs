@@ -7,6 +7,7 @@
 
 mod asked;
 mod lease;
+mod list;
 mod live;
 
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ use super::watch::{Manner, Place, Watch, encoded, status_of};
 use super::{Channels, instant};
 use crate::inert;
 use asked::{Mode, Offset, Read, drafts, is_json};
+use list::Refusal;
 use live::{put_next, put_place, put_safety};
 
 pub(super) use asked::essence;
@@ -64,8 +66,8 @@ const OPTIONS: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n\
     Stream-TTL-Of\r\n";
 
 /// What may be asked where one is made without a name.
-const ROOT_OPTIONS: &str = "Allow: POST, OPTIONS\r\n\
-    Access-Control-Allow-Methods: POST\r\n\
+const ROOT_OPTIONS: &str = "Allow: GET, POST, OPTIONS\r\n\
+    Access-Control-Allow-Methods: GET, POST\r\n\
     Access-Control-Allow-Headers: Content-Type, Stream-Closed, Stream-Durability, Stream-Expires-At, \
     Stream-Retention, Stream-TTL, Stream-TTL-Of\r\n";
 
@@ -73,6 +75,8 @@ const ROOT_OPTIONS: &str = "Allow: POST, OPTIONS\r\n\
 pub(crate) fn wants<'n>(name: &'n str, head: &Head<'_>) -> [Option<(Action, Cow<'n, str>)>; 2] {
     let of = |action| Some((action, Cow::Borrowed(name)));
     match head.method() {
+        // A list has what may be managed, channel by channel.
+        Method::Get if name.is_empty() => [None, None],
         Method::Get | Method::Head => [of(Action::Follow), None],
         Method::Put => {
             // What is said wrongly is refused as such.
@@ -106,6 +110,13 @@ impl Resource<'_> {
             _ if self.name == "__ds" || self.name.starts_with("__ds/") => {
                 Err(No(Status::NOT_FOUND, "no subscriptions are kept here".to_owned()))
             }
+            Method::Get if self.name.is_empty() => match self.list(request, clock) {
+                Ok(answer) => Ok(answer),
+                Err(Refusal::No(no)) => Err(no),
+                Err(Refusal::Denied(denied)) => {
+                    Ok(denied.answer(out.buffer, exchange, &clock.date()))
+                }
+            },
             Method::Get if inert::is_to_run(head) => {
                 let reason = "a channel is not served as a script or style sheet: clients write it";
                 Err(No(Status::FORBIDDEN, reason.to_owned()))

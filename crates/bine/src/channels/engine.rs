@@ -285,11 +285,16 @@ impl Engine {
             Order::Create { first, .. } => first.len(),
             Order::Renew(_) | Order::Prolong { .. } | Order::Remove(_) => 0,
         };
-        if let Some(prepared) = self.hub(|hub| make_room(hub, &order)).flatten() {
-            // It is looked for again if it is not kept.
-            drop(self.keep(prepared));
+        let looked = self.hub(|hub| {
+            let due = make_room(hub, &order);
+            (due, hub.prepare_by(order, publisher, now()))
+        });
+        let (due, prepared) = looked.unzip();
+        if let Some(due) = due.flatten() {
+            // What is due is looked for again if this is not kept.
+            drop(self.keep(due));
         }
-        match self.hub(|hub| hub.prepare_by(order, publisher, now())) {
+        match prepared {
             Some(Ok(Ready::Done(applied))) => Ordered::settled(Ok(applied)),
             Some(Ok(Ready::Record(prepared))) => {
                 self.messages.fetch_add(messages as u64, Ordering::Relaxed);

@@ -55,7 +55,8 @@ impl Face {
         if !self.gate.is_open() {
             return None;
         }
-        let needs_no_name = matches!(request.head.method(), Method::Post | Method::Options);
+        let needs_no_name =
+            matches!(request.head.method(), Method::Get | Method::Post | Method::Options);
         let name =
             path.strip_prefix(durable::ROOT).filter(|name| needs_no_name || !name.is_empty());
         if path != PATH && name.is_none() {
@@ -174,6 +175,10 @@ impl Face {
         if let Some(name) = name {
             for (action, channel) in durable::wants(name, &request.head).iter().flatten() {
                 visitor.check(*action, channel)?;
+            }
+            if name.is_empty() && request.head.method() == Method::Get {
+                // Which channels a list has depends on all that may be permitted.
+                visitor.check_all_known()?;
             }
             let resource = Resource { channels: &self.channels, name, visitor };
             return Ok(resource.respond(request, clock, out));

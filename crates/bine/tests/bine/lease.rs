@@ -95,7 +95,7 @@ fn what_a_life_cannot_be_is_refused_with_what_it_can() {
         }
     }
     check(&mut peer, ("POST", "", "Stream-Forked-From: /channels/a\r\n", ""), 400);
-    check(&mut peer, ("GET", "", "", ""), 404);
+    check(&mut peer, ("HEAD", "", "", ""), 404);
 }
 
 #[test]

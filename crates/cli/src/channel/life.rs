@@ -3,16 +3,18 @@
 use serde_json::Value;
 
 use super::arguments::{Arguments, time};
-use super::server::{ROOT, Server, Told, Way, field, resource};
+use super::server::{ROOT, Server, Told, Way, encoded, field, resource};
+use super::terminal::harmless;
 
 /// What a channel can be told when it is made.
-pub(super) const MAKING: [&str; 7] = [
+pub(super) const MAKING: [&str; 8] = [
     "--type=",
     "--ttl=",
     "--publishers",
     "--keep=",
     "--keep-bytes=",
     "--keep-for=",
+    "--keep-all",
     "--durability=",
 ];
 
@@ -35,6 +37,12 @@ pub(super) fn create(server: &Server, arguments: &Arguments) -> Result<(), Strin
     }
     if let Some(age) = arguments.value("--keep-for=") {
         kept.push(format!("age={}", time(age)?.as_secs()));
+    }
+    if arguments.has("--keep-all") {
+        if !kept.is_empty() {
+            return Err("--keep-all goes without --keep, --keep-bytes and --keep-for".to_owned());
+        }
+        kept.push("unlimited".to_owned());
     }
     if !kept.is_empty() {
         fields.push(("Stream-Retention", kept.join(", ")));
@@ -68,6 +76,48 @@ pub(super) fn close(server: &Server, arguments: &Arguments) -> Result<(), String
     let told = server.send(Way::Post, &resource(name), &[("Stream-Closed", "true")], b"");
     let told = told.map_err(|failure| failure.to_string())?;
     println!("{}", field(&told.head, "Stream-Next-Offset").unwrap_or_default());
+    Ok(())
+}
+
+/// Removes a channel with all that it holds.
+///
+/// # Errors
+///
+/// The server does not do it.
+pub(super) fn delete(server: &Server, arguments: &Arguments) -> Result<(), String> {
+    let name = only(arguments)?;
+    let told = server.send(Way::Delete, &resource(name), &[], b"");
+    told.map(drop).map_err(|failure| failure.to_string())
+}
+
+/// Prints channels, each with the bytes and the messages that it holds.
+///
+/// # Errors
+///
+/// What was said makes no sense, or the server does not tell.
+pub(super) fn list(server: &Server, arguments: &Arguments) -> Result<(), String> {
+    if !arguments.words.is_empty() {
+        return Err("`list` takes no name; --after NAME says where it begins".to_owned());
+    }
+    let mut target =
+        format!("{ROOT}?by={}", encoded(arguments.value("--by=").unwrap_or("name"), b""));
+    for (option, word) in [("--limit=", "limit"), ("--after=", "after")] {
+        if let Some(value) = arguments.value(option) {
+            target.push_str(&format!("&{word}={}", encoded(value, b"")));
+        }
+    }
+    let told = server.get(&target).map_err(|failure| failure.to_string())?;
+    let each: Vec<Value> = serde_json::from_slice(&told.body)
+        .map_err(|error| format!("{} answers in no known way: {error}", server.address()))?;
+    for one in each {
+        let name = harmless(one["channel"].as_str().unwrap_or_default()).into_owned();
+        let by = harmless(one["publisher"].as_str().unwrap_or("-")).into_owned();
+        println!(
+            "{:>14} {:>10} {by} {name}",
+            one["bytes"].to_string(),
+            one["messages"].to_string()
+        );
+    }
     Ok(())
 }
 

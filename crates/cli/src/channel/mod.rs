@@ -21,6 +21,8 @@ Usage: bine channel create [NAME]      make a channel
        bine channel publish NAME DATA  publish a message
        bine channel follow NAME        print messages as they come
        bine channel close NAME         let a channel take no more
+       bine channel list               print channels with what they hold
+       bine channel delete NAME        remove a channel with all that it holds
        bine channel token              sign a token for somebody who follows or publishes
 
 Each says more with --help. The server is the one that `bine status` tells of, else
@@ -37,9 +39,10 @@ it again with the same options is no mistake.
   --type TYPE        the media type of all its messages; text/plain if nothing is said
   --ttl TIME         it goes that long after the last read or write: 90s, 15m, 2h, 7d
   --publishers       only publishing puts that off
-  --keep N           so many messages stay, the newest; else all
-  --keep-bytes N     messages of so many bytes stay
-  --keep-for TIME    messages stay for so long
+  --keep N           so many messages stay, the newest; else 10000
+  --keep-bytes N     messages of so many bytes stay; else 32 MiB
+  --keep-for TIME    messages stay for so long; else 7d
+  --keep-all         all stay; what exceeds the channel's quota is refused
   --durability WORD  when a publication is acknowledged: memory, interval or commit
   --server URL       the server
   --token TOKEN      who asks
@@ -100,6 +103,28 @@ Lets a channel take no more. What it holds stays, and whoever follows it is told
   --server URL    the server
   --token TOKEN   who asks";
 
+const LIST: &str = "\
+Usage: bine channel list [OPTION]...
+
+Prints the channels that the token may manage: the bytes and the messages that each holds, who made it
+(- is the program), and its name.
+
+  --by WORD       name or size, the largest first; name if nothing is said
+  --limit N       at most so many, 100 if nothing is said, 1000 at most
+  --after NAME    by name: those behind this one
+  --server URL    the server
+  --token TOKEN   who asks
+
+  bine channel list --by size --limit 10";
+
+const DELETE: &str = "\
+Usage: bine channel delete NAME [OPTION]...
+
+Removes a channel with all that it holds. Whoever follows it is told that it is gone.
+
+  --server URL    the server
+  --token TOKEN   who asks";
+
 /// Runs `bine channel ..`.
 pub(crate) fn run(arguments: &[OsString]) -> Exit {
     let Some((word, rest)) = arguments.split_first() else { return Exit::usage(USAGE) };
@@ -109,11 +134,13 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Some("publish") => (PUBLISH, &["--lines", "--type=", "--event=", "--id="]),
         Some("follow") => (FOLLOW, &["--after=", "--json", "--count="]),
         Some("close") => (CLOSE, &[]),
+        Some("list") => (LIST, &["--by=", "--limit=", "--after="]),
+        Some("delete") => (DELETE, &[]),
         Some("token") => return token::run(rest),
         Some("--help" | "-h") => return printed(USAGE),
         _ => {
-            let message = "bine: a channel is created, renewed, published in, followed or closed, \
-                           and a token signed";
+            let message = "bine: a channel is created, renewed, published in, followed, closed, \
+                           listed or deleted, and a token signed";
             return Exit::usage(format!("{message}\n{USAGE}"));
         }
     };
@@ -123,7 +150,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Ok(None) => return printed(usage),
         Err(message) => return wrong(message),
     };
-    if arguments.words.is_empty() && usage != CREATE {
+    if arguments.words.is_empty() && usage != CREATE && usage != LIST {
         return Exit::usage(usage);
     }
     let server = match Server::of(&arguments) {
@@ -135,6 +162,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Some("renew") => life::renew(&server, &arguments),
         Some("publish") => publish::publish(&server, &arguments),
         Some("follow") => follow::follow(&server, &arguments),
+        Some("list") => life::list(&server, &arguments),
+        Some("delete") => life::delete(&server, &arguments),
         _ => life::close(&server, &arguments),
     };
     match done {

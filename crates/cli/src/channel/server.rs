@@ -28,6 +28,7 @@ pub(super) enum Way {
     Post,
     Put,
     Patch,
+    Delete,
 }
 
 /// What a server answered.
@@ -118,6 +119,8 @@ impl Server {
             Way::Post => self.agent.post(url),
             Way::Put => self.agent.put(url),
             Way::Patch => self.agent.patch(url),
+            // ureq sends no content with one.
+            Way::Delete => self.agent.delete(url).force_send_body(),
         };
         let authorization = self.authorization.as_deref().map(|own| ("Authorization", own));
         for (name, value) in fields.iter().copied().chain(authorization) {

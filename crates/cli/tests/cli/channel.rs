@@ -89,6 +89,34 @@ fn a_channel_is_made_and_filled_and_followed_until_it_is_closed() {
 }
 
 #[test]
+fn channels_are_listed_by_size_and_deleted() {
+    let server = serve();
+    for (name, length) in [("few", 10), ("many", 5000), ("some", 500)] {
+        told(&server, &["create", name, "--keep-all"]);
+        told(&server, &["publish", name, &"x".repeat(length)]);
+    }
+    let names = |arguments: &[&str]| {
+        let listed = told(&server, arguments);
+        let names = listed.lines().map(|line| line.rsplit(' ').next().unwrap().to_owned());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&["list"]), "few many short some");
+    assert_eq!(names(&["list", "--by", "size", "--limit", "2"]), "many some");
+    assert_eq!(names(&["list", "--after", "many"]), "short some");
+    let first = told(&server, &["list", "--by=size", "--limit=1"]);
+    let words: Vec<_> = first.split_whitespace().collect();
+    assert!(
+        matches!(words[..], [bytes, "1", "address/local", "many"] if bytes.len() == 4),
+        "{first}"
+    );
+    assert_eq!(told(&server, &["delete", "many"]), "");
+    assert_eq!(names(&["list", "--by=size"]), "some few short");
+    refused(&server, &["delete", "many"], 1, "404: there is no channel `many`");
+    refused(&server, &["list", "--by", "age"], 1, "400: `by` is name or size");
+    refused(&server, &["list", "few"], 1, "`list` takes no name");
+}
+
+#[test]
 fn a_channel_without_a_name_gets_one_and_whoever_renews_it_moves_its_end() {
     let server = serve();
     let made = told(&server, &["create", "--keep", "2", "--keep-for", "1h"]);

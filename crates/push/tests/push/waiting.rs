@@ -442,3 +442,53 @@ proptest! {
         server.settle();
     }
 }
+
+/// What retention drops is not kept for readers that are behind: they read what is left, and are told of the hole. Nobody
+/// else is disturbed.
+#[test]
+fn whoever_has_not_seen_what_retention_dropped_reads_from_the_hub() {
+    let mut server = Server::new(1000);
+    let retention = bine_push::Retention { messages: 1, ..bine_push::Retention::default() };
+    let (name, settings) =
+        (Name::Given("short".into()), Settings { retention, ..Settings::default() });
+    server.give(Order::Create { name, settings, fork: None, first: vec![], is_closed: false });
+    let start = server.hub.watermark();
+    for (token, channels) in [&["short"][..], &["a"], &["a", "short"]].into_iter().enumerate() {
+        let wanted = Subscription {
+            channels,
+            start: Start::Now,
+            end: Until::Open,
+            holes: Holes::Refuse,
+            limit: 10,
+            bytes: usize::MAX,
+        };
+        let Ok(Rest::Wait(parking)) = server.hub.read(&wanted, server.now).map(|page| page.rest)
+        else {
+            panic!("nothing to wait for")
+        };
+        let wait = Wait { view: View::Ndjson, kind: Kind::Stream, until: u64::MAX };
+        server.waiters.park(token as u64, &parking, wait).unwrap();
+    }
+    let mut publish = |channel: &str| {
+        let content = Content { body: b"x".as_slice().into(), ..Content::default() };
+        let messages = vec![Draft { channels: vec![channel.into()], content }];
+        server.give(Order::Publish(Publish { messages, ..Publish::default() })).unwrap();
+    };
+    publish("a");
+    publish("short");
+    publish("short");
+    let mut told = Vec::new();
+    server.waiters.receive(server.hub.ring());
+    while server.waiters.advance(1, |delivery| {
+        told.push(match delivery.what {
+            What::Messages { bytes, .. } => (delivery.token, cursors(bytes).len(), None),
+            What::Away(why) => (delivery.token, 0, Some((why, delivery.cursor > start))),
+            What::Ended { .. } => panic!("nothing has ended"),
+        });
+        Then::Stay
+    }) {}
+    told.sort_by_key(|(token, ..)| *token);
+    let behind = |has_moved| Some((Away::Behind, has_moved));
+    assert_eq!(told, [(0, 0, behind(true)), (1, 1, None), (2, 1, None), (2, 0, behind(true))]);
+    assert_eq!(server.waiters.len(), 1);
+}

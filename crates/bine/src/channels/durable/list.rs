@@ -1,0 +1,164 @@
+//! The list of channels for an operator: which there are, and how much memory each takes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use bine_http::{Head, Reply, Status, query};
+use bine_pipeline::{Answer, Clock, Finished, Incoming};
+use bine_push::Listed;
+
+use super::{FRESH, No, Resource, put_safety};
+use crate::channels::Channels;
+use crate::channels::access::{Action, Denied, Resident};
+
+/// What a request for a list asks for.
+struct Wanted {
+    is_by_size: bool,
+    limit: usize,
+    /// By name, the name behind which the list begins.
+    after: String,
+}
+
+/// Channels in a list if nothing is said, and at most.
+const LIMIT: usize = 100;
+const MOST: usize = 1000;
+/// Channels that are looked at under one lock.
+const CHUNK: usize = 1000;
+
+impl Resource<'_> {
+    /// Lists the channels that the visitor may manage.
+    pub(super) fn list(&self, request: &Incoming<'_>, clock: &Clock) -> Result<Answer, Refusal> {
+        let wanted = Wanted::of(&request.head)?;
+        self.visitor.check_some(Action::Manage)?;
+        self.visitor.spend(1)?;
+        // It counts as one who waits, since the list may take some turns.
+        let resident = self.visitor.stay(None)?;
+        let (channels, exchange, date) = (self.channels.clone(), request.exchange, clock.date());
+        Ok(Answer::Later(Box::pin(async move {
+            let listed = listed(&channels, &resident, &wanted).await;
+            let each = listed.iter().map(|one| {
+                let Listed { name, messages, bytes, publisher } = one;
+                serde_json::json!({
+                    "channel": &**name, "bytes": bytes, "messages": messages, "publisher": publisher.as_deref()
+                })
+                .to_string()
+            });
+            let body = format!("[{}]\n", each.collect::<Vec<_>>().join(","));
+            let mut bytes = Vec::new();
+            let mut reply = Reply::begin(&mut bytes, exchange, Status::OK, &date);
+            reply.constant("Content-Type: application/json\r\n").constant(FRESH);
+            put_safety(&mut reply, None);
+            reply.whole(body.as_bytes());
+            Finished { bytes, follow: None, close: false }
+        })))
+    }
+}
+
+/// Why there is no list.
+pub(super) enum Refusal {
+    Denied(Denied),
+    No(No),
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
+impl From<No> for Refusal {
+    fn from(no: No) -> Self {
+        Self::No(no)
+    }
+}
+
+impl Wanted {
+    fn of(head: &Head<'_>) -> Result<Self, No> {
+        let mut wanted = Self { is_by_size: false, limit: LIMIT, after: String::new() };
+        for (name, value) in query::pairs(head.query().unwrap_or_default()) {
+            let decoded = value.decode();
+            let value = decoded.map_err(|_| "the query is not encoded as it should be")?;
+            match &*value {
+                "size" if name.is("by") => wanted.is_by_size = true,
+                "name" if name.is("by") => wanted.is_by_size = false,
+                _ if name.is("by") => return Err("`by` is name or size".into()),
+                number if name.is("limit") => {
+                    let number = number.parse::<usize>().map_err(|_| "`limit` is a number")?;
+                    wanted.limit = number.clamp(1, MOST);
+                }
+                after if name.is("after") => after.clone_into(&mut wanted.after),
+                // Read already by whoever looks who this is.
+                _ if name.is("access_token") => {}
+                _ => return Err("a list is asked for with `by`, `limit` and `after`".into()),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+/// The channels that somebody may manage: the largest, or those behind a name.
+async fn listed(channels: &Channels, resident: &Resident, wanted: &Wanted) -> Vec<Listed> {
+    let visitor = resident.visitor();
+    let (mut behind, mut by_name) = (wanted.after.clone(), Vec::new());
+    let mut largest = BinaryHeap::new();
+    loop {
+        let chunk = channels.0.hub(|hub| hub.list_after(&behind).take(CHUNK).collect::<Vec<_>>());
+        let chunk = chunk.unwrap_or_default();
+        let Some(last) = chunk.last() else { break };
+        last.name.as_ref().clone_into(&mut behind);
+        for one in chunk {
+            if visitor.check(Action::Manage, &one.name).is_err() {
+                continue;
+            }
+            if wanted.is_by_size {
+                largest.push(BySize(Reverse((one.bytes, Reverse(one.name.clone()))), one));
+                if largest.len() > wanted.limit {
+                    largest.pop();
+                }
+            } else if by_name.len() < wanted.limit {
+                by_name.push(one);
+            } else {
+                return by_name;
+            }
+        }
+        // Others of this thread have their turn.
+        let mut has_waited = false;
+        poll_fn(|task| {
+            if std::mem::replace(&mut has_waited, true) {
+                return Poll::Ready(());
+            }
+            task.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+    if wanted.is_by_size {
+        return largest.into_sorted_vec().into_iter().map(|BySize(_, one)| one).collect();
+    }
+    by_name
+}
+
+/// Ordered by size, the largest first, and then by name.
+struct BySize(Reverse<(u64, Reverse<std::sync::Arc<str>>)>, Listed);
+
+impl Ord for BySize {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for BySize {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for BySize {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for BySize {}
