@@ -13,9 +13,13 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::arrival::{Arrival, Entrance};
 use crate::refusal::NO_THREAD;
+use crate::shares::Shares;
 
 /// Taken in between two looks at who has waited too long, however many more come meanwhile.
 const CROWD: usize = 1024;
+
+/// One block of addresses has this part of the places to wait.
+const PART_OF_BLOCK: usize = 4;
 
 /// The queue. Threads without a connection rest here; those whose connection is idle may watch it.
 pub(crate) struct Lobby {
@@ -31,6 +35,8 @@ pub(crate) struct Lobby {
 #[derive(Default)]
 struct Inside {
     waiting: VecDeque<(Instant, Arrival)>,
+    /// Of these, those of each block of addresses.
+    shares: Shares,
     /// Threads without a connection.
     resting: usize,
     has_rung: bool,
@@ -80,7 +86,14 @@ impl Lobby {
     /// Lets `arrival` wait, or gives it back when there is no room.
     fn enter(&self, arrival: Arrival) -> Result<(), Arrival> {
         let inside = self.lock();
-        if inside.waiting.len() >= self.most.saturating_add(inside.resting) {
+        let (count, resting) = (inside.waiting.len(), inside.resting);
+        if count >= self.most.saturating_add(resting) {
+            return Err(arrival);
+        }
+        // One address leaves room for others, unless a thread is free for it.
+        let block = arrival.peer().block();
+        let share = (self.most / PART_OF_BLOCK).max(1) as u64;
+        if count >= resting && !block.is_local() && inside.shares.held(block) >= share {
             return Err(arrival);
         }
         self.push(inside, arrival);
@@ -149,6 +162,7 @@ impl Lobby {
             return Err(Some(limit.saturating_sub(waited)));
         }
         let late = waiting.remove(place).ok_or(None)?;
+        inside.shares.give_back(late.1.peer().block(), 1);
         self.relax(&mut inside);
         Ok(late.1)
     }
@@ -174,11 +188,13 @@ impl Lobby {
 
     fn next(&self, inside: &mut Inside) -> Option<Arrival> {
         let (_, arrival) = inside.waiting.pop_front()?;
+        inside.shares.give_back(arrival.peer().block(), 1);
         self.relax(inside);
         Some(arrival)
     }
 
     fn push(&self, mut inside: MutexGuard<'_, Inside>, arrival: Arrival) {
+        inside.shares.add(arrival.peer().block(), 1);
         inside.waiting.push_back((Instant::now(), arrival));
         if inside.waiting.len() > inside.resting && !inside.has_rung {
             inside.has_rung = true;

@@ -1,14 +1,16 @@
 //! Decides what is promised where a connection has a thread, and there are only so many of these.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bine_pipeline::Settings;
 use bine_pipeline::scheduler::{AcceptMany, NoThread, OneToOne, Pool, Row as _};
+use bine_pipeline::{Address, Settings};
 
 use crate::PATIENCE;
 use crate::house::{House, LOOPS, settings};
+use crate::limits::own_address;
 use crate::peer::{Peer, get};
 
 /// Those where a connection has a thread, and there may be several.
@@ -128,6 +130,34 @@ fn loops_never_close_an_idle_connection_for_load() {
             assert_eq!(peer.ask("/"), "200 hello", "{scheduler}");
         }
         house.program.gate("gate").open();
+    }
+}
+
+/// One address could take every place to wait for a thread.
+#[test]
+fn leaves_places_to_wait_for_a_thread_to_other_addresses() {
+    let Some(own) = own_address() else { return };
+    for scheduler in ["accept-many", "queue"] {
+        let mut settings = Settings { workers: 1, queue: 8, ..settings(scheduler) };
+        settings.listeners[0].address = "0.0.0.0:0".parse().unwrap();
+        let house = House::with(settings);
+        let Address::Tcp(listening) = house.address() else { unreachable!("it is TCP") };
+        let connect = |ip: IpAddr| {
+            let mut peer = Peer::connect(&Address::Tcp((ip, listening.port()).into())).unwrap();
+            peer.send("GET /block/gate HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            peer
+        };
+        let mut inside = connect(own);
+        house.program.gate("gate").await_arrivals(1);
+        let mut waiting = [connect(own), connect(own)];
+        // A quarter of eight.
+        let mut refused = connect(own);
+        assert_eq!(refused.reply().to_string(), "503 close", "{scheduler}");
+        let mut other = connect(IpAddr::from([127, 0, 0, 1]));
+        house.program.gate("gate").open();
+        for peer in [&mut inside, &mut other].into_iter().chain(&mut waiting) {
+            assert_eq!(peer.reply().status, 200, "{scheduler}");
+        }
     }
 }
 
