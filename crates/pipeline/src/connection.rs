@@ -464,9 +464,9 @@ impl Context {
             return None;
         }
         let tls = self.settings.tls.as_ref()?;
-        let session =
-            Session::new(Arc::clone(tls), Rc::clone(&self.desk), self.settings.handshakes);
-        Some(Box::new(session))
+        let (tls, desk) = (Arc::clone(tls), Rc::clone(&self.desk));
+        let handshakes = Arc::clone(&self.budgets.handshakes);
+        Some(Box::new(Session::new(tls, desk, handshakes, peer.block())))
     }
 
     /// Room for the largest head that `settings` allow. It never becomes less: connections under

@@ -367,6 +367,10 @@ impl<'s> Conversations<'s> {
                 let grace = if self.is_pressed() { KEPT } else { GRACE };
                 connection.deadline = connection.deadline.earlier(now.after(grace));
             }
+            if connection.link.is_evicted() {
+                connection.end(Ending::Load);
+                return false;
+            }
             let mut left = connection.deadline.since(now);
             let full = !stopping && self.is_full();
             self.keep_up();

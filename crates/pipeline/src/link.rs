@@ -81,6 +81,11 @@ pub trait Link {
         false
     }
 
+    /// Both ends have tried for so long to agree how to speak that others need the place.
+    fn is_evicted(&self) -> bool {
+        false
+    }
+
     /// The peer speaks a protocol that somebody else understands.
     fn departs(&self) -> bool {
         false
@@ -141,6 +146,10 @@ impl Socket {
 
     fn is_shaking_hands(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.is_shaking_hands())
+    }
+
+    fn is_evicted(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_evicted())
     }
 
     fn departs(&self) -> bool {
@@ -210,6 +219,10 @@ impl Link for Nonblocking {
 
     fn is_shaking_hands(&self) -> bool {
         self.0.is_shaking_hands()
+    }
+
+    fn is_evicted(&self) -> bool {
+        self.0.is_evicted()
     }
 
     fn departs(&self) -> bool {
@@ -332,6 +345,10 @@ impl Link for Blocking {
 
     fn is_shaking_hands(&self) -> bool {
         self.socket.is_shaking_hands()
+    }
+
+    fn is_evicted(&self) -> bool {
+        self.socket.is_evicted()
     }
 
     fn departs(&self) -> bool {

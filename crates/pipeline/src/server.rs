@@ -28,6 +28,7 @@ use crate::mailbox::{Letter, Mailbox};
 use crate::scheduler::{self, Scheduler};
 use crate::settings::Settings;
 use crate::tally::Tallies;
+use crate::tls::HandshakeFigures;
 use crate::watchdog::{Stalls, Watchdog};
 
 /// A server whose addresses are open. [`run`](Self::run) serves until it is told to stop.
@@ -257,6 +258,11 @@ impl Server {
     /// How much its connections hold together.
     pub fn budgets(&self) -> [BudgetFigures; 3] {
         self.budgets.figures()
+    }
+
+    /// Its TLS handshakes.
+    pub fn handshakes(&self) -> HandshakeFigures {
+        self.budgets.handshakes.figures()
     }
 
     /// Has the guards look at what is used. Who is to make room is told how much.

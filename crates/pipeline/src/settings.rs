@@ -57,9 +57,13 @@ pub struct Settings {
     pub spool: PathBuf,
     /// What is spoken at addresses where TLS is wished for.
     pub tls: Option<Arc<Tls>>,
-    /// TLS handshakes that one loop has under way at one time. More are refused: each has memory, and
-    /// computes for about as long as a hundred requests.
+    /// TLS handshakes under way at one time, for each loop; an eighth of all for one
+    /// [block of addresses](crate::AddressBlock), half for one IPv6 /48. Beyond that the oldest are dropped.
     pub handshakes: usize,
+    /// TLS handshakes that one block of addresses may begin in a second, after five seconds' worth at once, and four
+    /// times that one IPv6 /48: each computes for about as long as a hundred requests. 0 bounds nothing; this machine
+    /// is exempt.
+    pub handshake_rate: u32,
     /// For how many seconds a peer that has come in secret shall come so alone (RFC 6797); 0 says nothing
     /// of it.
     pub hsts: u32,
@@ -93,6 +97,7 @@ impl Default for Settings {
             spool: std::env::temp_dir(),
             tls: None,
             handshakes: 512,
+            handshake_rate: 50,
             hsts: 0,
             watchdog: WatchdogSettings::default(),
             admission: Terms::default(),

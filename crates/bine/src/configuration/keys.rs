@@ -195,8 +195,12 @@ pub(super) static KEYS: &[Key] = &[
         c.settings.hsts = seconds(v)?;
         Ok(())
     }),
-    Key::server("handshakes", "N", &["512"], "of TLS that a thread has under way at one time", |c, v| {
+    Key::server("handshakes", "N", &["512"], "of TLS that are under way at one time, for each loop; one IPv4 address or IPv6 /64 has an eighth of all", |c, v| {
         c.settings.handshakes = number(v, 1)?;
+        Ok(())
+    }),
+    Key::server("handshake-rate", "N|off", &["50"], "of TLS that one IPv4 address or IPv6 /64 begins in a second, after five seconds' worth at once; four times that an IPv6 /48", |c, v| {
+        c.settings.handshake_rate = if v == "off" { 0 } else { number(v, 1)? };
         Ok(())
     }),
     Key::site("root", "DIR", &[], "serve the files below this folder", |s, v| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bine_http::Status;
 use bine_pipeline::scheduler::ServiceFigures;
+use bine_pipeline::tls::HandshakeFigures;
 use bine_pipeline::{
     BOUNDS, BudgetFigures, Figures, GuardFigures, SchedulerFigures, Server, admission,
     process_figures,
@@ -44,6 +45,7 @@ impl Metrics {
             tell_admission(&mut text, &server.admission().figures());
             tell_guards(&mut text, &server.guards());
             tell_budgets(&mut text, &server.budgets());
+            tell_handshakes(&mut text, &server.handshakes());
         }
         self.tell_kept(&mut text);
         self.tell_live(&mut text);
@@ -203,6 +205,21 @@ fn tell_budgets(text: &mut Text, told: &[BudgetFigures]) {
     for each in told {
         evicted.with(&[("of", each.of)], each.evicted);
     }
+}
+
+fn tell_handshakes(text: &mut Text, told: &HandshakeFigures) {
+    text.gauge("bine_tls_handshakes", "TLS handshakes under way.").is(told.under_way);
+    text.gauge("bine_tls_handshakes_most", "TLS handshakes that may be under way.").is(told.most);
+    text.counter(
+        "bine_tls_handshakes_evicted_total",
+        "TLS handshakes that were dropped because newer ones needed their place.",
+    )
+    .is(told.evicted);
+    text.counter(
+        "bine_tls_handshakes_refused_total",
+        "Connections that were closed because their address began too many TLS handshakes.",
+    )
+    .is(told.refused);
 }
 
 fn tell_scheduler(text: &mut Text, told: &SchedulerFigures) {

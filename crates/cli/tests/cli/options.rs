@@ -107,6 +107,7 @@ fn help_lists_every_option_and_every_scheduler() {
         "https-redirect",
         "hsts",
         "handshakes",
+        "handshake-rate",
         "root",
         "index",
         "listing",

@@ -1,5 +1,6 @@
 //! The bytes that all connections of a server may hold together: of request bodies in memory, of
-//! uploads on disk, and of replies that their clients have not read.
+//! uploads on disk, and of replies that their clients have not read; and how many TLS handshakes they
+//! may have under way.
 
 mod pool;
 
@@ -11,6 +12,7 @@ use crate::mailbox::{Letter, Mailbox};
 use crate::settings::{Budgeted, Settings};
 use crate::shares::Caps;
 use crate::slab::Token;
+use crate::tls::Handshakes;
 
 pub use pool::BudgetFigures;
 
@@ -29,7 +31,7 @@ const PART_OF_DISK: u64 = 4;
 /// Assumed where the system does not say how much there is.
 const UNKNOWN: u64 = 1 << 30;
 
-/// The budgets of one server.
+/// What the connections of one server may hold together.
 pub(crate) struct Budgets {
     /// Request bodies in memory, until their handler is done with them.
     pub(crate) bodies: Arc<Budget>,
@@ -37,6 +39,8 @@ pub(crate) struct Budgets {
     pub(crate) uploads: Arc<Budget>,
     /// Replies in memory that their clients have not read.
     pub(crate) unsent: Arc<Budget>,
+    /// TLS handshakes under way.
+    pub(crate) handshakes: Arc<Handshakes>,
 }
 
 impl Budgets {
@@ -47,6 +51,7 @@ impl Budgets {
             bodies: open("bodies", bodies),
             uploads: open("uploads", uploads),
             unsent: open("unsent", unsent),
+            handshakes: Arc::new(Handshakes::new(settings)),
         }
     }
 
@@ -55,6 +60,7 @@ impl Budgets {
         for (budget, (most, caps)) in self.all().into_iter().zip(sizes(settings)) {
             budget.limit(most, caps);
         }
+        self.handshakes.limit(settings);
     }
 
     /// Whether memory is short.
@@ -72,11 +78,16 @@ impl Budgets {
     }
 }
 
-/// Without bounds.
+/// Without bounds of bytes.
 impl Default for Budgets {
     fn default() -> Self {
         let open = |name| Arc::new(Budget::new(name, u64::MAX, Caps::new(u64::MAX, u64::MAX)));
-        Self { bodies: open("bodies"), uploads: open("uploads"), unsent: open("unsent") }
+        Self {
+            bodies: open("bodies"),
+            uploads: open("uploads"),
+            unsent: open("unsent"),
+            handshakes: Arc::default(),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ impl<D: Driver> EventLoop<D> {
             self.context.take_up(connection);
             let next = stages::crowded_out(connection, &mut self.context);
             self.advance(token, next);
-        } else if connection.has_evicted_reply() {
+        } else if connection.has_evicted_reply() || connection.link.is_evicted() {
             connection.end(Ending::Load);
             self.remove(token);
         }

@@ -194,6 +194,9 @@ fn receive<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Op
     make_room(context);
     let space = &mut context.scratch[context.input.end..];
     let room = space.len();
+    if connection.phase == Phase::Handshake {
+        context.desk.note_owner(&context.owner);
+    }
     let transfer = connection.link.receive(space);
     if L::BLOCKS {
         context.clock.turn();

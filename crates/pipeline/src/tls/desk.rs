@@ -1,8 +1,9 @@
-//! Decides what one thread keeps for all of its secret connections together: two buffers, and the count of
-//! handshakes under way.
+//! Decides what one thread keeps for all of its secret connections together: two buffers, and where the one
+//! at hand is.
 
-use std::cell::{Cell, RefCell, RefMut};
-use std::rc::Rc;
+use std::cell::{Ref, RefCell, RefMut};
+
+use crate::budget::Owner;
 
 /// Bytes encrypted, or received, at once: four records of the longest kind (RFC 8446 section 5.1).
 pub(super) const PIECE: usize = 64 * 1024;
@@ -13,7 +14,7 @@ const ADDED: usize = 16 * 1024;
 #[derive(Default)]
 pub(crate) struct Desk {
     buffers: RefCell<Buffers>,
-    in_flight: Cell<usize>,
+    owner: RefCell<Owner>,
 }
 
 /// Only one connection uses them at a time.
@@ -42,37 +43,12 @@ impl Desk {
         buffers
     }
 
-    /// A place among at most `most` handshakes.
-    pub(super) fn begin(self: &Rc<Self>, most: usize) -> Option<Handshake> {
-        let begun = self.in_flight.get();
-        if begun >= most {
-            return None;
-        }
-        self.in_flight.set(begun + 1);
-        Some(Handshake(Rc::clone(self)))
+    /// Notes where the connection at hand is, which may begin a handshake.
+    pub(crate) fn note_owner(&self, owner: &Owner) {
+        *self.owner.borrow_mut() = owner.clone();
     }
-}
 
-/// A handshake under way.
-pub(super) struct Handshake(Rc<Desk>);
-
-impl Drop for Handshake {
-    fn drop(&mut self) {
-        self.0.in_flight.set(self.0.in_flight.get() - 1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_more_handshakes_begin_than_may() {
-        let desk = Rc::new(Desk::default());
-        let first = desk.begin(2).unwrap();
-        let _second = desk.begin(2).unwrap();
-        assert!(desk.begin(2).is_none());
-        drop(first);
-        assert!(desk.begin(2).is_some());
+    pub(super) fn owner(&self) -> Ref<'_, Owner> {
+        self.owner.borrow()
     }
 }

@@ -3,6 +3,7 @@
 
 mod certificate;
 mod desk;
+mod handshakes;
 mod session;
 mod tickets;
 
@@ -19,6 +20,8 @@ use crate::address::Peer;
 
 pub use certificate::{BadCertificate, Certificate};
 pub(crate) use desk::Desk;
+pub use handshakes::HandshakeFigures;
+pub(crate) use handshakes::Handshakes;
 pub(crate) use session::{Packed, Session};
 pub use tickets::Tickets;
 

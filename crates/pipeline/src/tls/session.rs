@@ -8,9 +8,11 @@ use std::sync::Arc;
 use rustls::server::{Accepted, Acceptor, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
-use super::desk::{Desk, Handshake, PIECE};
+use super::desk::{Desk, PIECE};
+use super::handshakes::{Handshake, Handshakes};
 use super::{Departure, Tls};
-use crate::address::Peer;
+use crate::address::{AddressBlock, Peer};
+use crate::clock::monotonic_milliseconds;
 use crate::link::{self, Transfer};
 use crate::log;
 
@@ -66,7 +68,7 @@ impl Packed {
 
 enum Stage {
     /// The `ClientHello` is on its way. Nothing is done for a peer that has not sent it all.
-    Hello { tls: Arc<Tls>, most_handshakes: usize },
+    Hello { tls: Arc<Tls>, handshakes: Arc<Handshakes>, block: AddressBlock },
     /// The handshake, and all that follows it.
     Open(Box<UnbufferedServerConnection>),
     /// It goes to somebody else.
@@ -99,10 +101,15 @@ struct Understood {
 }
 
 impl Session {
-    /// For a connection that has just come; at most `most_handshakes` are begun at one time.
-    pub(crate) fn new(tls: Arc<Tls>, desk: Rc<Desk>, most_handshakes: usize) -> Self {
+    /// For a connection from `block` that has just come, with a place among `handshakes` when it begins one.
+    pub(crate) fn new(
+        tls: Arc<Tls>,
+        desk: Rc<Desk>,
+        handshakes: Arc<Handshakes>,
+        block: AddressBlock,
+    ) -> Self {
         Self {
-            stage: Stage::Hello { tls, most_handshakes },
+            stage: Stage::Hello { tls, handshakes, block },
             desk,
             kept: Vec::new(),
             unsent: Vec::new(),
@@ -278,6 +285,11 @@ impl Session {
         matches!(self.stage, Stage::Hello { .. }) || self.handshake.is_some()
     }
 
+    /// Its handshake has taken so long that a newer one has its place.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.handshake.as_ref().is_some_and(Handshake::is_evicted)
+    }
+
     /// The peer wants a protocol that is not ours.
     pub(crate) const fn departs(&self) -> bool {
         matches!(self.stage, Stage::Departing(_))
@@ -294,7 +306,7 @@ impl Session {
 
     /// What is done once the `ClientHello` is there. `Some`: it goes no further for now, or at all.
     fn meet(&mut self, socket: &OwnedFd, received: &[u8]) -> Option<Transfer> {
-        let Stage::Hello { tls, most_handshakes } = &self.stage else { return None };
+        let Stage::Hello { tls, handshakes, block } = &self.stage else { return None };
         if received[0] != HANDSHAKE {
             self.stage = Stage::Over;
             if received[0].is_ascii_uppercase() {
@@ -316,9 +328,8 @@ impl Session {
             self.stage = Stage::Departing(Box::new((accepted, Arc::clone(tls))));
             return Some(Transfer::Ended);
         }
-        self.handshake = self.desk.begin(*most_handshakes);
+        self.handshake = handshakes.begin(*block, &self.desk.owner(), monotonic_milliseconds());
         if self.handshake.is_none() {
-            log::debug(format_args!("too many TLS handshakes at one time: one is refused"));
             return Some(Transfer::Broken);
         }
         match UnbufferedServerConnection::new(Arc::clone(&tls.config)) {
