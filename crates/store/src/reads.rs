@@ -10,7 +10,7 @@ use crate::key::Key;
 use crate::state::{Definition, Definitions, Keys, State, Write};
 
 /// What was looked at: the read-set.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ReadSet {
     reads: Vec<Read>,
     /// There were so many that some were taken together: what was looked at first is not told from the rest.
@@ -45,7 +45,7 @@ pub struct Changes {
 }
 
 #[derive(Clone, Debug)]
-struct Changed {
+pub(crate) struct Changed {
     table: usize,
     /// Sorted.
     rows: SmallVec<[RowId; 1]>,
@@ -57,7 +57,7 @@ struct Changed {
 
 /// Sorted keys, by index. Those of a small change stand in place: thousands of changes are kept for a while, and what was
 /// allocated for each of them would be given back when it lies in no cache any more.
-type KeysByIndex = SmallVec<[SmallVec<[Key; 2]>; 2]>;
+pub(crate) type KeysByIndex = SmallVec<[SmallVec<[Key; 2]>; 2]>;
 
 /// A view that looked at more than this in one table has looked at all of it.
 const MOST_READS: usize = 4096;
@@ -110,8 +110,13 @@ impl ReadSet {
         }
     }
 
-    /// Takes the same tables as wholly read.
-    fn condense(&mut self) {
+    /// The looks, in their order.
+    pub(crate) fn reads(&self) -> &[Read] {
+        &self.reads
+    }
+
+    /// Takes the same tables as wholly read, which needs little memory and says of more changes that they touch it.
+    pub fn condense(&mut self) {
         self.is_condensed = true;
         let mut tables: Vec<usize> = self.reads.iter().map(Read::table).collect();
         tables.sort_unstable();
@@ -121,7 +126,7 @@ impl ReadSet {
 }
 
 impl Read {
-    fn table(&self) -> usize {
+    pub(crate) fn table(&self) -> usize {
         match self {
             Self::Row { table, .. }
             | Self::Since { table, .. }
@@ -138,6 +143,34 @@ impl Changes {
             let changed = self.tables.iter().find(|changed| changed.table == read.table());
             changed.is_some_and(|changed| changed.touches(read))
         })
+    }
+
+    /// What is changed, by table.
+    pub(crate) fn tables(&self) -> &[Changed] {
+        &self.tables
+    }
+
+    /// These rows with their keys in two indexes, and one table as a whole.
+    #[cfg(test)]
+    pub(crate) fn for_test(
+        rows: impl IntoIterator<Item = (usize, RowId, [Key; 2])>,
+        of_all: Option<usize>,
+    ) -> Self {
+        let mut changes = Self::none(1);
+        for (table, id, keys) in rows {
+            let changed = changes.table(table, 2);
+            changed.rows.push(id);
+            for (own, key) in changed.keys.iter_mut().zip(keys) {
+                own.push(key);
+            }
+        }
+        if let Some(table) = of_all {
+            let changed = changes.table(table, 2);
+            let (rows, keys) = (SmallVec::new(), SmallVec::new());
+            *changed = Changed { all: true, rows, keys, ..*changed };
+        }
+        changes.sort();
+        changes
     }
 
     /// What a record changes that is of no table.
@@ -245,6 +278,15 @@ impl Changes {
 }
 
 impl Changed {
+    pub(crate) const fn table(&self) -> usize {
+        self.table
+    }
+
+    /// The changed rows and their keys by index; `None`: too many to be told one by one.
+    pub(crate) fn parts(&self) -> Option<(&[RowId], &KeysByIndex)> {
+        (!self.all).then_some((&self.rows, &self.keys))
+    }
+
     fn touches(&self, read: &Read) -> bool {
         if self.all {
             return true;

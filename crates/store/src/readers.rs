@@ -1,0 +1,341 @@
+//! An index of read-sets: finds the readers that a commit may touch, without a look at any other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+
+use smallvec::SmallVec;
+
+use crate::id::RowId;
+use crate::key::Key;
+use crate::reads::{Changes, Read, ReadSet};
+
+/// Readers, each known by a `K`, and the places that their read-sets depend on.
+///
+/// [`touched`](Self::touched) finds each reader whose read-set [is touched](ReadSet::is_touched_by) by a commit, and a few
+/// others: of a range it knows only the bytes with which all its keys begin, and of a reader that depends on very many
+/// places of a table only the table.
+#[derive(Debug)]
+pub struct Readers<K> {
+    tables: HashMap<usize, TableReaders<K>>,
+}
+
+#[derive(Debug)]
+struct TableReaders<K> {
+    /// Readers of all rows.
+    whole: BTreeSet<K>,
+    rows: HashMap<RowId, BTreeSet<K>>,
+    /// Readers of all rows from an id on.
+    since: BTreeMap<RowId, BTreeSet<K>>,
+    /// By index.
+    prefixes: HashMap<usize, Prefixes<K>>,
+}
+
+/// Readers by the bytes with which the keys begin that they depend on, by the length of those.
+type Prefixes<K> = BTreeMap<usize, HashMap<Bytes, BTreeSet<K>>>;
+
+type Bytes = SmallVec<[u8; 16]>;
+
+/// What a read-set depends on, as it is indexed.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Place {
+    Table,
+    Row(RowId),
+    Since(RowId),
+    Prefix(usize, Bytes),
+}
+
+/// Of one table, a reader is indexed by this many places, or by the whole table.
+const MOST_PLACES: usize = 256;
+
+impl<K: Copy + Ord> Readers<K> {
+    /// Adds a reader that depends on `reads`.
+    pub fn insert(&mut self, reader: K, reads: &ReadSet) {
+        for (table, places) in places(reads) {
+            let own = self.tables.entry(table).or_default();
+            places.into_iter().for_each(|place| own.insert(reader, place));
+        }
+    }
+
+    /// Removes a reader that was added with the same `reads`.
+    pub fn remove(&mut self, reader: K, reads: &ReadSet) {
+        for (table, places) in places(reads) {
+            let Some(own) = self.tables.get_mut(&table) else { continue };
+            places.iter().for_each(|place| own.remove(reader, place));
+            if own.is_empty() {
+                self.tables.remove(&table);
+            }
+        }
+    }
+
+    /// Calls `see` with each reader that a commit may touch, with some more than once.
+    pub fn touched(&self, changes: &Changes, mut see: impl FnMut(K)) {
+        for changed in changes.tables() {
+            let Some(own) = self.tables.get(&changed.table()) else { continue };
+            let mut see_all = |readers: &BTreeSet<K>| readers.iter().for_each(|own| see(*own));
+            match changed.parts() {
+                None => own.each(see_all),
+                Some((rows, keys)) => {
+                    see_all(&own.whole);
+                    rows.iter().filter_map(|id| own.rows.get(id)).for_each(&mut see_all);
+                    if let Some(last) = rows.last() {
+                        own.since.range(..=*last).for_each(|(_, readers)| see_all(readers));
+                    }
+                    for (index, keys) in keys.iter().enumerate() {
+                        let Some(prefixes) = own.prefixes.get(&index) else { continue };
+                        see_prefixes(prefixes, keys, &mut see_all);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether there is no reader that depends on anything.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+}
+
+impl<K: Copy + Ord> TableReaders<K> {
+    fn insert(&mut self, reader: K, place: Place) {
+        let readers = match place {
+            Place::Table => &mut self.whole,
+            Place::Row(id) => self.rows.entry(id).or_default(),
+            Place::Since(id) => self.since.entry(id).or_default(),
+            Place::Prefix(index, bytes) => {
+                let prefixes = self.prefixes.entry(index).or_default();
+                prefixes.entry(bytes.len()).or_default().entry(bytes).or_default()
+            }
+        };
+        readers.insert(reader);
+    }
+
+    fn remove(&mut self, reader: K, place: &Place) {
+        match place {
+            Place::Table => {
+                self.whole.remove(&reader);
+            }
+            Place::Row(id) => {
+                if let Some(readers) = self.rows.get_mut(id) {
+                    readers.remove(&reader);
+                    if readers.is_empty() {
+                        self.rows.remove(id);
+                    }
+                }
+            }
+            Place::Since(id) => {
+                if let Some(readers) = self.since.get_mut(id) {
+                    readers.remove(&reader);
+                    if readers.is_empty() {
+                        self.since.remove(id);
+                    }
+                }
+            }
+            Place::Prefix(index, bytes) => self.remove_prefix(reader, *index, bytes),
+        }
+    }
+
+    fn remove_prefix(&mut self, reader: K, index: usize, bytes: &Bytes) {
+        let Some(prefixes) = self.prefixes.get_mut(&index) else { return };
+        let Some(of_length) = prefixes.get_mut(&bytes.len()) else { return };
+        if let Some(readers) = of_length.get_mut(bytes) {
+            readers.remove(&reader);
+            if readers.is_empty() {
+                of_length.remove(bytes);
+            }
+        }
+        if of_length.is_empty() {
+            prefixes.remove(&bytes.len());
+        }
+        if prefixes.is_empty() {
+            self.prefixes.remove(&index);
+        }
+    }
+
+    fn each(&self, mut see: impl FnMut(&BTreeSet<K>)) {
+        see(&self.whole);
+        self.rows.values().for_each(&mut see);
+        self.since.values().for_each(&mut see);
+        let of_length = self.prefixes.values().flat_map(BTreeMap::values);
+        of_length.flat_map(HashMap::values).for_each(&mut see);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+            && self.rows.is_empty()
+            && self.since.is_empty()
+            && self.prefixes.is_empty()
+    }
+}
+
+impl<K> Default for Readers<K> {
+    fn default() -> Self {
+        Self { tables: HashMap::new() }
+    }
+}
+
+impl<K> Default for TableReaders<K> {
+    fn default() -> Self {
+        Self {
+            whole: BTreeSet::new(),
+            rows: HashMap::new(),
+            since: BTreeMap::new(),
+            prefixes: HashMap::new(),
+        }
+    }
+}
+
+fn see_prefixes<K>(prefixes: &Prefixes<K>, keys: &[Key], mut see: impl FnMut(&BTreeSet<K>)) {
+    for key in keys {
+        let key = key.bytes();
+        for (length, readers) in prefixes.range(..=key.len()) {
+            readers.get(&key[..*length]).into_iter().for_each(&mut see);
+        }
+    }
+}
+
+/// The places of a read-set, by table. The same for equal read-sets.
+fn places(reads: &ReadSet) -> BTreeMap<usize, BTreeSet<Place>> {
+    let mut tables = BTreeMap::<usize, BTreeSet<Place>>::new();
+    for read in reads.reads() {
+        let places = tables.entry(read.table()).or_default();
+        if places.contains(&Place::Table) {
+            continue;
+        }
+        let place = place(read);
+        if place == Place::Table || places.len() >= MOST_PLACES {
+            *places = BTreeSet::from([Place::Table]);
+        } else {
+            places.insert(place);
+        }
+    }
+    tables
+}
+
+fn place(read: &Read) -> Place {
+    match read {
+        Read::Row { id, .. } => Place::Row(*id),
+        Read::Since { id, .. } => Place::Since(*id),
+        Read::Prefix { index, key, .. } => Place::Prefix(*index, key.bytes().into()),
+        Read::Range { index, from, until, .. } => Place::Prefix(*index, common(from, until).into()),
+        Read::Table { .. } => Place::Table,
+    }
+}
+
+/// The bytes with which all keys of a range begin.
+fn common<'k>(from: &'k Bound<Key>, until: &Bound<Key>) -> &'k [u8] {
+    let (
+        Bound::Included(from) | Bound::Excluded(from),
+        Bound::Included(until) | Bound::Excluded(until),
+    ) = (from, until)
+    else {
+        return &[];
+    };
+    let (from, until) = (from.bytes(), until.bytes());
+    let length = from.iter().zip(until).take_while(|(from, until)| from == until).count();
+    &from[..length]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::value::Value;
+
+    const TABLES: usize = 2;
+
+    fn id(number: u8) -> RowId {
+        RowId::from_number(u128::from(number))
+    }
+
+    fn key(numbers: &[u8]) -> Key {
+        Key::of(numbers.iter().map(|number| Value::Whole(i128::from(*number))))
+    }
+
+    fn some_key() -> impl Strategy<Value = Key> {
+        vec(0..6_u8, 0..3).prop_map(|numbers| key(&numbers))
+    }
+
+    fn bound() -> impl Strategy<Value = Bound<Key>> {
+        prop_oneof![
+            Just(Bound::Unbounded),
+            some_key().prop_map(Bound::Included),
+            some_key().prop_map(Bound::Excluded),
+        ]
+    }
+
+    fn read() -> impl Strategy<Value = Read> {
+        let table = 0..TABLES;
+        prop_oneof![
+            3 => (table.clone(), 0..20_u8).prop_map(|(table, row)| Read::Row { table, id: id(row) }),
+            1 => (table.clone(), 0..20_u8).prop_map(|(table, row)| Read::Since { table, id: id(row) }),
+            3 => (table.clone(), 0..2_usize, some_key())
+                .prop_map(|(table, index, key)| Read::Prefix { table, index, key }),
+            3 => (table.clone(), 0..2_usize, bound(), bound())
+                .prop_map(|(table, index, from, until)| Read::Range { table, index, from, until }),
+            1 => table.prop_map(|table| Read::Table { table }),
+        ]
+    }
+
+    fn read_set(reads: Vec<Read>) -> ReadSet {
+        let mut set = ReadSet::default();
+        reads.into_iter().for_each(|read| set.note(read));
+        set
+    }
+
+    proptest! {
+        /// The index finds each reader that a comparison with all of them finds; readers that were
+        /// removed leave nothing.
+        #[test]
+        fn finds_every_reader_that_a_commit_touches(
+            sets in vec(vec(read(), 0..6), 0..12),
+            rows in vec((0..TABLES, 0..20_u8, some_key(), some_key()), 0..5),
+            of_all in proptest::option::weighted(0.1, 0..TABLES),
+        ) {
+            let sets: Vec<ReadSet> = sets.into_iter().map(read_set).collect();
+            let mut readers = Readers::default();
+            sets.iter().enumerate().for_each(|(reader, set)| readers.insert(reader, set));
+            let rows = rows.into_iter().map(|(table, row, one, two)| (table, id(row), [one, two]));
+            let changes = Changes::for_test(rows, of_all);
+            let mut found = BTreeSet::new();
+            readers.touched(&changes, |reader| {
+                found.insert(reader);
+            });
+            for (reader, set) in sets.iter().enumerate() {
+                if set.is_touched_by(&changes) {
+                    prop_assert!(found.contains(&reader), "{set:?} is missed");
+                }
+            }
+            sets.iter().enumerate().for_each(|(reader, set)| readers.remove(reader, set));
+            prop_assert!(readers.is_empty());
+        }
+    }
+
+    #[test]
+    fn looks_at_the_readers_of_a_row_only() {
+        let mut readers = Readers::default();
+        for number in 0..200 {
+            let row = Read::Row { table: 0, id: id(number) };
+            let index = Read::Prefix { table: 0, index: 0, key: key(&[number]) };
+            let (from, until) =
+                (Bound::Included(key(&[number, 1])), Bound::Excluded(key(&[number, 9])));
+            let range = Read::Range { table: 0, index: 0, from, until };
+            readers.insert(number, &read_set(vec![row, index, range]));
+        }
+        let changes = Changes::for_test([(0, id(7), [key(&[9, 5]), key(&[])])], None);
+        let mut seen = Vec::new();
+        readers.touched(&changes, |reader| seen.push(reader));
+        seen.sort_unstable();
+        assert_eq!(seen, [7, 9, 9]);
+    }
+
+    #[test]
+    fn indexes_a_reader_of_very_many_rows_by_the_table() {
+        let rows = (0..=255).map(|number| Read::Row { table: 0, id: id(number) });
+        let more = Read::Row { table: 0, id: RowId::from_number(1000) };
+        let set = read_set(rows.chain([more]).collect());
+        let places = places(&set);
+        assert_eq!(places[&0], BTreeSet::from([Place::Table]));
+    }
+}
