@@ -633,6 +633,7 @@ impl App {
                 live.follow(store);
             }
         }
+        live.limit(configuration.live);
         live.serve_with(&handler);
         server.set_waiters(channels.waiters(live.engine()));
         if let Some(desk) = &mut desk {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bine_http::{Exchange, Reply, Status};
 use bine_pipeline::admission::{Admission, Asker, Shown, Verdict};
-use bine_pipeline::{Answer, Body, Clock, Done, Incoming, Outgoing, Retained, Work};
+use bine_pipeline::{Answer, Body, Clock, Done, Incoming, LaterReply, Outgoing, Retained, Work};
 
 use crate::sessions::ticket::{Holder, Reading, Tickets};
 use crate::taste::Taste;
@@ -169,13 +169,18 @@ pub(crate) fn with_line(
     let Some(line) = line else { return answer };
     match answer {
         Answer::Work(work) => Answer::Work(Arc::new(Ticketed { work, line })),
-        Answer::Later(reply) => Answer::Later(Box::pin(async move {
-            let mut finished = reply.await;
-            insert(&mut finished.bytes, 0, &line);
-            finished
-        })),
+        Answer::Later(reply) => Answer::Later(later_with_line(reply, line)),
+        Answer::WhileOpen(reply) => Answer::WhileOpen(later_with_line(reply, line)),
         answer => answer,
     }
+}
+
+fn later_with_line(reply: LaterReply, line: String) -> LaterReply {
+    Box::pin(async move {
+        let mut finished = reply.await;
+        insert(&mut finished.bytes, 0, &line);
+        finished
+    })
 }
 
 /// Has `write` write, and puts `line` into what it has written. Returns it if nothing was.

@@ -129,6 +129,8 @@ pub(crate) struct Busy {
     pub(crate) handler: &'static str,
     /// Drops the task of a handler that awaits.
     pub(crate) task: Option<tokio::task::AbortHandle>,
+    /// The task is of no use once the client has closed its half.
+    pub(crate) is_while_open: bool,
 }
 
 /// What comes behind a piece of a body that is being stored.
@@ -405,6 +407,8 @@ pub(crate) enum Errand {
     Hold(Hold, Option<Box<Retained>>),
     /// Wait for this; the request is kept for the access log only.
     Later(LaterReply, Option<Box<Retained>>),
+    /// The same, until the client closes its half.
+    WhileOpen(LaterReply, Option<Box<Retained>>),
     /// Bring this part of the file that is being sent into memory.
     WarmUp(FilePart),
 }

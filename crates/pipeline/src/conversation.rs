@@ -497,7 +497,9 @@ impl<'s> Conversations<'s> {
     fn await_handler(&mut self, connection: &mut Connection<Blocking>) -> Next {
         self.context.access.flush();
         let (reply, request) = match self.context.errand.take() {
-            Some(Errand::Later(reply, request)) => (reply, request),
+            Some(Errand::Later(reply, request) | Errand::WhileOpen(reply, request)) => {
+                (reply, request)
+            }
             Some(hold @ Errand::Hold(..)) => {
                 self.context.errand = Some(hold);
                 return self.begin_hold(connection);

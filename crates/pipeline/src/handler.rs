@@ -183,6 +183,10 @@ pub enum Answer {
     },
     /// The reply will come. The future must not block; the pipeline drops it at its deadline.
     Later(LaterReply),
+    /// The same, of use only to a client that keeps its connection open in both directions: the future is dropped when the
+    /// client closes its half, by which browsers say that they have left. A scheduler that gives each connection a thread
+    /// notices it when the reply is there.
+    WhileOpen(LaterReply),
     /// Nothing is to be said before something happens: the connection rests until then.
     Hold(Hold),
     /// Run this where it may block.

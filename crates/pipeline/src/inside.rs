@@ -1,12 +1,13 @@
-//! Decides how a request is answered that comes from no peer: on a thread of its own, one after the other where they
-//! need not wait, and for nobody longer than a handler may take.
+//! Decides how a request is answered that comes from no peer: on threads of their own, many at one time where they wait
+//! for something, and for nobody longer than a handler may take.
 
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -20,12 +21,21 @@ use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Re
 use crate::log;
 use crate::tally::count_panic;
 
-/// Asks a program what it would answer, from any thread. The program is asked as it is by a peer, from its filters on; no
-/// line is written into the access log.
+/// Threads that ask a program what it would answer. The program is asked as it is by a peer, from its filters on; no line
+/// is written into the access log.
 ///
-/// Whoever asks bounds how many requests are under way.
+/// The threads end when all clones of this are gone.
 #[derive(Clone, Debug)]
-pub struct Inside(UnboundedSender<Letter>);
+pub struct Inside(Arc<[UnboundedSender<Arc<dyn Handler>>]>);
+
+/// Where the threads get their errands. The source decides on the order, and how many are under way.
+pub trait Errands: Send + Sync {
+    /// The next errand for a thread, when it is due; `None` ends the thread. While there is none, `waker` is to be woken
+    /// when there may be one.
+    ///
+    /// A thread asks whenever it has nothing to poll, also while its errands wait for something.
+    fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>>;
+}
 
 /// A request from inside.
 pub struct Errand {
@@ -67,8 +77,9 @@ impl Drop for Then {
 
 /// What is around each part of a handler that runs without a pause, on whatever thread.
 pub trait Around: Send + Sync {
-    /// Whether anybody wants to know still. It is asked once, when the turn of an errand has come.
-    fn is_wanted(&self) -> bool {
+    /// Whether anybody wants to know still. It is asked when an errand begins and at each of its awaits; `waker` may be
+    /// woken when the answer changes, so that the errand is dropped at once.
+    fn is_wanted(&self, _waker: &Waker) -> bool {
         true
     }
 
@@ -76,76 +87,105 @@ pub trait Around: Send + Sync {
     fn around(&self, part: &mut dyn FnMut());
 }
 
-enum Letter {
-    Errand(Errand),
-    /// From here on it is this program.
+/// What a thread does next.
+enum Step {
+    /// From here on it asks this program.
     Replace(Arc<dyn Handler>),
+    Ask(Errand),
+    End,
 }
 
 impl Inside {
-    /// Asks `handler`, which may take so long for a reply.
+    /// Has so many threads ask `handler` what `errands` tells, and wait for each reply for no longer than `patience`.
     ///
     /// # Errors
     ///
     /// There is no thread, or no runtime for it.
-    pub fn begin(handler: Arc<dyn Handler>, patience: Duration) -> io::Result<Self> {
-        let (sender, letters) = unbounded_channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let inside = thread::Builder::new().name("inside".to_owned());
-        inside.spawn(move || {
-            let tasks = LocalSet::new();
-            runtime.block_on(tasks.run_until(serve(handler, patience, letters)));
-        })?;
-        Ok(Self(sender))
-    }
-
-    /// Asks; what comes of it is told by [`Errand::then`], in any case.
-    pub fn ask(&self, errand: Errand) {
-        // The thread ends when nobody can ask any more.
-        let _ = self.0.send(Letter::Errand(errand));
+    pub fn begin(
+        handler: &Arc<dyn Handler>,
+        patience: Duration,
+        threads: usize,
+        errands: &Arc<dyn Errands>,
+    ) -> io::Result<Self> {
+        let begin = |number: usize| {
+            let (sender, replaced) = unbounded_channel();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let (handler, errands) = (Arc::clone(handler), Arc::clone(errands));
+            let inside = thread::Builder::new().name(format!("inside-{number}"));
+            inside.spawn(move || {
+                let tasks = LocalSet::new();
+                let own = Thread { number, errands, patience };
+                runtime.block_on(tasks.run_until(own.serve(handler, replaced)));
+            })?;
+            Ok(sender)
+        };
+        (0..threads.max(1)).map(begin).collect::<io::Result<_>>().map(Self)
     }
 
     /// Asks another program from here on.
-    pub fn replace(&self, handler: Arc<dyn Handler>) {
-        let _ = self.0.send(Letter::Replace(handler));
+    pub fn replace(&self, handler: &Arc<dyn Handler>) {
+        for thread in &*self.0 {
+            let _ = thread.send(Arc::clone(handler));
+        }
     }
 }
 
-async fn serve(
-    handler: Arc<dyn Handler>,
+struct Thread {
+    number: usize,
+    errands: Arc<dyn Errands>,
     patience: Duration,
-    mut letters: UnboundedReceiver<Letter>,
-) {
-    let clock = Rc::new(Clock::kernel());
-    // What the program asks of itself has been admitted already.
-    let admission = Arc::new(Admission::off());
-    let local = |handler: Arc<dyn Handler>| {
-        let (clock, admission) = (Rc::clone(&clock), Arc::clone(&admission));
-        handler.local(Bench { clock, chunk_at: usize::MAX, admission })
-    };
-    let mut responder = local(handler);
-    while let Some(letter) = letters.recv().await {
-        match letter {
-            Letter::Replace(handler) => {
+}
+
+impl Thread {
+    async fn serve(
+        self,
+        handler: Arc<dyn Handler>,
+        mut replaced: UnboundedReceiver<Arc<dyn Handler>>,
+    ) {
+        let clock = Rc::new(Clock::kernel());
+        // What the program asks of itself has been admitted already.
+        let admission = Arc::new(Admission::off());
+        let local = |handler: Arc<dyn Handler>| {
+            let (clock, admission) = (Rc::clone(&clock), Arc::clone(&admission));
+            handler.local(Bench { clock, chunk_at: usize::MAX, admission })
+        };
+        let mut responder = local(handler);
+        loop {
+            match self.step(&mut replaced).await {
                 // Whoever cannot make its part for a thread serves nobody, and this thread goes on with the old.
-                match catch_unwind(AssertUnwindSafe(|| local(handler))) {
+                Step::Replace(handler) => match catch_unwind(AssertUnwindSafe(|| local(handler))) {
                     Ok(new) => responder = new,
-                    Err(_) => log::error(format_args!("a program could not be asked from inside")),
+                    Err(_) => {
+                        log::error(format_args!("a program could not be asked from inside"));
+                    }
+                },
+                Step::Ask(errand) => {
+                    clock.turn();
+                    answer(&mut *responder, &clock, self.patience, errand);
                 }
+                Step::End => return,
             }
-            Letter::Errand(errand) => {
-                clock.turn();
-                answer(&mut *responder, &clock, patience, errand);
-            }
+            // What it has begun has its turn.
+            tokio::task::yield_now().await;
         }
-        // What it has begun has its turn.
-        tokio::task::yield_now().await;
+    }
+
+    async fn step(&self, replaced: &mut UnboundedReceiver<Arc<dyn Handler>>) -> Step {
+        poll_fn(|task| match replaced.poll_recv(task) {
+            Poll::Ready(Some(handler)) => Poll::Ready(Step::Replace(handler)),
+            Poll::Ready(None) => Poll::Ready(Step::End),
+            Poll::Pending => self
+                .errands
+                .poll_next(self.number, task.waker())
+                .map(|errand| errand.map_or(Step::End, Step::Ask)),
+        })
+        .await
     }
 }
 
 fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, errand: Errand) {
     let Errand { mut request, around, then } = errand;
-    if !around.is_wanted() {
+    if !around.is_wanted(Waker::noop()) {
         return then.tell(None);
     }
     let mut bytes = Vec::new();
@@ -191,6 +231,9 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
 /// The reply of an async handler, each poll of which is within `around`.
 async fn finished(mut reply: LaterReply, around: &dyn Around) -> Option<Vec<u8>> {
     let polled = poll_fn(|task| {
+        if !around.is_wanted(task.waker()) {
+            return Poll::Ready(None);
+        }
         let polled = catch_unwind(AssertUnwindSafe(|| {
             let mut polled = Poll::Pending;
             around.around(&mut || polled = reply.as_mut().poll(task));
@@ -215,12 +258,13 @@ async fn worked(
     request: Retained,
     around: Arc<dyn Around>,
 ) -> Option<Vec<u8>> {
+    let within = Arc::clone(&around);
     let worked = blocking(move || {
         let clock = Clock::kernel();
         let mut bytes = Vec::new();
         let done = catch_unwind(AssertUnwindSafe(|| {
             let mut follows = false;
-            around.around(&mut || {
+            within.around(&mut || {
                 let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
                 follows = work.run(&request, &clock, out).follow.is_some();
             });
@@ -235,14 +279,20 @@ async fn worked(
             }
         }
     });
-    worked.await
+    let mut worked = pin!(worked);
+    poll_fn(|task| {
+        if around.is_wanted(task.waker()) { worked.as_mut().poll(task) } else { Poll::Ready(None) }
+    })
+    .await
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::future::pending;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Receiver, channel};
 
     use bine_http::{Event, Head, Limits, Machine};
 
@@ -252,6 +302,9 @@ mod tests {
 
     /// Longer than a test may take.
     const LONG: Duration = Duration::from_secs(20);
+
+    /// At which handlers block.
+    static GATES: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
     /// Answers by path, and says of which program it is.
     struct Program(&'static str);
@@ -271,6 +324,12 @@ mod tests {
             let own = self.0;
             match &*request.head.path() {
                 "/panic" => panic!("it was told to"),
+                "/blocks" => {
+                    let gate = GATES.lock().unwrap().pop().unwrap();
+                    gate.recv().unwrap();
+                    out.buffer.extend_from_slice(format!("{own} for nobody").as_bytes());
+                    Answer::Written { close: false }
+                }
                 "/collect" => Answer::Collect { limit: 1, on_disk: false },
                 "/work" => Answer::Work(Arc::new(Errand { panics: false })),
                 "/work-panic" => Answer::Work(Arc::new(Errand { panics: true })),
@@ -317,16 +376,90 @@ mod tests {
     struct Parts {
         count: AtomicUsize,
         is_unwanted: AtomicBool,
+        waker: Mutex<Option<Waker>>,
+    }
+
+    impl Parts {
+        fn leave(&self) {
+            self.is_unwanted.store(true, Ordering::SeqCst);
+            if let Some(waker) = self.waker.lock().unwrap().take() {
+                waker.wake();
+            }
+        }
     }
 
     impl Around for Parts {
-        fn is_wanted(&self) -> bool {
-            !self.is_unwanted.load(Ordering::Relaxed)
+        fn is_wanted(&self, waker: &Waker) -> bool {
+            *self.waker.lock().unwrap() = Some(waker.clone());
+            !self.is_unwanted.load(Ordering::SeqCst)
         }
 
         fn around(&self, part: &mut dyn FnMut()) {
             self.count.fetch_add(1, Ordering::Relaxed);
             part();
+        }
+    }
+
+    /// Errands in their order, for whichever thread asks first.
+    #[derive(Default)]
+    struct InOrder(Mutex<(VecDeque<super::Errand>, Vec<Waker>)>);
+
+    impl InOrder {
+        fn push(&self, errand: super::Errand) {
+            let mut own = self.0.lock().unwrap();
+            own.0.push_back(errand);
+            own.1.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    impl Errands for InOrder {
+        fn poll_next(&self, _thread: usize, waker: &Waker) -> Poll<Option<super::Errand>> {
+            let mut own = self.0.lock().unwrap();
+            match own.0.pop_front() {
+                Some(errand) => Poll::Ready(Some(errand)),
+                None => {
+                    own.1.push(waker.clone());
+                    Poll::Pending
+                }
+            }
+        }
+    }
+
+    /// A program that is asked from inside by so many threads.
+    struct Asked {
+        inside: Inside,
+        errands: Arc<InOrder>,
+    }
+
+    impl Asked {
+        fn new(patience: Duration, threads: usize) -> Self {
+            let errands = Arc::<InOrder>::default();
+            let handler: Arc<dyn Handler> = Arc::new(Program("first"));
+            let source: Arc<dyn Errands> = Arc::<InOrder>::clone(&errands);
+            let inside = Inside::begin(&handler, patience, threads, &source).unwrap();
+            Self { inside, errands }
+        }
+
+        /// Asks; the reply will be told.
+        fn begin(&self, path: &str, around: &Arc<Parts>) -> Receiver<Option<String>> {
+            let (tell, told) = channel();
+            let text = |reply: Vec<u8>| String::from_utf8(reply).unwrap();
+            let then = Then::new(move |reply| drop(tell.send(reply.map(text))));
+            let (request, around) = (request(path), Arc::clone(around));
+            self.errands.push(super::Errand { request, around, then });
+            told
+        }
+
+        /// What comes of an errand, and in how many parts it ran.
+        fn ask(&self, path: &str, around: &Arc<Parts>) -> (Option<String>, usize) {
+            let reply = self.begin(path, around).recv_timeout(LONG).unwrap();
+            (reply, around.count.load(Ordering::Relaxed))
+        }
+
+        #[track_caller]
+        fn check(&self, path: &str, reply: Option<&str>, parts: usize) {
+            let told = self.ask(path, &Arc::default());
+            assert_eq!(told, (reply.map(str::to_owned), parts), "{path}");
         }
     }
 
@@ -342,65 +475,69 @@ mod tests {
         Retained::of(&Incoming { head, body, peer, who, arrival: 0, has_begun, exchange })
     }
 
-    /// What comes of an errand, and in how many parts it ran.
-    fn ask(inside: &Inside, path: &str, around: &Arc<Parts>) -> (Option<String>, usize) {
-        let (tell, told) = channel();
-        let then = Then::new(move |reply| tell.send(reply).unwrap());
-        let (request, part) = (request(path), Arc::clone(around));
-        inside.ask(super::Errand { request, around: part, then });
-        let reply = told.recv_timeout(LONG).unwrap();
-        let text = reply.map(|reply| String::from_utf8(reply).unwrap());
-        (text, around.count.load(Ordering::Relaxed))
-    }
-
-    #[track_caller]
-    fn check(inside: &Inside, path: &str, reply: Option<&str>, parts: usize) {
-        let told = ask(inside, path, &Arc::default());
-        assert_eq!(told, (reply.map(str::to_owned), parts), "{path}");
-    }
-
     #[test]
     fn every_kind_of_answer_comes_or_nothing_does_and_all_that_runs_is_within() {
-        let inside = Inside::begin(Arc::new(Program("first")), LONG).unwrap();
+        let asked = Asked::new(LONG, 1);
         for _ in 0..2 {
             // Who asks is found out again, whoever asked first.
-            check(&inside, "/", Some("first for ann"), 1);
-            check(&inside, "/later", Some("first"), 3);
-            check(&inside, "/work", Some("worked"), 2);
-            check(&inside, "/collect", None, 1);
-            check(&inside, "/panic", None, 1);
-            check(&inside, "/later/panic", None, 3);
-            check(&inside, "/work-panic", None, 2);
+            asked.check("/", Some("first for ann"), 1);
+            asked.check("/later", Some("first"), 3);
+            asked.check("/work", Some("worked"), 2);
+            asked.check("/collect", None, 1);
+            asked.check("/panic", None, 1);
+            asked.check("/later/panic", None, 3);
+            asked.check("/work-panic", None, 2);
         }
     }
 
     #[test]
     fn what_takes_too_long_is_given_up_and_holds_nobody_up() {
-        let inside = Inside::begin(Arc::new(Program("first")), Duration::from_millis(1)).unwrap();
-        assert_eq!(ask(&inside, "/never", &Arc::default()).0, None);
-        check(&inside, "/", Some("first for ann"), 1);
+        let asked = Asked::new(Duration::from_millis(1), 1);
+        assert_eq!(asked.ask("/never", &Arc::default()).0, None);
+        asked.check("/", Some("first for ann"), 1);
     }
 
     #[test]
     fn what_nobody_wants_to_know_is_not_asked() {
-        let inside = Inside::begin(Arc::new(Program("first")), LONG).unwrap();
         let around = Arc::new(Parts { is_unwanted: true.into(), ..Parts::default() });
-        assert_eq!(ask(&inside, "/", &around), (None, 0));
+        assert_eq!(Asked::new(LONG, 1).ask("/", &around), (None, 0));
+    }
+
+    #[test]
+    fn drops_an_errand_that_waits_when_it_is_not_wanted_any_more() {
+        let (asked, around) = (Asked::new(LONG, 1), Arc::<Parts>::default());
+        let told = asked.begin("/never", &around);
+        // It waits before the next is asked: the thread takes them in their order.
+        asked.check("/", Some("first for ann"), 1);
+        around.leave();
+        assert_eq!(told.recv_timeout(LONG / 2), Ok(None));
+    }
+
+    #[test]
+    fn asks_on_other_threads_while_one_blocks() {
+        let asked = Asked::new(LONG, 2);
+        let (let_go, gate) = channel();
+        GATES.lock().unwrap().push(gate);
+        let told = asked.begin("/blocks", &Arc::default());
+        asked.check("/", Some("first for ann"), 1);
+        let_go.send(()).unwrap();
+        assert_eq!(told.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
     }
 
     #[test]
     fn another_program_answers_when_it_has_come() {
-        let inside = Inside::begin(Arc::new(Program("first")), LONG).unwrap();
-        check(&inside, "/", Some("first for ann"), 1);
-        inside.replace(Arc::new(Program("second")));
-        check(&inside, "/", Some("second for ann"), 1);
-        check(&inside, "/later", Some("second"), 3);
+        let asked = Asked::new(LONG, 1);
+        asked.check("/", Some("first for ann"), 1);
+        let second: Arc<dyn Handler> = Arc::new(Program("second"));
+        asked.inside.replace(&second);
+        asked.check("/", Some("second for ann"), 1);
+        asked.check("/later", Some("second"), 3);
     }
 
     #[test]
-    fn who_asks_nobody_is_told_so() {
-        let (sender, letters) = unbounded_channel();
-        drop(letters);
-        assert_eq!(ask(&Inside(sender), "/", &Arc::default()), (None, 0));
+    fn tells_that_there_is_no_reply_when_an_errand_is_dropped() {
+        let (tell, told) = channel();
+        drop(Then::new(move |reply| tell.send(reply).unwrap()));
+        assert_eq!(told.recv(), Ok(None));
     }
 }

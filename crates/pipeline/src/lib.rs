@@ -69,7 +69,7 @@ pub use handler::{
     Responder, Retained, Visitor, Who, Work,
 };
 pub use hold::{After, Bell, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
-pub use inside::{Around, Errand, Inside, Then};
+pub use inside::{Around, Errand, Errands, Inside, Then};
 pub use link::{Link, Transfer, Way};
 pub use listener::inherited;
 pub use notify::{notify, notify_reloading};

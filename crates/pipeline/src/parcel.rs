@@ -164,6 +164,7 @@ impl Load {
             is_head,
             handler,
             task: None,
+            is_while_open: false,
         };
     }
 }

@@ -150,7 +150,7 @@ impl Face {
             };
             let follow = match answer {
                 Answer::Written { close } => return Finished { bytes, follow: None, close },
-                Answer::Later(later) => return later.await,
+                Answer::Later(later) | Answer::WhileOpen(later) => return later.await,
                 Answer::Hold(hold) => Follow::Hold(hold),
                 Answer::Upgrade(upgrade) => Follow::Upgrade(upgrade),
                 Answer::File(part) => Follow::File(part),

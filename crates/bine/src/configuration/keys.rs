@@ -11,6 +11,7 @@ use super::values::{
 };
 use super::{Configuration, Control};
 use crate::channels::{origin, rule};
+use crate::live::RenderLimits;
 use crate::nearest::nearest;
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
@@ -325,6 +326,31 @@ pub(super) static KEYS: &[Key] = &[
         "when a change of tables is acknowledged: commit: once it outlives the machine; none: once it is written; TIME: the same, and within TIME it outlives the machine; interval: 100ms",
         |c, v| {
             c.sync = sync(v)?;
+            Ok(())
+        },
+    )
+    .fixed(),
+    Key::server(
+        "live-threads",
+        "N|auto",
+        &["auto"],
+        "threads that render live pages; auto: one per core, at least 2; the first renders changes only, not pages for those who come",
+        |c, v| {
+            c.live.threads = match v {
+                "auto" => RenderLimits::default().threads,
+                v => number(v, 1)?,
+            };
+            Ok(())
+        },
+    )
+    .fixed(),
+    Key::server(
+        "live-joins",
+        "N",
+        &["4096"],
+        "browsers for which a live page waits to be rendered; one address (IPv6: /64) may have a quarter of them, the server's own machine three quarters; more are told to come again (503)",
+        |c, v| {
+            c.live.joins = number(v, 4)?;
             Ok(())
         },
     )

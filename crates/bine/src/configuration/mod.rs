@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use bine_pipeline::{Address, Listen, Settings, User, inherited};
 use bine_store::Sync;
 
+use crate::live::RenderLimits;
 use crate::metrics::HealthChoices;
 use crate::sites::{HostPattern, SiteChoices};
 use crate::tables::USUAL_DATA;
@@ -49,6 +50,8 @@ pub(crate) struct Configuration {
     pub(crate) session_idle: Option<u32>,
     /// Seconds for which a session lasts at most; `None`: as the program says.
     pub(crate) session_absolute: Option<u32>,
+    /// How many renders of live pages may run and wait.
+    pub(crate) live: RenderLimits,
     /// Who may reach channels, beside those whom the program lets.
     pub(crate) channels: ChannelChoices,
     /// Whom to become when the addresses are open.
@@ -451,6 +454,7 @@ impl Default for Configuration {
             says_tls: Vec::new(),
             data: None,
             forgets: false,
+            live: RenderLimits::default(),
             channels: ChannelChoices::default(),
             sync: Sync::Commit,
             session_idle: None,

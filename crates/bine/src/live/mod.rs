@@ -6,30 +6,34 @@
 //! them what they wait for, nothing else: whoever comes again says what they show, and gets what differs.
 
 mod events;
+mod fair;
 mod guest;
 mod here;
 mod mailbox;
 mod mark;
+mod render;
 mod run;
+mod schedule;
 mod showing;
 mod signal;
 mod stream;
 mod waiting;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bine_pipeline::{Errand, Handler, Incoming, Inside, Retained, Then, log};
+use bine_pipeline::{Errand, Errands, Handler, Incoming, Inside, Retained, Then, log};
 
 use crate::channels::{Content, Draft, Engine, Order, Publish};
 use crate::store::Store;
 
 use here::Places;
 use mailbox::{Mailbox, News};
-use run::{Notes, Part, Run as OneRun, Written};
+use render::{RenderSource, Renders};
+use run::{Notes, Part, Run as OneRun, WantedBy, Written};
 use showing::{Name, QUIET, Showing, Showings};
 
 pub use events::{Events, Listening, Monitor};
@@ -40,6 +44,7 @@ pub(crate) use run::Run;
 pub use run::seen;
 #[cfg(test)]
 pub(crate) use run::testing;
+pub(crate) use schedule::RenderLimits;
 pub use signal::Signal;
 pub(crate) use stream::{PATH, is_stream};
 pub(crate) use waiting::Waiting;
@@ -61,8 +66,8 @@ pub(crate) struct Live {
     generation: AtomicU64,
     /// How often a page was made again since something changed.
     runs: AtomicU64,
-    /// Pages that are being made for somebody who has asked.
-    joins: AtomicUsize,
+    /// Pages that wait to be made or are being made, for all who follow them or for one who comes.
+    renders: Renders,
     /// What stands before the program sees whom it lets pass, and notes nothing.
     has_step: bool,
 }
@@ -77,6 +82,10 @@ pub(crate) struct Figures {
     pub(crate) patches: u64,
     /// Browsers that follow at this moment.
     pub(crate) viewers: u32,
+    /// Browsers that wait until a page is rendered for them.
+    pub(crate) waiting: usize,
+    /// How many were told to come again, because too many waited.
+    pub(crate) refused: u64,
 }
 
 /// Without any news, it is looked so often whether somebody still looks at a page.
@@ -109,7 +118,7 @@ impl Live {
             inside: Mutex::default(),
             generation: AtomicU64::new(0),
             runs: AtomicU64::new(0),
-            joins: AtomicUsize::new(0),
+            renders: Renders::default(),
             has_step,
         }
     }
@@ -142,13 +151,18 @@ impl Live {
         let _ = self.store.set(store.clone());
     }
 
+    /// Renders within these limits. To be called before the first page is followed.
+    pub(crate) fn limit(&self, limits: RenderLimits) {
+        self.renders.limit(limits);
+    }
+
     /// Asks this for pages from here on; what it answers may be another than before.
     pub(crate) fn serve_with(&self, handler: &Arc<dyn Handler>) {
         let mut own = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
         *own = Some(Arc::clone(handler));
         self.generation.fetch_add(1, Ordering::SeqCst);
         if let Some(inside) = &*self.inside.lock().unwrap_or_else(PoisonError::into_inner) {
-            inside.replace(Arc::clone(handler));
+            inside.replace(handler);
             self.mailbox.put(News::Everything);
         }
     }
@@ -157,6 +171,7 @@ impl Live {
     pub(crate) fn end(&self) {
         self.engine.end();
         self.mailbox.end();
+        self.renders.end();
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -164,21 +179,26 @@ impl Live {
     /// What there is, and what was done.
     pub(crate) fn figures(&self) -> Figures {
         let engine = self.engine.figures();
+        let (waiting, refused) = self.renders.figures();
         Figures {
             showings: self.showings().len(),
             runs: self.runs.load(Ordering::Relaxed),
             patches: engine.messages,
             viewers: engine.holds,
+            waiting,
+            refused,
         }
     }
 
-    /// Who makes pages, from the first time on that somebody wants to follow one.
-    fn inside(self: &Arc<Self>) -> Option<Inside> {
+    /// Has threads that render, from the first time on that somebody wants to follow a page. `None`: there are none.
+    fn begin_inside(self: &Arc<Self>) -> Option<()> {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.is_none() {
-            let begun = Inside::begin(handler, PATIENCE).and_then(|inside| {
-                let own = Arc::clone(self);
+            let own = Arc::clone(self);
+            let errands: Arc<dyn Errands> = Arc::new(RenderSource(Arc::clone(self)));
+            let threads = self.renders.threads();
+            let begun = Inside::begin(&handler, PATIENCE, threads, &errands).and_then(|inside| {
                 thread::Builder::new().name("live".to_owned()).spawn(move || own.look())?;
                 Ok(inside)
             });
@@ -187,7 +207,7 @@ impl Live {
                 Err(error) => log::error(format_args!("pages cannot be kept up to date: {error}")),
             }
         }
-        inside.clone()
+        inside.as_ref().map(drop)
     }
 
     /// A run of the page that is asked for so.
@@ -223,33 +243,37 @@ impl Live {
                     self.forget(departed);
                 }
             }
-            let mut errands = Vec::new();
-            while let Some(name) = showings.take_due(now, sequence) {
-                errands.extend(self.making(&mut showings, name));
+            while let Some(name) = showings.take_due(now) {
+                if let Some(showing) = showings.get(name) {
+                    self.renders.submit_change(name, showing.owner, &showing.address);
+                }
             }
             patience = showings.next_due(now, second).map_or(SWEEP, |due| due.min(SWEEP));
-            drop(showings);
-            // One that cannot be asked is told so at once, and takes the lock.
-            for (inside, errand) in errands {
-                inside.ask(errand);
-            }
         }
     }
 
-    /// What has a showing made again, if anybody looks at it.
-    fn making(self: &Arc<Self>, showings: &mut Showings, name: Name) -> Option<(Inside, Errand)> {
-        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Begins to make a showing again whose turn has come, if anybody looks at it.
+    fn begin_change(self: Arc<Self>, name: Name, number: u64) -> Option<Errand> {
+        let mut showings = self.showings();
+        let (sequence, now) = (self.sequence(), Instant::now());
         let showing = showings.get(name)?;
-        let Some(inside) = inside.filter(|_| !showing.is_deserted()) else {
-            showings.end_making(name);
-            self.drop_showing(showings, name);
+        if showing.is_deserted() {
+            self.drop_showing(&mut showings, name);
             return None;
-        };
-        let (own, run) = (Arc::clone(self), self.new_run(&showing.request));
-        let (request, since) = (showing.request.clone(), showing.since);
-        let around = Arc::new(Part { run: Arc::clone(&run), asker: None });
-        let then = Then::new(move |reply| own.made(name, notes_of(&run, reply.as_deref()), since));
-        Some((inside, Errand { request, around, then }))
+        }
+        showings.begin_making(name, now, sequence);
+        let showing = showings.get(name)?;
+        let run = self.new_run(&showing.request);
+        let request = showing.request.clone();
+        let followers = [0, 1].map(|manner| Arc::downgrade(&showing.watches[manner]));
+        drop(showings);
+        let wanted_by = WantedBy::Followers(followers);
+        let around = Arc::new(Part { run: Arc::clone(&run), wanted_by });
+        let then = Then::new(move |reply| {
+            self.made(name, notes_of(&run, reply.as_deref()), sequence);
+            self.renders.finish(number, run.cost());
+        });
+        Some(Errand { request, around, then })
     }
 
     /// A showing was made again: tells all who look at it what has changed.
@@ -258,7 +282,7 @@ impl Live {
         let mut showings = self.showings();
         self.settle(&mut showings, name, made, since);
         drop(showings);
-        // There may be others that have waited for their turn.
+        // It may be due again.
         self.mailbox.put(News::Look);
     }
 
@@ -286,7 +310,7 @@ impl Live {
             });
         }
         let channel = Arc::clone(&showing.channel);
-        let Some(changed) = showing.follow(&notes) else {
+        let Some(changed) = showings.follow(name, &notes) else {
             return self.send_away(showings, name);
         };
         let patches = changed.into_iter();

@@ -4,15 +4,20 @@
 //! Only a page that is made for those who follow it is run so; any other costs a look at a thread's variable.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+use std::time::{Duration, Instant};
 
 use bine_html::Region;
 use bine_pipeline::Around;
 
 use super::here::Place;
 use super::mailbox::Mailbox;
+use super::render::Asker;
 use super::signal::Watched;
 use crate::arguments::Looked;
+use crate::channels::Watch;
 use crate::store::{ReadSet, Recorder, Store};
 
 thread_local! {
@@ -24,6 +29,8 @@ thread_local! {
 pub(crate) struct Run {
     recorder: Recorder,
     notes: Mutex<Notes>,
+    /// Nanoseconds for which its parts have run.
+    spent: AtomicU64,
     /// Who is told when a signal changes that it has read.
     pub(super) mailbox: Arc<Mailbox>,
 }
@@ -64,7 +71,7 @@ impl Run {
     pub(super) fn new(mailbox: Arc<Mailbox>, seen: Option<Box<[u8]>>) -> Self {
         let looks = seen.map(|seen| (Looked::Whole, seen)).into_iter().collect();
         let notes = Mutex::new(Notes { looks, ..Notes::default() });
-        Self { recorder: Recorder::default(), notes, mailbox }
+        Self { recorder: Recorder::default(), notes, spent: AtomicU64::new(0), mailbox }
     }
 
     /// The run that this thread is in, if it is in one.
@@ -95,6 +102,11 @@ impl Run {
     pub(crate) fn within<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
         let _outer = Outer(CURRENT.replace(Some(Arc::clone(self))));
         self.recorder.around(part)
+    }
+
+    /// For how long its parts have run.
+    pub(super) fn cost(&self) -> Duration {
+        Duration::from_nanos(self.spent.load(Ordering::Relaxed))
     }
 
     /// Its page shows who is there.
@@ -142,17 +154,41 @@ impl Run {
 /// Is around each part of a run: a poll of its handler, or all of one that may block.
 pub(super) struct Part {
     pub(super) run: Arc<Run>,
-    /// Who waits for it; nobody waits for what is made for all.
-    pub(super) asker: Option<Weak<()>>,
+    pub(super) wanted_by: WantedBy,
+}
+
+/// Who waits for a run.
+pub(super) enum WantedBy {
+    /// One client, which comes to follow the page.
+    Asker(Arc<Asker>),
+    /// All who follow the page; of each way to follow it the page itself has one.
+    Followers([Weak<Watch>; 2]),
 }
 
 impl Around for Part {
-    fn is_wanted(&self) -> bool {
-        self.asker.as_ref().is_none_or(|asker| asker.strong_count() > 0)
+    fn is_wanted(&self, waker: &Waker) -> bool {
+        match &self.wanted_by {
+            WantedBy::Asker(asker) => asker.waits(waker),
+            WantedBy::Followers(watches) => watches.iter().any(|watch| watch.strong_count() > 1),
+        }
     }
 
     fn around(&self, part: &mut dyn FnMut()) {
+        let _spending = Spending { run: &self.run, began: Instant::now() };
         self.run.within(part);
+    }
+}
+
+/// Notes how long a part of a run takes, also when it panics.
+struct Spending<'r> {
+    run: &'r Run,
+    began: Instant,
+}
+
+impl Drop for Spending<'_> {
+    fn drop(&mut self) {
+        let spent = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.run.spent.fetch_add(spent, Ordering::Relaxed);
     }
 }
 

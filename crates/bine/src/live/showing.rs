@@ -1,18 +1,18 @@
 //! Decides when a page that others look at is made again, and what of it they are sent: one showing is one page as all of
 //! one scope see it, and is made once for all of them.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bine_pipeline::Retained;
+use bine_pipeline::{AddressBlock, Retained};
 
 use super::mailbox::News;
 use super::run::{Looks, Notes, Written};
 use super::signal::Watched;
 use crate::channels::Watch;
-use crate::store::{Changes, ReadSet};
+use crate::store::{Changes, ReadSet, Readers};
 
 /// A page as all of one scope see it.
 pub(super) struct Showing {
@@ -33,6 +33,8 @@ pub(super) struct Showing {
     pub(super) since: u64,
     /// It shows who is there.
     pub(super) shows_who: bool,
+    /// The only address block whose clients have come to follow it; `None`: there were several.
+    pub(super) owner: Option<AddressBlock>,
     /// It is begun again at most so often.
     pause: Duration,
     /// When what was seen ends by itself, in seconds since 1970.
@@ -60,6 +62,8 @@ enum State {
     Rests,
     /// It is made again then.
     Due(Instant),
+    /// It waits for its turn to be made again.
+    Queued,
     /// It is being made.
     Made,
 }
@@ -86,9 +90,12 @@ pub(super) struct Showings {
     added: usize,
     /// Those of whom all were sent away, and when, the first at the front.
     departed: VecDeque<(Instant, Showing)>,
-    /// Showings that are being made.
-    under_way: usize,
     next_number: u64,
+    /// What each showing has read of the tables.
+    readers: Readers<Name>,
+    /// Which showings show a signal, by its number.
+    signals: HashMap<u64, BTreeSet<Name>>,
+    shares: Shares,
     /// Commits of late, of which showings that were being made then did not know yet that they depend on them.
     recent: VecDeque<Arc<Changes>>,
     /// Bytes of them.
@@ -101,10 +108,8 @@ pub(super) struct Showings {
 pub(super) const QUIET: Duration = Duration::from_millis(40);
 /// One that could not be made is tried again after this, and one that changes tables while it is made.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
-/// At one time.
-const MOST_UNDER_WAY: usize = 64;
 /// Pages that are looked at in all scopes.
-pub(super) const MOST: usize = 100_000;
+const MOST: usize = 100_000;
 const MOST_RECENT: usize = 1024;
 const MOST_RECENT_BYTES: usize = 4 << 20;
 /// It is looked which showings are deserted when so many have come, or half as many as there are.
@@ -152,6 +157,7 @@ impl Showings {
         });
         self.all[place] = Some((number, Box::new(showing)));
         let name = Name { place, number };
+        self.index(name);
         self.names.entry(hash).or_default().push(name);
         self.added += 1;
         self.keep_end(name, None);
@@ -160,6 +166,7 @@ impl Showings {
 
     pub(super) fn remove(&mut self, name: Name) -> Option<Showing> {
         let _ = self.get(name)?;
+        self.unindex(name);
         let (_, showing) = self.all[name.place].take()?;
         self.vacant.push(name.place);
         if let State::Due(then) = showing.state {
@@ -216,10 +223,16 @@ impl Showings {
         deserted.collect()
     }
 
-    /// Notes what has changed. What depends on it will be made again.
+    /// Notes what has changed. What depends on it will be made again. Returns how many showings were compared with it.
     ///
     /// All commits up to `sequence` of the store are among it or among what was told before.
-    pub(super) fn heed(&mut self, news: Vec<News>, sequence: u64, now: Instant, second: u64) {
+    pub(super) fn heed(
+        &mut self,
+        news: Vec<News>,
+        sequence: u64,
+        now: Instant,
+        second: u64,
+    ) -> usize {
         let (mut commits, mut signals, mut everything) = (Vec::new(), Vec::new(), false);
         for news in news {
             match news {
@@ -239,18 +252,14 @@ impl Showings {
             }
             self.schedule(name, now);
         }
-        let is_news = everything || !commits.is_empty() || !signals.is_empty();
-        // Most often somebody has only come.
-        let places = if is_news { 0..self.all.len() } else { 0..0 };
-        for place in places {
-            let Some((number, showing)) = &mut self.all[place] else { continue };
-            if everything {
-                showing.touch_all();
-            } else {
-                showing.touch(&commits, &signals);
+        let compared = if everything { self.names() } else { self.touched_by(&commits, &signals) };
+        for name in &compared {
+            match self.get(*name) {
+                Some(showing) if everything => showing.touch_all(),
+                Some(showing) => showing.touch(&commits, &signals),
+                None => {}
             }
-            let name = Name { place, number: *number };
-            self.schedule(name, now);
+            self.schedule(*name, now);
         }
         if everything {
             // There may have been commits among what was not told.
@@ -265,6 +274,91 @@ impl Showings {
                 self.forgotten = self.forgotten.max(oldest.sequence);
             }
         }
+        compared.len()
+    }
+
+    fn names(&self) -> BTreeSet<Name> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(place, own)| Some(Name { place, number: own.as_ref()?.0 })).collect()
+    }
+
+    /// The showings that these commits and signals may touch, and few others.
+    fn touched_by(&self, commits: &[Arc<Changes>], signals: &[u64]) -> BTreeSet<Name> {
+        let mut names = BTreeSet::new();
+        for commit in commits {
+            self.readers.touched(commit, |name| {
+                names.insert(name);
+            });
+        }
+        let of_signals = signals.iter().filter_map(|signal| self.signals.get(signal));
+        names.extend(of_signals.flatten());
+        names
+    }
+
+    /// Whether clients of this block may have one showing more.
+    pub(super) fn has_room(&self, block: AddressBlock) -> bool {
+        self.len() < MOST && self.shares.has_room(block)
+    }
+
+    /// A client of this block comes to follow a showing.
+    pub(super) fn welcome(&mut self, name: Name, block: AddressBlock) {
+        let Some(showing) = self.get(name) else { return };
+        let owner = showing.owner;
+        showing.owner = owner.filter(|owner| *owner == block);
+        if showing.owner != owner {
+            let reads = showing.reads.len();
+            self.shares.take_back(owner, reads);
+            self.shares.charge(None, reads);
+        }
+    }
+
+    /// Somebody joins a showing for whom another run was made, of as many regions.
+    pub(super) fn meet(&mut self, name: Name, notes: &Notes) {
+        self.unindex(name);
+        if let Some(showing) = self.get(name) {
+            showing.meet(notes);
+        }
+        self.index(name);
+    }
+
+    /// What is to be sent after another run of a showing: the regions that have changed. `None`: the page is another.
+    pub(super) fn follow<'n>(
+        &mut self,
+        name: Name,
+        notes: &'n Notes,
+    ) -> Option<Vec<(usize, &'n Written)>> {
+        self.unindex(name);
+        let changed = self.get(name).and_then(|showing| showing.follow(notes));
+        self.index(name);
+        changed
+    }
+
+    /// Notes what a showing depends on. If its block depends on as much as it may already, it depends on whole tables.
+    fn index(&mut self, name: Name) {
+        let Some(Some((_, showing))) = self.all.get_mut(name.place) else { return };
+        if !self.shares.has_room_for_reads(showing.owner, showing.reads.len()) {
+            showing.reads.condense();
+        }
+        self.shares.charge(showing.owner, showing.reads.len());
+        self.readers.insert(name, &showing.reads);
+        for signal in showing.regions.iter().flat_map(|region| &region.signals) {
+            self.signals.entry(*signal).or_default().insert(name);
+        }
+    }
+
+    /// Forgets what a showing depends on.
+    fn unindex(&mut self, name: Name) {
+        let Some(Some((_, showing))) = self.all.get(name.place) else { return };
+        self.shares.take_back(showing.owner, showing.reads.len());
+        self.readers.remove(name, &showing.reads);
+        for signal in showing.regions.iter().flat_map(|region| &region.signals) {
+            if let Some(names) = self.signals.get_mut(signal) {
+                names.remove(&name);
+                if names.is_empty() {
+                    self.signals.remove(signal);
+                }
+            }
+        }
     }
 
     /// Has a showing made again when it may be, if something has changed.
@@ -277,25 +371,24 @@ impl Showings {
         }
     }
 
-    /// Takes one that is due, and is being made from here on.
-    pub(super) fn take_due(&mut self, now: Instant, since: u64) -> Option<Name> {
-        let (then, name) = *self.due.first()?;
-        if then > now || self.under_way >= MOST_UNDER_WAY {
-            return None;
-        }
-        self.due.remove(&(then, name));
-        let _ = self.get(name)?;
-        self.under_way += 1;
-        let showing = self.get(name)?;
+    /// Takes one that is due, which waits for its turn from here on.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Name> {
+        let (_, name) = self.due.first().copied().filter(|(then, _)| *then <= now)?;
+        self.due.pop_first();
+        self.get(name)?.state = State::Queued;
+        Some(name)
+    }
+
+    /// One that waited for its turn is being made from here on, with the store as it is at `since`.
+    pub(super) fn begin_making(&mut self, name: Name, now: Instant, since: u64) {
+        let Some(showing) = self.get(name) else { return };
         (showing.state, showing.begun, showing.since) = (State::Made, now, since);
         // What changes from here on, it may not see.
         showing.regions.iter_mut().for_each(|region| region.is_touched = false);
-        Some(name)
     }
 
     /// One that was being made is not any more.
     pub(super) fn end_making(&mut self, name: Name) -> Option<&mut Showing> {
-        self.under_way -= 1;
         let showing = self.get(name)?;
         showing.state = State::Rests;
         Some(showing)
@@ -304,8 +397,6 @@ impl Showings {
     /// When the next is due, if nothing happens before.
     pub(super) fn next_due(&self, now: Instant, second: u64) -> Option<Duration> {
         let due = self.due.first().map(|(then, _)| then.saturating_duration_since(now));
-        // Whoever is made now tells when it is.
-        let due = due.filter(|_| self.under_way < MOST_UNDER_WAY);
         let ends = self.ends.first();
         let ends = ends.map(|(ends, _)| Duration::from_secs(ends.saturating_sub(second).max(1)));
         due.into_iter().chain(ends).min()
@@ -329,6 +420,64 @@ impl Showings {
     }
 }
 
+/// How many showings clients of one address block have, and how much these have read.
+#[derive(Default)]
+struct Shares {
+    blocks: BTreeMap<AddressBlock, Share>,
+    /// Looks at tables of all showings.
+    reads: usize,
+}
+
+#[derive(Default)]
+struct Share {
+    showings: usize,
+    reads: usize,
+}
+
+/// Showings that clients of one address block alone follow. Clients of the server's own machine may have
+/// six times as many: a proxy there speaks for all.
+const MOST_OF_BLOCK: usize = MOST / 8;
+/// Looks at tables that are remembered of all showings, some hundred bytes each. Beyond that a showing depends on whole
+/// tables.
+const MOST_READS: usize = 1 << 20;
+/// The same of the showings of one address block.
+const MOST_READS_OF_BLOCK: usize = MOST_READS / 8;
+
+impl Shares {
+    fn has_room(&self, block: AddressBlock) -> bool {
+        self.blocks.get(&block).is_none_or(|own| own.showings < MOST_OF_BLOCK * factor(block))
+    }
+
+    fn has_room_for_reads(&self, owner: Option<AddressBlock>, reads: usize) -> bool {
+        let own = owner.and_then(|block| self.blocks.get(&block));
+        let of_block = own.map_or(0, |own| own.reads);
+        let most_of_block = owner.map_or(MOST_READS, |own| MOST_READS_OF_BLOCK * factor(own));
+        self.reads + reads <= MOST_READS && of_block + reads <= most_of_block
+    }
+
+    fn charge(&mut self, owner: Option<AddressBlock>, reads: usize) {
+        self.reads += reads;
+        if let Some(block) = owner {
+            let own = self.blocks.entry(block).or_default();
+            (own.showings, own.reads) = (own.showings + 1, own.reads + reads);
+        }
+    }
+
+    fn take_back(&mut self, owner: Option<AddressBlock>, reads: usize) {
+        self.reads -= reads;
+        let Some(block) = owner else { return };
+        let Some(own) = self.blocks.get_mut(&block) else { return };
+        (own.showings, own.reads) = (own.showings - 1, own.reads - reads);
+        if own.showings == 0 {
+            self.blocks.remove(&block);
+        }
+    }
+}
+
+const fn factor(block: AddressBlock) -> usize {
+    if block.is_local() { 6 } else { 1 }
+}
+
 impl Showing {
     pub(super) fn new(
         address: Arc<str>,
@@ -340,7 +489,7 @@ impl Showing {
     ) -> Self {
         let (looks, regions, reads) = (Looks::new(), Vec::new(), ReadSet::default());
         let (ends, state) = (None, State::Rests);
-        let shows_who = false;
+        let (shows_who, owner) = (false, Some(request.incoming().peer.block()));
         Self {
             address,
             request,
@@ -351,6 +500,7 @@ impl Showing {
             channel,
             since,
             shows_who,
+            owner,
             pause: QUIET,
             ends,
             state,
@@ -367,8 +517,7 @@ impl Showing {
         self.regions = notes.regions.iter().map(|region| Shown::of(region, notes)).collect();
     }
 
-    /// What is to be sent after another run of it: the regions that have changed. `None`: the page is another.
-    pub(super) fn follow<'n>(&mut self, notes: &'n Notes) -> Option<Vec<(usize, &'n Written)>> {
+    fn follow<'n>(&mut self, notes: &'n Notes) -> Option<Vec<(usize, &'n Written)>> {
         if self.looks != notes.looks || self.regions.len() != notes.regions.len() {
             return None;
         }
@@ -394,7 +543,7 @@ impl Showing {
 
     /// Somebody joins for whom another run was made, of as many regions. Where that is another than all have, all are
     /// sent what it is from now on, since nobody knows which of the two is newer.
-    pub(super) fn meet(&mut self, notes: &Notes) {
+    fn meet(&mut self, notes: &Notes) {
         self.shows_who |= notes.here.is_some();
         for (own, new) in self.regions.iter_mut().zip(&notes.regions) {
             if own.hash != Some(new.hash) {

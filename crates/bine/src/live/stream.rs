@@ -18,8 +18,9 @@ use bine_push::{Form, Holes, Message, Sequence, Start, View};
 
 use super::events::Listener;
 use super::mailbox::News;
-use super::run::{Notes, Part, Run as OneRun};
-use super::showing::{MOST, Showing, Showings};
+use super::render::Asker;
+use super::run::{Notes, Part, Run as OneRun, WantedBy};
+use super::showing::{Showing, Showings};
 use super::waiting::FOLLOWS_PAGE;
 use super::{Events, Guest, Live, Unmade, draft, notes_of, patch};
 use crate::channels::{
@@ -45,8 +46,6 @@ const MOST_EVENTS: usize = 64;
 /// A showing keeps so many patches, and bytes of them, for those who read slowly; who misses more comes again.
 const KEPT: u64 = 256;
 const KEPT_BYTES: u64 = 256 << 10;
-/// Pages that are made for those who ask, at one time.
-const MOST_JOINS: usize = 4096;
 /// Milliseconds for which a poll waits.
 const WAIT: u64 = 25_000;
 
@@ -91,23 +90,6 @@ impl Wish {
             Manner::Poll => Response::bytes("application/json", encoded(View::Json, reload)),
             _ => Response::bytes("text/event-stream", encoded(View::Sse, reload)),
         }
-    }
-}
-
-/// One of those for whom pages may be made at one time.
-struct Turn(Arc<Live>);
-
-impl Turn {
-    /// `None`: there are as many as may be.
-    fn take(live: &Arc<Live>) -> Option<Self> {
-        let turn = Self(Arc::clone(live));
-        (live.joins.fetch_add(1, Ordering::Relaxed) < MOST_JOINS).then_some(turn)
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.0.joins.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -247,12 +229,10 @@ impl Live {
             Ok(Err(response)) => return answer(response, out),
             Err(wish) => wish,
         };
-        let Some(turn) = Turn::take(self) else { return answer(busy(), out) };
-        let asked = Retained::of(request);
+        let (own, asked) = (Arc::clone(self), Retained::of(request));
         let (house, clock) = (Arc::clone(house), Rc::clone(clock));
-        Answer::Later(Box::pin(async move {
-            let granted = turn.0.grant(*wish).await;
-            drop(turn);
+        Answer::WhileOpen(Box::pin(async move {
+            let granted = own.grant(*wish).await;
             finished(granted, &asked, &clock, &house.look)
         }))
     }
@@ -273,6 +253,7 @@ impl Live {
         }
         let watch = Arc::clone(&showing.watches[usize::from(wish.manner == Manner::Poll)]);
         let shows_who = showing.shows_who;
+        showings.welcome(name, wish.peer.block());
         // Still under the lock: what is published from here on is for it.
         let wish = wish.for_all(self.events(), shows_who);
         Ok(self.hold(wish, &watch, shows_who, None))
@@ -281,25 +262,31 @@ impl Live {
     async fn grant(self: &Arc<Self>, wish: Wish) -> Result<Hold, Response> {
         let generation = self.generation.load(Ordering::SeqCst);
         let (since, run) = (self.sequence(), self.new_run(&wish.request));
-        let made = self.run(&wish.request, &run).await.ok_or_else(busy)?;
+        let made = self.run(&wish, &run).await.ok_or_else(busy)?;
         self.join(wish, made, since, generation)
     }
 
     /// Makes a page for somebody. `None`: it cannot be.
     async fn run(
         self: &Arc<Self>,
-        request: &Retained,
+        wish: &Wish,
         run: &Arc<OneRun>,
     ) -> Option<Result<Notes, Unmade>> {
-        let inside = self.inside()?;
-        let (told, asker) = (Arc::new(Told::default()), Arc::new(()));
-        let (teller, noted) = (Arc::clone(&told), Arc::clone(run));
-        let then = Then::new(move |reply| teller.tell(notes_of(&noted, reply.as_deref())));
-        let around = Arc::new(Part { run: Arc::clone(run), asker: Some(Arc::downgrade(&asker)) });
-        inside.ask(Errand { request: request.clone(), around, then });
-        let told = told.wait().await;
-        drop(asker);
-        Some(told)
+        self.begin_inside()?;
+        let (told, asker) = (Arc::new(Told::default()), Arc::<Asker>::default());
+        let number = self.renders.number();
+        let (own, teller, noted) = (Arc::clone(self), Arc::clone(&told), Arc::clone(run));
+        let then = Then::new(move |reply| {
+            own.renders.finish(number, noted.cost());
+            teller.tell(notes_of(&noted, reply.as_deref()));
+        });
+        let wanted_by = WantedBy::Asker(Arc::clone(&asker));
+        let around = Arc::new(Part { run: Arc::clone(run), wanted_by });
+        let errand = Errand { request: wish.request.clone(), around, then };
+        let block = wish.peer.block();
+        // Whoever leaves drops this, and with it the join.
+        let _join = self.renders.submit_join(number, block, &wish.address, (errand, asker));
+        Some(told.wait().await)
     }
 
     /// Lets somebody follow a page that was made for them, and tells what differs from what they show.
@@ -355,15 +342,16 @@ impl Live {
         }
         let name = match found {
             Some(name) => name,
-            None if showings.len() >= MOST => return Err(busy()),
+            None if !showings.has_room(wish.peer.block()) => return Err(busy()),
             None => {
                 let mut showing = self.begin(&mut showings, &wish, since).ok_or_else(busy)?;
                 showing.set(&mut notes);
                 showings.add(showing)
             }
         };
+        showings.welcome(name, wish.peer.block());
+        showings.meet(name, &notes);
         let showing = showings.get(name).ok_or_else(busy)?;
-        showing.meet(&notes);
         if let Some(place) = notes.here.as_ref().filter(|_| wish.manner != Manner::Poll)
             && !self.places().adopt(&wish.address, place)
         {

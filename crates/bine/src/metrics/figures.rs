@@ -98,6 +98,16 @@ impl Metrics {
         text.gauge("bine_live_viewers", "Browsers that follow a live page.").is(told.viewers);
         text.gauge("bine_live_showings", "Live pages, each once for all who see the same.")
             .is(told.showings);
+        text.gauge(
+            "bine_live_waiting",
+            "Browsers that wait until a live page is rendered for them.",
+        )
+        .is(told.waiting);
+        text.counter(
+            "bine_live_refused_total",
+            "Browsers that were told to come again, because too many waited for a live page.",
+        )
+        .is(told.refused);
         text.counter("bine_live_runs_total", "How often a live page was made again.").is(told.runs);
         text.counter("bine_live_patches_total", "Patches and events, however many have got each.")
             .is(told.patches);

@@ -1,6 +1,7 @@
 //! Claims about pages that somebody looks at: what they show between `<Live>` and `</Live>` is what it would be if they
 //! were fetched again.
 
+mod load;
 mod model;
 mod reads;
 mod scopes;
@@ -53,6 +54,9 @@ fn the_program_with_regions_serves() -> Exit {
         .page(reads::in_change)
         .page(reads::linked)
         .page(reads::behind)
+        .page(load::open_gate)
+        .page(load::blocks)
+        .page(load::pends)
         .run_with("Usage: live", options.lines())
 }
 
@@ -236,16 +240,13 @@ fn runs(program: &Program, page: &str) -> u64 {
 
 /// A program that tells how many follow its pages, and where.
 fn start_watched(scheduler: &str) -> (Program, SocketAddr) {
-    let options = [
-        "--data",
-        "memory",
-        "--scheduler",
-        scheduler,
-        "--workers",
-        "12",
-        "--metrics",
-        "127.0.0.1:0",
-    ];
+    start_watched_with(&["--scheduler", scheduler])
+}
+
+/// The same with these options.
+fn start_watched_with(options: &[&str]) -> (Program, SocketAddr) {
+    let own = ["--data", "memory", "--workers", "12", "--metrics", "127.0.0.1:0"];
+    let options = [&own, options].concat();
     let mut program =
         Program::start(&mut program("live::the_program_with_regions_serves", &options));
     let figures = where_watched(&mut program);

@@ -158,7 +158,10 @@ pub(super) fn is_unwelcome<L>(
     }
     // Nobody may come any more whose coming would have it looked at.
     mind(server, &view.generation.settings);
-    let is_new = matches!(context.errand, Some(Errand::Work(..) | Errand::Later(..)));
+    let is_new = matches!(
+        context.errand,
+        Some(Errand::Work(..) | Errand::Later(..) | Errand::WhileOpen(..))
+    );
     let is_unwelcome = is_new && server.guard.refuses();
     if is_unwelcome {
         server.guard.note_stranger();

@@ -98,7 +98,10 @@ impl<D: Driver> EventLoop<D> {
     /// connection waits for it.
     pub(super) fn start_task(&mut self, token: Token) {
         match self.context.errand.take() {
-            Some(Errand::Later(reply, request)) => self.start_later(token, reply, request),
+            Some(Errand::Later(reply, request)) => self.start_later(token, reply, request, false),
+            Some(Errand::WhileOpen(reply, request)) => {
+                self.start_later(token, reply, request, true);
+            }
             Some(Errand::WarmUp(part)) => self.warm_up(token, part),
             Some(Errand::Work(..)) => self.remove(token),
             Some(hold @ Errand::Hold(..)) => {
@@ -134,10 +137,17 @@ impl<D: Driver> EventLoop<D> {
         });
     }
 
-    fn start_later(&mut self, token: Token, reply: LaterReply, request: Option<Box<Retained>>) {
+    fn start_later(
+        &mut self,
+        token: Token,
+        reply: LaterReply,
+        request: Option<Box<Retained>>,
+        is_while_open: bool,
+    ) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         let context = &mut self.context;
-        if stages::park(connection, context) == Next::Closed {
+        let has_left = is_while_open && connection.hung_up;
+        if has_left || stages::park(connection, context) == Next::Closed {
             return self.remove(token);
         }
         let returns = Rc::clone(&self.returns);
@@ -152,7 +162,7 @@ impl<D: Driver> EventLoop<D> {
             returns.bring(Return { token, finished, request });
         });
         let busy = connection.busy(context);
-        busy.task = Some(task.abort_handle());
+        (busy.task, busy.is_while_open) = (Some(task.abort_handle()), is_while_open);
         busy.handler = name;
         self.settle(token);
     }

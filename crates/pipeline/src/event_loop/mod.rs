@@ -260,6 +260,13 @@ impl<D: Driver> EventLoop<D> {
         }
         match connection.phase {
             Phase::Queued | Phase::Handler | Phase::Streaming if gone => self.remove(token),
+            // So does one who only waits for a reply that is of use to who stays.
+            Phase::Handler
+                if connection.hung_up
+                    && connection.busy.as_ref().is_some_and(|busy| busy.is_while_open) =>
+            {
+                self.remove(token);
+            }
             // Nobody may come for its reply any more: one who closes a page says no more than this.
             Phase::Held if connection.hung_up => self.remove(token),
             Phase::Held => connection.spoke = true,

@@ -89,12 +89,12 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
         }
         Outcome::Answered(Answer::Later(reply)) => {
             connection.closing |= !exchange.keep_alive;
-            // What the handler has made of the body is as large, so the reservation lasts until it has answered.
-            let collected = collected.map(|mut request| {
-                request.body = Vec::new();
-                request
-            });
-            context.errand = Some(Errand::Later(reply, collected.or(kept)));
+            context.errand = Some(Errand::Later(reply, collected.map(without_body).or(kept)));
+            Next::Park
+        }
+        Outcome::Answered(Answer::WhileOpen(reply)) => {
+            connection.closing |= !exchange.keep_alive;
+            context.errand = Some(Errand::WhileOpen(reply, collected.map(without_body).or(kept)));
             Next::Park
         }
         Outcome::Answered(Answer::Hold(hold)) => {
@@ -420,7 +420,9 @@ pub(crate) fn crowded_out<L: Link>(connection: &mut Connection<L>, context: &mut
 pub(crate) fn turn_away<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     match context.errand.take() {
         Some(Errand::Work(_, request)) => come_again(connection, context, Some(request)),
-        Some(Errand::Later(_, request)) => come_again(connection, context, request),
+        Some(Errand::Later(_, request) | Errand::WhileOpen(_, request)) => {
+            come_again(connection, context, request)
+        }
         Some(Errand::Hold(..) | Errand::WarmUp(_)) | None => Next::Closed,
     }
 }
@@ -504,6 +506,12 @@ struct Asked {
     mark: usize,
 }
 
+/// What the handler has made of the body is as large, so the reservation lasts until it has answered.
+fn without_body(mut request: Box<Retained>) -> Box<Retained> {
+    request.body = Vec::new();
+    request
+}
+
 enum Outcome {
     Answered(Answer),
     /// The reply that says so stands in the buffer.
@@ -526,7 +534,8 @@ impl Outcome {
                 | Answer::Stream(_)
                 | Answer::Upgrade(_)
                 | Answer::Hold(_)
-                | Answer::Later(_),
+                | Answer::Later(_)
+                | Answer::WhileOpen(_),
             ) => is_logged,
             Self::Answered(Answer::Written { .. }) | Self::Panicked | Self::Broken | Self::Cut => {
                 false

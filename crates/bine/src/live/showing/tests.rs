@@ -76,6 +76,23 @@ fn showing(mut notes: Notes, since: u64, now: Instant) -> Showing {
     own
 }
 
+/// Takes a showing that is due, and begins to make it.
+fn take_due(showings: &mut Showings, now: Instant, since: u64) -> Option<Name> {
+    let name = showings.take_due(now)?;
+    showings.begin_making(name, now, since);
+    Some(name)
+}
+
+/// Ends to make a showing, and says which of its regions have changed.
+fn end_making<'n>(
+    showings: &mut Showings,
+    name: Name,
+    notes: &'n Notes,
+) -> Vec<(usize, &'n Written)> {
+    assert!(showings.end_making(name).is_some());
+    showings.follow(name, notes).unwrap()
+}
+
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
@@ -89,23 +106,23 @@ fn one_that_has_rested_is_made_at_once_and_again_after_a_while() {
     showings.heed(vec![tables.add(1)], tables.sequence(), now, 0);
     assert_eq!(showings.next_due(now, 0), Some(Duration::ZERO));
     let since = tables.sequence();
-    assert_eq!(showings.take_due(now, since), Some(name));
+    assert_eq!(take_due(&mut showings, now, since), Some(name));
     // What comes while it is made takes its turn, once, however much it is.
     let notes = tables.run(&[1]);
     let news = vec![tables.add(1), tables.add(1)];
     showings.heed(news, tables.sequence(), now, 0);
-    assert_eq!(showings.take_due(now, since), None);
-    let changed = showings.end_making(name).unwrap().follow(&notes).unwrap();
+    assert_eq!(take_due(&mut showings, now, since), None);
+    let changed = end_making(&mut showings, name, &notes);
     assert_eq!(
         changed.iter().map(|(number, own)| (*number, own.hash)).collect::<Vec<_>>(),
         [(0, 1)]
     );
     showings.check(name, &notes, since, now);
     assert_eq!(showings.next_due(now, 0), Some(QUIET));
-    assert_eq!(showings.take_due(now, since), None);
-    assert_eq!(showings.take_due(now + QUIET, tables.sequence()), Some(name));
+    assert_eq!(take_due(&mut showings, now, since), None);
+    assert_eq!(take_due(&mut showings, now + QUIET, tables.sequence()), Some(name));
     let notes = tables.run(&[1]);
-    assert_eq!(showings.end_making(name).unwrap().follow(&notes).unwrap().len(), 1);
+    assert_eq!(end_making(&mut showings, name, &notes).len(), 1);
     showings.check(name, &notes, tables.sequence(), now + QUIET);
     assert_eq!(showings.next_due(now, 0), None);
 }
@@ -161,14 +178,13 @@ fn what_was_looked_at_ends_by_itself_and_is_made_again_then() {
     let name = showings.add(showing(notes, tables.sequence(), now));
     assert_eq!(showings.next_due(now, 90), Some(10 * SECOND));
     showings.heed(Vec::new(), tables.sequence(), now, 99);
-    assert_eq!(showings.take_due(now + SECOND, 0), None);
+    assert_eq!(take_due(&mut showings, now + SECOND, 0), None);
     showings.heed(Vec::new(), tables.sequence(), now, 100);
-    assert_eq!(showings.take_due(now + SECOND, 0), Some(name));
+    assert_eq!(take_due(&mut showings, now + SECOND, 0), Some(name));
     // The next run says when that ends, if it does.
     let notes = Notes { ends: Some(200), ..tables.run(&[1]) };
-    let own = showings.end_making(name).unwrap();
-    let before = own.ends;
-    assert!(own.follow(&notes).unwrap().is_empty());
+    let before = showings.get(name).unwrap().ends;
+    assert!(end_making(&mut showings, name, &notes).is_empty());
     showings.keep_end(name, before);
     assert_eq!(showings.next_due(now, 100), Some(100 * SECOND));
     drop(showings.remove(name));
@@ -184,11 +200,10 @@ fn who_joins_with_another_state_is_sent_what_there_is_though_it_is_nothing_new()
     let name = showings.add(showing(tables.run(&[1, 2]), tables.sequence(), now));
     let old = tables.run(&[1, 2]);
     tables.add(2);
-    let own = showings.get(name).unwrap();
-    own.meet(&tables.run(&[1, 2]));
+    showings.meet(name, &tables.run(&[1, 2]));
     showings.schedule(name, now);
-    assert_eq!(showings.take_due(now + QUIET, tables.sequence()), Some(name));
-    let changed = showings.end_making(name).unwrap().follow(&old).unwrap();
+    assert_eq!(take_due(&mut showings, now + QUIET, tables.sequence()), Some(name));
+    let changed = end_making(&mut showings, name, &old);
     assert_eq!(changed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1]);
 }
 
@@ -226,4 +241,74 @@ fn each_scope_has_a_showing_of_its_own_and_names_are_not_given_twice() {
     assert_eq!(showings.deserted().len(), 2, "nobody looks at any");
     let _looks = Arc::clone(&showings.get(again).unwrap().watches[1]);
     assert_eq!(showings.deserted(), [ben]);
+}
+
+/// Each commit was compared with all showings, under one lock.
+#[test]
+fn compares_a_commit_with_the_showings_that_read_what_it_changes_only() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let names: Vec<Name> = (0..500)
+        .map(|kind| showings.add(showing(tables.run(&[kind]), tables.sequence(), now)))
+        .collect();
+    let commit = tables.add(7);
+    assert_eq!(showings.heed(vec![commit], tables.sequence(), now, 0), 1);
+    assert_eq!(showings.take_due(now + QUIET), Some(names[7]));
+    assert_eq!(showings.take_due(now + QUIET), None);
+    // It depends on something else from now on.
+    showings.begin_making(names[7], now, tables.sequence());
+    end_making(&mut showings, names[7], &tables.run(&[1000]));
+    let commit = tables.add(7);
+    assert_eq!(showings.heed(vec![commit], tables.sequence(), now, 0), 0);
+    let commit = tables.add(1000);
+    assert_eq!(showings.heed(vec![commit], tables.sequence(), now, 0), 1);
+    drop(showings.remove(names[8]));
+    let commit = tables.add(8);
+    assert_eq!(showings.heed(vec![commit], tables.sequence(), now, 0), 0);
+    let all = vec![News::Everything];
+    assert_eq!(showings.heed(all, tables.sequence(), now, 0), 499);
+}
+
+/// A signal was compared with all showings too.
+#[test]
+fn compares_a_signal_with_the_showings_that_show_it_only() {
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let of = |signal: u64| {
+        let mut own = showing(tables.run(&[1]), tables.sequence(), now);
+        own.regions[0].signals = vec![signal];
+        own
+    };
+    let names: Vec<Name> = (0..100).map(|signal| showings.add(of(signal))).collect();
+    assert_eq!(showings.heed(vec![News::Signal(3)], 0, now, 0), 1);
+    assert_eq!(showings.take_due(now + QUIET), Some(names[3]));
+}
+
+/// One block's pages could take all memory for what pages depend on.
+#[test]
+fn depends_on_whole_tables_when_its_block_has_read_as_much_as_it_may() {
+    let block = AddressBlock::of([192, 0, 2, 1].into());
+    let mut shares = Shares::default();
+    shares.charge(Some(block), MOST_READS_OF_BLOCK - 1);
+    assert!(shares.has_room_for_reads(Some(block), 1));
+    assert!(!shares.has_room_for_reads(Some(block), 2));
+    assert!(shares.has_room_for_reads(Some(AddressBlock::LOCAL), 2));
+    shares.take_back(Some(block), MOST_READS_OF_BLOCK - 1);
+    assert!(shares.has_room_for_reads(Some(block), 2) && shares.blocks.is_empty());
+}
+
+#[test]
+fn bounds_the_showings_of_one_block_until_others_follow_them() {
+    let block = AddressBlock::of([192, 0, 2, 1].into());
+    let (tables, now) = (Tables::new(), Instant::now());
+    let mut showings = Showings::default();
+    let mut own = showing(tables.run(&[1]), tables.sequence(), now);
+    own.owner = Some(block);
+    let name = showings.add(own);
+    (1..MOST_OF_BLOCK).for_each(|_| showings.shares.charge(Some(block), 0));
+    assert!(!showings.has_room(block) && showings.has_room(AddressBlock::LOCAL));
+    showings.welcome(name, AddressBlock::LOCAL);
+    assert!(showings.has_room(block));
+    drop(showings.remove(name));
+    assert_eq!(showings.shares.reads, 0);
 }

@@ -160,7 +160,10 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
 
     fn park(&mut self) -> Next {
         let Self { connection, context, .. } = self;
-        let Some(Errand::Later(reply, _)) = context.errand.take() else { unreachable!() };
+        let Some(Errand::Later(reply, _) | Errand::WhileOpen(reply, _)) = context.errand.take()
+        else {
+            unreachable!()
+        };
         self.elsewhere = Some(Elsewhere::Later(reply));
         if stages::park(connection, context) == Next::Closed {
             return Next::Closed;

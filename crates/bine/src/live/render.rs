@@ -1,0 +1,221 @@
+//! Connects the render schedule with the threads that render: hands them errands, wakes them, and cancels what nobody
+//! waits for.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use bine_pipeline::{AddressBlock, Errand, Errands};
+
+use super::Live;
+use super::fair::Path;
+use super::schedule::{Render, RenderLimits, Schedule};
+use super::showing::Name;
+
+/// The renders of a program that wait and run.
+#[derive(Default)]
+pub(super) struct Renders {
+    state: Mutex<State>,
+    next: AtomicU64,
+    hasher: RandomState,
+}
+
+struct State {
+    schedule: Schedule<Name, Errand>,
+    /// Of the threads that have nothing to start.
+    wakers: Vec<Option<Waker>>,
+    is_over: bool,
+}
+
+/// Where the threads that render get what they render.
+pub(super) struct RenderSource(pub(super) Arc<Live>);
+
+/// A join that somebody waits for. Dropping it cancels the render.
+pub(super) struct Join<'l> {
+    renders: &'l Renders,
+    number: u64,
+    asker: Arc<Asker>,
+}
+
+/// Whether a client still waits for its join.
+#[derive(Default)]
+pub(super) struct Asker {
+    has_left: AtomicBool,
+    /// Of the render, if it waits for something.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Renders {
+    /// Renders within these limits from now on. To be called before the first render.
+    pub(super) fn limit(&self, limits: RenderLimits) {
+        self.state().schedule = Schedule::new(limits);
+    }
+
+    /// How many threads are to render.
+    pub(super) fn threads(&self) -> usize {
+        self.state().schedule.threads()
+    }
+
+    /// Joins that wait, and how many were refused since the start.
+    pub(super) fn figures(&self) -> (usize, u64) {
+        let state = self.state();
+        (state.schedule.waiting(), state.schedule.refused())
+    }
+
+    /// A number for the next render.
+    pub(super) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Queues a change of the page at `address`, which clients of `owner` alone follow, or clients of several blocks.
+    pub(super) fn submit_change(&self, name: Name, owner: Option<AddressBlock>, address: &str) {
+        let path = match owner {
+            Some(block) => self.path(block, address),
+            // A page for many is a flow of its own: nobody who made it first answers for it.
+            None => [self.hasher.hash_one((true, address)), 0, 0],
+        };
+        let number = self.number();
+        let mut state = self.state();
+        if !state.is_over {
+            state.schedule.submit_change(path, number, name);
+            state.wake();
+        }
+    }
+
+    /// Queues a join. One that is refused is dropped, by which its client is told.
+    pub(super) fn submit_join<'l>(
+        &'l self,
+        number: u64,
+        block: AddressBlock,
+        address: &str,
+        (errand, asker): (Errand, Arc<Asker>),
+    ) -> Join<'l> {
+        let path = self.path(block, address);
+        let mut state = self.state();
+        let refused = if state.is_over {
+            Some(errand)
+        } else {
+            state.schedule.submit_join(path, number, block.is_local(), errand)
+        };
+        state.wake();
+        drop(state);
+        // Its end is told, which takes the lock.
+        drop(refused);
+        Join { renders: self, number, asker }
+    }
+
+    /// A render has ended, which took so much run time.
+    pub(super) fn finish(&self, number: u64, cost: Duration) {
+        let mut state = self.state();
+        state.schedule.finish(number, cost);
+        state.wake();
+    }
+
+    /// Starts nothing any more.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        let ended = std::mem::take(&mut state.schedule);
+        state.wakers.drain(..).flatten().for_each(Waker::wake);
+        drop(state);
+        drop(ended);
+    }
+
+    fn path(&self, block: AddressBlock, address: &str) -> Path {
+        // Whatever the query says, it is one page.
+        let view = address.split('?').next().unwrap_or(address);
+        [
+            self.hasher.hash_one((false, block.site())),
+            self.hasher.hash_one(block),
+            self.hasher.hash_one(view),
+        ]
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { schedule: Schedule::default(), wakers: Vec::new(), is_over: false }
+    }
+}
+
+impl State {
+    /// Wakes a thread for what may start. One on which nothing runs is enough; the others may be in the midst of a page.
+    fn wake(&mut self) {
+        let Self { schedule, wakers, .. } = self;
+        let waits = |thread: &usize| wakers[*thread].is_some() && schedule.has_work_for(*thread);
+        let waiting: Vec<usize> = (0..wakers.len()).filter(waits).collect();
+        let idle = waiting.iter().position(|thread| schedule.is_idle(*thread));
+        let woken = match idle {
+            Some(place) => &waiting[place..=place],
+            None => &waiting[..],
+        };
+        for thread in woken {
+            if let Some(waker) = wakers[*thread].take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl Errands for RenderSource {
+    fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>> {
+        let Self(live) = self;
+        loop {
+            let mut state = live.renders.state();
+            if state.is_over {
+                return Poll::Ready(None);
+            }
+            match state.schedule.start(thread) {
+                Some((_, Render::Join(errand))) => return Poll::Ready(Some(errand)),
+                Some((number, Render::Change(name))) => {
+                    drop(state);
+                    match Arc::clone(live).begin_change(name, number) {
+                        Some(errand) => return Poll::Ready(Some(errand)),
+                        None => live.renders.finish(number, Duration::ZERO),
+                    }
+                }
+                None => {
+                    if state.wakers.len() <= thread {
+                        state.wakers.resize(thread + 1, None);
+                    }
+                    state.wakers[thread] = Some(waker.clone());
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Join<'_> {
+    fn drop(&mut self) {
+        self.asker.leave();
+        let cancelled = self.renders.state().schedule.cancel(self.number);
+        // Its end is told, which takes the lock.
+        drop(cancelled);
+    }
+}
+
+impl Asker {
+    /// Whether the client waits; `waker` is woken when it leaves.
+    pub(super) fn waits(&self, waker: &Waker) -> bool {
+        let mut own = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !own.as_ref().is_some_and(|own| own.will_wake(waker)) {
+            *own = Some(waker.clone());
+        }
+        !self.has_left.load(Ordering::SeqCst)
+    }
+
+    fn leave(&self) {
+        self.has_left.store(true, Ordering::SeqCst);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
