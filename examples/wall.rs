@@ -3,6 +3,7 @@
 //! `cargo run --release --example wall`, then open <http://127.0.0.1:8080/wall/200>.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use bine::prelude::*;
 
@@ -36,6 +37,17 @@ async fn wall(store: Store, length: Path<usize>) -> impl Page {
     }
 }
 
+/// A live page that computes for so many milliseconds and shows nothing that changes.
+#[page("/compute/{milliseconds}")]
+async fn compute(milliseconds: Path<u64>) -> impl Page {
+    let end = Instant::now() + Duration::from_millis((*milliseconds).min(1000));
+    let mut number = 1_u64;
+    while Instant::now() < end {
+        number = std::hint::black_box(number.wrapping_mul(6_364_136_223_846_793_005));
+    }
+    html!(<h1>Computed</h1> <Live><p>{number % 2}</p></Live>)
+}
+
 #[page("/made")]
 async fn made() -> Response {
     Response::text(MADE.load(Ordering::Relaxed).to_string())
@@ -59,5 +71,6 @@ async fn live_lines(store: Store) -> impl Page {
 
 fn main() -> Exit {
     let app = App::new().table::<Line>().page(wall).page(made).page(lines).page(live_lines);
+    let app = app.page(compute);
     app.service(write).service(hear).run()
 }

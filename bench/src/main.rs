@@ -4,6 +4,7 @@
 
 mod allocations;
 mod arguments;
+mod attacks;
 mod carrera;
 mod compile;
 mod cost;
@@ -85,6 +86,16 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
               --minutes N         (120)
               --rate N            requests per second, of all users together (400)
+  attacks   what normal clients feel, and how much memory the server takes, while a few addresses attack it; runs in
+            a network namespace of its own, which needs root or user namespaces
+              --only NAME,..      of bodies, bodies-1g, channels, channel-bodies, places, slow-heads, slow-readers,
+                                  handshakes, live-256, live-1500, live-leavers (all)
+              --calm S            length of the window before an attack (5)
+              --seconds S         length of the attacked window (10)
+              --bound MIB         of the server's memory, where an attack gives it none (1024)
+              --programs FOLDER   with a `bine` and a `wall` that are built already, in place of this checkout's
+              --into FOLDER       for attacks.tsv and plots
+              --judge             end with status 1 if normal clients were harmed
   rest      whether `bine serve` still answers, times out and stops after a time without traffic, with one loop
             of each scheduler; any failure is a fault
               --minutes N         without traffic (60)
@@ -216,6 +227,7 @@ fn run() -> Result<()> {
         words.len() < all
     };
     let (is_quick, is_mixed) = (take("push", "--quick"), take("carrera", "--mixed"));
+    let is_judge = take(attacks::INSIDE, "--judge");
     let accept = |names: &[&str]| Arguments::parse(&words, names);
     match command.as_str() {
         "cost" => cost::run(&accept(&["--rounds", "--seconds", "--only", "--scenarios"])?),
@@ -228,6 +240,11 @@ fn run() -> Result<()> {
         "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
         "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
+        "attacks" => {
+            let options: Vec<_> = words.iter().filter(|word| *word != "--judge").cloned().collect();
+            attacks::run(&Arguments::parse(&options, &attacks::OPTIONS)?, &words)
+        }
+        attacks::INSIDE => attacks::run_inside(&accept(&attacks::OPTIONS)?, is_judge),
         "rest" => rest::run(&accept(&["--minutes", "--only", "--program"])?),
         "carrera" => carrera::run(&accept(&carrera::OPTIONS)?, is_mixed),
         "surge" => surge::run(&accept(&["--seed", "--files", "--references", "--into"])?),

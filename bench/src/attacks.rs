@@ -1,0 +1,314 @@
+//! Attacks of a few clients on all others: what normal clients measure without them and during them.
+
+mod bodies;
+mod channels;
+mod crowd;
+mod handshakes;
+mod live;
+mod network;
+mod places;
+mod scenes;
+mod trial;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::arguments::Arguments;
+use crate::figures::milliseconds;
+use crate::machine;
+use crate::plot::{Axis, Line, Plot};
+use crate::servers::Running;
+use crate::tools::{Workshop, leave_core_0, require};
+
+use scenes::{SMALL, Stage};
+use trial::{EXCESS, FLOOR, Record, TOLERANCE, Trial, Windows};
+
+pub(crate) use network::INSIDE;
+
+pub(crate) const OPTIONS: [&str; 6] =
+    ["--only", "--calm", "--seconds", "--bound", "--programs", "--into"];
+
+/// An attack, and how it is measured.
+struct Kind {
+    name: &'static str,
+    what: &'static str,
+    measure: fn(&Stage) -> Result<Judged>,
+}
+
+static KINDS: [Kind; 11] = [
+    Kind {
+        name: "bodies",
+        what: "256 unfinished bodies of 16 MiB from four addresses",
+        measure: bodies::usual,
+    },
+    Kind {
+        name: "bodies-1g",
+        what: "the same with `--most-memory 1g`",
+        measure: bodies::of_one_gigabyte,
+    },
+    Kind {
+        name: "channels",
+        what: "two batches of 16 MiB to 64 channels each",
+        measure: channels::of_many_names,
+    },
+    Kind {
+        name: "channel-bodies",
+        what: "100 channels made with 16 MiB each",
+        measure: channels::of_first_bodies,
+    },
+    Kind {
+        name: "places",
+        what: "2 000 idle connections of one IPv6 /64, of 2 000 places",
+        measure: places::of_one_block,
+    },
+    Kind {
+        name: "slow-heads",
+        what: "2 000 slow heads from eight addresses, of 2 000 places",
+        measure: places::of_slow_heads,
+    },
+    Kind {
+        name: "slow-readers",
+        what: "2 000 clients that do not read from eight addresses, of 2 000 places",
+        measure: places::of_slow_readers,
+    },
+    Kind {
+        name: "handshakes",
+        what: "650 stalled TLS handshakes a second from five addresses",
+        measure: handshakes::of_five_addresses,
+    },
+    Kind {
+        name: "live-256",
+        what: "a live page of 10 ms polled in a loop by 256 connections",
+        measure: live::of_256,
+    },
+    Kind {
+        name: "live-1500",
+        what: "a live page of 10 ms polled in a loop by 1 500 connections",
+        measure: live::of_1500,
+    },
+    Kind {
+        name: "live-leavers",
+        what: "400 polls of a live page of 10 ms, closed at once",
+        measure: live::of_leavers,
+    },
+];
+
+/// What was measured of an attack, and in which ways it did harm.
+struct Judged {
+    trial: Trial,
+    /// Of the server's resident memory, in MiB.
+    bound: f64,
+    /// Figures of this attack alone.
+    notes: Vec<String>,
+    faults: Vec<String>,
+}
+
+impl Judged {
+    /// Judges what is the same for all attacks, and stops the server, which must not take long either.
+    fn of(trial: Trial, bound: f64, server: Running) -> Self {
+        let mut faults = trial.faults();
+        let [_, most] = trial.memory();
+        if most > bound * EXCESS {
+            faults.push(format!("{most:.0} MiB of memory, bound {bound:.0} MiB"));
+        }
+        if let Err(error) = server.stop() {
+            faults.push(format!("{error:#}"));
+        }
+        Self { trial, bound, notes: Vec::new(), faults }
+    }
+}
+
+/// Builds what is measured, then runs itself in a network namespace.
+pub(crate) fn run(arguments: &Arguments, words: &[String]) -> Result<()> {
+    chosen(arguments)?;
+    if arguments.word("--programs").is_none() {
+        let shop = Workshop::open()?;
+        shop.cargo_build(&["-p", "bine-cli"].map(AsRef::as_ref))?;
+        shop.cargo_build(&["-p", "bine", "--example", "wall"].map(AsRef::as_ref))?;
+    }
+    network::enter(words)
+}
+
+/// Measures one attack after the other. With `is_judge` an attack that did harm is an error.
+pub(crate) fn run_inside(arguments: &Arguments, is_judge: bool) -> Result<()> {
+    network::prepare()?;
+    for (tool, package) in
+        [("taskset", "util-linux"), ("setpriv", "util-linux"), ("chrt", "util-linux")]
+    {
+        require(tool, package)?;
+    }
+    let kinds = chosen(arguments)?;
+    let into = arguments.word("--into").map(PathBuf::from);
+    let stage = Stage {
+        shop: Workshop::open()?,
+        windows: Windows {
+            calm: Duration::from_secs(arguments.number("--calm", 5)?),
+            attacked: Duration::from_secs(arguments.number("--seconds", 10)?),
+        },
+        bound: arguments.number("--bound", 1024)? as f64,
+        programs: arguments.word("--programs").map(std::path::absolute).transpose()?,
+    };
+    stage.shop.make_file(SMALL.len())?;
+    leave_core_0()?;
+    println!("{}\n", machine::facts());
+    println!(
+        "| attack | client | p50, ms: calm, attacked | p99, ms: calm, attacked | served, refused, failed | memory, MiB: \
+         before, most, bound | the attack |\n|---|---|---|---|---|---|---|"
+    );
+    let mut all = Vec::new();
+    for kind in kinds {
+        eprintln!("{}: {}", kind.name, kind.what);
+        let judged = (kind.measure)(&stage).with_context(|| kind.name)?;
+        for record in &judged.trial.records {
+            println!("{}", row(kind, &judged, record));
+        }
+        all.push((kind, judged));
+    }
+    println!(
+        "\nA calm window of {} s, then an attacked one of {} s. A fault: a normal client's p99 above {TOLERANCE} x calm \
+         and above {} ms, a request of it that is not served, memory above its bound by more than {:.0} %.\n",
+        stage.windows.calm.as_secs(),
+        stage.windows.attacked.as_secs(),
+        FLOOR.as_millis(),
+        (EXCESS - 1.0) * 100.0,
+    );
+    for (kind, judged) in &all {
+        let verdict =
+            if judged.faults.is_empty() { String::from("ok") } else { judged.faults.join("; ") };
+        println!("- {}: {verdict}", kind.name);
+    }
+    if let Some(folder) = into {
+        write(&folder, &all).with_context(|| folder.display().to_string())?;
+    }
+    let harmful: Vec<_> = all.iter().filter(|(_, judged)| !judged.faults.is_empty()).collect();
+    let names: Vec<_> = harmful.iter().map(|(kind, _)| kind.name).collect();
+    ensure!(!is_judge || names.is_empty(), "normal clients were harmed by: {}", names.join(", "));
+    Ok(())
+}
+
+fn chosen(arguments: &Arguments) -> Result<Vec<&'static Kind>> {
+    let Some(names) = arguments.names("--only") else { return Ok(KINDS.iter().collect()) };
+    let named = |name| KINDS.iter().find(|kind| kind.name == name);
+    let known = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+    names
+        .into_iter()
+        .map(|name| named(name).with_context(|| format!("no attack `{name}`, only {}", known())))
+        .collect()
+}
+
+fn row(kind: &Kind, judged: &Judged, record: &Record) -> String {
+    let trial = &judged.trial;
+    let (calm, attacked) = (trial.calm(record), trial.attacked(record));
+    let pair = |percent| {
+        format!(
+            "{}, {}",
+            milliseconds(calm.percentile(percent)),
+            milliseconds(attacked.percentile(percent))
+        )
+    };
+    let [before, most] = trial.memory();
+    let notes: Vec<&str> = std::iter::once(trial.done.as_str())
+        .chain(judged.notes.iter().map(String::as_str))
+        .collect();
+    format!(
+        "| {} | {} | {} | {} | {}, {}, {} | {before:.0}, {most:.0}, {:.0} | {} |",
+        kind.name,
+        record.name,
+        pair(50),
+        pair(99),
+        attacked.served,
+        attacked.refused,
+        attacked.failed,
+        judged.bound,
+        notes.join("; ")
+    )
+}
+
+/// Writes `attacks.tsv` and a plot of each attack: the p99 of each second, and the server's memory.
+fn write(folder: &Path, all: &[(&Kind, Judged)]) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut table = String::from(
+        "attack\tclient\tcalm_p50_ms\tattacked_p50_ms\tcalm_p99_ms\tattacked_p99_ms\tserved\trefused\tfailed\t\
+         memory_before_mib\tmemory_most_mib\tmemory_bound_mib\tfaults\n",
+    );
+    for (kind, judged) in all {
+        let trial = &judged.trial;
+        let [before, most] = trial.memory();
+        for record in &trial.records {
+            let (calm, attacked) = (trial.calm(record), trial.attacked(record));
+            let times = [50, 99].map(|percent| {
+                [&calm, &attacked].map(|window| milliseconds(window.percentile(percent))).join("\t")
+            });
+            writeln!(
+                table,
+                "{}\t{}\t{}\t{}\t{}\t{}\t{before:.0}\t{most:.0}\t{:.0}\t{}",
+                kind.name,
+                record.name,
+                times.join("\t"),
+                attacked.served,
+                attacked.refused,
+                attacked.failed,
+                judged.bound,
+                judged.faults.join("; ")
+            )?;
+        }
+        fs::write(folder.join(format!("{}.svg", kind.name)), latencies(kind, trial).svg())?;
+        fs::write(folder.join(format!("{}-memory.svg", kind.name)), memory(kind, judged).svg())?;
+    }
+    Ok(fs::write(folder.join("attacks.tsv"), table)?)
+}
+
+fn latencies<'a>(kind: &'a Kind, trial: &Trial) -> Plot<'a> {
+    let seconds = (trial.windows.calm + trial.windows.attacked).as_secs();
+    let mut lines = Vec::new();
+    for (number, record) in trial.records.iter().enumerate() {
+        for (offset, percent) in [(0, 50), (2, 99)] {
+            let at = |second| {
+                let window =
+                    record.between(Duration::from_secs(second), Duration::from_secs(second + 1));
+                (second as f64 + 0.5, window.percentile(percent).as_secs_f64() * 1e3)
+            };
+            let name = format!("{}, p{percent}", record.name);
+            lines.push(Line {
+                name,
+                kind: number + offset,
+                values: (0..seconds).map(at).collect(),
+            });
+        }
+    }
+    let times = lines.iter().flat_map(|line| line.values.iter().map(|(_, time)| *time));
+    let beside = Axis::logarithmic("time of a request, ms", times);
+    Plot { title: kind.what, below: below(seconds), beside, lines }
+}
+
+fn memory<'a>(kind: &'a Kind, judged: &Judged) -> Plot<'a> {
+    let trial = &judged.trial;
+    let seconds = (trial.windows.calm + trial.windows.attacked).as_secs();
+    let values = trial
+        .usage
+        .iter()
+        .map(|usage| (usage.at.as_secs_f64(), usage.resident as f64 / 1024.0))
+        .filter(|(at, _)| *at <= seconds as f64)
+        .collect();
+    let bound = vec![(0.0, judged.bound), (seconds as f64, judged.bound)];
+    let lines = vec![
+        Line { name: "resident".into(), kind: 0, values },
+        Line { name: "bound".into(), kind: 4, values: bound },
+    ];
+    let most = trial.memory()[1].max(judged.bound);
+    let beside = Axis::linear("memory of the server, MiB", most);
+    Plot { title: kind.what, below: below(seconds), beside, lines }
+}
+
+/// The time since the calm window began.
+fn below(seconds: u64) -> Axis {
+    let mut labels: Vec<f64> = (0..=seconds).step_by(5).map(|second| second as f64).collect();
+    if labels.last().is_some_and(|last| *last < seconds as f64) {
+        labels.push(seconds as f64);
+    }
+    Axis::at("time, s", &labels, false)
+}

@@ -1,0 +1,53 @@
+//! Request bodies that never end: 256 connections of four addresses, 16 MiB each.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::Judged;
+use super::crowd::{Crowd, Habit};
+use super::network::{attackers, client, posting};
+use super::scenes::{SMALL, Stage, address, attack, create_channel, get, kept, newcomer};
+use super::trial::run;
+
+const CONNECTIONS: usize = 256;
+const BODY: usize = 16 << 20;
+/// Bytes of all bodies in a second: 4 GiB in ten. It is memory that is attacked, not the processor.
+const PACE: u64 = 400 << 20;
+const OPTIONS: [&str; 6] =
+    ["--data", "memory", "--channels-publish", "*", "--channels-manage", "*"];
+
+/// With the server's own bounds.
+pub(super) fn usual(stage: &Stage) -> Result<Judged> {
+    measure(stage, &[], stage.bound)
+}
+
+/// With `--most-memory 1g`, which the server must not exceed.
+pub(super) fn of_one_gigabyte(stage: &Stage) -> Result<Judged> {
+    measure(stage, &["--most-memory", "1g"], 1024.0)
+}
+
+fn measure(stage: &Stage, options: &[&str], bound: f64) -> Result<Judged> {
+    let server = stage.serve(&[&OPTIONS, options].concat())?;
+    let to = address(&server);
+    create_channel(client(3), to, "news")?;
+    // A small request with a body: it is the newcomers that a server short of memory refuses first.
+    let small = posting("/channels", r#"{"channels":"news","data":"It climbs."}"#);
+    let clients = vec![kept(client(1), to, get(&SMALL.path())), newcomer(client(2), to, small)];
+    let opening = format!(
+        "POST /channels HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {BODY}\r\n\r\n"
+    );
+    let crowd = Crowd {
+        from: attackers().take(4).map(IpAddr::V4).collect(),
+        to,
+        connections: CONNECTIONS,
+        rate: 500,
+        pace: PACE,
+        opening: opening.into_bytes(),
+        filler: BODY - (64 << 10),
+        habit: Habit::Drip(Duration::from_secs(1)),
+    };
+    let trial = run(&server, stage.windows, clients, attack(crowd))?;
+    Ok(Judged::of(trial, bound, server))
+}

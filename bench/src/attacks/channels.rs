@@ -1,0 +1,201 @@
+//! The memory of channels: messages in many channels at once, and channels made with a long first body.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::Judged;
+use super::network::{ask, attackers, client, posting, reach};
+use super::scenes::{Stage, address, create_channel, kept, newcomer, outcome};
+use super::trial::{Attack, Client, Outcome, Windows, run};
+use crate::servers::Running;
+use crate::tools::pause;
+
+const OPTIONS: [&str; 6] =
+    ["--channels-publish", "*", "--channels-manage", "*", "--channels-follow", "*"];
+/// The most channels that one message may name.
+const CHANNELS: usize = 64;
+/// A batch: sixteen messages of nearly 1 MiB, nearly 16 MiB.
+const MESSAGES: usize = 16;
+const MESSAGE: usize = (1 << 20) - 1024;
+/// The most messages that fill what two batches leave.
+const FILLERS: usize = 100;
+/// The channels made with a first body, and its length.
+const MADE: usize = 100;
+const BODY: usize = 16 << 20;
+/// The server counts messages of an address by the second.
+const SECOND: Duration = Duration::from_millis(1100);
+/// How much of the disk may be used for each byte that may be in memory: what is current, and as much of what
+/// is not yet cleaned up.
+const ON_DISK: f64 = 2.0;
+
+/// One batch of 16 MiB to 64 channels, twice.
+pub(super) fn of_many_names(stage: &Stage) -> Result<Judged> {
+    measure(stage, stage.windows, |to| Box::new(move |stop| batches(to, stop)))
+}
+
+/// 100 channels, each made by a `PUT` with 16 MiB in it.
+pub(super) fn of_first_bodies(stage: &Stage) -> Result<Judged> {
+    // A disk takes its time for 1.6 GB.
+    let windows = Windows { attacked: stage.windows.attacked * 2, ..stage.windows };
+    measure(stage, windows, |to| Box::new(move |stop| first_bodies(to, stop)))
+}
+
+/// Normal clients publish before the attack, during it, and after a restart.
+fn measure(
+    stage: &Stage,
+    windows: Windows,
+    attack: impl FnOnce(SocketAddr) -> Attack<'static>,
+) -> Result<Judged> {
+    let data = stage.shop.work.join("channels-data");
+    let folder = data.display().to_string();
+    let options = [&OPTIONS[..], &["--data", &folder]].concat();
+    let server = stage.serve(&options)?;
+    let to = address(&server);
+    create_channel(client(3), to, "news")?;
+    let small = posting("/channels", r#"{"channels":"news","data":"It climbs."}"#);
+    let clients = vec![kept(client(1), to, small.clone()), newcomer(client(2), to, small.clone())];
+    let trial = run(&server, windows, clients, attack(to))?;
+    let on_disk = size(&data)? as f64 / f64::from(1 << 20);
+    let mut judged = Judged::of(trial, stage.bound, server);
+    judged.notes.push(format!("{on_disk:.0} MiB on disk"));
+    if on_disk > stage.bound * ON_DISK {
+        judged.faults.push(format!("{on_disk:.0} MiB on disk"));
+    }
+    if let Err(error) = restarted(stage, &options, &small, &mut judged) {
+        judged.faults.push(format!("after a restart: {error:#}"));
+    }
+    fs::remove_dir_all(&data)?;
+    Ok(judged)
+}
+
+/// Starts the server again and publishes once more.
+fn restarted(stage: &Stage, options: &[&str], small: &[u8], judged: &mut Judged) -> Result<()> {
+    let server: Running = stage.serve(options)?;
+    let memory = server.memory()?.resident as f64 / 1024.0;
+    judged.notes.push(format!("{memory:.0} MiB after a restart"));
+    let mut publisher: Client<'_> = kept(client(1), address(&server), small.to_vec());
+    let outcome = (publisher.request)()?;
+    if let Outcome::Refused(status) = outcome {
+        judged.faults.push(format!("after a restart: a small message is answered {status}"));
+    }
+    server.stop()
+}
+
+fn batches(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
+    let mut from = attackers();
+    let first = from.next().context("an attacker")?;
+    let names: Vec<String> = (0..CHANNELS).map(|number| format!("room{number}")).collect();
+    for name in &names {
+        create(first, to, name)?;
+    }
+    let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(",");
+    let data = "x".repeat(MESSAGE);
+    let message = format!("{{\"channels\":[{names}],\"data\":\"{data}\"}}");
+    let batch = format!("[{}]", vec![message; MESSAGES].join(","));
+    let request = posting("/channels", &batch);
+    let mut statuses = Vec::new();
+    for from in from.by_ref().take(2) {
+        statuses.push(sent(from, to, &request)?);
+    }
+    // Whatever is left is taken by single messages that grow shorter.
+    let mut fillers = 0;
+    let from: Vec<Ipv4Addr> = from.collect();
+    let lengths = (0..=20).rev().map(|power| (1_usize << power).min(MESSAGE));
+    for (length, from) in lengths.zip(from.iter().cycle()) {
+        let message = format!("{{\"channels\":[{names}],\"data\":\"{}\"}}", "x".repeat(length));
+        let request = posting("/channels", &message);
+        while fillers < FILLERS && sent(*from, to, &request)?.starts_with('2') {
+            fillers += 1;
+        }
+    }
+    statuses.push(format!("then {fillers} single messages"));
+    while !stop.load(Ordering::Relaxed) {
+        pause(Duration::from_millis(10));
+    }
+    Ok(format!(
+        "two batches of {} MiB to {CHANNELS} channels: {}",
+        batch.len() >> 20,
+        statuses.join(", ")
+    ))
+}
+
+/// Publishes; returns the status, and what the server says of it.
+fn sent(from: Ipv4Addr, to: SocketAddr, request: &[u8]) -> Result<String> {
+    let mut stream = reach(IpAddr::V4(from), to)?;
+    // The server may answer before it has read the body, and close.
+    Ok(match ask(&mut stream, request) {
+        Ok(answer) => told(&answer.body, answer.status),
+        Err(error) => format!("{error:#}"),
+    })
+}
+
+fn create(from: Ipv4Addr, to: SocketAddr, name: &str) -> Result<()> {
+    let mut stream = reach(IpAddr::V4(from), to)?;
+    let request = format!(
+        "PUT /channels/{name} HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: 0\r\n\r\n"
+    );
+    ask(&mut stream, request.as_bytes()).map(drop)
+}
+
+fn first_bodies(to: SocketAddr, stop: &AtomicBool) -> Result<String> {
+    let from: Vec<Ipv4Addr> = attackers().collect();
+    let body = vec![b'x'; BODY];
+    let (mut made, mut refused) = (0, Vec::new());
+    for number in 0..MADE {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut request = format!(
+            "PUT /channels/made{number} HTTP/1.1\r\nHost: a\r\nContent-Type: application/octet-stream\r\n\
+             Content-Length: {BODY}\r\n\r\n"
+        )
+        .into_bytes();
+        request.extend_from_slice(&body);
+        let mut stream = reach(IpAddr::V4(from[number % from.len()]), to)?;
+        match ask(&mut stream, &request) {
+            Ok(answer) if matches!(outcome(answer.status), Ok(Outcome::Served)) => made += 1,
+            Ok(answer) => {
+                refused.push(told(&answer.body, answer.status));
+                if answer.status == 429 {
+                    pause(SECOND);
+                }
+            }
+            Err(error) => refused.push(format!("{error:#}")),
+        }
+    }
+    let first = refused.first().map_or(String::new(), |first| format!(", first {first}"));
+    let text = format!(
+        "{made} channels made with {} MiB each, {} refused{first}",
+        BODY >> 20,
+        refused.len()
+    );
+    while !stop.load(Ordering::Relaxed) {
+        pause(Duration::from_millis(10));
+    }
+    Ok(text)
+}
+
+/// A status, and what the server says of it.
+fn told(body: &[u8], status: u16) -> String {
+    let text =
+        String::from_utf8_lossy(&body[..body.len().min(100)]).trim().replace(['\n', '|'], " ");
+    if status < 300 { status.to_string() } else { format!("{status} {text}") }
+}
+
+/// The bytes that a folder takes on the disk.
+fn size(folder: &Path) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let data = entry.metadata()?;
+        bytes += if data.is_dir() { size(&entry.path())? } else { data.blocks() * 512 };
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,135 @@
+//! TLS handshakes that stall after their first message, 650 a second from five addresses.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+
+use super::Judged;
+use super::crowd::{Crowd, Habit, UNPACED};
+use super::network::{SERVER, ask, attackers, client, reach};
+use super::scenes::{SMALL, Stage, attack, get, outcome};
+use super::trial::{Client, run};
+use crate::servers::free_port;
+
+/// New handshakes in a second, and the addresses they come from.
+const RATE: u32 = 650;
+const ADDRESSES: usize = 5;
+/// More than are ever there at that rate.
+const MOST: usize = 6000;
+/// How often a newcomer comes: 42 within an attacked window of ten seconds.
+const INTERVAL: Duration = Duration::from_millis(238);
+
+/// Newcomers by TLS while handshakes of others stall.
+pub(super) fn of_five_addresses(stage: &Stage) -> Result<Judged> {
+    stage.shop.make_certificate()?;
+    let pem = stage.shop.certificate().display().to_string();
+    let port = free_port()?;
+    let (plain, secure) =
+        (format!("127.0.0.1:{port}"), format!("{SERVER}:{port},tls=on,backlog=4096"));
+    let certificate = ["--certificate", &pem, "--certificate-key", &pem];
+    let listen = ["--listen", &plain, "--listen", &secure];
+    let server = stage.serve_at(port, &[listen, certificate].concat())?;
+    let to = SocketAddr::from((SERVER, port));
+    let config = Arc::new(configuration()?);
+    let hello = client_hello(&config)?;
+    let request = get(&SMALL.path());
+    let newcomer = Client {
+        name: "newcomer",
+        interval: INTERVAL,
+        request: Box::new(move || {
+            let socket = reach(IpAddr::V4(client(1)), to)?;
+            let name = ServerName::from(IpAddr::V4(SERVER));
+            let connection = ClientConnection::new(Arc::clone(&config), name)?;
+            let mut stream = StreamOwned::new(connection, socket);
+            outcome(ask(&mut stream, &request)?.status)
+        }),
+    };
+    let crowd = Crowd {
+        from: attackers().take(ADDRESSES).map(IpAddr::V4).collect(),
+        to,
+        connections: MOST,
+        rate: RATE,
+        pace: UNPACED,
+        opening: hello,
+        filler: 0,
+        habit: Habit::Rest,
+    };
+    let trial = run(&server, stage.windows, vec![newcomer], attack(crowd))?;
+    let attacked = trial.attacked(&trial.records[0]);
+    let all = attacked.served + attacked.refused + attacked.failed;
+    let served = format!("{} of {all} newcomers served", attacked.served);
+    let log = std::fs::read_to_string(stage.log(port)).unwrap_or_default();
+    let mut judged = Judged::of(trial, stage.bound, server);
+    judged.notes.push(served);
+    judged.notes.push(format!("{} lines in the log", log.lines().count()));
+    Ok(judged)
+}
+
+/// A client that takes any certificate: the attackers' victim is the server, not the client.
+fn configuration() -> Result<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let mut config = builder
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        .with_no_client_auth();
+    // Each newcomer is new.
+    config.resumption = rustls::client::Resumption::disabled();
+    Ok(config)
+}
+
+/// The first message of a handshake.
+fn client_hello(config: &Arc<ClientConfig>) -> Result<Vec<u8>> {
+    let name = ServerName::from(IpAddr::V4(SERVER));
+    let mut connection = ClientConnection::new(Arc::clone(config), name)?;
+    let mut hello = Vec::new();
+    connection.write_tls(&mut hello).context("a ClientHello")?;
+    Ok(hello)
+}
+
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,167 @@
+//! A network of its own for a run: many client addresses that no server takes for its own machine.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
+
+use crate::tools::{output, require};
+
+/// Where servers listen.
+pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+pub(super) const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
+/// The addresses of one kind: attackers have so many of IPv4 and of one IPv6 /64.
+const ADDRESSES: u8 = 8;
+/// A server that is silent for this long has failed a request.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The command by which this program runs itself in a network namespace of its own.
+pub(crate) const INSIDE: &str = "attacks-inside";
+
+/// Runs this program again in a new network namespace, which ends with it. Returns only on failure.
+pub(super) fn enter(words: &[String]) -> Result<()> {
+    require("unshare", "util-linux")?;
+    require("ip", "iproute2")?;
+    let own = std::env::current_exe()?;
+    let mut command = Command::new("unshare");
+    // Without root, as the root of a user namespace.
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--net", "--"]).arg(own).arg(INSIDE).args(words.iter().map(OsString::from));
+    Err(command.exec())
+        .context("a network namespace is needed: run as root, or allow user namespaces")
+}
+
+/// Gives the loopback device of this namespace all the addresses of a run.
+pub(super) fn prepare() -> Result<()> {
+    let links = output(Command::new("ip").args(["-oneline", "link"]))?;
+    let is_own = !links.lines().any(|line| line.contains(" eth") || line.contains(" en"));
+    ensure!(is_own, "this is not a network namespace of its own");
+    let mut batch = String::from("link set lo up\n");
+    let fours = [SERVER, client(1), client(2), client(3)].into_iter().chain(attackers());
+    for address in fours {
+        writeln!(batch, "address add {address}/32 dev lo")?;
+    }
+    for address in std::iter::once(SERVER_V6).chain(block()) {
+        writeln!(batch, "address add {address}/128 dev lo nodad")?;
+    }
+    let file = std::env::temp_dir().join(format!("bine-bench-{}", std::process::id()));
+    std::fs::write(&file, batch)?;
+    let done = output(Command::new("ip").arg("-batch").arg(&file));
+    std::fs::remove_file(&file)?;
+    done.context("IPv4 and IPv6 are needed").map(drop)
+}
+
+/// The address of a normal client.
+pub(super) const fn client(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, 2, number)
+}
+
+/// The IPv4 addresses of attackers.
+pub(super) fn attackers() -> impl Iterator<Item = Ipv4Addr> {
+    (1..=ADDRESSES).map(|number| Ipv4Addr::new(10, 77, 1, number))
+}
+
+/// Attackers' addresses in one IPv6 /64.
+pub(super) fn block() -> impl Iterator<Item = Ipv6Addr> {
+    (1..=u16::from(ADDRESSES)).map(|number| Ipv6Addr::new(0xfd78, 0, 0, 1, 0, 0, 0, number))
+}
+
+/// A socket bound to `from`, with a port that the kernel chooses.
+fn bound(from: IpAddr, flags: SocketFlags) -> rustix::io::Result<OwnedFd> {
+    let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, flags | SocketFlags::CLOEXEC, None)?;
+    // Else `bind` looks for a port that no other socket of this address has.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddr::new(from, 0))?;
+    Ok(socket)
+}
+
+/// Begins a connection that never waits.
+pub(super) fn begin(from: IpAddr, to: SocketAddr) -> rustix::io::Result<TcpStream> {
+    let socket = bound(from, SocketFlags::NONBLOCK)?;
+    match connect(&socket, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A connection that waits, but not for longer than a normal client does.
+pub(super) fn reach(from: IpAddr, to: SocketAddr) -> Result<TcpStream> {
+    let socket = bound(from, SocketFlags::empty())?;
+    for timeout in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
+        sockopt::set_socket_timeout(&socket, timeout, Some(PATIENCE))?;
+    }
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    connect(&socket, &to).context("not connected")?;
+    Ok(socket.into())
+}
+
+/// The answer to one request.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+/// Sends `request` and reads the whole answer, which must say its length unless it has no body.
+pub(super) fn ask(stream: &mut (impl Read + Write), request: &[u8]) -> Result<Answer> {
+    stream.write_all(request).context("not sent")?;
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 16384];
+    loop {
+        if let Some(answer) = whole(&bytes)? {
+            return Ok(answer);
+        }
+        let count = stream.read(&mut chunk).context("no answer")?;
+        ensure!(count > 0, "closed after {} bytes of an answer", bytes.len());
+        bytes.extend_from_slice(&chunk[..count]);
+    }
+}
+
+fn whole(bytes: &[u8]) -> Result<Option<Answer>> {
+    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
+    let head = std::str::from_utf8(&bytes[..end]).context("a head that is not text")?;
+    let status = head.get(9..12).and_then(|word| word.parse().ok()).context("no status")?;
+    let mut fields = head.split("\r\n").skip(1).filter_map(|line| line.split_once(':'));
+    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = match length {
+        Some((_, length)) => length.trim().parse()?,
+        None if matches!(status, 204 | 304) => 0,
+        None => bail!("an answer {status} without Content-Length"),
+    };
+    let body = &bytes[end + 4..];
+    Ok((body.len() >= length).then(|| Answer { status, body: body[..length].to_vec() }))
+}
+
+/// The bytes of a request with a body of JSON.
+pub(super) fn posting(path: &str, json: &str) -> Vec<u8> {
+    let length = json.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{json}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_an_answer_once_its_body_is_complete() {
+        let head = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbus";
+        assert!(whole(head).unwrap().is_none());
+        let answer = whole(&[head.as_slice(), b"y"].concat()).unwrap().unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (503, b"busy".as_slice()));
+        assert_eq!(whole(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap().unwrap().status, 204);
+    }
+}
