@@ -86,6 +86,11 @@ usage: bine-bench COMMAND [OPTION VALUE]...
   soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
               --minutes N         (120)
               --rate N            requests per second, of all users together (400)
+              --rests S           after each round without traffic, in which CPU time is a fault too (0)
+              --work S            that users work in each round (60)
+              --warm-up N         rounds before the first that counts (10)
+              --program FILE      a `bine` that is built already, in place of this checkout's
+              --into FOLDER       for soak.tsv and soak.svg, memory over time
   attacks   what normal clients feel, and how much memory the server takes, while a few addresses attack it; runs in
             a network namespace of its own, which needs root or user namespaces
               --only NAME,..      of bodies, bodies-1g, channels, channel-bodies, places, slow-heads, slow-readers,
@@ -239,7 +244,7 @@ fn run() -> Result<()> {
         "rivals" => rivals::run(&accept(&["--rounds", "--seconds", "--only", "--works"])?),
         "tables" => tables::run(&accept(&["--rows", "--rounds", "--only", "--start"])?),
         "kills" => kills::run(&accept(&["--times", "--seed", "--only", "--through"])?),
-        "soak" => soak::run(&accept(&["--minutes", "--rate"])?),
+        "soak" => soak::run(&accept(&soak::OPTIONS)?),
         "attacks" => {
             let options: Vec<_> = words.iter().filter(|word| *word != "--judge").cloned().collect();
             attacks::run(&Arguments::parse(&options, &attacks::OPTIONS)?, &words)

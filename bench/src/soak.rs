@@ -1,13 +1,15 @@
 //! Decides whether a server is after hours of mixed use what it was after minutes: its memory, its
 //! descriptors, its threads.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,16 +17,23 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::arguments::Arguments;
 use crate::machine;
 use crate::peer::{Peer, address, request};
+use crate::plot::{Axis, Line, Plot};
 use crate::random::Random;
 use crate::servers::free_port;
 use crate::tools::{Workshop, output, pause, require};
 
+pub(crate) const OPTIONS: [&str; 7] =
+    ["--minutes", "--rate", "--rests", "--work", "--warm-up", "--program", "--into"];
+
 /// Those who use the server at one time.
 const USERS: u64 = 8;
-/// From one look at the server to the next. Between two looks all users leave.
-const SHIFT: Duration = Duration::from_mins(1);
-/// A server takes what it needs in its first minutes; from then on it shall stay the same.
-const WARM_UP: u64 = 10;
+/// How often memory is sampled for the plot.
+const SAMPLED_EVERY: Duration = Duration::from_secs(1);
+/// The most CPU time that a server may use in a rest, in percent of the rest, and in any rest, in seconds.
+const CPU_AT_REST: f64 = 0.5;
+const CPU_AT_ALL: f64 = 0.1;
+/// What was begun before a rest may end in so much of it.
+const SETTLE: Duration = Duration::from_secs(2);
 /// Until then everything comes so many times as fast. What a server keeps of its buffers is as much as its worst moment
 /// needed, and the worst moment of hours, when other programs have the machine, is to lie in these minutes.
 const HASTE: u64 = 4;
@@ -32,28 +41,63 @@ const HASTE: u64 = 4;
 const BOUND: f64 = 5.0;
 /// A server that is silent for this long has failed a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After so many shifts the configuration is read again.
+/// After so many rounds the configuration is read again.
 const RELOADED_EVERY: u64 = 5;
+/// Marks of the plot.
+const MARKS: usize = 240;
+
+/// The lengths of a run, which is divided into rounds. In each all users work, leave, the server is looked at, and rests.
+struct Plan {
+    rounds: u64,
+    /// Rounds in which a server takes what it needs; from then on it shall stay the same.
+    warm_up: u64,
+    work: Duration,
+    rest: Duration,
+}
+
+impl Plan {
+    fn read(arguments: &Arguments) -> Result<Self> {
+        let minutes = arguments.number("--minutes", 120)?;
+        let work = arguments.number("--work", 60)?;
+        let warm_up = arguments.number("--warm-up", 10)?;
+        let rest = arguments.word("--rests").map_or(Ok(0), str::parse)?;
+        let rounds = minutes * 60 / (work + rest);
+        ensure!(
+            rounds > warm_up,
+            "--minutes must be more than {}, for {warm_up} rounds to warm up",
+            (work + rest) * warm_up / 60
+        );
+        let [work, rest] = [work, rest].map(Duration::from_secs);
+        Ok(Self { rounds, warm_up, work, rest })
+    }
+}
 
 /// The demo under the use of many, with everything that the use of many brings along.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let minutes = arguments.number("--minutes", 120)?;
+    let plan = Plan::read(arguments)?;
     let rate = arguments.number("--rate", 400)?;
-    ensure!(minutes > WARM_UP, "--minutes must be more than the {WARM_UP} to warm up");
     require("setpriv", "util-linux")?;
     let shop = Workshop::open()?;
-    shop.cargo_build(&["-p".as_ref(), "bine-cli".as_ref()])?;
+    let program = match arguments.word("--program") {
+        Some(program) => PathBuf::from(program),
+        None => {
+            shop.cargo_build(&["-p".as_ref(), "bine-cli".as_ref()])?;
+            shop.target.join("release/bine")
+        }
+    };
     for size in [984, 64 * 1024, 10 << 20] {
         shop.make_file(size)?;
     }
-    let port = free_port()?;
-    let mut server = Served::start(&shop, port)?;
+    let mut server = Served::start(&shop, &program, free_port()?)?;
     println!("{}\n", machine::facts());
-    println!("| minute | requests | failed | resident, KiB | descriptors | threads |");
-    println!("|---|---|---|---|---|---|");
+    println!(
+        "| minute | requests | failed | resident, KiB | descriptors | threads | CPU of the rest, s |"
+    );
+    println!("|---|---|---|---|---|---|---|");
     let pace = 1_000_000 * USERS / rate;
     let shared = Arc::new(Shared {
-        port,
+        port: server.port,
+        work: plan.work,
         pace: AtomicU64::new(pace / HASTE),
         // The users, and whoever looks.
         barrier: Barrier::new(USERS as usize + 1),
@@ -61,6 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         done: AtomicU64::new(0),
         failed: AtomicU64::new(0),
     });
+    let sampler = Sampler::start(server.child.id(), Arc::clone(&shared));
     let users: Vec<_> = (1..=USERS)
         .map(|seed| {
             let shared = Arc::clone(&shared);
@@ -68,25 +113,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         })
         .collect();
     let mut looks = Vec::new();
-    for minute in 1..=minutes {
+    for round in 1..=plan.rounds {
         shared.barrier.wait();
-        let look = server.look();
-        let last = minute == minutes || look.is_err();
+        let look = server.look_and_rest(round, plan.rest);
+        let last = round == plan.rounds || look.is_err();
         shared.over.store(last, Ordering::Relaxed);
-        if minute % RELOADED_EVERY == 0 {
-            server.reload()?;
-        }
         shared.barrier.wait();
         let look = look?;
         println!(
-            "| {minute} | {} | {} | {} | {} | {} |",
+            "| {:.1} | {} | {} | {} | {} | {} | {:.2} |",
+            sampler.begun.elapsed().as_secs_f64() / 60.0,
             shared.done.load(Ordering::Relaxed),
             shared.failed.load(Ordering::Relaxed),
             look.resident,
             look.descriptors,
-            look.threads
+            look.threads,
+            look.rest_cpu
         );
-        if minute >= WARM_UP {
+        if round >= plan.warm_up {
             looks.push(look);
             shared.pace.store(pace, Ordering::Relaxed);
         }
@@ -94,7 +138,74 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for user in users {
         user.join().ok().context("a user panicked")?;
     }
-    judge(&looks, shared.failed.load(Ordering::Relaxed))
+    let samples = sampler.end()?;
+    if let Some(folder) = arguments.word("--into") {
+        write(Path::new(folder), &samples).with_context(|| folder.to_owned())?;
+    }
+    judge(&looks, shared.failed.load(Ordering::Relaxed), plan.rest)
+}
+
+/// Samples the server's resident memory on a thread of its own.
+struct Sampler {
+    begun: Instant,
+    thread: JoinHandle<Vec<(f64, f64)>>,
+}
+
+impl Sampler {
+    fn start(process: u32, shared: Arc<Shared>) -> Self {
+        let begun = Instant::now();
+        let thread = std::thread::spawn(move || {
+            let mut samples = Vec::new();
+            while !shared.over.load(Ordering::Relaxed) {
+                let Ok(resident) = status(process, "VmRSS:") else { break };
+                samples.push((begun.elapsed().as_secs_f64() / 60.0, resident as f64 / 1024.0));
+                pause(SAMPLED_EVERY);
+            }
+            samples
+        });
+        Self { begun, thread }
+    }
+
+    /// Minutes and MiB.
+    fn end(self) -> Result<Vec<(f64, f64)>> {
+        self.thread.join().ok().context("the sampler panicked")
+    }
+}
+
+/// Writes all samples as `soak.tsv`, and a plot of some hundred of them.
+fn write(folder: &Path, samples: &[(f64, f64)]) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut table = String::from("minute\tresident_mib\n");
+    for (minute, resident) in samples {
+        writeln!(table, "{minute:.3}\t{resident:.2}")?;
+    }
+    fs::write(folder.join("soak.tsv"), table)?;
+    // The most of each piece: a short peak must be seen.
+    let pieces = samples.chunks(samples.len().div_ceil(MARKS).max(1));
+    let most = |piece: &[(f64, f64)]| {
+        piece.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or_default()
+    };
+    let values: Vec<_> = pieces.map(most).collect();
+    let largest = values.iter().map(|(_, resident)| *resident).fold(0.0, f64::max);
+    let minutes = samples.last().map_or(1.0, |(minute, _)| *minute);
+    let plot = Plot {
+        title: "Memory of a server under mixed load, with rests",
+        below: Axis::linear("time, minutes", minutes),
+        beside: Axis::linear("resident memory, MiB", largest),
+        lines: vec![Line { name: "resident".into(), kind: 2, values }],
+    };
+    Ok(fs::write(folder.join("soak.svg"), plot.svg())?)
+}
+
+/// The growth of memory by which a straight line through all looks rises from the first to the last, in percent.
+fn drift(looks: &[Look]) -> f64 {
+    let count = looks.len() as f64;
+    let middle = (count - 1.0) / 2.0;
+    let mean = looks.iter().map(|look| look.resident as f64).sum::<f64>() / count;
+    let numbered = || looks.iter().enumerate().map(|(number, look)| (number as f64 - middle, look));
+    let products: f64 = numbered().map(|(at, look)| at * (look.resident as f64 - mean)).sum();
+    let squares: f64 = numbered().map(|(at, _)| at * at).sum();
+    if squares > 0.0 { products / squares * (count - 1.0) / mean * 100.0 } else { 0.0 }
 }
 
 /// What a server has at one moment when nobody uses it.
@@ -103,10 +214,13 @@ struct Look {
     resident: u64,
     descriptors: usize,
     threads: u64,
+    /// Seconds of CPU time in the rest that followed.
+    rest_cpu: f64,
 }
 
-fn judge(looks: &[Look], failed: u64) -> Result<()> {
+fn judge(looks: &[Look], failed: u64, rest: Duration) -> Result<()> {
     let first = looks.first().context("nobody looked")?;
+    let bound = CPU_AT_ALL + rest.as_secs_f64() * CPU_AT_REST / 100.0;
     let (mut least, mut most) = (first.resident, first.resident);
     for look in looks {
         ensure!(
@@ -115,10 +229,17 @@ fn judge(looks: &[Look], failed: u64) -> Result<()> {
             first.descriptors,
             look.descriptors
         );
+        ensure!(look.rest_cpu <= bound, "{:.2} s of CPU in a rest of {rest:?}", look.rest_cpu);
         (least, most) = (least.min(look.resident), most.max(look.resident));
     }
     let percent = |resident: u64| (resident as f64 / first.resident as f64 - 1.0) * 100.0;
-    println!("\nresident {:+.1} % to {:+.1} % of minute {WARM_UP}", percent(least), percent(most));
+    println!(
+        "\nresident {:+.1} % to {:+.1} % of the first look after warming up; drift {:+.1} % over {} looks",
+        percent(least),
+        percent(most),
+        drift(looks),
+        looks.len()
+    );
     ensure!(percent(most) <= BOUND, "memory grew by more than {BOUND} %");
     ensure!(failed == 0, "{failed} requests failed");
     Ok(())
@@ -127,26 +248,27 @@ fn judge(looks: &[Look], failed: u64) -> Result<()> {
 /// The server. Asked to stop when dropped.
 struct Served {
     child: Child,
+    port: u16,
     /// What it serves.
     files: PathBuf,
 }
 
 impl Served {
-    fn start(shop: &Workshop, port: u16) -> Result<Self> {
+    fn start(shop: &Workshop, program: &Path, port: u16) -> Result<Self> {
         let listen = address(port).to_string();
         let files = shop.files().display().to_string();
         let access = shop.work.join("access.log").display().to_string();
         let said = File::create(shop.work.join("soak.log"))?;
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM"])
-            .arg(shop.target.join("release/bine"))
+            .arg(program)
             .args(["--listen", &listen, "--root", &files, "--access-log", &access])
             .args(["--write-timeout", "5s"])
             .stdin(Stdio::null())
             .stdout(said.try_clone()?)
             .stderr(said)
             .spawn()?;
-        let own = Self { child, files: shop.files() };
+        let own = Self { child, port, files: shop.files() };
         let begun = Instant::now();
         while let Err(error) =
             Peer::connect(port).and_then(|mut peer| peer.get("/984.html").map(drop))
@@ -180,13 +302,29 @@ impl Served {
             }
             descriptors = now;
         }
-        let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-        let number = |name: &str| -> Result<u64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let word = line.and_then(|line| line.split_whitespace().next());
-            word.and_then(|word| word.parse().ok()).with_context(|| format!("no {name}"))
-        };
-        Ok(Look { resident: number("VmRSS:")?, descriptors, threads: number("Threads:")? })
+        let [resident, threads] = [status(process, "VmRSS:")?, status(process, "Threads:")?];
+        Ok(Look { resident, descriptors, threads, rest_cpu: 0.0 })
+    }
+
+    /// Looks at the server when all users have left, reloads it after some rounds, and lets it rest.
+    fn look_and_rest(&mut self, round: u64, rest: Duration) -> Result<Look> {
+        let look = self.look()?;
+        if round.is_multiple_of(RELOADED_EVERY) {
+            self.reload()?;
+        }
+        pause(SETTLE.min(rest));
+        let before = self.cpu()?;
+        pause(rest.saturating_sub(SETTLE));
+        Ok(Look { rest_cpu: self.cpu()? - before, ..look })
+    }
+
+    /// Seconds of CPU time since it began, in steps of a hundredth.
+    fn cpu(&self) -> Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let (_, rest) = stat.rsplit_once(") ").context("a process without a name")?;
+        // In user and in kernel mode, the 14th and 15th of all fields.
+        let fields = rest.split(' ').skip(11).take(2);
+        Ok(fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>() as f64 / 100.0)
     }
 
     fn reload(&self) -> Result<()> {
@@ -204,8 +342,18 @@ impl Drop for Served {
     }
 }
 
+/// A number that the kernel tells of a process.
+fn status(process: u32, name: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let word = line.and_then(|line| line.split_whitespace().next());
+    word.and_then(|word| word.parse().ok()).with_context(|| format!("no {name}"))
+}
+
 struct Shared {
     port: u16,
+    /// How long users work in each round.
+    work: Duration,
     /// From one step of a user to the next, in microseconds.
     pace: AtomicU64,
     barrier: Barrier,
@@ -226,7 +374,7 @@ impl User {
         while !self.shared.over.load(Ordering::Relaxed) {
             let begun = Instant::now();
             let mut due = begun;
-            while begun.elapsed() < SHIFT {
+            while begun.elapsed() < self.shared.work {
                 if let Err(error) = self.step() {
                     eprintln!("failed: {error:#}");
                     self.shared.failed.fetch_add(1, Ordering::Relaxed);
@@ -259,7 +407,9 @@ impl User {
             ),
             900..930 => self.once("GET /nothing HTTP/1.1\r\nHost: a\r\n", 404),
             930..950 => self.once("GET / HTTP/1.1\r\nHost : a\r\n", 400),
-            950..970 => self.abandon(b"GET /hello HTTP/1.1\r\nHos"),
+            // A poll that waits, left.
+            950..955 => self.abandon(request("/channels?c=board").as_bytes()),
+            955..970 => self.abandon(b"GET /hello HTTP/1.1\r\nHos"),
             970..985 => self.abandon(b""),
             // A long file of which nothing is read.
             985..990 => self.abandon(request("/10485760.html").as_bytes()),
@@ -322,5 +472,29 @@ impl User {
         let mut bytes = request("/hello?name=a").repeat(15);
         bytes += "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         self.ask(&bytes, 200)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computes_drift_as_growth_of_a_straight_line() {
+        let looks = |all: &[u64]| -> Vec<Look> {
+            let look = |&resident| Look { resident, descriptors: 9, threads: 3, rest_cpu: 0.0 };
+            all.iter().map(look).collect()
+        };
+        assert!(drift(&looks(&[1000, 1010, 990, 1000])).abs() < 1.5);
+        assert!((drift(&looks(&[950, 1000, 1050])) - 10.0).abs() < 1e-9);
+        assert!(drift(&looks(&[1000])).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rejects_cpu_time_in_a_rest() {
+        let busy = Look { resident: 1000, descriptors: 9, threads: 3, rest_cpu: 60.0 };
+        let rest = Duration::from_mins(2);
+        assert!(judge(&[Look { rest_cpu: 0.0, ..busy }], 0, rest).is_ok());
+        assert!(judge(&[busy], 0, rest).unwrap_err().to_string().contains("in a rest"));
     }
 }
