@@ -44,6 +44,11 @@ impl Tick {
         Duration::from_millis(u64::try_from(ahead).unwrap_or(0))
     }
 
+    /// How much time has passed since `earlier`, which no moment here is later than: up to 49 days.
+    pub(crate) fn elapsed_since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::from(self.0.wrapping_sub(earlier.0)))
+    }
+
     /// The earlier of two moments.
     #[must_use]
     pub fn earlier(self, other: Self) -> Self {
@@ -134,7 +139,14 @@ impl Clock {
         debug_assert!(matches!(self.source, Source::Told), "the kernel moves its own clock");
         let total = u64::from(self.now.get().milliseconds()) + duration.as_millis() as u64;
         self.set(self.unix.get() + total / 1000 - u64::from(self.now.get().milliseconds()) / 1000);
-        self.now.set(self.now.get().after(duration));
+        // No deadline: a rest may be longer than those are.
+        self.now.set(Tick(total as u32));
+    }
+
+    /// Sets the wall clock alone, which may go back, to `unix` seconds.
+    #[cfg(test)]
+    pub(crate) fn jump(&self, unix: u64) {
+        self.set(unix);
     }
 
     /// The moment of the last reading.

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// One loop's memory of slow handlers.
 #[derive(Default)]
 pub(crate) struct Slowness {
-    silent_until: Cell<Option<Tick>>,
+    said: Cell<Option<Tick>>,
     unsaid: Cell<u32>,
 }
 
@@ -31,11 +31,11 @@ impl Slowness {
 
     #[cold]
     fn say(&self, now: Tick, held: Duration, name: &str) {
-        if self.silent_until.get().is_some_and(|moment| !moment.has_come(now)) {
+        if self.said.get().is_some_and(|said| now.elapsed_since(said) < PAUSE) {
             self.unsaid.set(self.unsaid.get() + 1);
             return;
         }
-        self.silent_until.set(Some(now.after(PAUSE)));
+        self.said.set(Some(now));
         let before = match self.unsaid.take() {
             0 => String::new(),
             count => format!(" ({count} such since the last warning)"),
@@ -59,12 +59,27 @@ mod tests {
             let began = clock.now();
             clock.advance(Duration::from_millis(milliseconds));
             slowness.look(&clock, began, "a handler of the tests");
-            (slowness.silent_until.get().is_some(), slowness.unsaid.get())
+            (slowness.said.get().is_some(), slowness.unsaid.get())
         };
         assert_eq!(run(10), (false, 0));
         assert_eq!(run(11), (true, 0));
         assert_eq!(run(11), (true, 1));
         assert_eq!(run(9_000), (true, 2));
         assert_eq!(run(2_000), (true, 0), "the pause is over: it is said, with those before");
+    }
+
+    /// Symptom: 25 to 49 days after a slow handler was named, the next ones were not. Cause: the end of the pause was a
+    /// moment, which looked as if it lay ahead again. Fix: the time since the last warning is compared.
+    #[test]
+    fn names_a_slow_handler_again_after_weeks() {
+        let _messages = crate::log::capture::begin();
+        let (clock, slowness) = (Clock::told(0), Slowness::default());
+        for days in [0, 25, 30, 49] {
+            clock.advance(Duration::from_secs(days * 24 * 60 * 60));
+            let began = clock.now();
+            clock.advance(Duration::from_millis(11));
+            slowness.look(&clock, began, "a handler of the tests");
+            assert_eq!(slowness.unsaid.get(), 0, "{days} days later");
+        }
     }
 }

@@ -19,9 +19,9 @@ const NONE: u32 = u32::MAX;
 /// Values of [`Hook::time`] that are no time: every time is a multiple of `SLOT`.
 const UNARMED: u32 = u32::MAX;
 const DUE: u32 = u32::MAX - 1;
-/// A reading of the clock that lies less than this (12 days) before the hand is an old reading,
-/// not a rest of more than a month.
-const OLD_READING: u32 = 1 << 30;
+/// A reading of the clock that lies less than this before the hand is an old reading, not a rest of
+/// 49 days. The clocks are monotonic, so none is older than the turn that took it.
+const OLD_READING: u32 = SLOT * SLOTS;
 
 /// The links of one entry of the wheel.
 #[derive(Debug)]
@@ -286,6 +286,22 @@ mod tests {
             }
         }
         assert_eq!(taken, [1]);
+    }
+
+    /// Symptom: on a server that nobody had visited for 38 to 49 days, no timeout struck for days.
+    /// Cause: the time since the last use was taken for an old reading of the clock, so the hand
+    /// stayed in the past. Fix: only what lies less than a turn before the hand is an old reading.
+    #[test]
+    fn arms_by_the_present_after_a_rest_of_any_length() {
+        for days in 1..=49 {
+            let mut hooks = vec![Hook::new()];
+            let mut wheel = Wheel::new(Tick::at(0));
+            let now = days * 24 * 60 * 60 * 1000;
+            let due = wheel.arm(&mut hooks, 0, Tick::at(now + 10_000), Tick::at(now));
+            assert_eq!(due, Tick::at((now + 10_000).next_multiple_of(SLOT)), "{days} days");
+            assert_eq!(drain(&mut wheel, &mut hooks, now + 9_000), [0; 0], "{days} days");
+            assert_eq!(drain(&mut wheel, &mut hooks, now + 10_000 + SLOT), [0], "{days} days");
+        }
     }
 
     /// One step of a loop's life.

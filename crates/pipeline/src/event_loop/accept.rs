@@ -44,6 +44,11 @@ impl Door {
         Self { is_crowded: false, open: false, reopen: None }
     }
 
+    /// Its pause ends when `caught` says so.
+    pub(super) fn catch_up(&mut self, caught: impl FnOnce(Tick) -> Tick) {
+        self.reopen = self.reopen.map(caught);
+    }
+
     /// When it opens again after a pause.
     pub(super) const fn reopens(&self) -> Option<Tick> {
         self.reopen

@@ -11,6 +11,7 @@ mod defense;
 mod driver;
 mod fan;
 mod later;
+mod rest;
 mod wait;
 
 use std::io;
@@ -46,6 +47,7 @@ use cohort::Cohort;
 use defense::is_unwelcome;
 use driver::{Driver, Kernel, Wait};
 use later::Returns;
+use rest::LONG_REST;
 
 /// Events taken at once.
 const BATCH: usize = 512;
@@ -163,9 +165,10 @@ impl<D: Driver> EventLoop<D> {
         context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         driver.watch_mailbox(&mailbox)?;
+        let ended = context.clock.now();
         let mut own = Self {
             alarm: Alarm::new(driver.timer()?),
-            wheel: Wheel::new(context.clock.now()),
+            wheel: Wheel::new(ended),
             cohort: Cohort::new(scheduler.stage(Next::Request) == Place::Gathered),
             scheduler,
             index,
@@ -185,7 +188,7 @@ impl<D: Driver> EventLoop<D> {
             has_due: false,
             cuts: 0,
             behind_since: None,
-            ended: Tick::default(),
+            ended,
             waited: Duration::ZERO,
             letters: Vec::new(),
             buffers: Vec::new(),
@@ -199,6 +202,9 @@ impl<D: Driver> EventLoop<D> {
     /// Everything that is due, once. `batch` are the events of this turn.
     fn turn(&mut self, batch: &[epoll::Event]) {
         let began = self.context.clock.turn();
+        if began.elapsed_since(self.ended) >= LONG_REST {
+            self.catch_up(began);
+        }
         self.context.tally.turns.add(1);
         self.context.allowance = ALLOWANCE;
         if self.has_due {

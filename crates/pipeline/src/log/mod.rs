@@ -159,6 +159,10 @@ fn say(level: Level, message: fmt::Arguments<'_>) {
     if level as u8 > LEVEL.load(Ordering::Relaxed) {
         return;
     }
+    #[cfg(test)]
+    if capture::took(message) {
+        return;
+    }
     let line = line_of(unix_seconds(), level, message);
     match current() {
         Some(writer) => writer.append(line.as_bytes(), tell_gap),
@@ -227,6 +231,44 @@ impl Outlet for StandardError {
 
     fn reopen(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Keeps what a thread says away from the log, for tests that look at it.
+#[cfg(test)]
+pub(crate) mod capture {
+    use std::cell::RefCell;
+    use std::fmt;
+
+    thread_local! {
+        static TAKEN: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    }
+
+    /// Messages of this thread are taken until this is dropped.
+    pub(crate) struct Capture(());
+
+    pub(crate) fn begin() -> Capture {
+        TAKEN.set(Some(Vec::new()));
+        Capture(())
+    }
+
+    impl Capture {
+        /// What was said so far.
+        pub(crate) fn take(&self) -> Vec<String> {
+            TAKEN.with_borrow_mut(|taken| taken.as_mut().map(std::mem::take)).unwrap_or_default()
+        }
+    }
+
+    impl Drop for Capture {
+        fn drop(&mut self) {
+            TAKEN.set(None);
+        }
+    }
+
+    pub(super) fn took(message: fmt::Arguments<'_>) -> bool {
+        TAKEN.with_borrow_mut(|taken| {
+            taken.as_mut().map(|taken| taken.push(message.to_string())).is_some()
+        })
     }
 }
 
