@@ -171,6 +171,10 @@ impl<D: Driver> EventLoop<D> {
     fn await_more(&mut self, token: Token) {
         let Some(Entry { connection, .. }) = self.slab.get(token) else { return };
         if connection.hold != NO_HOLD {
+            // Its end may have come with the request, or while something was sent: no event tells of it again.
+            if connection.phase == Phase::Held && connection.hung_up {
+                return self.remove(token);
+            }
             return self.settle(token);
         }
         let context = &mut self.context;
