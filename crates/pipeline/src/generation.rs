@@ -258,7 +258,7 @@ impl Context {
 
     /// How many shares this thread holds.
     #[cfg(test)]
-    fn shares(&self) -> usize {
+    pub(crate) fn shares(&self) -> usize {
         1 + self.eras.places.iter().filter(|place| place.share.is_some()).count()
     }
 }

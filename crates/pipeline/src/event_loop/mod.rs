@@ -12,6 +12,8 @@ mod driver;
 mod fan;
 mod later;
 mod rest;
+#[cfg(test)]
+mod simulation;
 mod wait;
 
 use std::io;

@@ -1,0 +1,434 @@
+//! The program that a simulated loop serves: the path of a request says what its handler does and how long that takes.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bine_http::{Exchange, Head, Pieces, Reply, Status};
+
+use crate::address::Peer;
+use crate::clock::Clock;
+use crate::handler::{
+    Answer, Bench, Body, Done, FilePart, Finished, Handler, Incoming, Outgoing, Responder,
+    Retained, Who, Work,
+};
+use crate::hold::{After, Bell, Deliver, Hold, Sent, Waiters, Why};
+use crate::scheduler::{Kind, Next, Place, Scheduler, Server, Task, Ticket};
+use crate::stream::Stream;
+
+use super::HANDLER;
+use super::world::{SLACK, World};
+
+thread_local! {
+    static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
+}
+
+/// Makes `world` that of this thread's programs.
+pub(super) fn enter(world: Option<&Rc<World>>) {
+    WORLD.set(world.cloned());
+}
+
+fn world() -> Rc<World> {
+    WORLD.with_borrow(|world| Rc::clone(world.as_ref().expect("a simulation runs")))
+}
+
+pub(super) struct Program;
+
+impl Handler for Program {
+    fn local(&self, bench: Bench) -> Box<dyn Responder> {
+        Box::new(Local { clock: bench.clock })
+    }
+}
+
+struct Local {
+    clock: Rc<Clock>,
+}
+
+impl Responder for Local {
+    fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
+        Who::Anonymous
+    }
+
+    fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
+        let path = request.head.path();
+        let mut parts = path.split('/').skip(1);
+        let name = parts.next().unwrap_or_default();
+        let mut number = || parts.next().and_then(|text| text.parse().ok()).unwrap_or(0u64);
+        let date = self.clock.date();
+        let exchange = request.exchange;
+        match name {
+            "slow" => {
+                world().hold_up(number());
+                Reply::begin(out.buffer, exchange, Status::OK, &date).whole(b"slow");
+            }
+            // Unwinds as a panic does, without a message.
+            "panic" => resume_unwind(Box::new("a handler's fault")),
+            "close" => {
+                let exchange = Exchange { keep_alive: false, ..exchange };
+                Reply::begin(out.buffer, exchange, Status::OK, &date).whole(b"bye");
+                return Answer::Written { close: true };
+            }
+            "file" => {
+                let length = number();
+                Reply::begin(out.buffer, exchange, Status::OK, &date).length(length);
+                return Answer::File(FilePart { file: file(), offset: 0, length });
+            }
+            "work" => return Answer::Work(Arc::new(Errand)),
+            "hold" | "feed" => {
+                return Answer::Hold(Hold {
+                    subject: Arc::new(()),
+                    position: number(),
+                    detail: 0,
+                    manner: u32::from(name == "feed"),
+                    exchange,
+                });
+            }
+            "later" => {
+                let (wait, clock) = (number(), Rc::clone(&self.clock));
+                return Answer::Later(Box::pin(async move {
+                    world().sleep(wait).await;
+                    let mut bytes = Vec::new();
+                    Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).whole(b"later");
+                    Finished { bytes, follow: None, close: false }
+                }));
+            }
+            "stream" => {
+                let (count, pause) = (number(), number());
+                let pieces = Reply::begin(out.buffer, exchange, Status::OK, &date).pieces();
+                return Answer::Stream(Stream::new(pieces, move |mut sender| {
+                    Box::pin(async move {
+                        for _ in 0..count {
+                            world().sleep(pause).await;
+                            sender.send("piece").await.map_err(|gone| gone.to_string())?;
+                        }
+                        Ok(())
+                    })
+                }));
+            }
+            "echo" => match request.body {
+                Body::Here(bytes) => {
+                    Reply::begin(out.buffer, exchange, Status::OK, &date).whole(&bytes[..1]);
+                }
+                _ => return Answer::Collect { limit: 1 << 20, on_disk: false },
+            },
+            _ => {
+                let content = vec![b'x'; number() as usize];
+                Reply::begin(out.buffer, exchange, Status::OK, &date).whole(&content);
+            }
+        }
+        Answer::Written { close: false }
+    }
+
+    fn last(&self) -> &'static str {
+        "simulated"
+    }
+}
+
+/// Any file does: the simulated link makes its bytes up.
+fn file() -> Arc<OwnedFd> {
+    static FILE: OnceLock<Arc<OwnedFd>> = OnceLock::new();
+    let make = || {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        Arc::new(rustix::fs::memfd_create("bine simulation", flags).expect("memory for a file"))
+    };
+    Arc::clone(FILE.get_or_init(make))
+}
+
+struct Errand;
+
+impl Work for Errand {
+    fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
+        let exchange = request.incoming().exchange;
+        Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).whole(b"work");
+        Done::default()
+    }
+
+    fn name(&self) -> &'static str {
+        "errand"
+    }
+}
+
+/// Those whose replies are held.
+pub(super) struct Room {
+    clock: Rc<Clock>,
+    seats: Vec<Option<Seat>>,
+    turn: usize,
+}
+
+struct Seat {
+    place: u64,
+    wait: Duration,
+    exchange: Exchange,
+    /// Of a feed, once its head is written.
+    pieces: Option<Pieces>,
+    is_feed: bool,
+    /// The news that it was told.
+    told: u64,
+}
+
+impl Room {
+    pub(super) fn new(clock: Rc<Clock>, bell: Bell) -> Self {
+        world().state().bell = Some(bell);
+        Self { clock, seats: Vec::new(), turn: 0 }
+    }
+
+    fn leave(&mut self, seat: usize) {
+        if self.seats[seat].take().is_some() {
+            world().state().held -= 1;
+        }
+    }
+}
+
+impl Seat {
+    fn write(&mut self, out: &mut Vec<u8>, clock: &Clock) -> After {
+        if !self.is_feed {
+            Reply::begin(out, self.exchange, Status::OK, &clock.date()).whole(b"news");
+            return After::Over { close: false };
+        }
+        let pieces = self.pieces.unwrap_or_else(|| {
+            Reply::begin(out, self.exchange, Status::OK, &clock.date()).pieces()
+        });
+        self.pieces = Some(pieces);
+        pieces.append(out, b"news;");
+        After::Waits(self.wait)
+    }
+}
+
+impl Waiters for Room {
+    fn park(&mut self, place: u64, hold: Hold) -> u32 {
+        let seat = Seat {
+            place,
+            wait: Duration::from_millis(hold.position),
+            exchange: hold.exchange,
+            pieces: None,
+            is_feed: hold.manner == 1,
+            told: world().state().news,
+        };
+        let vacant = self.seats.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.seats.push(None);
+            self.seats.len() - 1
+        });
+        world().state().held += 1;
+        self.seats[vacant] = Some(seat);
+        vacant as u32
+    }
+
+    fn serve(&mut self, key: u32, why: Why, out: &mut Vec<u8>) -> After {
+        let news = world().state().news;
+        let place = &mut self.seats[key as usize];
+        let seat = place.as_mut().expect("it is parked");
+        if matches!(why, Why::Stop | Why::NoThread) {
+            match seat.pieces {
+                Some(pieces) => pieces.end(out),
+                None => {
+                    let exchange = Exchange { keep_alive: false, ..seat.exchange };
+                    Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
+                }
+            }
+            *place = None;
+            world().state().held -= 1;
+            return After::Over { close: true };
+        }
+        let begins = seat.is_feed && seat.pieces.is_none();
+        let pings = seat.is_feed && why == Why::Time;
+        if seat.told < news || begins || pings {
+            seat.told = news;
+            let after = seat.write(out, &self.clock);
+            if matches!(after, After::Over { .. }) {
+                *place = None;
+                world().state().held -= 1;
+            }
+            return after;
+        }
+        if why == Why::Time {
+            let exchange = seat.exchange;
+            Reply::begin(out, exchange, Status::NO_CONTENT, &self.clock.date()).empty();
+            *place = None;
+            world().state().held -= 1;
+            return After::Over { close: !exchange.keep_alive };
+        }
+        After::Waits(seat.wait)
+    }
+
+    fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
+        let news = world().state().news;
+        let mut sent = 0;
+        for _ in 0..self.seats.len() {
+            if sent == slice {
+                return true;
+            }
+            self.turn = (self.turn + 1) % self.seats.len();
+            let place = &mut self.seats[self.turn];
+            let Some(seat) = place.as_mut().filter(|seat| seat.told < news) else { continue };
+            sent += 1;
+            let mut bytes = Vec::new();
+            let before = (seat.told, seat.pieces);
+            seat.told = news;
+            let after = seat.write(&mut bytes, &self.clock);
+            let at = seat.place;
+            match out.send(at, &bytes, after) {
+                Sent::Taken if matches!(after, After::Over { .. }) => self.leave(self.turn),
+                Sent::Taken => {}
+                // It is served when there is room.
+                Sent::Full => {
+                    if let Some(seat) = &mut self.seats[self.turn] {
+                        (seat.told, seat.pieces) = before;
+                    }
+                    return false;
+                }
+                Sent::Gone => self.leave(self.turn),
+            }
+        }
+        false
+    }
+
+    fn forget(&mut self, key: u32) {
+        self.leave(key as usize);
+    }
+}
+
+/// Workers whose times the plan knows.
+pub(super) struct Workers {
+    /// Where what may block runs.
+    place: Place,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    next: u64,
+    new: Vec<(u64, u64)>,
+    waiting: VecDeque<Errands>,
+    running: Vec<(u64, u64, Task)>,
+    /// Tokens of tasks that have ended and whose letters may not be read yet.
+    ended: usize,
+    ended_at: u64,
+    overdue: u64,
+    returned: u64,
+}
+
+struct Errands {
+    id: u64,
+    run: u64,
+    task: Task,
+}
+
+/// Tasks that may wait.
+const MOST_WAITING: usize = 24;
+
+impl Workers {
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, inner: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was spawned since the last time, with how long it waits.
+    pub(super) fn take_new(&self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.lock().new)
+    }
+
+    /// A worker begins a task, and is at it for so long, unless it was withdrawn.
+    pub(super) fn begin(&self, id: u64, now: u64) -> Option<u64> {
+        let mut inner = self.lock();
+        let place = inner.waiting.iter().position(|waiting| waiting.id == id)?;
+        let Errands { run, task, .. } = inner.waiting.remove(place)?;
+        inner.running.push((id, now, task));
+        Some(run)
+    }
+
+    pub(super) fn finish(&self, id: u64, now: u64) {
+        let mut inner = self.lock();
+        let Some(place) = inner.running.iter().position(|(own, ..)| *own == id) else { return };
+        let (.., task) = inner.running.swap_remove(place);
+        if inner.ended_at != now {
+            (inner.ended_at, inner.ended) = (now, 0);
+        }
+        inner.ended += 1;
+        drop(inner);
+        task.run();
+    }
+
+    /// Whoever has been at a task for longer than a handler may take is known to be overdue, and nobody else.
+    pub(super) fn check(&self, now: u64) -> Result<(), String> {
+        /// Longest hold-up of the loop, and the wait for a worker that counts too.
+        const EARLY: u64 = 10_000;
+        let inner = self.lock();
+        let handler = HANDLER.as_millis() as u64;
+        let known = inner.overdue - inner.returned;
+        let longer = |than: u64| {
+            inner.running.iter().filter(|(_, began, _)| now - began > than).count() as u64
+        };
+        let ended = if inner.ended_at == now { inner.ended as u64 } else { 0 };
+        let (least, most) = (longer(handler + SLACK), longer(handler - EARLY) + ended);
+        if (least..=most).contains(&known) {
+            return Ok(());
+        }
+        Err(format!("{known} workers are known to be overdue, and {least} to {most} are"))
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        let inner = self.lock();
+        inner.waiting.is_empty() && inner.running.is_empty() && inner.new.is_empty()
+    }
+
+    /// How many are known to be overdue.
+    pub(super) fn overdue(&self) -> u64 {
+        let inner = self.lock();
+        inner.overdue - inner.returned
+    }
+}
+
+impl Scheduler for Workers {
+    fn accept(self: Arc<Self>, _server: &Arc<Server>) -> io::Result<()> {
+        unreachable!("the simulation runs the loop")
+    }
+
+    fn stage(&self, next: Next) -> Place {
+        match (self.place, next) {
+            (Place::Elsewhere, Next::Response(Kind::Dynamic)) => Place::Elsewhere,
+            (Place::Elsewhere, _) => Place::Here,
+            (place, _) => place,
+        }
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        let mut inner = self.lock();
+        if inner.waiting.len() == MOST_WAITING || self.place != Place::Elsewhere {
+            return Err(task);
+        }
+        let path = task.path().unwrap_or_default().into_owned();
+        let mut numbers = path.split('/').skip(2).filter_map(|text| text.parse().ok());
+        let (wait, run) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        inner.next += 1;
+        let id = inner.next;
+        inner.new.push((id, wait));
+        inner.waiting.push_back(Errands { id, run, task });
+        Ok(())
+    }
+
+    fn withdraw(&self, ticket: &Ticket) -> Option<Task> {
+        let mut inner = self.lock();
+        let place = inner.waiting.iter().position(|waiting| waiting.task.ticket() == ticket)?;
+        inner.waiting.remove(place).map(|waiting| waiting.task)
+    }
+
+    fn on_overdue(&self) {
+        self.lock().overdue += 1;
+    }
+
+    fn on_returned(&self) {
+        self.lock().returned += 1;
+    }
+
+    fn load(&self) -> f32 {
+        0.0
+    }
+}
