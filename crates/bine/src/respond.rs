@@ -570,10 +570,10 @@ impl Response {
         let file = Self::trusted_file(path)?
             .with_field("X-Content-Type-Options", "nosniff")
             .with_field("Content-Security-Policy", "sandbox");
-        Ok(match inert::is_active(&media_type) {
-            true => file.with_field("Content-Disposition", "attachment"),
-            false => file,
-        })
+        if inert::is_active(&media_type) {
+            return Ok(file.with_field("Content-Disposition", "attachment"));
+        }
+        Ok(file)
     }
 
     /// The same for a file that no visitor can have written: a browser opens it as a part of the application.

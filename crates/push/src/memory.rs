@@ -30,6 +30,7 @@ struct Account {
 }
 
 /// Room that there is for an order.
+#[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Room<'p> {
     bytes: u64,

@@ -74,6 +74,10 @@ pub enum Name {
 
 /// What came of an order that was checked.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once; a box would be an allocation for each publication"
+)]
 pub enum Ready {
     /// It changes something: write it, then apply it.
     Record(Prepared),

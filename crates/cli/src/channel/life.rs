@@ -99,13 +99,11 @@ pub(super) fn list(server: &Server, arguments: &Arguments) -> Result<(), String>
     if !arguments.words.is_empty() {
         return Err("`list` takes no name; --after NAME says where it begins".to_owned());
     }
-    let mut target =
-        format!("{ROOT}?by={}", encoded(arguments.value("--by=").unwrap_or("name"), b""));
-    for (option, word) in [("--limit=", "limit"), ("--after=", "after")] {
-        if let Some(value) = arguments.value(option) {
-            target.push_str(&format!("&{word}={}", encoded(value, b"")));
-        }
-    }
+    let words = [("by", "--by="), ("limit", "--limit="), ("after", "--after=")];
+    let words = words.iter().filter_map(|(word, option)| {
+        Some(format!("{word}={}", encoded(arguments.value(option)?, b"")))
+    });
+    let target = format!("{ROOT}?{}", words.collect::<Vec<_>>().join("&"));
     let told = server.get(&target).map_err(|failure| failure.to_string())?;
     let each: Vec<Value> = serde_json::from_slice(&told.body)
         .map_err(|error| format!("{} answers in no known way: {error}", server.address()))?;
