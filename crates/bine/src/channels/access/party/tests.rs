@@ -235,7 +235,7 @@ fn who_waits_by_a_login_waits_no_longer_when_it_ends_and_nobody_begins_to() {
 
 /// Clients of this machine were not counted at all.
 #[test]
-fn clients_of_this_machine_have_generous_caps() {
+fn gives_this_machine_generous_caps() {
     let caps = Caps { holds_per_address: 1, holds: 8, messages_per_address: 1, ..Caps::default() };
     let parties = parties(caps);
     for _ in 0..4 {
