@@ -1,6 +1,6 @@
 //! Decides what those who follow channels are sent by one thread, and when.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use bine_push::{
     WaiterKey, Waiters, What, jittered,
 };
 
-use super::access::{Denied, Pass};
+use super::access::{Denied, Parties, Pass};
 use super::engine::{Engine, now};
 use super::watch::{Ahead, Manner, Place, Regions, Watch, encoded, is_head};
 
@@ -54,6 +54,8 @@ struct Seat {
 struct Seats {
     all: Vec<Option<Seat>>,
     vacant: Vec<u32>,
+    /// Those whose grants can end, by their parties.
+    granted: HashMap<u32, Vec<u32>>,
 }
 
 /// So many are compared with whatever is asked for.
@@ -275,7 +277,9 @@ impl Room {
 
     /// Something was revoked: whoever waits by it waits no longer.
     fn show_out(&mut self, out: &mut dyn Deliver) {
-        for number in 0..self.seats.all.len() as u32 {
+        let (revocations, ended) = self.engine.parties.ended_since(self.revocations);
+        self.revocations = revocations;
+        for number in self.seats.of(ended) {
             let Some(seat) = self.seats.get(number) else { continue };
             let Some(ends @ 0) = self.engine.parties.ends(seat.party) else { continue };
             let (mut bytes, place) = (Vec::new(), seat.place);
@@ -363,7 +367,6 @@ impl Waiting for Room {
     fn deliver(&mut self, slice: usize, out: &mut dyn Deliver) -> bool {
         let revocations = self.engine.parties.revocations();
         if self.revocations != revocations {
-            self.revocations = revocations;
             self.show_out(out);
         }
         let Self { engine, clock, waiters, seats, .. } = self;
@@ -557,7 +560,8 @@ impl Drop for Room {
 
 impl Seats {
     fn add(&mut self, seat: Seat) -> u32 {
-        match self.vacant.pop() {
+        let party = seat.party;
+        let number = match self.vacant.pop() {
             Some(number) => {
                 self.all[number as usize] = Some(seat);
                 number
@@ -566,6 +570,21 @@ impl Seats {
                 self.all.push(Some(seat));
                 (self.all.len() - 1) as u32
             }
+        };
+        if Parties::has_grant(party) {
+            self.granted.entry(party).or_default().push(number);
+        }
+        number
+    }
+
+    /// The seats of these parties, or all whose grants can end.
+    fn of(&self, parties: Option<Vec<u32>>) -> Vec<u32> {
+        match parties {
+            Some(parties) => {
+                let own = parties.iter().filter_map(|party| self.granted.get(party));
+                own.flatten().copied().collect()
+            }
+            None => self.granted.values().flatten().copied().collect(),
         }
     }
 
@@ -576,6 +595,12 @@ impl Seats {
     fn leave(&mut self, number: u32, engine: &Engine) -> Option<Seat> {
         let seat = self.all.get_mut(number as usize)?.take()?;
         seat.rise(engine);
+        if let Some(own) = self.granted.get_mut(&seat.party) {
+            own.retain(|other| *other != number);
+            if own.is_empty() {
+                self.granted.remove(&seat.party);
+            }
+        }
         self.vacant.push(number);
         if self.vacant.len() == self.all.len() {
             // A crowd that has gone leaves no memory behind.

@@ -5,6 +5,8 @@
 //! machine are one address with generous caps: they are the program's own people, or a proxy, behind which addresses mean
 //! nothing.
 
+mod holders;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use bine_pipeline::{AddressBlock, memory_limit};
 
+use self::holders::Holders;
 use super::grant::{Issued, Session};
 use crate::store::RowId;
 
@@ -129,6 +132,7 @@ struct Book {
     revoked: HashMap<Arc<str>, Revoked>,
     /// Parties that wait by a login, by its row.
     logins: HashMap<RowId, Vec<u32>>,
+    holders: Holders,
     /// Accounts are looked through when there are so many.
     sweep_at: usize,
 }
@@ -300,6 +304,9 @@ impl Parties {
             if let Some(login) = party.as_ref().and_then(Party::login) {
                 book.forget(login, place - FIRST);
             }
+            if let Some(session) = party.and_then(|party| party.session) {
+                book.holders.remove(place - FIRST, &session);
+            }
         }
     }
 
@@ -435,15 +442,16 @@ impl Parties {
                 return false;
             }
         }
-        for party in book.parties.iter().flatten() {
-            if let Some(session) = &party.session
-                && session.subjects().any(|(own, _)| *own == subject)
-            {
-                session.end();
-            }
-        }
         // Only under the lock does it change.
         let number = self.revocations() + 1;
+        let slots: Vec<u32> = book.holders.of(&subject).collect();
+        for slot in slots {
+            let party = book.parties.get(slot as usize).and_then(Option::as_ref);
+            if let Some(session) = party.and_then(|party| party.session.as_ref()) {
+                session.end();
+                book.holders.note_end(number, (slot + FIRST) | GRANTED);
+            }
+        }
         let revoked = book.revoked.entry(subject).or_insert(Revoked { at, number, until });
         // A clock may have been set back since the one before, which must not be undone.
         *revoked = Revoked { at: at.max(revoked.at), number, until: until.max(revoked.until) };
@@ -461,17 +469,33 @@ impl Parties {
             }
             None => book.logins.values().flatten().copied().collect(),
         };
-        let parties = slots.iter().filter_map(|slot| book.parties.get(*slot as usize)?.as_ref());
-        let sessions = parties.filter_map(|party| party.session.as_ref());
+        // Only under the lock does it change.
+        let number = self.revocations() + 1;
         let mut has_ended = false;
-        for session in sessions {
-            has_ended |= session.heed_login();
+        for slot in slots {
+            let party = book.parties.get(slot as usize).and_then(Option::as_ref);
+            let session = party.and_then(|party| party.session.as_ref());
+            if session.is_some_and(|session| session.heed_login()) {
+                book.holders.note_end(number, (slot + FIRST) | GRANTED);
+                has_ended = true;
+            }
         }
         if has_ended {
-            // Only under the lock does it change.
-            self.revocations.store(self.revocations() + 1, Ordering::Release);
+            self.revocations.store(number, Ordering::Release);
         }
         has_ended
+    }
+
+    /// How often something was revoked, and which parties have ended since `revocations` had been. `None`: there were
+    /// more than are remembered.
+    pub(crate) fn ended_since(&self, revocations: u32) -> (u32, Option<Vec<u32>>) {
+        let book = self.book();
+        (self.revocations(), book.holders.ended_since(revocations))
+    }
+
+    /// Whether a party may end before its holds do.
+    pub(crate) const fn has_grant(number: u32) -> bool {
+        number & GRANTED != 0
     }
 
     /// What is remembered at `now`: who, when, and until when.
@@ -510,6 +534,9 @@ impl Book {
         self.numbers.insert(key(block, session), slot + FIRST);
         if let Some(login) = session.and_then(|session| session.login.as_ref()) {
             self.logins.entry(login.row()).or_default().push(slot);
+        }
+        if let Some(session) = session {
+            self.holders.add(slot, session);
         }
         (slot + FIRST) | granted
     }

@@ -262,3 +262,23 @@ fn quotas_follow_from_the_memory_that_there_is() {
     let most = memory_limit().unwrap();
     assert_eq!(Caps::default().quotas().bytes, most / 4);
 }
+
+/// A revocation looked at every party, and each thread then at every hold.
+#[test]
+fn tells_threads_which_parties_a_revocation_has_ended() {
+    let parties = parties(Caps { holds_per_subject: 1000, ..Caps::default() });
+    let numbers: Vec<u32> = (0..500)
+        .map(|number| {
+            let subject = if number % 250 == 0 { "ann" } else { "ben" };
+            parties.enter(LOCAL, Some(&session(subject, 1))).unwrap()
+        })
+        .collect();
+    let before = parties.revocations();
+    assert!(parties.revoke("ann", 100, 1000));
+    let ended = parties.ended_since(before);
+    assert_eq!(ended, (before + 1, Some(vec![numbers[0], numbers[250]])));
+    assert_eq!(parties.ended_since(ended.0), (ended.0, Some(Vec::new())));
+    numbers.iter().for_each(|number| parties.leave(*number));
+    let left = ["ann", "ben"].map(|subject| parties.book().holders.of(subject).count());
+    assert_eq!(left, [0, 0]);
+}
