@@ -249,7 +249,7 @@ struct LocalRoute {
 impl Responder for LocalProgram {
     fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
         let Some(keeper) = &self.house.sessions else { return Who::Anonymous };
-        keeper.recognize(head, peer.is_secure(), self.bench.clock.unix())
+        keeper.recognize(head, peer, self.bench.clock.unix())
     }
 
     fn respond(&mut self, request: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {

@@ -52,7 +52,9 @@ impl<K: Copy + Ord> Readers<K> {
     pub fn insert(&mut self, reader: K, reads: &ReadSet) {
         for (table, places) in places(reads) {
             let own = self.tables.entry(table).or_default();
-            places.into_iter().for_each(|place| own.insert(reader, place));
+            for place in places {
+                own.insert(reader, place);
+            }
         }
     }
 
@@ -60,7 +62,9 @@ impl<K: Copy + Ord> Readers<K> {
     pub fn remove(&mut self, reader: K, reads: &ReadSet) {
         for (table, places) in places(reads) {
             let Some(own) = self.tables.get_mut(&table) else { continue };
-            places.iter().for_each(|place| own.remove(reader, place));
+            for place in &places {
+                own.remove(reader, place);
+            }
             if own.is_empty() {
                 self.tables.remove(&table);
             }

@@ -213,10 +213,9 @@ impl<T> Node<T> {
     fn queued_in(&self, keys: &[u64]) -> usize {
         let Some((key, rest)) = keys.split_first() else { return 0 };
         match self.children.get(key) {
-            None => 0,
             Some(child) if rest.is_empty() => child.queued,
             Some(Child { content: Content::Flows(node), .. }) => node.queued_in(rest),
-            Some(Child { content: Content::Jobs { .. }, .. }) => 0,
+            Some(Child { content: Content::Jobs { .. }, .. }) | None => 0,
         }
     }
 

@@ -22,6 +22,7 @@ pub(super) struct Renders {
     hasher: RandomState,
 }
 
+#[derive(Default)]
 struct State {
     schedule: Schedule<Name, Errand>,
     /// Of the threads that have nothing to start.
@@ -135,12 +136,6 @@ impl Renders {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self { schedule: Schedule::default(), wakers: Vec::new(), is_over: false }
     }
 }
 

@@ -10,6 +10,7 @@ mod frame;
 mod keys;
 pub(crate) mod login;
 mod name;
+mod quota;
 mod row;
 mod saving;
 mod seal;
@@ -23,12 +24,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bine_http::Head;
-use bine_pipeline::{Incoming, Who, log};
+use bine_pipeline::{AddressBlock, Incoming, Peer, Who, log};
 
 use badge::Badge;
 use ended::Ended;
 use keys::Keys;
 use login::Hearer;
+use quota::{Made, Most, Quota};
 use row::{Row, Sweep};
 
 use crate::configuration::Configuration;
@@ -63,6 +65,7 @@ pub struct Sessions {
     idle: u64,
     absolute: u64,
     most: usize,
+    most_per_address: usize,
 }
 
 const DAY: u64 = 24 * 60 * 60;
@@ -81,9 +84,9 @@ const MOST_COOKIES: usize = 4;
 
 impl Sessions {
     /// As usual: a session ends when it was not used for 14 days, and after 90 days in any case; of a million at most
-    /// something is kept.
+    /// something is kept, and of 4096 at most of one address's visitors who have not logged in.
     pub const fn new() -> Self {
-        Self { idle: 14 * DAY, absolute: 90 * DAY, most: 1_000_000 }
+        Self { idle: 14 * DAY, absolute: 90 * DAY, most: 1_000_000, most_per_address: 4096 }
     }
 
     /// For how long one may be unused, from ten seconds to 400 days. The key `session-idle` says it last. What is used is
@@ -109,6 +112,16 @@ impl Sessions {
         self.most = count.max(1);
         self
     }
+
+    /// Of how many visitors from one address (IPv6: one /64) something is kept who have not logged in. When there are
+    /// more, those of the same address go: first those that were not used since they were made, then the oldest. Clients
+    /// of the server's own machine, as a proxy is, may have half of [all](Self::most). The address of a session is known
+    /// until the next start.
+    #[must_use]
+    pub fn most_per_address(mut self, count: usize) -> Self {
+        self.most_per_address = count.max(1);
+        self
+    }
 }
 
 impl Default for Sessions {
@@ -132,6 +145,7 @@ pub(super) struct Opened {
     /// By logins.
     ended: Ended,
     sweep: Sweep,
+    quota: Quota,
 }
 
 impl Keeper {
@@ -184,8 +198,9 @@ impl Keeper {
             None => Keys::passing(now, lifetime),
         };
         let (store, ended, sweep) = (store.clone(), Ended::default(), Sweep::default());
+        let quota = Quota::default();
         // There is one start.
-        let _ = self.opened.set(Opened { times, keys, store, ended, sweep });
+        let _ = self.opened.set(Opened { times, keys, store, ended, sweep, quota });
         self.listen(&self.opened().store);
         Ok(())
     }
@@ -196,10 +211,10 @@ impl Keeper {
     }
 
     /// Who asks, by the cookie of a session.
-    pub(crate) fn recognize(self: &Arc<Self>, head: &Head<'_>, is_secure: bool, now: u64) -> Who {
-        match self.find(head, is_secure, now) {
+    pub(crate) fn recognize(self: &Arc<Self>, head: &Head<'_>, peer: Peer, now: u64) -> Who {
+        match self.find(head, peer.is_secure(), now) {
             Some(found) => {
-                Who::Known(Arc::new(Visit::new(Arc::clone(self), Some(found), is_secure, now)))
+                Who::Known(Arc::new(Visit::new(Arc::clone(self), Some(found), peer, now)))
             }
             None => Who::Anonymous,
         }
@@ -209,7 +224,7 @@ impl Keeper {
     pub(crate) fn visit_of(self: &Arc<Self>, incoming: &Incoming<'_>) -> Option<Arc<Visit>> {
         let Incoming { head, peer, arrival, .. } = incoming;
         // Somebody may have put another step before ours, which asks nobody who it is.
-        let visit = Visit::of(incoming).or_else(|| self.visit(head, peer.is_secure(), *arrival))?;
+        let visit = Visit::of(incoming).or_else(|| self.visit(head, *peer, *arrival))?;
         visit.attend();
         Some(visit)
     }
@@ -225,12 +240,12 @@ impl Keeper {
     pub(crate) fn visit(
         self: &Arc<Self>,
         head: &Head<'_>,
-        is_secure: bool,
+        peer: Peer,
         now: u64,
     ) -> Option<Arc<Visit>> {
         self.opened.get()?;
-        let found = self.find(head, is_secure, now);
-        Some(Arc::new(Visit::new(Arc::clone(self), found, is_secure, now)))
+        let found = self.find(head, peer.is_secure(), now);
+        Some(Arc::new(Visit::new(Arc::clone(self), found, peer, now)))
     }
 
     fn find(&self, head: &Head<'_>, is_secure: bool, now: u64) -> Option<Found> {
@@ -304,7 +319,16 @@ impl Opened {
 
     fn sweep(&self, now: u64) {
         let idle = row::time(now.saturating_sub(self.times.idle));
-        self.sweep.run(&self.store, self.times.most, idle);
+        self.sweep.run(&self.store, self.most(), idle, &self.quota);
+    }
+
+    /// A row was made for somebody who has not logged in.
+    fn note_row(&self, block: AddressBlock, row: &Row) {
+        self.quota.note(block, Made { id: row.id, seen: row.seen }, self.most());
+    }
+
+    const fn most(&self) -> Most {
+        Most { of_block: self.times.most_per_address, in_all: self.times.most }
     }
 }
 

@@ -8,6 +8,7 @@ use bine_macros::Table;
 use serde_json::{Map, Value};
 
 use super::badge::Badge;
+use super::quota::{Most, Quota};
 use crate::store::{By, Id, Pending, Snapshot, Store, Time};
 use crate::text::Text;
 
@@ -86,8 +87,9 @@ pub(super) struct Sweep(Mutex<Option<Pending>>);
 
 impl Sweep {
     /// Removes sessions that nobody has used since `idle`, and the longest unused of more than `most`: strangers' before
-    /// those of users. Does not wait for that, and costs what looking for one row costs for each.
-    pub(super) fn run(&self, store: &Store, most: usize, idle: Time) {
+    /// those of users; and those of addresses that have more than their share. Does not wait for that, and costs what
+    /// looking for one row costs for each.
+    pub(super) fn run(&self, store: &Store, most: Most, idle: Time, quota: &Quota) {
         // Somebody is at it.
         let Ok(mut under_way) = self.0.try_lock() else { return };
         if under_way.as_mut().is_some_and(is_pending) {
@@ -95,7 +97,10 @@ impl Sweep {
         }
         *under_way = None;
         let now = store.read().without_notes();
-        let going = going(&now, most, idle);
+        let mut going = going(&now, most.in_all, idle);
+        let strangers = |id| now.get(id).filter(|row: &Row| !row.is_known).map(|row| row.seen);
+        let overdue = quota.take_overdue(most, strangers);
+        going.extend(overdue.iter().map(|(_, made)| made.id));
         if going.is_empty() {
             return;
         }
@@ -106,6 +111,9 @@ impl Sweep {
         }
         // If somebody has used one of them meanwhile, it is for the next time to find others.
         *under_way = store.commit(change).ok();
+        if under_way.is_none() {
+            quota.put_back(overdue);
+        }
         // It is written when it was asked for once, and otherwise with whatever comes behind it.
         let _ = under_way.as_mut().is_some_and(is_pending);
     }

@@ -18,6 +18,8 @@ pub(super) const NOW: u64 = 1_800_000_000;
 #[derive(Clone, Default)]
 pub(super) struct Browser {
     cookie: Option<String>,
+    /// From where it comes.
+    address: [u8; 4],
 }
 
 impl Browser {
@@ -44,7 +46,8 @@ impl Browser {
     pub(super) fn ask(&self, keeper: &Arc<Keeper>, now: u64) -> Arc<Visit> {
         let field = self.cookie.as_ref().map(|value| format!("a=b; session={value}; c"));
         let found = keeper.opened().find(field.as_deref().into_iter(), "session", now);
-        let visit = Arc::new(Visit::new(Arc::clone(keeper), found, false, now));
+        let peer = Peer::tcp((self.address, 1).into());
+        let visit = Arc::new(Visit::new(Arc::clone(keeper), found, peer, now));
         visit.attend();
         // Nobody waits until it is noted that one is used, and nobody else goes through months in a second.
         await_staged(keeper);
@@ -566,6 +569,25 @@ fn a_crowd_of_strangers_drives_out_strangers_and_those_first_who_were_idle() {
     assert!(!has(&strangers[0]) && has(&strangers[59]));
 }
 
+/// A client that returns no cookie could make as many rows as there may be in all, and drive out everybody else's.
+#[test]
+fn bounds_the_rows_of_strangers_from_one_address() {
+    let keeper = keeper_with(Sessions::new().most(100).most_per_address(10));
+    let set = |session: Session| session.set("a", 1).wait().unwrap();
+    let mut other = Browser { address: [192, 0, 2, 9], ..Browser::default() };
+    other.visit(&keeper, NOW, set);
+    let mut known = Browser::default();
+    known.log_in(&keeper, NOW, "ann");
+    for number in 0..60 {
+        Browser::default().visit(&keeper, NOW + 1 + number, set);
+    }
+    // Ten of that address, the other's, and the user's.
+    assert_eq!(rows_when_swept(&keeper, NOW + 99), 12);
+    let value = |session: Session| session.get::<u8>("a");
+    assert_eq!(other.visit(&keeper, NOW + 99, value).0, Some(1));
+    assert_eq!(known.user(&keeper, NOW + 99).as_deref(), Some("ann"));
+}
+
 #[test]
 fn what_was_idle_for_too_long_is_removed_when_others_come() {
     let keeper = keeper();
@@ -658,7 +680,10 @@ fn two_visitors_cookies_cannot_be_put_together() {
     ben.log_in(&keeper, NOW, "ben");
     let (ann, ben) = (ann.cookie.unwrap(), ben.cookie.unwrap());
     for place in 0..ann.len() {
-        let mixed = Browser { cookie: Some(format!("{}{}", &ann[..place], &ben[place..])) };
+        let mixed = Browser {
+            cookie: Some(format!("{}{}", &ann[..place], &ben[place..])),
+            ..Browser::default()
+        };
         let user = mixed.clone().user(&keeper, NOW);
         let is_whole = mixed.cookie == Some(ben.clone()) || mixed.cookie == Some(ann.clone());
         assert_eq!(user.is_some(), is_whole, "{place}");

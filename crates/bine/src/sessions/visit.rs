@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bine_pipeline::{Body, Incoming, Visitor};
+use bine_pipeline::{AddressBlock, Body, Incoming, Peer, Visitor};
 
 use super::badge::Badge;
 use super::name::name_of;
@@ -24,6 +24,8 @@ use crate::text::Text;
 pub(crate) struct Visit {
     keeper: Arc<Keeper>,
     is_secure: bool,
+    /// By which the rows are counted that strangers make.
+    block: AddressBlock,
     pub(super) now: u64,
     /// What the cookie said.
     shown: Option<Badge>,
@@ -65,17 +67,13 @@ impl Visit {
         Some(visit)
     }
 
-    pub(super) fn new(
-        keeper: Arc<Keeper>,
-        found: Option<Found>,
-        is_secure: bool,
-        now: u64,
-    ) -> Self {
+    pub(super) fn new(keeper: Arc<Keeper>, found: Option<Found>, peer: Peer, now: u64) -> Self {
+        let (is_secure, block) = (peer.is_secure(), peer.block());
         let shown = found.as_ref().map(|found| found.badge);
         let stand = Stand::of(found, keeper.opened(), now);
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
         let (stand, is_seen) = (Mutex::new(stand), AtomicBool::new(false));
-        Self { keeper, is_secure, now, shown, user, stand, is_seen, run: Run::current() }
+        Self { keeper, is_secure, block, now, shown, user, stand, is_seen, run: Run::current() }
     }
 
     /// A page is run for it, so the session is used. Nobody waits until that is noted: if it fails, the next request tries
@@ -184,6 +182,9 @@ impl Visit {
             // What was changed beside a login is of the session before.
             Next::Kept(row) if stand.badge.is_none_or(|badge| row.key != badge.id) => return,
             Next::Kept(row) | Next::New(row) => {
+                if stand.row.is_none() && row.user.is_none() {
+                    self.opened().note_row(self.block, &row);
+                }
                 let badge = row.badge(self.now);
                 // A row that was there already is known to the browser.
                 if stand.badge != badge {

@@ -88,19 +88,15 @@ pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Co
             Next::Request
         }
         Outcome::Answered(Answer::Later(reply)) => {
-            connection.closing |= !exchange.keep_alive;
-            context.errand = Some(Errand::Later(reply, collected.map(without_body).or(kept)));
-            Next::Park
+            let request = collected.map(without_body).or(kept);
+            wait_for(connection, context, exchange, Errand::Later(reply, request))
         }
         Outcome::Answered(Answer::WhileOpen(reply)) => {
-            connection.closing |= !exchange.keep_alive;
-            context.errand = Some(Errand::WhileOpen(reply, collected.map(without_body).or(kept)));
-            Next::Park
+            let request = collected.map(without_body).or(kept);
+            wait_for(connection, context, exchange, Errand::WhileOpen(reply, request))
         }
         Outcome::Answered(Answer::Hold(hold)) => {
-            connection.closing |= !exchange.keep_alive;
-            context.errand = Some(Errand::Hold(hold, collected.or(kept)));
-            Next::Park
+            wait_for(connection, context, exchange, Errand::Hold(hold, collected.or(kept)))
         }
         Outcome::Answered(Answer::Work(work)) => {
             connection.closing |= !exchange.keep_alive;
@@ -504,6 +500,17 @@ struct Asked {
     kept: Option<Box<Retained>>,
     /// Where the reply begins in the output.
     mark: usize,
+}
+
+fn wait_for<L: Link>(
+    connection: &mut Connection<L>,
+    context: &mut Context,
+    exchange: Exchange,
+    errand: Errand,
+) -> Next {
+    connection.closing |= !exchange.keep_alive;
+    context.errand = Some(errand);
+    Next::Park
 }
 
 /// What the handler has made of the body is as large, so the reservation lasts until it has answered.

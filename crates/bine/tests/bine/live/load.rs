@@ -107,11 +107,11 @@ fn renders_nothing_for_polls_that_are_closed() {
 
 /// A page that awaited something was kept until its deadline when its last client had left.
 #[test]
-fn drops_a_render_that_waits_when_its_client_leaves() {
+fn drops_a_render_that_waits_when_its_browser_leaves() {
     let (program, figures) = start_watched("hybrid");
-    let mut client = join(&program, "/pends");
+    let mut browser = join(&program, "/pends");
     await_runs(&program, "pends", 1);
-    client.end();
+    browser.end();
     await_runs(&program, "dropped", 1);
     await_figure(figures, "bine_live_waiting", 0);
     let ended = program.stop();
