@@ -48,6 +48,7 @@ pub mod prelude;
 mod program;
 mod reload;
 pub mod remote;
+mod repeated;
 mod request;
 mod respond;
 mod route;

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, LazyLock, Once};
+use std::time::Instant;
 
 use bine_files::Sending;
 use bine_html::{Frozen, Page, Writer};
@@ -24,6 +25,7 @@ use crate::inert;
 use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
+use crate::repeated::Repeated;
 use crate::service::Manner;
 use crate::service::problem::{Wrong, problem};
 use crate::sessions::Visit;
@@ -422,13 +424,35 @@ impl<'t> Telling<'t> {
     }
 }
 
-/// Tells the log of an error that is not the peer's.
+/// Logs an error that is not the client's. One by which the server, and not its program, cannot do anything at the moment,
+/// such as a full disk, is logged once a second.
 fn note(status: Status, error: &Error) {
-    if status.code() >= 500 {
-        let chain: Vec<String> = error.chain().collect();
-        let said = error.message().unwrap_or_default();
-        log::error(format_args!("answered {}: {said}{}", status.code(), chain.join(": ")));
+    static REPEATED: LazyLock<Repeated> = LazyLock::new(Repeated::new);
+    if status.code() < 500 {
+        return;
     }
+    let told = log_line(error);
+    if status == Status::INTERNAL_SERVER_ERROR {
+        return log::error(format_args!("answered {}: {told}", status.code()));
+    }
+    match REPEATED.pass(&told, Instant::now()) {
+        None => {}
+        Some(0) => log::error(format_args!("answered {}: {told}", status.code())),
+        Some(more) => {
+            log::error(format_args!(
+                "answered {}: {told} (and {more} times before)",
+                status.code()
+            ));
+        }
+    }
+}
+
+/// What the log is told of an error: its message and its causes, each once.
+fn log_line(error: &Error) -> String {
+    let mut parts: Vec<String> = error.message().map(str::to_owned).into_iter().collect();
+    parts.extend(error.chain());
+    parts.dedup();
+    parts.join(": ")
 }
 
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";

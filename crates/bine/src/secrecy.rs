@@ -1,14 +1,13 @@
 //! Decides which certificates a server shows to whom, and where its secrets are kept.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use bine_http::Date;
-use bine_pipeline::log;
 use bine_pipeline::tls::{Certificate, Tickets, Tls};
+use bine_pipeline::{is_disk_full, log, write_private};
 
 use crate::acme::{Acme, Plan, Slot};
 use crate::configuration::Configuration;
@@ -173,9 +172,17 @@ impl Secrets {
             Some(certificate) => certificate,
             None => {
                 let pem = made_up(&own_names())?;
-                if let Some(path) = &kept {
-                    keep(path, pem.as_bytes())
-                        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                match kept.as_ref().map(|path| (path, write_private(path, pem.as_bytes()))) {
+                    Some((path, Err(error))) if is_disk_full(&error) => {
+                        log::warn(format_args!(
+                            "the disk is full: the next start makes another certificate ({}: {error})",
+                            path.display()
+                        ));
+                    }
+                    Some((path, Err(error))) => {
+                        return Err(format!("cannot write {}: {error}", path.display()));
+                    }
+                    Some((_, Ok(()))) | None => {}
                 }
                 let made = Certificate::from_pem(pem.as_bytes(), pem.as_bytes());
                 made.map_err(|error| error.to_string())?
@@ -231,18 +238,4 @@ pub(crate) fn made_up(names: &[String]) -> Result<String, String> {
 pub(crate) fn make_folder(folder: &Path) -> Result<(), String> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))
-}
-
-/// Writes a file that nobody else may read, wholly or not at all.
-pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    // Or the name could outlast a loss of power, and the content not.
-    file.sync_all()?;
-    fs::rename(&beside, path)
 }

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use bine_http::Status;
 use bine_pipeline::log;
 
 use crate::channels::{self, Channels, Refused, Settings};
 use crate::configuration::Configuration;
 use crate::error::Error;
-use crate::store::{Options, Store};
+use crate::store::{self, Options, Store};
 
 /// The tables of a program, for its handlers.
 #[derive(Debug, Default)]
@@ -77,11 +78,15 @@ impl Tables {
         for warning in store.warnings() {
             log::warn(format_args!("{warning}"));
         }
+        store.observe_room(tell_of_room);
+        if store.figures().is_full {
+            tell_of_room(true);
+        }
         if kept.are_some {
             kept.begin(&store)?;
         }
         for run in at_open {
-            run(&store).map_err(|error| format!("the tables are open, but: {error:?}"))?;
+            go_on("the tables are open", run(&store))?;
         }
         // There is one start.
         let _ = self.opened.set(store);
@@ -103,6 +108,10 @@ impl Kept {
         for (name, settings) in &self.wanted {
             match self.channels.create(name, settings.clone()).wait() {
                 Ok(_) => {}
+                Err(channels::Error::NotKept(store::Error::Full)) => {
+                    let created = self.channels.create_owed(name, settings.clone());
+                    created.map_err(|error| format!("channel `{name}`: {error}"))?;
+                }
                 Err(channels::Error::Refused(refused @ Refused::Conflict(_))) => {
                     log::warn(format_args!("{refused}"));
                 }
@@ -110,10 +119,32 @@ impl Kept {
             }
         }
         for run in self.at_channels {
-            run(&self.channels)
-                .map_err(|error| format!("the channels are there, but: {error:?}"))?;
+            go_on("the channels are there", run(&self.channels))?;
         }
         Ok(())
+    }
+}
+
+/// Passes over a step of the program's start that finds no room on the disk: what is there can be read without it.
+fn go_on(what: &str, done: Result<(), Error>) -> Result<(), String> {
+    match done {
+        Err(error) if error.code() == Status::INSUFFICIENT_STORAGE => {
+            log::error(format_args!(
+                "{what}, but the disk is full, and what the program does then was not done ({error:?}): restart it when there is room"
+            ));
+            Ok(())
+        }
+        done => done.map_err(|error| format!("{what}, but: {error:?}")),
+    }
+}
+
+fn tell_of_room(is_full: bool) {
+    if is_full {
+        log::error(format_args!(
+            "the disk of the data folder is full: reads are served, changes are refused with 507 until there is room"
+        ));
+    } else {
+        log::notice(format_args!("the disk of the data folder has room again: changes are taken"));
     }
 }
 

@@ -183,6 +183,7 @@ impl Store {
         options: Options,
         progress: &mut Progress<'_>,
     ) -> Result<Self, String> {
+        let own = Arc::clone(&folder);
         let mut loading = Loading::with_guest(options.guest.clone());
         let mut receive = |loaded: journal::Loaded<'_>| loading.receive(loaded, progress);
         let opened = FileJournal::open(folder, options.journal, &mut receive);
@@ -192,7 +193,10 @@ impl Store {
         let sync = options.sync;
         let mut begun = loading.finish(options, opened.last, &mut *journal)?;
         begun.warnings.extend(opened.warnings.into_iter().map(Warning::Journal));
-        Self::begin_with(begun, journal, sync)
+        let store = Self::begin_with(begun, journal, sync)?;
+        // What the file system does not say, the first change finds out.
+        store.0.commits.expect_room(own.available().unwrap_or(u64::MAX));
+        Ok(store)
     }
 
     /// A store that keeps what it is told by `journal`, which holds nothing yet.

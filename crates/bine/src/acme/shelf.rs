@@ -7,13 +7,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bine_pipeline::log;
 use bine_pipeline::tls::Certificate;
+use bine_pipeline::{log, write_private};
 use instant_acme::AccountCredentials;
 use serde_json::{Value, json};
 
 use super::validity::Validity;
-use crate::secrecy::{keep, make_folder};
+use crate::secrecy::make_folder;
 
 /// The folder for what an authority gives.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Shelf {
 
     fn keep(&self, path: &Path, text: &str) -> Result<(), String> {
         make_folder(&self.0)?;
-        keep(path, text.as_bytes()).map_err(|error| {
+        write_private(path, text.as_bytes()).map_err(|error| {
             let reason = "the data folder must belong to whom the server runs as";
             format!("cannot write {}: {error}; {reason}", path.display())
         })

@@ -197,7 +197,32 @@ impl Engine {
         let (own, bytes) = (Arc::clone(self), record.to_vec());
         let then = move |_| drop(own.heed(&bytes));
         let kept = store.keep(record, Sync::Commit, then).and_then(Pending::wait);
-        kept.map(drop).map_err(|error| error.to_string())
+        match kept {
+            // The store opens on a full disk, and so do channels.
+            Err(bine_store::Error::Full) => {
+                let (own, bytes) = (Arc::clone(self), record.to_vec());
+                store.owe(record, move |_| drop(own.heed(&bytes)))
+            }
+            kept => kept.map(drop),
+        }
+        .map_err(|error| error.to_string())
+    }
+
+    /// Has an order of the program's start carried out at once, and kept as soon as the disk has room.
+    pub(super) fn owe(self: &Arc<Self>, order: Order) -> Result<(), Error> {
+        let prepared = match self.hub(|hub| hub.prepare(order, now())) {
+            Some(Ok(Ready::Record(prepared))) => prepared,
+            Some(Ok(Ready::Done(_))) => return Ok(()),
+            Some(Err(refused)) => return Err(Error::Refused(refused)),
+            None => return Err(Error::NotKept(bine_store::Error::Closed)),
+        };
+        let closed = Error::NotKept(bine_store::Error::Closed);
+        let store = self.store.get().ok_or(closed)?;
+        let mut record = Vec::new();
+        prepared.write(&mut record);
+        let own = Arc::clone(self);
+        let then = move |sequence| drop(own.hub(|hub| hub.apply(prepared, sequence)));
+        store.owe(&record, then).map_err(Error::NotKept)
     }
 
     /// Makes a record of the engine's own true.

@@ -69,6 +69,12 @@ impl Channels {
         self.0.order(Order::Create { name, settings, first, is_closed: false, fork: None })
     }
 
+    /// Makes a channel at the program's start, where the disk has no room to keep that yet.
+    pub(crate) fn create_owed(&self, name: &str, settings: Settings) -> Result<(), Error> {
+        let (name, first) = (Name::Given(name.into()), Vec::new());
+        self.0.owe(Order::Create { name, settings, first, is_closed: false, fork: None })
+    }
+
     /// Publishes text, or what [`Content`] says, in one channel.
     pub fn publish(&self, channel: &str, content: impl Into<Message>) -> Ordered {
         let draft = Draft { channels: vec![channel.into()], content: content.into().0 };

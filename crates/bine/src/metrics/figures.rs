@@ -75,8 +75,10 @@ impl Metrics {
                 .is(told.syncs);
             text.counter("bine_store_sync_seconds_total", "How long that took in all.")
                 .is(told.sync_time.as_secs_f64());
-            text.gauge("bine_store_read_only", "1 when tables can be changed no more.")
-                .is(u8::from(told.is_read_only));
+            text.gauge("bine_store_read_only", "1 while tables cannot be changed.")
+                .is(u8::from(told.is_read_only || told.is_full));
+            text.gauge("bine_store_full", "1 while the disk has no room for changes of tables.")
+                .is(u8::from(told.is_full));
         }
         if let Some(sessions) = self.pages.sessions() {
             text.gauge("bine_sessions", "Sessions of visitors of which something is kept.")

@@ -49,12 +49,22 @@ impl Health {
         }
     }
 
+    /// Why changes are refused while everything else is served, if so.
+    fn limit(tables: &Tables) -> Option<&'static str> {
+        let is_full = tables.opened().is_some_and(|store| store.figures().is_full);
+        is_full.then_some("the disk is full")
+    }
+
     /// Status and words for this path; `None`: it asks for something else.
     pub(super) fn told(&self, path: &str, tables: &Tables) -> Option<(Status, String)> {
         match path {
             "/health" => Some((Status::OK, "alive\n".to_owned())),
             "/ready" => Some(match self.reason(tables) {
-                None => (Status::OK, "ready\n".to_owned()),
+                // Reads are served, and no other server has these tables: a balancer goes on sending clients here.
+                None => match Self::limit(tables) {
+                    None => (Status::OK, "ready\n".to_owned()),
+                    Some(limit) => (Status::OK, format!("read-only: {limit}\n")),
+                },
                 Some(reason) => (Status::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
             }),
             _ => None,

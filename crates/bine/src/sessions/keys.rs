@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use bine_pipeline::log;
+use bine_pipeline::{is_disk_full, log, write_private};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::age;
 use super::seal::Sealing;
 use super::ticket;
-use crate::secrecy::keep;
 
 /// Keys, one of which signs: the newest, unless a clock went astray.
 pub(super) struct Keys {
@@ -67,11 +66,19 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// The file cannot be read or written.
+    /// The file cannot be read or written; a full disk is only told in the log, and tried again.
     pub(super) fn kept(path: &Path, now: u64, lifetime: u64) -> io::Result<Self> {
         let own = Self::of(read(path)?, Some(path.to_owned()), lifetime);
         own.turn(now);
-        own.save(now)?;
+        match own.save(now) {
+            Err(error) if is_disk_full(&error) => {
+                log::warn(format_args!(
+                    "the disk is full: sessions of today will not outlast a restart ({}: {error})",
+                    path.display()
+                ));
+            }
+            saved => saved?,
+        }
         Ok(own)
     }
 
@@ -134,7 +141,7 @@ impl Keys {
         // One that is made from here on is behind again.
         self.is_behind.store(false, Ordering::Release);
         let lines: String = self.read().iter().map(Key::line).collect();
-        let written = keep(file, format!("{TITLE}\n{lines}").as_bytes());
+        let written = write_private(file, format!("{TITLE}\n{lines}").as_bytes());
         *failed = written.is_err().then_some(now);
         if written.is_err() {
             self.is_behind.store(true, Ordering::Release);

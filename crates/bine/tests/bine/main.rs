@@ -15,6 +15,7 @@ mod followers;
 mod following;
 mod frames;
 mod framing;
+mod full_disk;
 mod harness;
 mod held;
 mod home;

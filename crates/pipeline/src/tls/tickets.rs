@@ -2,9 +2,9 @@
 //! the keys of its tickets rotate, and can be kept in a file (RFC 8446 section 4.6.1, RFC 5077).
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,6 +14,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use rustls::server::ProducesTickets;
 
 use crate::log;
+use crate::private_file::{is_disk_full, write_private};
 
 /// Seconds for which a key makes tickets. Whoever steals one can read what was resumed with it, so that
 /// none is used for long.
@@ -57,13 +58,20 @@ impl Tickets {
     ///
     /// # Errors
     ///
-    /// The file cannot be read or written.
+    /// The file cannot be read or written; a full disk is only told in the log.
     pub fn kept(path: &Path) -> io::Result<Self> {
         let now = now();
         let mut keys = read(path)?;
         keys.retain(|key| key.is_good(now));
         let own = Self { keys: RwLock::new(keys), file: Some(path.to_owned()) };
-        own.turn(now)?;
+        match own.turn(now) {
+            Err(error) if is_disk_full(&error) => {
+                log::warn(format_args!(
+                    "the disk is full: the newest ticket key will not outlast a restart ({error})"
+                ));
+            }
+            turned => turned?,
+        }
         Ok(own)
     }
 
@@ -190,18 +198,9 @@ fn read(path: &Path) -> io::Result<Vec<Key>> {
     Ok(lines.filter_map(Key::parse).take(MOST_KEYS).collect())
 }
 
-/// Puts a file in the place of the one before, so that none is ever half written.
 fn write(path: &Path, keys: &[Key]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    // One that a crash has left may have another mode.
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     let lines: String = keys.iter().map(Key::line).collect();
-    file.write_all(format!("{TITLE}\n{lines}").as_bytes())?;
-    fs::rename(&beside, path)
+    write_private(path, format!("{TITLE}\n{lines}").as_bytes())
 }
 
 fn random<const N: usize>() -> Option<[u8; N]> {
@@ -235,6 +234,10 @@ fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
     use proptest::prelude::*;
 
     use super::*;

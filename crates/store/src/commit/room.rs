@@ -25,6 +25,11 @@ pub(super) type RoomObserver = Box<dyn Fn(bool) + Send + std::marker::Sync>;
 /// While the disk is full and nobody changes anything, it is asked for room this often.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A disk that was full has room again if it has so many bytes for the journal, or a segment if that is less.
+const ENOUGH: u64 = 64 * 1024;
+/// A disk that has no room for so many bytes is full at the start.
+const LEAST: u64 = 2 * 1024;
+
 impl Room {
     pub(super) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Acquire)
@@ -100,6 +105,18 @@ impl Commits {
         self.room.set_full(true);
     }
 
+    /// Finds out at the start whether the disk is full, if its folder says that it has little room.
+    pub(crate) fn expect_room(&self, available: u64) {
+        if available >= ENOUGH || self.is_full() {
+            return;
+        }
+        let found = self.journal().find_room(LEAST);
+        if let Err(journal::Error::Full { .. }) = found {
+            self.room.set_full(true);
+            self.bell.ring(Rung::Later);
+        }
+    }
+
     /// Whether changes are refused for want of room.
     pub(crate) fn is_full(&self) -> bool {
         self.room.is_full()
@@ -113,7 +130,8 @@ impl Commits {
     pub(crate) fn look_for_room(&self) {
         let mut journal = self.journal();
         if self.room.is_full() {
-            let found = self.room.write_owed(&mut **journal).and_then(|()| journal.find_room());
+            let found =
+                self.room.write_owed(&mut **journal).and_then(|()| journal.find_room(ENOUGH));
             match found {
                 Ok(()) => self.room.set_full(false),
                 Err(journal::Error::Full { .. }) => {}

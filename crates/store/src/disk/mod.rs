@@ -67,6 +67,16 @@ pub trait Folder: Send + Sync {
     /// [`ErrorKind::WouldBlock`] if another has it, with a message that names its process if known.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Lock>>;
 
+    /// How many bytes the file system has left for this process, as far as it says so; `u64::MAX` if it does not. A quota
+    /// may leave less.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    fn available(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
     /// A number nobody can guess.
     ///
     /// # Errors

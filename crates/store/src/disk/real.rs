@@ -107,6 +107,11 @@ impl Folder for RealFolder {
         Ok(Box::new(Held(file)))
     }
 
+    fn available(&self) -> io::Result<u64> {
+        let told = rustix::fs::fstatvfs(&self.folder)?;
+        Ok(told.f_bavail.saturating_mul(told.f_frsize))
+    }
+
     fn chance(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         fill(&mut bytes)?;

@@ -285,6 +285,10 @@ impl Folder for SimulatedFolder {
         Ok(Box::new(SimulatedLock { folder: self.clone(), life: state.life }))
     }
 
+    fn available(&self) -> io::Result<u64> {
+        Ok(self.room())
+    }
+
     fn chance(&self) -> io::Result<u64> {
         Ok(next(&mut self.state().random))
     }

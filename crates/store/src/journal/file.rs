@@ -67,8 +67,6 @@ struct Current {
 
 /// Where little room is left, a segment is no smaller: file systems give room in blocks of this length, in bytes.
 const BLOCK: u64 = 4096;
-/// A disk that was full has room again if it has so many bytes for the journal, or a segment if that is less.
-const ENOUGH: u64 = 64 * 1024;
 
 /// Why a segment was not made: what was tried, and whether it was a sync.
 type NotMade = (&'static str, io::Error, bool);
@@ -317,10 +315,10 @@ impl Journal for FileJournal {
         Ok(self.durable)
     }
 
-    fn find_room(&mut self) -> Result<(), Error> {
+    fn find_room(&mut self, bytes: u64) -> Result<(), Error> {
         self.is_usable()?;
         let most = self.options.segment.saturating_sub(HEAD as u64);
-        self.place_bytes(ENOUGH.min(most))
+        self.place_bytes(bytes.min(most))
     }
 
     fn durable(&self) -> Sequence {

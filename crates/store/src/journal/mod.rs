@@ -70,12 +70,12 @@ pub trait Journal: Send {
     /// [`Error::Broken`]: the disk failed, and so does every later call.
     fn sync(&mut self) -> Result<Sequence, Error>;
 
-    /// Makes sure that there is room for some commits, and reserves it.
+    /// Makes sure that there is room for a group of so many bytes, and reserves it.
     ///
     /// # Errors
     ///
     /// [`Error::Full`]: there is none. [`Error::Broken`].
-    fn find_room(&mut self) -> Result<(), Error> {
+    fn find_room(&mut self, _bytes: u64) -> Result<(), Error> {
         Ok(())
     }
 

@@ -18,10 +18,10 @@ const SEGMENT: u64 = 64 << 10;
 #[test]
 fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
     let (mut owed, mut full_at_start) = (0, 0);
-    for seed in 0..150 {
+    for seed in 0..80 {
         let mut random = Random(seed);
         // On some disks not even the description of the tables fits.
-        let room = if random.below(4) == 0 { 0 } else { 1_000 + random.below(200_000) };
+        let room = if random.below(4) == 0 { 0 } else { 1_000 + random.below(60_000) };
         let disk = SimulatedFolder::new(seed, room);
         let mut names = Vec::new();
         let store = open(&disk);
@@ -36,6 +36,8 @@ fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
                 disk.set_room(0);
             }
             let store = open(&disk);
+            // One block of a file system is the least.
+            assert!(!store.figures().is_full || disk.room() < 4096, "seed {seed}: there is room");
             check(&store, &names);
             fill(&store, &mut random, &mut names);
             check(&store, &names);
@@ -57,7 +59,7 @@ fn nothing_acknowledged_is_lost_on_a_disk_that_fills_up() {
         check(&store, &names);
         assert!(store.warnings().is_empty(), "seed {seed}: {:?}", store.warnings());
     }
-    assert!(owed > 10 && full_at_start > 100, "{owed} {full_at_start}");
+    assert!(owed > 5 && full_at_start > 50, "{owed} {full_at_start}");
 }
 
 #[test]
