@@ -43,7 +43,7 @@ pub use frozen::Frozen;
 pub use hole::{FillPage, FillValue, RawText};
 pub use page::{Markup, Page, page};
 pub use raw::{Raw, raw};
-pub use region::{MADE_FOR, Region};
+pub use region::{MADE_FOR, Region, RegionHash, RegionKey};
 pub use render::Render;
 pub use show::Show;
 pub use tree::Tree;

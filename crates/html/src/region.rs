@@ -1,6 +1,11 @@
 //! Decides how a part of a page is marked that a browser is to keep as it is at the server: two comments around it, of
 //! which the second says which bytes these are.
 
+use core::fmt;
+use core::hash::Hasher as _;
+
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+
 use crate::writer::Writer;
 
 /// Which regions a writer has marked.
@@ -20,11 +25,85 @@ pub(crate) enum Regions {
 pub struct Region<'w> {
     /// Its place among those of the page, from 0.
     pub number: u32,
-    /// What tells its bytes from others: the same at every machine and after every start.
-    pub hash: u64,
+    /// What tells its bytes from others, by the key of the writer.
+    pub hash: RegionHash,
     /// Its bytes, without the marks.
     pub markup: &'w [u8],
 }
+
+/// The secret by which regions are hashed. Without it nobody finds two contents of one hash, so a client who chooses what a
+/// page shows cannot have others keep what they saw before.
+#[derive(Clone, Copy, Default)]
+pub struct RegionKey([u8; 16]);
+
+/// What tells the bytes of a region from others: SipHash-1-3 of 128 bits (Aumasson and Bernstein 2012) under a [`RegionKey`].
+///
+/// As text it has 22 digits, 0 to 9, A to Z and a to z, 11 for each half: a browser names 256 of them in one address of
+/// at most 8 KiB, and none of them ends a comment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionHash([u64; 2]);
+
+impl RegionKey {
+    /// The key of these bytes, which nobody should be able to foresee.
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for RegionKey {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("RegionKey")
+    }
+}
+
+impl RegionHash {
+    /// The hash of some bytes.
+    pub fn of(bytes: &[u8], key: &RegionKey) -> Self {
+        let mut hasher = SipHasher13::new_with_key(&key.0);
+        hasher.write(bytes);
+        let hash = hasher.finish128();
+        Self([hash.h1, hash.h2])
+    }
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (first, second) = text.as_bytes().split_at_checked(HALF)?;
+        Some(Self([half_of(first)?, half_of(second)?]))
+    }
+
+    fn digits(self) -> [u8; 2 * HALF] {
+        let mut digits = [b'0'; 2 * HALF];
+        for (place, mut rest) in self.0.into_iter().enumerate() {
+            for digit in digits[place * HALF..][..HALF].iter_mut().rev() {
+                *digit = DIGITS[(rest % BASE) as usize];
+                rest /= BASE;
+            }
+        }
+        digits
+    }
+}
+
+impl fmt::Display for RegionHash {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.digits().into_iter().try_for_each(|digit| fmt::Write::write_char(to, digit.into()))
+    }
+}
+
+/// The value of half a hash, which has as many digits as it should.
+fn half_of(digits: &[u8]) -> Option<u64> {
+    if digits.len() != HALF {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |value, digit| {
+        let digit = DIGITS.iter().position(|known| known == digit)?;
+        value.checked_mul(BASE)?.checked_add(digit as u64)
+    })
+}
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const BASE: u64 = DIGITS.len() as u64;
+/// Digits of 64 bits.
+const HALF: usize = 11;
 
 /// The number of a mark around nothing, which says for whom a page was made. No region has it.
 pub const MADE_FOR: u32 = 999;
@@ -33,10 +112,10 @@ pub const MADE_FOR: u32 = 999;
 const MOST: u32 = 256;
 
 impl Writer<'_> {
-    /// Has [regions](Self::region) marked from here on. A page for readers of XML has none.
+    /// Has [regions](Self::region) marked from here on, with hashes by this key. A page for readers of XML has none.
     #[must_use]
-    pub fn marking_regions(mut self) -> Self {
-        self.regions = Regions::Marked(0);
+    pub fn marking_regions(mut self, key: &RegionKey) -> Self {
+        (self.regions, self.region_key) = (Regions::Marked(0), *key);
         self
     }
 
@@ -48,7 +127,7 @@ impl Writer<'_> {
         self
     }
 
-    /// Writes a part of a page with marks around it, `<!--live 0-->` and `<!--/live 0 0123456789abcdef-->`, and lets
+    /// Writes a part of a page with marks around it, `<!--live 0-->` and `<!--/live 0 HASH-->`, and lets
     /// `look` see it: all of it is there then, and leaves in no pieces before. Where none are marked, within another
     /// region, and behind the 256th of a page, it is merely written.
     pub fn region(&mut self, write: impl FnOnce(&mut Self), look: impl FnOnce(Region<'_>)) {
@@ -58,17 +137,17 @@ impl Writer<'_> {
         };
         if let Some(word) = self.made_for.take() {
             self.begin_mark(MADE_FOR);
-            self.end_mark(MADE_FOR, word);
+            self.end_mark(MADE_FOR, &digits(word));
         }
         self.begin_mark(number);
         self.regions = Regions::Within(number);
-        let kept = self.keep();
+        let (kept, key) = (self.keep(), self.region_key);
         write(self);
         let markup = self.kept(&kept);
-        let hash = hash(markup);
+        let hash = RegionHash::of(markup, &key);
         look(Region { number, hash, markup });
         self.regions = Regions::Marked(number + 1);
-        self.end_mark(number, hash);
+        self.end_mark(number, &hash.digits());
     }
 
     fn begin_mark(&mut self, number: u32) {
@@ -77,67 +156,26 @@ impl Writer<'_> {
         self.constant("-->");
     }
 
-    fn end_mark(&mut self, number: u32, word: u64) {
+    fn end_mark(&mut self, number: u32, word: &[u8]) {
         self.constant("<!--/live ");
         self.decimal(false, number.into());
         self.constant(" ");
-        self.bytes(&digits(word));
+        self.bytes(word);
         self.constant("-->");
     }
 }
 
-/// As it stands in the mark: sixteen digits.
-fn digits(hash: u64) -> [u8; 16] {
+/// As it stands in its mark: sixteen digits.
+fn digits(word: u64) -> [u8; 16] {
     let mut digits = [0; 16];
     for (place, digit) in digits.iter_mut().enumerate() {
-        *digit = b"0123456789abcdef"[(hash >> (60 - 4 * place)) as usize & 15];
+        *digit = b"0123456789abcdef"[(word >> (60 - 4 * place)) as usize & 15];
     }
     digits
 }
 
-/// 2^64 by the golden ratio, made odd: its bits are mixed as well as those of any number that nobody has chosen.
-const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Words that are mixed side by side: a product takes four times as long as the next one needs to begin.
-const LANES: usize = 4;
-
-/// What tells contents apart. Each word of a block goes to a lane of its own, so that no product waits for the one before
-/// (4.8 KB in 0.32 us, in one lane 1.12); the lanes are then mixed as words are, and behind them what is left of the bytes.
-/// Nobody gains by two contents of one hash but whoever wants to see old ones.
-fn hash(bytes: &[u8]) -> u64 {
-    // The length keeps contents apart that end in zeros.
-    let start = fold(MIX, bytes.len() as u64);
-    let mut lanes: [u64; LANES] =
-        core::array::from_fn(|lane| start.wrapping_add(MIX.wrapping_mul(lane as u64)));
-    let (blocks, rest) = bytes.as_chunks::<{ 8 * LANES }>();
-    for block in blocks {
-        for (lane, word) in lanes.iter_mut().zip(block.as_chunks().0) {
-            *lane = step(*lane, u64::from_le_bytes(*word));
-        }
-    }
-    let (words, rest) = rest.as_chunks();
-    let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let hash = lanes.into_iter().chain(words).fold(start, step);
-    fold(step(hash, u64::from_le_bytes(last)), MIX)
-}
-
-/// A lane, or what the lanes have become, with one word more. A product with zero is zero, whatever the other is: what is
-/// added keeps runs of such words apart.
-fn step(hash: u64, word: u64) -> u64 {
-    fold(hash.rotate_left(23).wrapping_add(MIX), word)
-}
-
-/// Half of the product of sixty-four bits with an odd number whose bits are mixed, folded over the other half: every bit
-/// of a word reaches every bit of the outcome.
-fn fold(hash: u64, word: u64) -> u64 {
-    let product = u128::from(hash ^ word) * u128::from(MIX);
-    (product as u64) ^ (product >> 64) as u64
-}
-
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeSet;
     use alloc::string::String;
     use alloc::vec::Vec;
 
@@ -147,9 +185,15 @@ mod tests {
 
     use super::*;
 
+    const KEY: RegionKey = RegionKey::new([7; 16]);
+
+    fn hash(bytes: &[u8]) -> RegionHash {
+        RegionHash::of(bytes, &KEY)
+    }
+
     fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out).marking_regions();
+        let mut writer = Writer::new(&mut out).marking_regions(&KEY);
         write(&mut writer);
         drop(writer);
         String::from_utf8(out).unwrap()
@@ -169,7 +213,7 @@ mod tests {
         let [(0, first, markup), (1, second, _)] = &seen[..] else { panic!("{seen:?}") };
         assert_eq!(markup, b"a&lt;");
         let both = alloc::format!(
-            "<!--live 0-->a&lt;<!--/live 0 {first:016x}--><!--live 1-->b<!--/live 1 {second:016x}-->"
+            "<!--live 0-->a&lt;<!--/live 0 {first}--><!--live 1-->b<!--/live 1 {second}-->"
         );
         assert_eq!(page, both);
     }
@@ -177,7 +221,7 @@ mod tests {
     #[test]
     fn the_first_region_stands_behind_the_mark_that_says_for_whom_a_page_is_made() {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out).marking_regions().made_for(0xabc);
+        let mut writer = Writer::new(&mut out).marking_regions(&KEY).made_for(0xabc);
         writer.region(|writer| writer.text("a"), |_| {});
         writer.region(|writer| writer.text("b"), |_| {});
         drop(writer);
@@ -207,7 +251,7 @@ mod tests {
     fn nothing_is_marked_unless_somebody_can_follow_it() {
         let mut out = Vec::new();
         Writer::new(&mut out).region(|writer| writer.text("a"), |_| panic!("seen"));
-        let in_xml = Writer::new(&mut out).marking_regions().in_xml();
+        let in_xml = Writer::new(&mut out).marking_regions(&KEY).in_xml();
         { in_xml }.region(|writer| writer.text("b"), |_| panic!("seen"));
         assert_eq!(out, b"ab");
     }
@@ -216,7 +260,7 @@ mod tests {
     fn a_region_is_whole_when_it_is_seen_and_leaves_behind_that() {
         let (mut out, mut left) = (Vec::new(), Vec::new());
         let mut spill = |out: &mut Vec<u8>| left.append(out);
-        let mut writer = Writer::with_spill(&mut out, 8, &mut spill).marking_regions();
+        let mut writer = Writer::with_spill(&mut out, 8, &mut spill).marking_regions(&KEY);
         writer.constant("before");
         writer.region(
             |writer| (0..100).for_each(|_| writer.constant("0123456789")),
@@ -241,7 +285,7 @@ mod tests {
                 panic!("as this test wants it");
             }
         };
-        let mut writer = Writer::with_spill(&mut out, 1, &mut spill).marking_regions();
+        let mut writer = Writer::with_spill(&mut out, 1, &mut spill).marking_regions(&KEY);
         let fill = std::panic::AssertUnwindSafe(|| {
             (0..200).for_each(|_| writer.constant("0123456789"));
         });
@@ -254,29 +298,51 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_differ_little_have_hashes_that_differ_much() {
-        let mut hashes = BTreeSet::new();
-        for length in 0..100 {
-            for place in 0..=length {
-                for byte in [0, 1, 128, 255] {
-                    let mut bytes = alloc::vec![0_u8; length];
-                    if let Some(at) = bytes.get_mut(place) {
-                        *at = byte;
-                    } else if byte > 0 {
-                        continue;
-                    }
-                    hashes.insert((hash(&bytes), bytes));
-                }
-            }
+    fn another_key_gives_another_hash() {
+        let other = RegionKey::new([8; 16]);
+        for content in ["", "a", "hello, bine"] {
+            let hashes = [&KEY, &other].map(|key| RegionHash::of(content.as_bytes(), key));
+            // Neither half stays.
+            assert!(hashes[0].0.iter().zip(hashes[1].0).all(|(one, other)| *one != other));
         }
-        let contents: BTreeSet<_> = hashes.iter().map(|(_, bytes)| bytes).collect();
-        let alone: BTreeSet<_> = hashes.iter().map(|(hash, _)| hash).collect();
-        assert_eq!(alone.len(), contents.len());
-        let halves: BTreeSet<_> = hashes.iter().map(|(hash, _)| *hash as u32).collect();
-        assert_eq!(halves.len(), contents.len(), "half of the bits tell so few contents apart");
+    }
+
+    #[test]
+    fn a_hash_is_siphash_1_3_of_128_bits() {
+        let key = RegionKey::new(core::array::from_fn(|place| place as u8));
+        // Worked out by another program.
+        for (text, expected) in [
+            ("hello, bine", [0x9043_9d0b_2892_848a, 0xc19b_e822_064f_3859]),
+            (
+                &"a bine is the climbing stem on which hops grow".repeat(3),
+                [0x754d_43d4_4136_0a22, 0x3056_3d76_17e1_5f5e],
+            ),
+        ] {
+            assert_eq!(RegionHash::of(text.as_bytes(), &key).0, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_hash_is_not_read_as_one() {
+        let most = RegionHash([u64::MAX; 2]);
+        let text = alloc::format!("{most}");
+        assert_eq!(RegionHash::parse(&text), Some(most));
+        let too_much = text.replace(|digit: char| digit.is_ascii_alphanumeric(), "z");
+        for wrong in ["", "0", &text[1..], &too_much, &text.replace(&text[..1], "-")] {
+            assert_eq!(RegionHash::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(RegionHash::parse(&alloc::format!("{text}0")), None);
     }
 
     proptest! {
+        #[test]
+        fn a_hash_comes_back_from_its_text(first: u64, second: u64) {
+            let hash = RegionHash([first, second]);
+            let text = alloc::format!("{hash}");
+            prop_assert!(text.len() == 22 && text.bytes().all(|digit| digit.is_ascii_alphanumeric()));
+            prop_assert_eq!(RegionHash::parse(&text), Some(hash));
+        }
+
         #[test]
         fn a_hash_is_that_of_the_bytes_in_whatever_pieces_they_come(
             pieces in vec("[a-z]{0,100}", 0..12),
@@ -310,13 +376,5 @@ mod tests {
                 prop_assert!(turned == bytes || hash(&turned) != own, "words in another order");
             }
         }
-    }
-
-    #[test]
-    fn a_hash_is_the_same_at_every_machine() {
-        let check = |text: &str, expected| assert_eq!(hash(text.as_bytes()), expected, "{text}");
-        // Worked out by another program.
-        check("hello, bine", 0x18ae_dc6b_5415_7b84);
-        check(&"a bine is the climbing stem on which hops grow".repeat(3), 0xf5e4_e196_1bf7_8b92);
     }
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use crate::attribute::{Address, Attribute, AttributeValue, CodeValue};
 use crate::buffer::{Buffer, Kept};
 use crate::hole::RawText;
-use crate::region::Regions;
+use crate::region::{RegionKey, Regions};
 use crate::tree::Finding;
 
 /// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
@@ -20,6 +20,8 @@ pub struct Writer<'a> {
     head: Head<'a>,
     inspector: Option<Inspector>,
     pub(crate) regions: Regions,
+    /// By which regions are hashed, if they are marked.
+    pub(crate) region_key: RegionKey,
     /// For whom the page is made, until that is written.
     pub(crate) made_for: Option<u64>,
 }
@@ -58,7 +60,8 @@ impl<'a> Writer<'a> {
 
     fn of(buffer: Buffer<'a>) -> Self {
         let (head, inspector, regions) = (Head::Markup(""), None, Regions::default());
-        Self { buffer, head, inspector, regions, made_for: None }
+        let region_key = RegionKey::default();
+        Self { buffer, head, inspector, regions, region_key, made_for: None }
     }
 
     /// The same for readers of XML: a page of `html!` is then written as XHTML.

@@ -11,6 +11,7 @@ mod guest;
 mod here;
 mod mailbox;
 mod mark;
+mod region_key;
 mod render;
 mod run;
 mod schedule;
@@ -40,6 +41,7 @@ pub use events::{Events, Listening, Monitor};
 pub(crate) use guest::Guest;
 pub use here::Here;
 pub use mark::Has;
+pub(crate) use region_key::region_key;
 pub(crate) use run::Run;
 pub use run::seen;
 #[cfg(test)]
@@ -370,7 +372,7 @@ fn notes_of(run: &OneRun, reply: Option<&[u8]>) -> Result<Notes, Unmade> {
 
 /// A region as it is sent: its number and hash on a line, then its markup.
 fn patch(number: usize, region: &Written) -> String {
-    format!("{number} {:016x}\n{}", region.hash, String::from_utf8_lossy(&region.markup))
+    format!("{number} {}\n{}", region.hash, String::from_utf8_lossy(&region.markup))
 }
 
 fn draft(channel: &Arc<str>, event: &str, body: &str) -> Draft {

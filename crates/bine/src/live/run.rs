@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use bine_html::Region;
+use bine_html::{Region, RegionHash};
 use bine_pipeline::Around;
 
 use super::here::Place;
@@ -58,7 +58,7 @@ pub(super) type Looks = Vec<(Looked, Box<[u8]>)>;
 
 /// A region as one run has written it.
 pub(super) struct Written {
-    pub(super) hash: u64,
+    pub(super) hash: RegionHash,
     pub(super) markup: Box<[u8]>,
     /// So many of the run's reads: those before it and in it.
     pub(super) reads: usize,

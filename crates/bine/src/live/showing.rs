@@ -6,6 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bine_html::RegionHash;
 use bine_pipeline::{AddressBlock, Retained};
 
 use super::mailbox::News;
@@ -47,7 +48,7 @@ pub(super) struct Showing {
 /// A region as everybody has got it.
 pub(super) struct Shown {
     /// `None`: it is not known that all have the same.
-    pub(super) hash: Option<u64>,
+    pub(super) hash: Option<RegionHash>,
     /// So many of the run's reads.
     reads: usize,
     /// The numbers of the signals that it shows.

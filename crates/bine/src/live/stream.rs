@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use bine_html::MADE_FOR;
+use bine_html::{MADE_FOR, RegionHash};
 use bine_http::query::{self, Pairs};
 use bine_http::{Event, Exchange, Limits, Machine, Method, Status};
 use bine_pipeline::{
@@ -41,6 +41,8 @@ pub(crate) const PATH: &str = "/_bine/live";
 const LONGEST: usize = 4096;
 /// Regions of a page that are heeded.
 const MOST_REGIONS: usize = 1000;
+/// Digits that a hash of any version has.
+const LONGEST_HASH: usize = 32;
 /// Events that one listens to.
 const MOST_EVENTS: usize = 64;
 /// A showing keeps so many patches, and bytes of them, for those who read slowly; who misses more comes again.
@@ -61,7 +63,7 @@ struct Wish {
     login: Option<Login>,
     request: Retained,
     /// The hash that it has of each region.
-    have: Vec<Option<u64>>,
+    have: Vec<Option<RegionHash>>,
     /// For which login its page was made, if for one.
     made_for: Option<u64>,
     manner: Manner,
@@ -120,7 +122,7 @@ impl Wish {
             })?;
         let request = page_request(request, &target).map_err(bad)?;
         let (have, made_for) = have(&asked("have").unwrap_or_default()).ok_or_else(|| {
-            bad("`have` is not the regions' numbers and hashes, `0.0123456789abcdef,1.`..")
+            bad("`have` is not the regions' numbers and hashes, `0.HASH,1.HASH`..")
         })?;
         let is_poll = !head.field_text("accept").unwrap_or_default().contains("event-stream");
         let visit = who.known::<Visit>();
@@ -192,7 +194,7 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
 }
 
 /// What whoever shows `have` is to be told of a page.
-fn differences(have: &[Option<u64>], notes: &Notes) -> Vec<Draft> {
+fn differences(have: &[Option<RegionHash>], notes: &Notes) -> Vec<Draft> {
     let channel: Arc<str> = "".into();
     if have.len() != notes.regions.len() {
         return vec![draft(&channel, "reload", "")];
@@ -502,22 +504,26 @@ fn value(mut pairs: Pairs<'_>, name: &str) -> Option<String> {
     value.decode().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// `0.a1b2c3d4e5f60718,1.0f..`: the hashes by the regions' numbers, and for whom the page was made. `None`: it is
-/// something else.
-fn have(text: &str) -> Option<(Vec<Option<u64>>, Option<u64>)> {
+/// `0.HASH,1.HASH,999.a1b2c3d4e5f60718`: the hashes by the regions' numbers, and for whom the page was made. `None`: it is
+/// something else. A hash of an earlier version, which a page that is open has through a restart, is one that is not
+/// known: the browser is sent the region.
+fn have(text: &str) -> Option<(Vec<Option<RegionHash>>, Option<u64>)> {
     let (mut have, mut made_for) = (Vec::new(), None);
     for one in text.split(',').filter(|one| !one.is_empty()) {
         let (number, hash) = one.split_once('.')?;
         let number: usize = number.parse().ok().filter(|number| *number < MOST_REGIONS)?;
-        let word = u64::from_str_radix(hash, 16).ok()?;
         if number == MADE_FOR as usize {
-            made_for = Some(word);
+            made_for = Some(u64::from_str_radix(hash, 16).ok()?);
             continue;
+        }
+        let is_word = (1..=LONGEST_HASH).contains(&hash.len());
+        if !is_word || !hash.bytes().all(|digit| digit.is_ascii_alphanumeric()) {
+            return None;
         }
         if have.len() <= number {
             have.resize(number + 1, None);
         }
-        have[number] = Some(word);
+        have[number] = RegionHash::parse(hash);
     }
     Some((have, made_for))
 }
@@ -560,6 +566,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Context;
 
+    use bine_html::RegionKey;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -584,18 +591,29 @@ mod tests {
     #[test]
     fn regions_come_in_any_order_and_one_that_is_left_out_is_not_known() {
         assert_eq!(have(""), Some((Vec::new(), None)));
-        assert_eq!(have("2.0f,0.1"), Some((vec![Some(1), None, Some(15)], None)));
-        assert_eq!(have("999.a,0.1"), Some((vec![Some(1)], Some(10))));
-        for wrong in ["0", "0.", ".0", "a.0", "0.g", "0.10000000000000000", "1000.0", "-1.0"] {
+        let [one, other] = [b"1", b"2"].map(|bytes| RegionHash::of(bytes, &RegionKey::default()));
+        let text = format!("2.{one},0.{other}");
+        assert_eq!(have(&text), Some((vec![Some(other), None, Some(one)], None)));
+        assert_eq!(have(&format!("999.a,0.{one}")), Some((vec![Some(one)], Some(10))));
+        let long = format!("0.{}", "1".repeat(33));
+        for wrong in ["0", "0.", ".0", "a.0", "0.%", &long, "1000.0", "-1.0", "999.g"] {
             assert_eq!(have(wrong), None, "{wrong}");
         }
     }
 
+    #[test]
+    fn a_hash_of_an_earlier_version_is_one_that_is_not_known() {
+        assert_eq!(have("0.a1b2c3d4e5f60718,1.0f"), Some((vec![None, None], None)));
+    }
+
     proptest! {
         #[test]
-        fn what_a_browser_shows_is_read_as_it_was_written(hashes in vec(any::<u64>(), 0..40)) {
+        fn what_a_browser_shows_is_read_as_it_was_written(contents in vec(any::<u64>(), 0..40)) {
+            let key = RegionKey::default();
+            let hashes = contents.iter().map(|content| RegionHash::of(&content.to_le_bytes(), &key));
+            let hashes: Vec<_> = hashes.collect();
             let words = hashes.iter().enumerate();
-            let words: Vec<_> = words.map(|(place, hash)| format!("{place}.{hash:016x}")).collect();
+            let words: Vec<_> = words.map(|(place, hash)| format!("{place}.{hash}")).collect();
             let hashes = hashes.into_iter().map(Some).collect();
             prop_assert_eq!(have(&words.join(",")), Some((hashes, None)));
         }

@@ -9,6 +9,7 @@ use bine_pipeline::Outgoing;
 
 use super::{HTML, Replying, Top, VARY, XHTML, writer_for};
 use crate::findings::tell_once;
+use crate::live::region_key;
 use crate::look::Look;
 use crate::writing::Writing;
 
@@ -81,7 +82,7 @@ fn write_with_actions<P: Page>(
 
 /// Marks the regions of a page that is made for somebody who has logged in, or for others.
 fn marking(writer: Writer<'_>, made_for: Option<u64>) -> Writer<'_> {
-    let writer = writer.marking_regions();
+    let writer = writer.marking_regions(region_key());
     match made_for {
         Some(login) => writer.made_for(login),
         None => writer,

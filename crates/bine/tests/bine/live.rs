@@ -422,7 +422,7 @@ fn what_cannot_be_followed_is_told_why() {
             ("?page=/_bine/live%3Fpage%3D/two", "`page` is"),
             ("?page=/%25%35Fbine/live%3Fpage%3D/two", "`page` is"),
             ("?page=/two&have=x", "`have`"),
-            ("?page=/two&have=0.x", "`have`"),
+            ("?page=/two&have=0.-", "`have`"),
             ("?page=/two&have=99999.0", "`have`"),
         ] {
             let reply = ask(query);

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use bine_html::RegionKey;
 use bine_http::{Event, Limits, Machine};
 use bine_macros::Table;
 use bine_pipeline::{Body, Incoming, Peer, Who};
@@ -48,13 +49,17 @@ impl Tables {
         let (recorder, mut notes) = (Recorder::default(), Notes::default());
         for kind in kinds {
             let count = recorder.around(|| self.store.read().find(Thing::BY_KIND, *kind).count());
-            let (hash, markup) = (count as u64, count.to_string().into_bytes().into());
+            let (hash, markup) = (hash_of(count), count.to_string().into_bytes().into());
             let reads = recorder.reads().len();
             notes.regions.push(Written { hash, markup, reads, signals: 0 });
         }
         notes.reads = recorder.reads();
         notes
     }
+}
+
+fn hash_of(count: usize) -> RegionHash {
+    RegionHash::of(count.to_string().as_bytes(), &RegionKey::default())
 }
 
 fn request() -> Retained {
@@ -115,7 +120,7 @@ fn one_that_has_rested_is_made_at_once_and_again_after_a_while() {
     let changed = end_making(&mut showings, name, &notes);
     assert_eq!(
         changed.iter().map(|(number, own)| (*number, own.hash)).collect::<Vec<_>>(),
-        [(0, 1)]
+        [(0, hash_of(1))]
     );
     showings.check(name, &notes, since, now);
     assert_eq!(showings.next_due(now, 0), Some(QUIET));

@@ -284,7 +284,7 @@ pub(super) fn regions(page: &str) -> Vec<Region> {
         let Some((_, behind)) = rest.split_once(&begin) else { return regions };
         let (markup, behind) = behind.split_once(&end).unwrap();
         let (hash, behind) = behind.split_once("-->").unwrap();
-        assert_eq!(hash.len(), 16, "{page}");
+        assert_eq!(hash.len(), 22, "{page}");
         regions.push(Region { hash: hash.to_owned(), markup: markup.to_owned() });
         rest = behind;
     }
