@@ -1,6 +1,6 @@
 //! Live pages: one page that computes for 10 ms is asked for in a loop while the patches of another are timed.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::Judged;
 use super::crowd::{Crowd, Habit, UNPACED};
-use super::network::{ask, attackers, client, posting, reach};
+use super::network::{ask, attackers, client, posting, reach, read};
 use super::scenes::{Stage, address, attack, get, newcomer, outcome};
 use super::trial::{Client, Outcome, run};
 use crate::servers::{Running, free_port};
@@ -28,7 +28,7 @@ const COSTLY: &str = "/_bine/live?page=%2Fcompute%2F10&have=0.0000000000000001";
 const LEAVERS: usize = 400;
 /// After they have left, the server may use this much CPU time for them: for what was under way, for 400
 /// connections, and for normal clients.
-const CPU_AFTERWARDS: f64 = 1.0;
+const CPU_AFTERWARDS: f64 = 0.5;
 
 /// 256 connections of one address.
 pub(super) fn of_256(stage: &Stage) -> Result<Judged> {
@@ -157,7 +157,8 @@ impl Viewer {
         let mut bytes = Vec::new();
         let mut chunk = [0; 16384];
         loop {
-            let count = self.stream.read(&mut chunk).with_context(|| format!("no `{mark}`"))?;
+            let count =
+                read(&mut self.stream, &mut chunk).with_context(|| format!("no `{mark}`"))?;
             ensure!(count > 0, "the stream was closed");
             bytes.extend_from_slice(&chunk[..count]);
             let text = String::from_utf8_lossy(&bytes);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -112,6 +112,14 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
+/// Reads what there is; a read that took too long says so.
+pub(super) fn read(stream: &mut impl Read, chunk: &mut [u8]) -> Result<usize> {
+    match stream.read(chunk) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => bail!("nothing within {PATIENCE:?}"),
+        other => other.context("no answer"),
+    }
+}
+
 /// Sends `request` and reads the whole answer, which must say its length unless it has no body.
 pub(super) fn ask(stream: &mut (impl Read + Write), request: &[u8]) -> Result<Answer> {
     stream.write_all(request).context("not sent")?;
@@ -121,7 +129,7 @@ pub(super) fn ask(stream: &mut (impl Read + Write), request: &[u8]) -> Result<An
         if let Some(answer) = whole(&bytes)? {
             return Ok(answer);
         }
-        let count = stream.read(&mut chunk).context("no answer")?;
+        let count = read(stream, &mut chunk)?;
         ensure!(count > 0, "closed after {} bytes of an answer", bytes.len());
         bytes.extend_from_slice(&chunk[..count]);
     }
