@@ -149,7 +149,7 @@ pub(crate) fn run_inside(arguments: &Arguments, is_judge: bool) -> Result<()> {
             calm: Duration::from_secs(arguments.number("--calm", 5)?),
             attacked: Duration::from_secs(arguments.number("--seconds", 10)?),
         },
-        bound: arguments.number("--bound", 1024)? as f64,
+        bound: arguments.word("--bound").map(str::parse).transpose().context("--bound")?,
         programs: arguments.word("--programs").map(std::path::absolute).transpose()?,
     };
     stage.shop.make_file(SMALL.len())?;

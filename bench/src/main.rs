@@ -97,7 +97,7 @@ usage: bine-bench COMMAND [OPTION VALUE]...
                                   handshakes, live-256, live-1500, live-leavers (all)
               --calm S            length of the window before an attack (5)
               --seconds S         length of the attacked window (10)
-              --bound MIB         of the server's memory, where an attack gives it none (1024)
+              --bound MIB         of the server's memory (each attack's own)
               --programs FOLDER   with a `bine` and a `wall` that are built already, in place of this checkout's
               --into FOLDER       for attacks.tsv and plots
               --judge             end with status 1 if normal clients were harmed

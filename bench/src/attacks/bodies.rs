@@ -1,9 +1,10 @@
 //! Request bodies that never end: 256 connections of four addresses, 16 MiB each.
 
+use std::fs;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::Judged;
 use super::crowd::{Crowd, Habit};
@@ -12,20 +13,30 @@ use super::scenes::{SMALL, Stage, address, attack, create_channel, get, kept, ne
 use super::trial::run;
 
 const CONNECTIONS: usize = 256;
+/// The share of memory that request bodies may take (`budget-bodies`).
+const SHARE: f64 = 0.125;
 const BODY: usize = 16 << 20;
 /// Bytes of all bodies in a second: 4 GiB in ten. It is memory that is attacked, not the processor.
 const PACE: u64 = 400 << 20;
 const OPTIONS: [&str; 6] =
     ["--data", "memory", "--channels-publish", "*", "--channels-manage", "*"];
 
-/// With the server's own bounds.
+/// With the server's own bound: an eighth of memory.
 pub(super) fn usual(stage: &Stage) -> Result<Judged> {
-    measure(stage, &[], stage.bound)
+    measure(stage, &[], stage.bound(memory()? * SHARE))
 }
 
 /// With `--most-memory 1g`, which the server must not exceed.
 pub(super) fn of_one_gigabyte(stage: &Stage) -> Result<Judged> {
-    measure(stage, &["--most-memory", "1g"], 1024.0)
+    measure(stage, &["--most-memory", "1g"], stage.bound(1024.0))
+}
+
+/// The machine's memory in MiB.
+fn memory() -> Result<f64> {
+    let facts = fs::read_to_string("/proc/meminfo")?;
+    let line = facts.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let word = line.and_then(|line| line.split_whitespace().next()).context("no MemTotal")?;
+    Ok(word.parse::<f64>()? / 1024.0)
 }
 
 fn measure(stage: &Stage, options: &[&str], bound: f64) -> Result<Judged> {

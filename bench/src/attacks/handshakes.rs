@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 use super::Judged;
 use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{SERVER, ask, attackers, client, reach};
-use super::scenes::{SMALL, Stage, attack, get, outcome};
+use super::scenes::{LITTLE, SMALL, Stage, attack, get, outcome};
 use super::trial::{Client, run};
 use crate::servers::free_port;
 
@@ -65,7 +65,7 @@ pub(super) fn of_five_addresses(stage: &Stage) -> Result<Judged> {
     let all = attacked.served + attacked.refused + attacked.failed;
     let served = format!("{} of {all} newcomers served", attacked.served);
     let log = std::fs::read_to_string(stage.log(port)).unwrap_or_default();
-    let mut judged = Judged::of(trial, stage.bound, server);
+    let mut judged = Judged::of(trial, stage.bound(LITTLE), server);
     judged.notes.push(served);
     judged.notes.push(format!("{} lines in the log", log.lines().count()));
     Ok(judged)

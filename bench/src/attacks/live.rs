@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::Judged;
 use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{ask, attackers, client, posting, reach, read};
-use super::scenes::{Stage, address, attack, get, newcomer, outcome};
+use super::scenes::{LITTLE, Stage, address, attack, get, newcomer, outcome};
 use super::trial::{Client, Outcome, run};
 use crate::servers::{Running, free_port};
 use crate::tools::pause;
@@ -54,7 +54,7 @@ fn polls(stage: &Stage, connections: usize) -> Result<Judged> {
         habit: Habit::Loop,
     };
     let trial = run(&server, stage.windows, clients(to), attack(crowd))?;
-    Ok(Judged::of(trial, stage.bound, server))
+    Ok(Judged::of(trial, stage.bound(LITTLE), server))
 }
 
 /// 400 connections ask for the costly page and close at once. Renders for them must be cancelled.
@@ -77,7 +77,7 @@ pub(super) fn of_leavers(stage: &Stage) -> Result<Judged> {
     let calm = trial.cpu(Duration::ZERO, stage.windows.calm) / stage.windows.calm.as_secs_f64();
     let attacked = trial.cpu(stage.windows.calm, all);
     let for_them = attacked - calm * stage.windows.attacked.as_secs_f64();
-    let mut judged = Judged::of(trial, stage.bound, server);
+    let mut judged = Judged::of(trial, stage.bound(LITTLE), server);
     let text = format!("{for_them:.2} s of CPU for those who left");
     if for_them > CPU_AFTERWARDS {
         judged.faults.push(text.clone());

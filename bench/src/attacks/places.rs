@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::Judged;
 use super::crowd::{Crowd, Habit, UNPACED};
 use super::network::{SERVER_V6, attackers, block, client};
-use super::scenes::{SMALL, Stage, address, attack, get, kept, newcomer};
+use super::scenes::{LITTLE, SMALL, Stage, address, attack, get, kept, newcomer};
 use super::trial::run;
 use crate::servers::{Content, free_port};
 
@@ -61,5 +61,5 @@ fn measure(stage: &Stage, from: Vec<IpAddr>, opening: Vec<u8>, habit: Habit) -> 
         habit,
     };
     let trial = run(&server, stage.windows, clients, attack(crowd))?;
-    Ok(Judged::of(trial, stage.bound, server))
+    Ok(Judged::of(trial, stage.bound(LITTLE), server))
 }

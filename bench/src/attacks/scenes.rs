@@ -14,6 +14,8 @@ use crate::tools::Workshop;
 
 /// The small file that normal clients ask for.
 pub(super) const SMALL: Content = Content::File(1024);
+/// The memory in MiB that a server may take where neither bodies nor channels fill it.
+pub(super) const LITTLE: f64 = 256.0;
 /// How often a normal client makes a request.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -21,13 +23,18 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct Stage {
     pub(super) shop: Workshop,
     pub(super) windows: Windows,
-    /// The bound of memory where the server is given none, in MiB.
-    pub(super) bound: f64,
+    /// The bound of the server's memory in MiB, where an attack is to have another than its own.
+    pub(super) bound: Option<f64>,
     /// A `bine` and a `wall` that are built already.
     pub(super) programs: Option<PathBuf>,
 }
 
 impl Stage {
+    /// The bound for an attack whose own is `usual`, in MiB.
+    pub(super) fn bound(&self, usual: f64) -> f64 {
+        self.bound.unwrap_or(usual)
+    }
+
     /// A built program: `bine`, or an example.
     pub(super) fn program(&self, name: &str) -> String {
         let built = self.shop.target.join("release");
