@@ -110,7 +110,8 @@ fn mutate(name: &str, plan: &Plan) -> Result<PathBuf> {
     command.arg("--output").arg(&folder);
     command.args(["--no-times", "--colors=never", "--jobs"]).arg(plan.jobs.to_string());
     if let Some(shard) = &plan.shard {
-        command.arg("--shard").arg(shard);
+        // Each part has mutants of all files.
+        command.args(["--sharding=round-robin", "--shard"]).arg(shard);
     }
     let status = command
         .current_dir(places::root())

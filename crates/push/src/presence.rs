@@ -196,6 +196,7 @@ mod tests {
         let session: Arc<str> = "s".into();
         let change = |is_present| Some(Change { channel: 1, session: "s".into(), is_present });
         assert_eq!(presence.renew(1, &session, 100), Ok(change(true)));
+        assert_eq!(presence.next_due(), Some(100), "whoever sets an alarm needs the time");
         for now in (50..1000).step_by(50) {
             assert_eq!(presence.renew(1, &session, now + 100), Ok(None));
             assert_eq!(presence.expire(now), None);

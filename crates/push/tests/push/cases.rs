@@ -387,6 +387,49 @@ fn an_order_whose_channel_was_removed_meanwhile_is_refused() {
     assert_eq!(told(refused), "the channel was removed meanwhile; create it again");
 }
 
+#[test]
+fn of_two_creations_under_way_the_second_gets_the_same_channel_or_a_conflict() {
+    for (types, told_of_second) in [
+        (["text/plain", "text/plain"], "taken"),
+        (
+            ["text/plain", "text/html"],
+            "channel `a` exists with other settings; use those or another name",
+        ),
+    ] {
+        let mut server = server(Limits::default());
+        let prepared = types.map(|content_type| {
+            let settings =
+                Settings { content_type: Some(content_type.into()), ..Settings::default() };
+            let name = Name::Given("a".into());
+            let order =
+                Order::Create { name, settings, fork: None, first: Vec::new(), is_closed: false };
+            let Ok(Ready::Record(prepared)) = server.hub.prepare(order, 1000) else { panic!() };
+            prepared
+        });
+        let [first, second] = prepared;
+        assert!(matches!(server.hub.apply(first, 1), Ok(Applied::Created { .. })));
+        assert_eq!(told(server.hub.apply(second, 2)), told_of_second);
+    }
+}
+
+#[test]
+fn headers_count_with_names_and_values_and_may_fill_their_limit() {
+    let with = |value: &str| {
+        let mut draft = draft(&["a"], "");
+        draft.content.headers = Box::from([("ab".into(), value.into())]);
+        messages(vec![draft])
+    };
+    let mut server = server(Limits { headers: 8, ..Limits::default() });
+    server.create("a", Settings::default()).unwrap();
+    assert_eq!(told(server.publish(with(""))), "taken");
+    assert_eq!(told(server.publish(with("123456"))), "taken");
+    assert_eq!(told(server.publish(with("1234567"))), "bytes of headers: at most 8");
+    let page = server.read(&["a"], Start::Earliest, Holes::Refuse).unwrap();
+    let [bare, full] = &page.messages[..] else { panic!("two messages") };
+    assert_eq!(full.weight() - bare.weight(), 6);
+    assert_eq!(bare.weight() - 2, size_of_val(&**bare), "two bytes of a name");
+}
+
 /// Forks `a` as `b`, up to a cursor and so many bytes further.
 fn fork(server: &mut Server, until: Option<Cursor>, bytes: u64) -> Result<Applied, Refused> {
     let fork = Some(Fork { channel: "a".into(), until, bytes });
@@ -477,6 +520,20 @@ fn the_ring_keeps_as_much_as_fits_however_much_has_passed_through() {
     let ring = server.hub.ring();
     let beyond = ring.read(ring.position() - 5, 100, &mut Vec::new());
     assert_eq!(beyond, Err(Overrun), "more than the bytes allow");
+}
+
+#[test]
+fn the_ring_has_room_again_for_what_retention_has_dropped() {
+    let mut server = server(Limits { ring_bytes: 20_000, ..Limits::default() });
+    let retention = Retention { messages: 1, ..Retention::default() };
+    server.create("a", Settings { retention, ..Settings::default() }).unwrap();
+    let body = "x".repeat(4000);
+    for number in 1..=50 {
+        server.publish(messages(vec![draft(&["a"], &body)])).unwrap();
+        let ring = server.hub.ring();
+        let read = ring.read(ring.position() - number, 100, &mut Vec::new());
+        assert_eq!(read, Ok(ring.position()), "events without their messages stay");
+    }
 }
 
 /// Symptom: the times of the tests' generators hardly ever met an end exactly.
