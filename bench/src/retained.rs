@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn measure(count: u64, rounds: u64) -> Result<Vec<(&'static str, Spread)>> {
     let mut random = Random(count);
     let mut hub = Hub::new(1, limits());
-    let retention = Retention { age: count, ..Retention::default() };
+    let retention = Retention { age: count, ..Retention::UNLIMITED };
     create(&mut hub, 1, "news", Settings { retention, ..Settings::default() })?;
     // A message a millisecond: from now on each that comes makes one too old.
     for record in 2..count + 2 {
@@ -161,7 +161,7 @@ fn a_piece(begin: Instant) -> f64 {
 }
 
 fn limits() -> Limits {
-    Limits { bytes: u64::MAX, ..Limits::default() }
+    Limits { bytes: u64::MAX, channel_bytes: u64::MAX, ..Limits::default() }
 }
 
 fn create(hub: &mut Hub, record: u64, name: &str, settings: Settings) -> Result<()> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use bine_push::{
     Content, Crowd, Draft, Holes, Hub, Kind, Limits, Name, Order, Page, Parking, Publish, Ready,
-    Rest, Restoring, Settings, Start, Subscription, Then, Until, View, Wait, Waiters,
+    Rest, Restoring, Retention, Settings, Start, Subscription, Then, Until, View, Wait, Waiters,
 };
 
 use crate::arguments::Arguments;
@@ -123,14 +123,15 @@ fn print(what: &str, samples: Vec<f64>) -> Result<()> {
 }
 
 fn limits() -> Limits {
-    Limits { bytes: u64::MAX, ..Limits::default() }
+    Limits { bytes: u64::MAX, channel_bytes: u64::MAX, ..Limits::default() }
 }
 
 /// A hub with one channel.
 fn hub() -> Result<Hub> {
     let mut hub = Hub::new(1, limits());
     let name = Name::Given("news".into());
-    let (settings, first) = (Settings::default(), Vec::new());
+    let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
+    let first = Vec::new();
     give(&mut hub, 1, Order::Create { name, settings, fork: None, first, is_closed: false })?;
     Ok(hub)
 }

@@ -182,7 +182,7 @@ fn a_number_that_does_not_rise_is_refused() {
 proptest! {
     #[test]
     fn whatever_record_is_replayed_there_is_no_panic(
-        kind in 15_u8..22,
+        kind in 15_u8..25,
         bytes in prop::collection::vec(prop_oneof![4 => 0_u8..4, 1 => any::<u8>()], 0..60),
         which in 0_usize..10,
         at in any::<prop::sample::Index>(),
