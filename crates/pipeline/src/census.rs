@@ -214,11 +214,11 @@ mod tests {
     #[test]
     fn counts_addresses_of_one_ipv6_network_together() {
         let census = census(2000, 256);
-        let client = |network: u32, host: u32| {
+        let source = |network: u32, host: u32| {
             from(&format!("[2001:db8:0:{network:x}::{host:x}]:{}", 1 + host))
         };
         let entered = |network: u32| {
-            (0..2000).filter(|host| census.enter(client(network, host % 8)).is_ok()).count()
+            (0..2000).filter(|host| census.enter(source(network, host % 8)).is_ok()).count()
         };
         assert_eq!(entered(1), 256);
         assert_eq!(census.enter(from("[2001:db8:1::1]:9")), Ok(()));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_on_this_machine_leave_a_tenth_of_the_places_to_others() {
+    fn this_machine_leaves_a_tenth_of_the_places_to_others() {
         let many = census(2000, 256);
         let entered = (0..2000).filter(|_| many.enter(from("127.0.0.1:1")).is_ok()).count();
         assert_eq!(entered, 1800);

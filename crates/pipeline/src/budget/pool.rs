@@ -429,17 +429,17 @@ mod tests {
     fn grants_no_block_more_than_its_share_and_all_no_more_than_there_is() {
         let budget = budget(16 * MIB, 4 * MIB);
         let mut held: Vec<Reservation> = Vec::new();
-        for client in 0..6 {
-            let from = format!("192.0.2.{client}");
+        for source in 0..6 {
+            let from = format!("192.0.2.{source}");
             for number in 0..8 {
                 let mut own = Reservation::default();
-                let expected = match (client, number) {
+                let expected = match (source, number) {
                     (0..4, 0..4) => Ok(()),
-                    (0..4, _) if client < 3 => Err(Refused::ForBlock),
+                    (0..4, _) if source < 3 => Err(Refused::ForBlock),
                     _ => Err(Refused::Everywhere),
                 };
                 let grown = grow(&budget, &mut own, &from, MIB, 5000);
-                assert_eq!(grown, expected, "{client} {number}");
+                assert_eq!(grown, expected, "{source} {number}");
                 held.push(own);
             }
         }

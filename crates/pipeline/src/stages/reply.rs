@@ -221,15 +221,9 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
     loop {
         if L::BLOCKS {
             context.clock.turn();
-            let mut left = connection.deadline.since(context.clock.now());
-            if connection.busy.as_ref().is_some_and(|busy| busy.owed.is_some()) {
-                left = left.min(LOOK);
-            }
-            if connection.has_evicted_reply() {
-                connection.end(Ending::Load);
+            if !may_wait(connection, context) {
                 return Flushed::Broken;
             }
-            connection.link.wait_at_most(Way::Out, left);
         }
         let Some(busy) = &mut connection.busy else { return Flushed::Whole };
         let unsent = &busy.output[busy.sent..];
@@ -300,6 +294,20 @@ fn flush_busy<L: Link>(connection: &mut Connection<L>, context: &mut Context) ->
             Transfer::Ended | Transfer::Fault | Transfer::Broken => return Flushed::Broken,
         }
     }
+}
+
+/// Says how long the next call may wait for the peer to read. False: others need what it does not read.
+fn may_wait<L: Link>(connection: &mut Connection<L>, context: &Context) -> bool {
+    if connection.has_evicted_reply() {
+        connection.end(Ending::Load);
+        return false;
+    }
+    let mut left = connection.deadline.since(context.clock.now());
+    if connection.busy.as_ref().is_some_and(|busy| busy.owed.is_some()) {
+        left = left.min(LOOK);
+    }
+    connection.link.wait_at_most(Way::Out, left);
+    true
 }
 
 /// Everything is sent that a handler had written: takes what it has written since. `None`: there is some.

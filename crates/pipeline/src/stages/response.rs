@@ -560,6 +560,7 @@ impl Outcome {
 }
 
 /// Puts the request before the program. `None`: there was no request.
+// Long because it names each part of the thread that it borrows.
 fn ask<L: Link>(
     connection: &mut Connection<L>,
     context: &mut Context,

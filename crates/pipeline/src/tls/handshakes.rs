@@ -346,8 +346,8 @@ mod tests {
     fn drops_the_oldest_of_the_fullest_block_when_all_places_are_taken() {
         let all = handshakes(16, 0);
         let mut begun = Vec::new();
-        for client in 0..16 {
-            begun.push(begin(&all, &format!("192.0.2.{client}"), 1).unwrap());
+        for source in 0..16 {
+            begun.push(begin(&all, &format!("192.0.2.{source}"), 1).unwrap());
         }
         drop(begun.remove(15));
         begun.push(begin(&all, "192.0.2.7", 1).unwrap());
