@@ -284,7 +284,9 @@ mod tests {
 
     fn read_set(reads: Vec<Read>) -> ReadSet {
         let mut set = ReadSet::default();
-        reads.into_iter().for_each(|read| set.note(read));
+        for read in reads {
+            set.note(read);
+        }
         set
     }
 

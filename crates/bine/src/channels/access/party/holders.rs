@@ -91,7 +91,9 @@ mod tests {
     fn tells_which_parties_ended_since_a_revocation_or_that_it_has_forgotten() {
         let mut holders = Holders::default();
         assert_eq!(holders.ended_since(0), Some(Vec::new()));
-        [(1, 10), (1, 11), (2, 20)].into_iter().for_each(|(at, party)| holders.note_end(at, party));
+        for (at, party) in [(1, 10), (1, 11), (2, 20)] {
+            holders.note_end(at, party);
+        }
         assert_eq!(holders.ended_since(0), Some(vec![10, 11, 20]));
         assert_eq!(holders.ended_since(1), Some(vec![20]));
         assert_eq!(holders.ended_since(2), Some(Vec::new()));

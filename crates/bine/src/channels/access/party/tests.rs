@@ -278,7 +278,9 @@ fn tells_threads_which_parties_a_revocation_has_ended() {
     let ended = parties.ended_since(before);
     assert_eq!(ended, (before + 1, Some(vec![numbers[0], numbers[250]])));
     assert_eq!(parties.ended_since(ended.0), (ended.0, Some(Vec::new())));
-    numbers.iter().for_each(|number| parties.leave(*number));
+    for number in &numbers {
+        parties.leave(*number);
+    }
     let left = ["ann", "ben"].map(|subject| parties.book().holders.of(subject).count());
     assert_eq!(left, [0, 0]);
 }
