@@ -39,6 +39,7 @@ impl Blank<'_> {
     /// Answers with a file as the request's conditions want it.
     #[inline]
     pub(crate) fn answer(&mut self, file: &Description, source: Source<'_>) -> Answer {
+        self.exchange.security = self.exchange.security.without(file.overrides());
         match self.head.as_ref().map(|head| judge(head, &file.validators())) {
             None | Some(Verdict::Whole) => self.whole(file, source),
             Some(verdict) => self.partly(file, source, verdict),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use bine_http::{Date, Lines, Reply};
+use bine_http::{Date, Lines, Reply, SecurityHeaders};
 
 use crate::coding::Coding;
 use crate::conditions::Validators;
@@ -23,6 +23,8 @@ pub(crate) struct Description {
     /// Those by which a peer knows the file again, and what the site's rules say.
     known: Lines,
     content_type: Cow<'static, str>,
+    /// Security headers that the site's rules set, so that the server does not.
+    overrides: SecurityHeaders,
     variant: Variant,
     tag: Box<str>,
     modified_at: u64,
@@ -61,8 +63,10 @@ impl Description {
         if variant != Variant::Only {
             add(&mut known, "Vary", "Accept-Encoding");
         }
+        let mut overrides = SecurityHeaders::NONE;
         for (name, value) in fields {
             add(&mut known, name, value);
+            overrides = overrides.with(SecurityHeaders::named(name));
         }
         let mut whole = Lines::new();
         add(&mut whole, "Content-Type", &content_type);
@@ -72,7 +76,7 @@ impl Description {
         }
         whole.extend(&known);
         let length = metadata.len();
-        Self { whole, known, content_type, variant, tag, modified_at, length }
+        Self { whole, known, content_type, overrides, variant, tag, modified_at, length }
     }
 
     /// The same with another length: that of the bytes at hand.
@@ -83,6 +87,11 @@ impl Description {
 
     pub(crate) fn validators(&self) -> Validators<'_> {
         Validators { tag: &self.tag, modified: self.modified_at, length: self.length }
+    }
+
+    /// Security headers that the site's rules set.
+    pub(crate) const fn overrides(&self) -> SecurityHeaders {
+        self.overrides
     }
 
     pub(crate) const fn length(&self) -> u64 {

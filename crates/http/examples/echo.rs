@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use std::{env, thread};
 
 use bine_http::websocket::{self, Frame, Reader, Upgrade};
-use bine_http::{Date, Limits, Machine};
+use bine_http::{Date, Exchange, Limits, Machine};
 
 /// Chapter 9 of Autobahn's cases sends 16 MiB, and 4 MiB in fragments of 64 bytes with an empty one behind them.
 const LIMITS: websocket::Limits = websocket::Limits { message: 16 << 20, fragments: 1 << 17 };
@@ -75,7 +75,7 @@ fn shake_hands(
                 }
             },
             bine_http::Event::Fault(fault) => {
-                fault.reply(out, &date);
+                fault.reply(out, Exchange::farewell(), &date);
                 Some(false)
             }
             _ => None,

@@ -113,9 +113,10 @@ impl PeerFault {
         }
     }
 
-    /// Appends the whole answer, which announces that the connection closes.
-    pub fn reply(self, out: &mut Vec<u8>, date: &Date) {
-        let mut reply = Reply::begin(out, Exchange::farewell(), self.status(), date);
+    /// Appends the whole answer, which announces that the connection closes if `exchange` is a
+    /// [farewell](Exchange::farewell).
+    pub fn reply(self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
+        let mut reply = Reply::begin(out, exchange, self.status(), date);
         reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
         reply.whole(self.told().as_bytes());
     }
@@ -159,11 +160,12 @@ mod tests {
 
     use super::PeerFault;
     use crate::date::Date;
+    use crate::head::Exchange;
 
     #[test]
     fn an_answer_to_a_fault_closes_and_is_complete() {
         let mut out = Vec::new();
-        PeerFault::TargetTooLong.reply(&mut out, &Date::at(0));
+        PeerFault::TargetTooLong.reply(&mut out, Exchange::farewell(), &Date::at(0));
         assert_eq!(
             String::from_utf8_lossy(&out),
             "HTTP/1.1 414 URI Too Long\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: close\r\n\

@@ -8,6 +8,7 @@ use crate::known::Known;
 use crate::line;
 use crate::method::Method;
 use crate::path;
+use crate::security::SecurityHeaders;
 
 /// A whole, valid request head: the bytes of the request line and the fields, and where things are in them.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,8 @@ pub struct Exchange {
     pub version: Version,
     /// Whether the connection lives on.
     pub keep_alive: bool,
+    /// Security headers of the reply.
+    pub security: SecurityHeaders,
     /// For how many seconds the peer shall come in secret alone (RFC 6797); 0 says nothing of it.
     pub hsts: u32,
 }
@@ -83,7 +86,13 @@ pub struct Exchange {
 impl Exchange {
     /// For an answer to a request that was not understood: content may be sent, then the connection closes.
     pub const fn farewell() -> Self {
-        Self { method: Method::Get, version: Version::Http11, keep_alive: false, hsts: 0 }
+        Self {
+            method: Method::Get,
+            version: Version::Http11,
+            keep_alive: false,
+            security: SecurityHeaders::NONE,
+            hsts: 0,
+        }
     }
 }
 
@@ -254,6 +263,7 @@ impl<'b> Head<'b> {
             method: self.index.method,
             version: self.index.version,
             keep_alive: self.keep_alive(),
+            security: SecurityHeaders::NONE,
             hsts: 0,
         }
     }

@@ -9,6 +9,7 @@ use crate::known::Known;
 use crate::line;
 use crate::method::Method;
 use crate::pieces::Pieces;
+use crate::security::SecurityHeaders;
 use crate::status::Status;
 
 /// The framing slot of a head whose content is still being written: a Content-Length of ten columns,
@@ -160,6 +161,10 @@ impl<'o> Reply<'o> {
             }
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         }
+        // An interim reply, and the one that changes protocols, have nothing that a browser shows.
+        if status >= Status::OK {
+            out.extend_from_slice(exchange.security.lines().as_bytes());
+        }
         if exchange.hsts > 0 {
             out.extend_from_slice(b"Strict-Transport-Security: max-age=");
             out.extend_from_slice(Decimal::of(u64::from(exchange.hsts)).digits());
@@ -178,6 +183,14 @@ impl<'o> Reply<'o> {
     /// Appends a field, if it can neither split the reply nor contradict what the reply itself writes.
     pub fn field(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
         append_field(self.out, name, value)
+    }
+
+    /// Appends `X-Content-Type-Options: nosniff`, if the [`Exchange`] has not asked for it already.
+    pub fn nosniff(&mut self) -> &mut Self {
+        if !self.exchange.security.has(SecurityHeaders::NOSNIFF) {
+            self.out.extend_from_slice(SecurityHeaders::NOSNIFF.lines().as_bytes());
+        }
+        self
     }
 
     /// Appends fields that were checked when they were put together.

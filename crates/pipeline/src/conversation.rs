@@ -621,6 +621,10 @@ impl<'s> Conversations<'s> {
         }
     }
 
+    fn failed(&self) -> Finished {
+        stages::failed(&self.context.clock, self.context.settings.security)
+    }
+
     /// `None`: not in time.
     fn await_reply(&self, reply: LaterReply) -> Option<Finished> {
         let limit = self.context.settings.timeouts.handler;
@@ -637,12 +641,12 @@ impl<'s> Conversations<'s> {
             Ok(Ok(Err(_late))) => None,
             Ok(Err(error)) => {
                 log::error(format_args!("{name} cannot be awaited: {error}"));
-                Some(stages::failed(&self.context.clock))
+                Some(self.failed())
             }
             Err(_) => {
                 count_panic();
                 log::error(format_args!("{name} panicked; its peer got a 500"));
-                Some(stages::failed(&self.context.clock))
+                Some(self.failed())
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_http::Limits;
+use bine_http::{Limits, SecurityHeaders};
 
 use crate::address::Address;
 use crate::admission::Terms;
@@ -69,6 +69,8 @@ pub struct Settings {
     pub hsts: u32,
     /// When an event loop that is stuck is reported, and when its process is replaced.
     pub watchdog: WatchdogSettings,
+    /// Security headers of each reply.
+    pub security: SecurityHeaders,
     /// On which terms sessions are admitted when more come than can be served.
     pub admission: Terms,
 }
@@ -100,6 +102,7 @@ impl Default for Settings {
             handshake_rate: 50,
             hsts: 0,
             watchdog: WatchdogSettings::default(),
+            security: SecurityHeaders::NONE,
             admission: Terms::default(),
         }
     }

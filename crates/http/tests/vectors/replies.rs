@@ -1,11 +1,18 @@
 //! Decides how replies stand on the wire, and that another parser finds the same content in them.
 
-use bine_http::{Date, Exchange, Method, Misuse, Reply, Status, Version, continue_100};
+use bine_http::{
+    Date, Exchange, Method, Misuse, Reply, SecurityHeaders, Status, Version, continue_100,
+};
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
 
-const KEPT: Exchange =
-    Exchange { method: Method::Get, version: Version::Http11, keep_alive: true, hsts: 0 };
+const KEPT: Exchange = Exchange {
+    method: Method::Get,
+    version: Version::Http11,
+    keep_alive: true,
+    security: SecurityHeaders::NONE,
+    hsts: 0,
+};
 const HEAD: Exchange = Exchange { method: Method::Head, ..KEPT };
 const OLD: Exchange = Exchange { version: Version::Http10, keep_alive: false, ..KEPT };
 const OLD_KEPT: Exchange = Exchange { keep_alive: true, ..OLD };
@@ -236,5 +243,36 @@ proptest! {
         let (sent, close) = stream(exchange, Status::OK, &pieces, slowly);
         assert_eq!(content(&sent), pieces.concat());
         assert_eq!(close, !keep_alive || old && pieces.len() > 1);
+    }
+}
+
+#[test]
+fn writes_security_headers_with_final_responses_alone() {
+    let security = SecurityHeaders::NOSNIFF.with(SecurityHeaders::SAME_ORIGIN_FRAMES);
+    let exchange = Exchange { security, ..KEPT };
+    let lines = "X-Content-Type-Options: nosniff\r\nX-Frame-Options: SAMEORIGIN\r\n";
+    for (status, expected) in [
+        (Status::OK, true),
+        (Status::NOT_MODIFIED, true),
+        (Status::NOT_FOUND, true),
+        (Status::SWITCHING_PROTOCOLS, false),
+    ] {
+        let mut out = Vec::new();
+        Reply::begin(&mut out, exchange, status, &Date::at(0)).empty();
+        let head = String::from_utf8(out).unwrap();
+        assert_eq!(head.contains(lines), expected, "{head}");
+    }
+}
+
+#[test]
+fn writes_nosniff_once() {
+    for security in [SecurityHeaders::NONE, SecurityHeaders::NOSNIFF] {
+        let mut out = Vec::new();
+        let exchange = Exchange { security, ..KEPT };
+        let mut reply = Reply::begin(&mut out, exchange, Status::OK, &Date::at(0));
+        reply.nosniff();
+        reply.empty();
+        let head = String::from_utf8(out).unwrap();
+        assert_eq!(head.matches("X-Content-Type-Options: nosniff\r\n").count(), 1, "{head}");
     }
 }

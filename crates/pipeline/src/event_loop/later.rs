@@ -154,10 +154,11 @@ impl<D: Driver> EventLoop<D> {
         let clock = Rc::clone(&context.clock);
         let slowness = Rc::clone(&context.slowness);
         let name = context.responder.last();
+        let security = context.settings.security;
         let task = tokio::task::spawn_local(async move {
             let finished = guarded(reply, &clock, &slowness, name).await.unwrap_or_else(|| {
                 log::error(format_args!("{name} panicked; its peer got a 500"));
-                stages::failed(&clock)
+                stages::failed(&clock, security)
             });
             returns.bring(Return { token, finished, request });
         });

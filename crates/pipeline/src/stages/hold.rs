@@ -21,7 +21,7 @@ pub(crate) fn hold<L: Link>(
     context.take_up(connection);
     let Some(waiters) = &mut context.waiters else {
         log::error(format_args!("a reply was held by a program that has no waiters"));
-        let mut failed = response::failed(&context.clock);
+        let mut failed = response::failed(&context.clock, context.settings.security);
         return response::finished(connection, context, &mut failed, request);
     };
     connection.hold = waiters.park(place, hold);

@@ -18,7 +18,7 @@ mod tests;
 
 use std::time::Duration;
 
-use bine_http::PeerFault;
+use bine_http::{Exchange, PeerFault};
 
 use crate::access::{Leaving, Replied};
 use crate::address::Peer;
@@ -104,13 +104,19 @@ fn refuse<L: Link>(
     fault: PeerFault,
 ) -> Next {
     let mark = context.output.len();
-    fault.reply(&mut context.output, &context.clock.date());
+    let exchange = farewell(context);
+    fault.reply(&mut context.output, exchange, &context.clock.date());
     remove_content_for_head(connection, &mut context.output, mark);
     let is_late = matches!(fault, PeerFault::TimedOut);
     connection.end(if is_late { Ending::Timeout } else { Ending::Fault });
     record_bare(connection.peer, context, mark);
     part(connection);
     Next::Reply
+}
+
+/// For an answer that the server gives by itself, after which the connection closes.
+fn farewell(context: &Context) -> Exchange {
+    Exchange { security: context.settings.security, ..Exchange::farewell() }
 }
 
 /// Whether the request's body is being collected for its handler, so that the request has no answer yet.

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, Status};
+use bine_http::{Exchange, Framing, Head, Method, PeerFault, Reply, SecurityHeaders, Status};
 
 use crate::access::Replied;
 use crate::budget::{Claim, Reservation};
@@ -15,7 +15,8 @@ use crate::link::Link;
 use crate::log;
 use crate::stages::sink::{Owed, Sink};
 use crate::stages::{
-    Kind, Next, part, record_bare, refuse, remove_content, remove_content_for_head, send_ahead,
+    Kind, Next, farewell, part, record_bare, refuse, remove_content, remove_content_for_head,
+    send_ahead,
 };
 use crate::tally::{self, Ending};
 
@@ -240,17 +241,28 @@ pub(crate) fn excuse(
     log::error(format_args!("{} panicked; its peer got a 500", work.name()));
     let mut incoming = request.incoming();
     incoming.exchange.keep_alive = false;
-    apologize(out, clock, |out| work.failed(&incoming, clock, out));
+    let exchange = farewell_to(&incoming);
+    apologize(out, exchange, clock, |out| work.failed(&incoming, clock, out));
     Done { follow: None, close: true }
 }
 
+/// For an answer in place of that of a handler that panicked.
+fn farewell_to(request: &Incoming<'_>) -> Exchange {
+    Exchange { security: request.exchange.security, ..Exchange::farewell() }
+}
+
 /// Lets the program tell that it failed in its own words, unless it fails at that too.
-fn apologize(out: &mut Vec<u8>, clock: &Clock, tell: impl FnOnce(&mut Vec<u8>)) {
+fn apologize(
+    out: &mut Vec<u8>,
+    exchange: Exchange,
+    clock: &Clock,
+    tell: impl FnOnce(&mut Vec<u8>),
+) {
     let mark = out.len();
     let told = catch_unwind(AssertUnwindSafe(|| tell(out)));
     if told.is_err() || out.len() == mark {
         out.truncate(mark);
-        error_reply(out, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+        error_reply(out, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
     }
 }
 
@@ -353,7 +365,7 @@ fn bound(bytes: &mut Vec<u8>, context: &Context) -> bool {
     let fits = bytes.len() <= most;
     if !fits {
         log::error(format_args!("a reply of {} bytes is over the {most} allowed", bytes.len()));
-        *bytes = failed(&context.clock).bytes;
+        *bytes = failed(&context.clock, context.settings.security).bytes;
     }
     !fits
 }
@@ -431,9 +443,10 @@ fn come_again<L: Link>(
     let mark = context.output.len();
     // The microseconds of the moment are as good as chance.
     let retry = RETRIES[context.clock.microseconds() as usize % RETRIES.len()];
+    let exchange = farewell(context);
     let mut reply = Reply::begin(
         &mut context.output,
-        Exchange::farewell(),
+        exchange,
         Status::SERVICE_UNAVAILABLE,
         &context.clock.date(),
     );
@@ -481,11 +494,12 @@ pub(crate) fn unheard<L: Link>(connection: &mut Connection<L>, context: &mut Con
 }
 
 fn write_error(context: &mut Context, status: Status, told: &str) {
-    error_reply(&mut context.output, status, told, &context.clock);
+    let exchange = farewell(context);
+    error_reply(&mut context.output, exchange, status, told, &context.clock);
 }
 
-fn error_reply(out: &mut Vec<u8>, status: Status, told: &str, clock: &Clock) {
-    let mut reply = Reply::begin(out, Exchange::farewell(), status, &clock.date());
+fn error_reply(out: &mut Vec<u8>, exchange: Exchange, status: Status, told: &str, clock: &Clock) {
+    let mut reply = Reply::begin(out, exchange, status, &clock.date());
     reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
     reply.whole(told.as_bytes());
 }
@@ -601,14 +615,12 @@ fn ask<L: Link>(
     if connection.peer.is_secure() {
         incoming.exchange.hsts = settings.hsts;
     }
+    incoming.exchange.security = settings.security;
     connection.is_known = matches!(incoming.who, Who::Known(_));
     let framing = incoming.head.framing();
     let expects = incoming.head.expects_continue();
     if matches!(incoming.body, Body::Coming) {
-        // Unless the handler asks for it, the body is dropped: it must be short, and sent anyway.
-        // Chunks may turn out endless or malformed when the answer has gone, so they are not followed.
-        let is_short = matches!(framing, Framing::Length(length) if length <= settings.unread_body);
-        incoming.exchange.keep_alive &= is_short && !expects;
+        incoming.exchange.keep_alive &= can_drop(framing, settings.unread_body) && !expects;
         connection.patience = settings.unread_body as u32;
     }
     incoming.exchange.keep_alive &= !(context.stopping || connection.closing);
@@ -631,7 +643,8 @@ fn ask<L: Link>(
                 Outcome::Cut
             } else {
                 incoming.exchange.keep_alive = false;
-                apologize(output, clock, |out| responder.failed(&incoming, out));
+                let exchange = farewell_to(&incoming);
+                apologize(output, exchange, clock, |out| responder.failed(&incoming, out));
                 if incoming.exchange.method == Method::Head {
                     remove_content(output, mark);
                 }
@@ -656,10 +669,17 @@ fn ask<L: Link>(
     Some(Asked { answer, exchange: incoming.exchange, framing, expects, kept, mark })
 }
 
+/// Whether a body that the handler does not ask for is read and dropped, so that its connection is kept: it must be
+/// short. Chunks may turn out endless or malformed when the answer has gone, so they are not followed.
+fn can_drop(framing: Framing, most: u64) -> bool {
+    matches!(framing, Framing::Length(length) if length <= most)
+}
+
 /// The reply in place of one whose handler panicked.
-pub(crate) fn failed(clock: &Clock) -> Finished {
+pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
     let mut bytes = Vec::new();
-    error_reply(&mut bytes, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
+    let exchange = Exchange { security, ..Exchange::farewell() };
+    error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
     Finished { bytes, follow: None, close: true }
 }
 

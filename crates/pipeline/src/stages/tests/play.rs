@@ -194,7 +194,7 @@ impl<const BLOCKS: bool> Stage<BLOCKS> {
                 match catch_unwind(AssertUnwindSafe(|| reply.as_mut().poll(&mut task))) {
                     Ok(Poll::Ready(finished)) => finished,
                     Ok(Poll::Pending) => unreachable!("the gate is open"),
-                    Err(_) => stages::failed(&context.clock),
+                    Err(_) => stages::failed(&context.clock, context.settings.security),
                 }
             }
             Some(Elsewhere::Work(work, request)) => {
