@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::slice;
 
 use bine_html::tree::{Below, Element, Node, Refused, Tree, TreeWriter};
-use bine_html::{Render as _, Writer, raw};
+use bine_html::{Writer, raw};
 use html5ever::tendril::{StrTendril, TendrilSink as _};
 use html5ever::tree_builder::{
     ElemName, ElementFlags, NodeOrText, QuirksMode, TreeBuilderOpts, TreeSink,
@@ -58,7 +58,7 @@ impl TreeWriter for Words {
 
     fn text(&mut self, text: &str, to: &mut Writer<'_>) {
         // Nobody reads it as markup.
-        raw(text).render(to);
+        to.fill_raw(&raw(text));
     }
 
     fn raw(&mut self, _markup: &str, _to: &mut Writer<'_>) {}

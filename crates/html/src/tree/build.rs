@@ -53,7 +53,7 @@ impl Builder {
 
     /// What stands in the source of `<script>` and `<style>`.
     pub fn code_text(&mut self, code: &'static str) {
-        self.push(crate::raw(code).into());
+        self.push(Node::Raw(crate::Raw(code.into())));
     }
 
     /// An attribute whose value stands in the source.
@@ -79,7 +79,7 @@ impl Builder {
 
     pub fn fill_raw(&mut self, value: &(impl crate::RawText + ?Sized)) {
         let code = value::written(|writer| writer.fill_raw(value));
-        self.push(crate::raw(code).into());
+        self.push(Node::Raw(crate::Raw(code.into())));
     }
 
     /// Whatever is written, as text or as markup.

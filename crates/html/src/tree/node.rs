@@ -9,6 +9,7 @@ use core::fmt;
 
 use super::{Element, Tree};
 use crate::Raw;
+use crate::raw::disarmed;
 
 /// One thing in a tree.
 #[derive(Clone)]
@@ -89,7 +90,12 @@ impl From<String> for Node {
 
 impl<T: Into<Cow<'static, str>>> From<Raw<T>> for Node {
     fn from(markup: Raw<T>) -> Self {
-        Self::Raw(Raw(markup.0.into()))
+        let markup = markup.0.into();
+        let markup = match disarmed(&markup) {
+            Cow::Borrowed(_) => markup,
+            Cow::Owned(disarmed) => disarmed.into(),
+        };
+        Self::Raw(Raw(markup))
     }
 }
 

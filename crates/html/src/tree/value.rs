@@ -8,7 +8,7 @@ use bine_vocabulary::Context;
 
 use super::Node;
 use crate::attribute::Address;
-use crate::{Attribute, CodeValue, Writer, raw};
+use crate::{Attribute, CodeValue, Raw, Writer};
 
 /// Any opening would do: it is cut off again.
 const OPENING: &str = "\"";
@@ -36,7 +36,8 @@ pub(super) fn node(write: impl FnOnce(&mut Writer<'_>)) -> Option<Node> {
     }
     Some(match text(&markup) {
         Some(text) => Node::Text(text.into_owned().into()),
-        None => raw(markup).into(),
+        // Whatever of it came by `raw(..)` has no handlers any more.
+        None => Node::Raw(Raw(markup.into())),
     })
 }
 
@@ -82,6 +83,8 @@ fn text(markup: &str) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use crate::raw;
 
     use super::*;
 
