@@ -22,18 +22,20 @@ async fn news() -> impl Page {
             <body>
                 <h1>News</h1>
                 <ul id="news"></ul>
-                <script>r#"
+                <script src="/news.js"></script>
+            </body>
+        </html>
+    )
+}
+
+const SCRIPT: &str = r#"
 const news = new EventSource("/channels?c=news&after=earliest");
 news.onmessage = ({ data }) => {
   const item = document.createElement("li");
   item.textContent = data;
   document.getElementById("news").append(item);
 };
-"#</script>
-            </body>
-        </html>
-    )
-}
+"#;
 
 #[page("/hello")]
 async fn hello(name: Query<Text>) -> impl Page {
@@ -48,5 +50,6 @@ fn main() -> Exit {
         .channel("news", Settings { retention, ..Settings::default() })
         .page(news)
         .page(hello)
+        .asset("/news.js", "text/javascript", SCRIPT.as_bytes())
         .run()
 }

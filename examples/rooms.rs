@@ -30,15 +30,17 @@ async fn room(room: Path<Text>, word: Query<Text>) -> Result<impl Page, Error> {
         <h1>{room}</h1>
         <form method="post"><input name="text" aria-label="Say something" autofocus /> <button>Say it</button></form>
         <ol id="said"></ol>
-        <script>r#"
+        <script src="/room.js" defer></script>
+    })
+}
+
+const SCRIPT: &str = r#"
 new EventSource(location.pathname + "/said" + location.search).onmessage = ({ data }) => {
   const item = document.createElement("li");
   item.textContent = data;
   said.append(item);
 };
-"#</script>
-    })
-}
+"#;
 
 #[page("/rooms/{room}/said")]
 async fn said(channels: Channels, room: Path<Text>, word: Query<Text>) -> Result<Response, Error> {
@@ -90,5 +92,6 @@ fn main() -> Exit {
         .page(room)
         .page(said)
         .page(say)
+        .asset("/room.js", "text/javascript", SCRIPT.as_bytes())
         .run()
 }

@@ -17,11 +17,11 @@ async fn socket(upgrade: Upgrade) -> Response {
 #[page("/")]
 async fn start() -> impl Page {
     html! {
-        <form onsubmit={raw("socket.send(word.value); word.value = ''; return false")}>
+        <form id="say">
             <input id="word" aria-label="Say something" autofocus /> <button>Say it</button>
         </form>
         <ol id="heard"></ol>
-        <script>{raw(SCRIPT)}</script>
+        <script src="/socket.js" defer></script>
     }
 }
 
@@ -32,8 +32,17 @@ const SCRIPT: &str = "
         item.textContent = event.data;
         heard.append(item);
     };
+    say.onsubmit = () => {
+        socket.send(word.value);
+        word.value = '';
+        return false;
+    };
 ";
 
 fn main() -> Exit {
-    App::new().page(start).page(socket).run()
+    App::new()
+        .page(start)
+        .page(socket)
+        .asset("/socket.js", "text/javascript", SCRIPT.as_bytes())
+        .run()
 }

@@ -35,6 +35,7 @@ use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::route::{Endpoint, House, Kind, Places, Route};
 use crate::secrecy::Secrets;
+use crate::security::SecurityHeaders;
 use crate::service::{Callable, Rule, action};
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
@@ -66,6 +67,7 @@ pub struct App {
     /// Of pages to which other sites may send.
     open_paths: Vec<&'static str>,
     styles: Vec<Cow<'static, str>>,
+    headers: SecurityHeaders,
     step: Option<Step>,
     at_start: Vec<Box<dyn FnOnce()>>,
     scheduler: Option<Arc<dyn Scheduler>>,
@@ -302,6 +304,12 @@ impl App {
     /// Shows errors with their causes. On in a debug build unless it is said here; the key `development` says it last.
     pub fn development(mut self, on: bool) -> Self {
         self.look.develops = on;
+        self
+    }
+
+    /// Chooses the security headers of all responses.
+    pub fn security_headers(mut self, headers: SecurityHeaders) -> Self {
+        self.headers = headers;
         self
     }
 
@@ -558,7 +566,7 @@ impl App {
             places: Places::default(),
             health: Health::default(),
         };
-        let pages = Arc::new(Pages::new(self.routes, self.filters, face, house)?);
+        let pages = Arc::new(Pages::new(self.routes, self.filters, face, house, self.headers)?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
         let Self { scheduler, at_start, at_events, tables, .. } = self;
@@ -604,7 +612,8 @@ impl App {
         let channels = kept.channels.clone();
         let parts = Parts::of(configuration, &blueprint, None)?;
         let access = parts.access.clone();
-        let settings = Settings { tls: parts.tls, ..configuration.settings.clone() };
+        let Parts { tls, security, hsts, .. } = parts;
+        let settings = Settings { tls, security, hsts, ..configuration.settings.clone() };
         let handler = Arc::clone(&parts.handler);
         let server = Server::open(settings, parts.handler, parts.access)
             .map_err(|error| error.to_string())?;

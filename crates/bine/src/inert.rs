@@ -1,11 +1,12 @@
 //! Response headers that keep content stored by clients from running as part of the application.
 
-use bine_http::Head;
+use bine_http::{Head, Reply};
 
 /// For every response whose content clients may have stored. `sandbox` gives a document an opaque origin without
 /// scripts (CSP Level 3 section 6.3.2), `nosniff` keeps a browser from guessing another media type.
-pub(crate) const FIELDS: &str =
-    "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: sandbox\r\n";
+pub(crate) fn put_fields(reply: &mut Reply<'_>) {
+    reply.nosniff().constant("Content-Security-Policy: sandbox\r\n");
+}
 
 /// For content that [`is_active`]: a browser saves it instead of opening it (RFC 6266).
 pub(crate) const ATTACHMENT: &str = "Content-Disposition: attachment\r\n";

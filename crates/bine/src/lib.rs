@@ -54,6 +54,7 @@ mod respond;
 mod route;
 mod router;
 mod secrecy;
+mod security;
 mod service;
 mod sessions;
 mod sites;
@@ -94,6 +95,7 @@ pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
 pub use respond::{Dress, Dressed, Fallible, Outcome, Respond, Response, Sure};
+pub use security::{Frames, SecurityHeaders};
 pub use service::{
     Action, Answer, Call, Callable, Caller, Done, Replace, Replaced, Rule, Service, Shown, Taken,
     Valued,

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
-use bine_http::Status;
+use bine_http::{Lines, Status};
 
 use crate::error::Error;
 use crate::links::Links;
@@ -25,6 +25,8 @@ pub(crate) struct Look {
     pub(crate) develops: bool,
     /// They are.
     pub(crate) is_in_development: Arc<AtomicBool>,
+    /// The content security policy of pages, once the configuration is known.
+    pub(crate) policy: Arc<OnceLock<Lines>>,
 }
 
 /// The content of a page, for the layout that stands around it: `{content}` shows it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bine_http::{Event, Head, Limits, Machine, Method, Status};
+use bine_http::{Event, Head, Limits, Machine, Method, SecurityHeaders, Status};
 use bine_pipeline::{
     Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who, log,
 };
@@ -21,6 +21,8 @@ use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
 use crate::route::{House, Kind, LocalCaller, Place, Places, Route};
 use crate::router::Router;
+use crate::security::hosts::{self, Hosts, LocalHosts};
+use crate::security::{self, HeaderChoices};
 use crate::sessions::ticket::Tickets;
 use crate::sites::{LocalSites, Sites, without_port};
 use crate::tables::Tables;
@@ -29,8 +31,10 @@ use crate::tables::Tables;
 pub(crate) struct Program {
     pages: Arc<Pages>,
     sites: Sites,
-    /// Who comes without TLS is sent to this port.
-    https: Option<u16>,
+    /// Who comes without TLS is sent there.
+    https: Option<Redirect>,
+    /// Answered for.
+    hosts: Arc<Hosts>,
     /// Proves to an authority whose hosts these are; `None`: none is asked.
     proofs: Option<Arc<Acme>>,
     /// What is asked of its health.
@@ -46,6 +50,8 @@ pub(crate) struct Pages {
     face: Face,
     house: Arc<House>,
     tickets: Arc<Tickets>,
+    /// Security headers, where the configuration says nothing.
+    headers: security::SecurityHeaders,
 }
 
 /// A pattern, and the routes that share it.
@@ -58,11 +64,12 @@ impl Program {
     pub(crate) const fn new(
         pages: Arc<Pages>,
         sites: Sites,
-        https: Option<u16>,
+        https: Option<Redirect>,
+        hosts: Arc<Hosts>,
         proofs: Option<Arc<Acme>>,
         health: HealthChoices,
     ) -> Self {
-        Self { pages, sites, https, proofs, health }
+        Self { pages, sites, https, hosts, proofs, health }
     }
 }
 
@@ -77,6 +84,7 @@ impl Pages {
         filters: Vec<Box<dyn Filter>>,
         face: Face,
         mut house: House,
+        headers: security::SecurityHeaders,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
         check_needs("what is asked for access to channels", &face.gate.needs(), &house)?;
@@ -112,6 +120,7 @@ impl Pages {
             face,
             tickets: Arc::new(Tickets::new(house.sessions.clone())),
             house: Arc::new(house),
+            headers,
         })
     }
 
@@ -138,6 +147,13 @@ impl Pages {
     /// What its channels tell of themselves, if it has some.
     pub(crate) fn channels(&self) -> Option<channels::Figures> {
         self.house.channels.as_ref().map(channels::Channels::figures)
+    }
+
+    /// Gives pages their security headers, and says which every response has. The policy stays as it was said first.
+    pub(crate) fn secure(&self, choices: &HeaderChoices) -> SecurityHeaders {
+        let headers = self.headers.chosen(choices);
+        self.house.look.policy.get_or_init(|| headers.of_pages());
+        headers.of_responses()
     }
 
     /// Shows errors with their causes, or does not, as the configuration says.
@@ -188,7 +204,7 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let Pages { resources, router, filters, face, house, tickets } = &*self.pages;
+        let Pages { resources, router, filters, face, house, tickets, .. } = &*self.pages;
         let is_without_sessions = house.sessions.is_none();
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
@@ -210,6 +226,7 @@ impl Handler for Program {
             filters: Arc::clone(filters),
             sites: self.sites.local(),
             https: self.https,
+            hosts: self.hosts.local(),
             proofs: self.proofs.clone(),
             health: self.health,
             face: face.clone(),
@@ -226,7 +243,8 @@ struct LocalProgram {
     resources: Box<[Box<[LocalRoute]>]>,
     filters: Arc<[Box<dyn Filter>]>,
     sites: LocalSites,
-    https: Option<u16>,
+    https: Option<Redirect>,
+    hosts: LocalHosts,
     proofs: Option<Arc<Acme>>,
     health: HealthChoices,
     face: Face,
@@ -259,8 +277,11 @@ impl Responder for LocalProgram {
         {
             self.last = "acme";
             self.answer(request, Response::text(proof), out)
-        } else if let Some(port) = self.https
-            && let Some(location) = in_secret(request, port)
+        } else if !self.hosts.accept(request.head.authority(), request.peer) {
+            self.last = "hosts";
+            self.answer(request, hosts::misdirected(), out)
+        } else if let Some(redirect) = self.https
+            && let Some(location) = in_secret(request, redirect)
         {
             self.last = "https-redirect";
             self.answer(request, Response::moved(location), out)
@@ -288,11 +309,20 @@ impl Responder for LocalProgram {
     }
 }
 
+/// Where clients that come without TLS are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Redirect {
+    pub(crate) port: u16,
+    /// Clients on this machine are not: checks of its health, or a proxy in front of it.
+    pub(crate) spares_local: bool,
+}
+
 /// Where a request that came without TLS should go. Who comes through the file system, or says no host, is answered
 /// here, and so is a proof that this host is ours (RFC 8555 section 8.3).
-fn in_secret(request: &Incoming<'_>, port: u16) -> Option<String> {
+fn in_secret(request: &Incoming<'_>, redirect: Redirect) -> Option<String> {
     let (head, peer) = (&request.head, request.peer);
-    if peer.is_secure() || peer.ip().is_none() {
+    let Redirect { port, spares_local } = redirect;
+    if peer.is_secure() || peer.ip().is_none() || spares_local && peer.is_local() {
         return None;
     }
     let target = head.target();

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use bine_http::SecurityHeaders;
 use bine_pipeline::log::{self, Format, LogSettings, WhenFull, Writer};
 use bine_pipeline::tls::Tls;
 use bine_pipeline::{
@@ -12,8 +13,10 @@ use bine_pipeline::{
 
 use crate::acme::Plan;
 use crate::configuration::{Configuration, Logs, Sources};
-use crate::program::{Pages, Program};
+use crate::program::{Pages, Program, Redirect};
 use crate::secrecy::{Secrets, Shown};
+use crate::security::HSTS;
+use crate::security::hosts::Hosts;
 use crate::sites::Sites;
 
 /// What a program is, whatever its configuration.
@@ -37,6 +40,10 @@ pub(crate) struct Parts {
     pub(crate) tls: Option<Arc<Tls>>,
     /// Certificates to be had from an authority once the server has all this.
     pub(crate) plan: Option<Plan>,
+    /// Security headers of each response.
+    pub(crate) security: SecurityHeaders,
+    /// Seconds of Strict-Transport-Security.
+    pub(crate) hsts: u32,
 }
 
 impl Parts {
@@ -56,29 +63,45 @@ impl Parts {
             return Err("nothing to serve: name a folder, or set `root`".to_owned());
         }
         let access = access(&configuration.logs, older)?;
-        let Shown { tls, plan } = blueprint.secrets.of(configuration)?;
-        let https = https(configuration);
+        let Shown { tls, plan, facts } = blueprint.secrets.of(configuration)?;
+        let https = https(configuration, facts.is_public);
+        let hsts = configuration.hsts.unwrap_or(if facts.is_public { HSTS } else { 0 });
+        let own_hosts = configuration.sites.iter().flat_map(|(hosts, _)| hosts).cloned();
+        let listeners = &configuration.settings.listeners;
+        let hosts = Hosts::of(&configuration.hosts, facts.names, own_hosts, listeners);
+        let security = blueprint.pages.secure(&configuration.headers);
         blueprint.pages.develop(configuration.development);
         let proofs = plan.is_some().then(|| Arc::clone(&blueprint.secrets.acme));
         let pages = Arc::clone(&blueprint.pages);
-        let own = Arc::new(Program::new(pages, sites, https, proofs, configuration.health));
+        let own = Arc::new(Program::new(
+            pages,
+            sites,
+            https,
+            Arc::new(hosts),
+            proofs,
+            configuration.health,
+        ));
         let handler = match &blueprint.step {
             Some(step) => step(own),
             None => own,
         };
-        Ok(Self { handler, access, tls, plan })
+        Ok(Self { handler, access, tls, plan, security, hsts })
     }
 }
 
 /// The port where who comes without TLS is sent, if that is wished.
-fn https(configuration: &Configuration) -> Option<u16> {
+fn https(configuration: &Configuration, is_public: bool) -> Option<Redirect> {
+    let spares_local = configuration.redirects_to_https.is_none();
+    if !configuration.redirects_to_https.unwrap_or(is_public) {
+        return None;
+    }
     let secure = configuration.settings.listeners.iter().filter(|listen| listen.tls);
     let mut ports = secure.filter_map(|listen| match listen.address {
         Address::Tcp(address) => Some(address.port()),
         Address::Unix(_) | Address::Inherited(_) => None,
     });
     // One that was passed to us is behind somebody who knows the usual port.
-    configuration.redirects_to_https.then(|| ports.next().unwrap_or(443))
+    Some(Redirect { port: ports.next().unwrap_or(443), spares_local })
 }
 
 /// The access log. One that `older` has open already, with the same rule, is the same.
@@ -179,6 +202,7 @@ impl Reloader {
         let mut fixed = self.started.needs_restart(&next);
         let mut settings = next.settings;
         settings.tls = parts.tls;
+        (settings.security, settings.hsts) = (parts.security, parts.hsts);
         if is_supervised() && settings.listeners != self.started.settings.listeners {
             // The parent has the sockets.
             settings.listeners.clone_from(&self.started.settings.listeners);

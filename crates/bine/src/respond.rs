@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bine_files::Sending;
 use bine_html::{Frozen, Page, Writer};
-use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, Status};
+use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, SecurityHeaders, Status};
 use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 mod page;
@@ -26,6 +26,7 @@ use crate::look::{Failure, Look};
 use crate::methods::Methods;
 use crate::panics;
 use crate::repeated::Repeated;
+use crate::security;
 use crate::service::Manner;
 use crate::service::problem::{Wrong, problem};
 use crate::sessions::Visit;
@@ -274,8 +275,12 @@ impl<'r, 'o> Replying<'r, 'o> {
             TEXT
         };
         let top = &*self.complete(top);
+        let look = self.look;
         let mut reply = self.begin(top);
         reply.constant(kind);
+        if kind == HTML || kind == XHTML {
+            top.write_policy(look, &mut reply);
+        }
         // The same address may answer in several ways.
         reply.constant(VARY);
         reply.whole(&bytes);
@@ -286,12 +291,16 @@ impl<'r, 'o> Replying<'r, 'o> {
     fn send_file(&mut self, mut file: Sending, top: &Top) -> Finished {
         // The first is its own type.
         for (name, value) in &top.fields[1..] {
+            if value.is_empty() && security::is_default(name) {
+                continue;
+            }
             if let Err(misuse) = file.add_field(name, value) {
                 log::error(format_args!("the field `{name}` was left out: {misuse}"));
             }
         }
         let (head, now) = (self.asked.conditions(), (self.second, self.date));
-        self.follow = match file.answer(head, self.asked.exchange, now, self.out.buffer) {
+        let exchange = top.exchange(self.asked.exchange);
+        self.follow = match file.answer(head, exchange, now, self.out.buffer) {
             Answer::File(part) => Some(Follow::File(part)),
             Answer::Stream(stream) => Some(Follow::Stream(stream)),
             _ => None,
@@ -317,7 +326,8 @@ impl<'r, 'o> Replying<'r, 'o> {
             _ => None,
         };
         let status = judged.unwrap_or(top.status);
-        let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, status, &self.date);
+        let exchange = top.exchange(self.asked.exchange);
+        let mut reply = Reply::begin(self.out.buffer, exchange, status, &self.date);
         top.write_fields(&mut reply);
         if status != Status::PRECONDITION_FAILED {
             reply.field("ETag", tag).expect("quotes, digits and a dash");
@@ -327,6 +337,7 @@ impl<'r, 'o> Replying<'r, 'o> {
             return Finished { close: !keep_alive };
         }
         reply.constant(HTML);
+        top.write_policy(self.look, &mut reply);
         if status != Status::OK {
             reply.whole(&parts.concat());
             return Finished { close: !keep_alive };
@@ -394,7 +405,8 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 
     fn begin(&mut self, top: &Top) -> Reply<'_> {
-        let mut reply = Reply::begin(self.out.buffer, self.asked.exchange, top.status, &self.date);
+        let exchange = top.exchange(self.asked.exchange);
+        let mut reply = Reply::begin(self.out.buffer, exchange, top.status, &self.date);
         top.write_fields(&mut reply);
         reply
     }
@@ -514,8 +526,29 @@ impl Top {
         self.status == Status::OK && types.count() == 1
     }
 
+    /// The exchange without the security headers that are among the fields.
+    #[inline]
+    fn exchange(&self, exchange: Exchange) -> Exchange {
+        let own = self.fields.iter().map(|(name, _)| SecurityHeaders::named(name));
+        let security = own.fold(exchange.security, SecurityHeaders::without);
+        Exchange { security, ..exchange }
+    }
+
+    /// Writes the content security policy of a page, unless it is among the fields.
+    #[inline]
+    fn write_policy(&self, look: &Look, reply: &mut Reply<'_>) {
+        if let Some(policy) = look.policy.get()
+            && !self.fields.iter().any(|(name, _)| security::is_policy(name))
+        {
+            reply.lines(policy);
+        }
+    }
+
     fn write_fields(&self, reply: &mut Reply<'_>) {
         for (name, value) in &self.fields {
+            if value.is_empty() && security::is_default(name) {
+                continue;
+            }
             if let Err(misuse) = reply.field(name, value) {
                 // Nothing unsafe is ever sent; the rest is, and the log says what it lacks.
                 log::error(format_args!("the field `{name}` was left out: {misuse}"));

@@ -11,6 +11,7 @@ use bine_pipeline::{is_disk_full, log, write_private};
 
 use crate::acme::{Acme, Plan, Slot};
 use crate::configuration::Configuration;
+use crate::security::certificate::Facts;
 use crate::sites::{SiteChoices, place};
 
 /// What stays the same however often a configuration is read again.
@@ -29,13 +30,16 @@ pub(crate) struct Shown {
     pub(crate) tls: Option<Arc<Tls>>,
     /// Certificates to be had from an authority.
     pub(crate) plan: Option<Plan>,
+    /// Of all certificates that were not made here.
+    pub(crate) facts: Facts,
 }
 
 /// What is shown for a site.
 enum Face {
     /// Nothing, and who asks for it is refused.
     None,
-    Fixed(Certificate),
+    /// And what it says, if it was not made here.
+    Fixed(Certificate, Facts),
     /// Whatever the authority has given last.
     Changing(Arc<Slot>),
 }
@@ -75,6 +79,7 @@ impl Secrets {
         if faces.iter().all(|face| matches!(face, Face::None)) {
             return Err("TLS needs a certificate: set `certificate` and `certificate-key`, or `tls = \"acme\"` to have one from an authority, or `tls = \"self-signed\"` for development".to_owned());
         }
+        let facts = facts(configuration, &faces);
         let hosts = configuration.sites.iter().enumerate();
         let hosts: Vec<_> = hosts
             .flat_map(|(number, (hosts, _))| {
@@ -83,11 +88,11 @@ impl Secrets {
             .collect();
         let choice = move |host: Option<&str>| match &faces[place(&hosts, host)] {
             Face::None => None,
-            Face::Fixed(certificate) => Some(certificate.clone()),
+            Face::Fixed(certificate, _) => Some(certificate.clone()),
             Face::Changing(slot) => Some(slot.certificate()),
         };
         let tls = Tls::new(Box::new(choice), self.tickets(data)?);
-        Ok(Shown { tls: Some(Arc::new(tls)), plan })
+        Ok(Shown { tls: Some(Arc::new(tls)), plan, facts })
     }
 
     /// What is shown for a site by its own choice.
@@ -107,15 +112,19 @@ impl Secrets {
                 ));
             }
             (None, None) if configuration.tls == "self-signed" => {
-                return self.self_signed(configuration).map(Face::Fixed);
+                return {
+                    let made = self.self_signed(configuration)?;
+                    Ok(Face::Fixed(made, Facts::default()))
+                };
             }
             (None, None) => return Ok(Face::None),
         };
         let read = |path: &Path| {
             fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
         };
-        Certificate::from_pem(&read(chain)?, &read(key)?)
-            .map(Face::Fixed)
+        let pem = read(chain)?;
+        Certificate::from_pem(&pem, &read(key)?)
+            .map(|certificate| Face::Fixed(certificate, Facts::of_pem(&pem)))
             .map_err(|error| format!("{}: {error}", chain.display()))
     }
 
@@ -207,6 +216,23 @@ impl Secrets {
         };
         Ok(Arc::clone(self.tickets.get_or_init(|| Arc::new(tickets))))
     }
+}
+
+/// What all certificates together say.
+fn facts(configuration: &Configuration, faces: &[Face]) -> Facts {
+    let top = configuration.acme.hosts.clone();
+    let sites = configuration.sites.iter().map(|(hosts, _)| hosts.clone());
+    let mut all = Facts::default();
+    for (face, hosts) in faces.iter().zip([top].into_iter().chain(sites)) {
+        let facts = match face {
+            Face::None => continue,
+            Face::Fixed(_, facts) => facts.clone(),
+            Face::Changing(_) => Facts::issued(hosts),
+        };
+        all.names.extend(facts.names);
+        all.is_public |= facts.is_public;
+    }
+    all
 }
 
 /// The names of this machine, as far as it knows them.

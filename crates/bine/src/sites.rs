@@ -96,7 +96,7 @@ impl HostPattern {
 
     /// How well it fits `host`, which has no port: the longer the better, and a name better than a
     /// domain. `None`: it does not.
-    fn fit(&self, host: &str) -> Option<usize> {
+    pub(crate) fn fit(&self, host: &str) -> Option<usize> {
         match self {
             Self::Exact(name) => name.eq_ignore_ascii_case(host).then_some(usize::MAX),
             Self::Below(domain) => {

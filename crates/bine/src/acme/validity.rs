@@ -3,6 +3,8 @@
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use crate::security::der::Elements;
+
 /// Seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Validity {
@@ -31,50 +33,19 @@ impl Validity {
         }
         let [_serial, _algorithm, _issuer] = [signed.next()?, signed.next()?, signed.next()?];
         let mut validity = Elements(signed.content(SEQUENCE)?);
-        Some(Self { from: validity.time()?, until: validity.time()? })
+        Some(Self { from: time(&mut validity)?, until: time(&mut validity)? })
     }
 }
 
-/// What is left of a row of DER elements.
-struct Elements<'b>(&'b [u8]);
-
-impl<'b> Elements<'b> {
-    /// The content of the next element, which must be of this kind.
-    fn content(&mut self, kind: u8) -> Option<&'b [u8]> {
-        self.next().filter(|(found, _)| *found == kind).map(|(_, content)| content)
-    }
-
-    fn time(&mut self) -> Option<u64> {
-        let (kind, content) = self.next()?;
-        let text = std::str::from_utf8(content).ok()?;
-        match kind {
-            // Two digits of a year are one between 1950 and 2049.
-            UTC_TIME if text.get(..2)? < "50" => seconds(&format!("20{text}")),
-            UTC_TIME => seconds(&format!("19{text}")),
-            GENERALIZED_TIME => seconds(text),
-            _ => None,
-        }
-    }
-}
-
-impl<'b> Iterator for Elements<'b> {
-    type Item = (u8, &'b [u8]);
-
-    /// The kind and the content of the next element. Lengths of up to three bytes are understood.
-    fn next(&mut self) -> Option<Self::Item> {
-        let (&kind, rest) = self.0.split_first()?;
-        let (&short, rest) = rest.split_first()?;
-        let (length, rest) = match short {
-            0..=0x7f => (usize::from(short), rest),
-            0x81..=0x83 => {
-                let (bytes, rest) = rest.split_at_checked(usize::from(short & 3))?;
-                (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
-            }
-            _ => return None,
-        };
-        let (content, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some((kind, content))
+fn time(elements: &mut Elements<'_>) -> Option<u64> {
+    let (kind, content) = elements.next()?;
+    let text = std::str::from_utf8(content).ok()?;
+    match kind {
+        // Two digits of a year are one between 1950 and 2049.
+        UTC_TIME if text.get(..2)? < "50" => seconds(&format!("20{text}")),
+        UTC_TIME => seconds(&format!("19{text}")),
+        GENERALIZED_TIME => seconds(text),
+        _ => None,
     }
 }
 
@@ -122,7 +93,7 @@ mod tests {
         }
         let utc = |text: &str| {
             let der = [&[UTC_TIME, text.len() as u8], text.as_bytes()].concat();
-            Elements(&der).time()
+            time(&mut Elements(&der))
         };
         assert_eq!(utc("491231235959Z"), seconds("20491231235959Z"));
         assert_eq!(utc("700101000001Z"), Some(1));

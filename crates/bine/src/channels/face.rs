@@ -285,7 +285,7 @@ impl Face {
             Ok(each) => {
                 let mut reply = Reply::begin(out.buffer, exchange, Status::OK, &clock.date());
                 reply.constant("Content-Type: application/json\r\nCache-Control: no-store\r\n");
-                reply.constant(inert::FIELDS);
+                inert::put_fields(&mut reply);
                 reply.whole(format!("[{}]\n", each.join(",")).as_bytes());
             }
             Err(channel) => {
@@ -323,7 +323,8 @@ impl Face {
             match ordered.await {
                 Ok(Applied::Published(published)) => {
                     let mut reply = Reply::begin(&mut bytes, exchange, Status::OK, &date);
-                    reply.constant("Content-Type: application/json\r\n").constant(inert::FIELDS);
+                    reply.constant("Content-Type: application/json\r\n");
+                    inert::put_fields(&mut reply);
                     reply.whole(&told(&channels, &published));
                 }
                 Ok(_) => {
@@ -370,6 +371,6 @@ fn failed(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock) -> Answer {
 
 pub(super) fn tell(mut reply: Reply<'_>, reason: &str) {
     reply.constant("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
-    reply.constant(inert::FIELDS);
+    inert::put_fields(&mut reply);
     reply.whole(format!("{reason}\n").as_bytes());
 }

@@ -183,7 +183,7 @@ impl Watch {
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
         reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
-        reply.constant(inert::FIELDS);
+        inert::put_fields(&mut reply);
         put_cursor(&mut reply, "Cursor", place.next);
         self.put_session(&mut reply);
         if let Some(lost) = place.lost {
@@ -243,7 +243,8 @@ impl Watch {
             }
             _ => reply.constant("Content-Type: text/event-stream\r\n"),
         };
-        reply.constant(LIVE).constant(ACCEPT_QUERY).constant(inert::FIELDS);
+        reply.constant(LIVE).constant(ACCEPT_QUERY);
+        inert::put_fields(&mut reply);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
@@ -390,7 +391,7 @@ pub(crate) fn encoded(view: View, page: &Page) -> Vec<u8> {
 pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused: &Refused) {
     let mut reply = Reply::begin(out, exchange, status_of(refused), date);
     reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(LIVE);
-    reply.constant(inert::FIELDS);
+    inert::put_fields(&mut reply);
     let good = match refused {
         Refused::TooOld { earliest } | Refused::ForeignEpoch { earliest } => Some(*earliest),
         Refused::Ahead { watermark } => Some(*watermark),

@@ -13,6 +13,7 @@ use super::{Configuration, Control};
 use crate::channels::{origin, rule};
 use crate::live::RenderLimits;
 use crate::nearest::nearest;
+use crate::security::{Frames, Policy};
 use crate::sites::{SiteChoices, exact_host, field_rule};
 
 /// One thing that can be chosen.
@@ -188,14 +189,29 @@ pub(super) static KEYS: &[Key] = &[
         Ok(())
     })
     .kind(Kind::Path),
-    Key::server("https-redirect", "on|off", &["off"], "send who comes without TLS to the first address with it", |c, v| {
-        c.redirects_to_https = switch(v)?;
+    Key::server("https-redirect", "on|off|auto", &["auto"], "send who comes without TLS to the first address with it; auto: with a public certificate, except clients on this machine", |c, v| {
+        c.redirects_to_https = if v == "auto" { None } else { Some(switch(v)?) };
         Ok(())
     }),
-    Key::server("hsts", "TIME|off", &["off"], "for how long a browser shall come by TLS alone, like 365d", |c, v| {
-        c.settings.hsts = seconds(v)?;
+    Key::server("hsts", "TIME|off|auto", &["auto"], "for how long a browser shall come by TLS alone, like 365d; auto: 180d with a public certificate", |c, v| {
+        c.hsts = if v == "auto" { None } else { Some(seconds(v)?) };
         Ok(())
     }),
+    Key::server("hosts", "HOST|any|auto", &["auto"], "hosts to answer for, repeatable: example.org, *.example.org; auto: those of the certificates, on loopback alone only names of this machine, else any", |c, v| c.hosts.add(v))
+    .kind(Kind::Words),
+    Key::server("nosniff", "on|off|auto", &["auto"], "X-Content-Type-Options: nosniff with each response; auto: as the program says, which is on unless it says otherwise", |c, v| {
+        c.headers.nosniff = if v == "auto" { None } else { Some(switch(v)?) };
+        Ok(())
+    }),
+    Key::server("frames", "same-origin|deny|any|auto", &["auto"], "which pages may embed responses in frames (X-Frame-Options); auto: as the program says, same-origin unless it says otherwise", |c, v| {
+        c.headers.frames = Frames::read(v)?;
+        Ok(())
+    }),
+    Key::server("content-security-policy", "strict|off|POLICY|auto", &["auto"], "of pages made by html!; auto: as the program says, strict unless it says otherwise", |c, v| {
+        c.headers.policy = Policy::read(v)?;
+        Ok(())
+    })
+    .fixed(),
     Key::server("handshakes", "N", &["512"], "of TLS that are under way at one time, for each loop; one IPv4 address or IPv6 /64 has an eighth of all", |c, v| {
         c.settings.handshakes = number(v, 1)?;
         Ok(())

@@ -16,6 +16,8 @@ use bine_store::Sync;
 
 use crate::live::RenderLimits;
 use crate::metrics::HealthChoices;
+use crate::security::HeaderChoices;
+use crate::security::hosts::HostChoice;
 use crate::sites::{HostPattern, SiteChoices};
 use crate::tables::USUAL_DATA;
 
@@ -36,8 +38,15 @@ pub(crate) struct Configuration {
     pub(crate) development: Option<bool>,
     /// Whom to ask for certificates.
     pub(crate) acme: AcmeChoices,
-    /// Who comes without TLS is sent to where it is spoken.
-    pub(crate) redirects_to_https: bool,
+    /// Who comes without TLS is sent to where it is spoken; `None`: if the certificate is public.
+    pub(crate) redirects_to_https: Option<bool>,
+    /// For how many seconds a browser shall come by TLS alone; `None`: if the certificate is public, for
+    /// [`HSTS`](crate::security::HSTS).
+    pub(crate) hsts: Option<u32>,
+    /// Security headers of responses.
+    pub(crate) headers: HeaderChoices,
+    /// Hosts that the server answers for.
+    pub(crate) hosts: HostChoice,
     /// For each address: it says itself whether TLS is spoken there.
     says_tls: Vec<bool>,
     /// Where tables and keys of TLS are kept; `None`: nowhere.
@@ -338,7 +347,9 @@ impl Configuration {
                 listen.tls |= !says_tls && !matches!(listen.address, Address::Unix(_));
             }
         }
-        if self.redirects_to_https && !self.settings.listeners.iter().any(|listen| listen.tls) {
+        if self.redirects_to_https == Some(true)
+            && !self.settings.listeners.iter().any(|listen| listen.tls)
+        {
             return Err("https-redirect: no address speaks TLS; see `tls`".to_owned());
         }
         for table in tables {
@@ -450,7 +461,10 @@ impl Default for Configuration {
             tls: String::new(),
             development: None,
             acme: AcmeChoices::default(),
-            redirects_to_https: false,
+            redirects_to_https: None,
+            hsts: None,
+            headers: HeaderChoices::default(),
+            hosts: HostChoice::default(),
             says_tls: Vec::new(),
             data: None,
             forgets: false,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use bine_http::{Head, Method, Reply, Status};
+use bine_http::{Head, Method, Reply, SecurityHeaders, Status};
 use bine_pipeline::admission::Terms;
 use bine_pipeline::{
     Address, Answer, Bench, Clock, Guards, Handler, Incoming, Listen, Outgoing, Peer, Responder,
@@ -15,6 +15,7 @@ use bine_pipeline::{
 
 use super::Metrics;
 use super::text::MEDIA_TYPE;
+use crate::security::hosts::{HostChoice, Hosts, LocalHosts};
 
 /// A server of figures, which ends with this.
 pub(crate) struct Desk {
@@ -32,7 +33,10 @@ impl Desk {
     ///
     /// It cannot be opened.
     pub(crate) fn open(listen: &Listen, metrics: Arc<Metrics>) -> Result<Self, String> {
-        let server = Server::open(settings(listen), Arc::new(Teller(metrics)), None);
+        let settings = settings(listen);
+        let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), [], &settings.listeners);
+        let teller = Arc::new(Teller(metrics, Arc::new(hosts)));
+        let server = Server::open(settings, teller, None);
         let server = server.map_err(|error| format!("metrics: {error}"))?;
         Ok(Self { server: Arc::new(server), thread: None })
     }
@@ -86,20 +90,26 @@ fn settings(listen: &Listen) -> Settings {
         guards: Guards::OFF,
         // Nor has it visitors.
         admission: Terms { is_on: false, ..Terms::default() },
+        security: SecurityHeaders::NOSNIFF.with(SecurityHeaders::SAME_ORIGIN_FRAMES),
         ..Settings::default()
     }
 }
 
-struct Teller(Arc<Metrics>);
+struct Teller(Arc<Metrics>, Arc<Hosts>);
 
 impl Handler for Teller {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        Box::new(LocalTeller { metrics: Arc::clone(&self.0), clock: bench.clock })
+        Box::new(LocalTeller {
+            metrics: Arc::clone(&self.0),
+            hosts: self.1.local(),
+            clock: bench.clock,
+        })
     }
 }
 
 struct LocalTeller {
     metrics: Arc<Metrics>,
+    hosts: LocalHosts,
     clock: Rc<Clock>,
 }
 
@@ -112,6 +122,10 @@ impl Responder for LocalTeller {
         let path = request.head.path();
         let is_safe = matches!(request.head.method(), Method::Get | Method::Head);
         let (status, words) = match &*path {
+            _ if !self.hosts.accept(request.head.authority(), request.peer) => (
+                Status::MISDIRECTED_REQUEST,
+                "ask by an address, or by a name of this machine\n".to_owned(),
+            ),
             _ if !is_safe => (Status::METHOD_NOT_ALLOWED, "only GET and HEAD\n".to_owned()),
             "/metrics" => (Status::OK, self.metrics.text()),
             other => self.metrics.health(other).unwrap_or_else(|| {

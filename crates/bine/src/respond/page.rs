@@ -132,8 +132,10 @@ impl Replying<'_, '_> {
 
     fn begin_page(&mut self, top: &Top, kind: Kind) -> Reply<'_> {
         let top = &*self.complete(top);
+        let look = self.look;
         let mut reply = self.begin(top);
         reply.constant(if kind.is_xml { XHTML } else { HTML });
+        top.write_policy(look, &mut reply);
         if kind.is_document {
             reply.constant(VARY);
         }

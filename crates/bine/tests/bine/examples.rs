@@ -35,7 +35,10 @@ fn hello_says_hello_byte_for_byte() {
         let reply = program.connect().get("/hello?name=TLUG");
         assert_eq!(
             undated(&reply.head),
-            "HTTP/1.1 200 OK\r\nDate: -\r\nContent-Type: text/html; charset=utf-8\r\n\
+            "HTTP/1.1 200 OK\r\nDate: -\r\nX-Content-Type-Options: nosniff\r\n\
+             X-Frame-Options: SAMEORIGIN\r\nContent-Type: text/html; charset=utf-8\r\n\
+             Content-Security-Policy: default-src 'self'; img-src 'self' data:; \
+             style-src-attr 'unsafe-inline'; object-src 'none'; base-uri 'none'; form-action 'self'\r\n\
              Content-Length:         19\r\n\r\n"
         );
         assert_eq!(reply.text(), "<h1>Hello TLUG</h1>");

@@ -17,6 +17,7 @@ mod frames;
 mod framing;
 mod full_disk;
 mod harness;
+mod headers;
 mod held;
 mod home;
 mod inert;

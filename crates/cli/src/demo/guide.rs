@@ -44,6 +44,7 @@ chapters! {
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",
+    "headers": "Security headers and hosts",
     "logs": "Logs",
 }
 

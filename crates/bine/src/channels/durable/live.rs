@@ -96,7 +96,8 @@ impl Live {
 
 /// Writes the fields that keep content of this type from running in the application's origin.
 pub(super) fn put_safety(reply: &mut Reply<'_>, content_type: Option<&str>) {
-    reply.constant(inert::FIELDS).constant(SAME_ORIGIN);
+    inert::put_fields(reply);
+    reply.constant(SAME_ORIGIN);
     if content_type.is_some_and(inert::is_active) {
         reply.constant(inert::ATTACHMENT);
     }

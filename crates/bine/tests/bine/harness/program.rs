@@ -32,7 +32,9 @@ pub(crate) struct Ended {
 
 impl Program {
     /// Starts a server and waits until it has told of its first address.
+    /// Hosts have tests of their own, which say `--hosts`.
     pub(crate) fn start(command: &mut Command) -> Self {
+        command.env("BINE_HOSTS", "any");
         let mut program = Self::spawn(command);
         program.await_address();
         program

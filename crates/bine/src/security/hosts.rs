@@ -1,0 +1,275 @@
+//! The hosts that a server answers for, against DNS rebinding: a page of another site whose name suddenly means this
+//! server would otherwise read everything here as its own.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Once};
+
+use bine_http::Status;
+use bine_pipeline::{Address, Listen, Peer, log};
+
+use crate::respond::Response;
+use crate::sites::{HostPattern, without_port};
+
+/// What the key `hosts` says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) enum HostChoice {
+    /// Names of the certificates; without any, what the addresses need.
+    #[default]
+    Auto,
+    Any,
+    Only(Vec<HostPattern>),
+}
+
+/// The hosts that a server answers for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Hosts {
+    Any,
+    Some {
+        names: Vec<HostPattern>,
+        /// Names without a dot and addresses are answered for too: no site of the internet has control of them.
+        has_local: bool,
+    },
+}
+
+/// One thread's view of them.
+pub(crate) struct LocalHosts {
+    hosts: Arc<Hosts>,
+    /// The host that was accepted last, as it was sent.
+    last: Vec<u8>,
+}
+
+/// A host name is no longer (RFC 1035 section 3.1.1), with its port.
+const LONGEST: usize = 261;
+
+/// The answer to a request for another host.
+pub(crate) fn misdirected() -> Response {
+    const TOLD: &str = "This server does not answer for this host. Whoever runs it can name the host by the key `hosts`, like hosts = [\"example.org\"].\n";
+    static LOGGED: Once = Once::new();
+    LOGGED.call_once(|| {
+        log::warn(format_args!(
+            "a request for another host was answered 421; the key `hosts` names hosts to answer for, and `any` accepts all"
+        ));
+    });
+    Response::text(TOLD).with_status(Status::MISDIRECTED_REQUEST)
+}
+
+impl HostChoice {
+    /// Adds one value of the key.
+    pub(crate) fn add(&mut self, text: &str) -> Result<(), String> {
+        match (text, &mut *self) {
+            ("auto", Self::Auto) => {}
+            ("any", Self::Auto | Self::Any) => *self = Self::Any,
+            ("auto" | "any", _) | (_, Self::Any) => {
+                return Err("names hosts, or is `any` or `auto` alone".to_owned());
+            }
+            (name, Self::Only(hosts)) => hosts.push(HostPattern::parse(name)?),
+            (name, Self::Auto) => *self = Self::Only(vec![HostPattern::parse(name)?]),
+        }
+        Ok(())
+    }
+}
+
+impl Hosts {
+    /// The hosts of a server with these addresses. `certified` are the names of its certificates, `sites` those of its
+    /// sites.
+    pub(crate) fn of(
+        choice: &HostChoice,
+        certified: Vec<HostPattern>,
+        sites: impl IntoIterator<Item = HostPattern>,
+        listeners: &[Listen],
+    ) -> Self {
+        let mut tcp = listeners.iter().filter(|listen| !matches!(listen.address, Address::Unix(_)));
+        let is_loopback = |listen: &Listen| matches!(listen.address, Address::Tcp(address) if address.ip().is_loopback());
+        let (mut names, has_local) = match choice {
+            HostChoice::Any => return Self::Any,
+            HostChoice::Only(names) => (names.clone(), false),
+            HostChoice::Auto if !certified.is_empty() => (certified, true),
+            HostChoice::Auto if listeners.is_empty() || !tcp.all(is_loopback) => return Self::Any,
+            HostChoice::Auto => (Vec::new(), true),
+        };
+        names.extend(sites);
+        Self::Some { names, has_local }
+    }
+
+    /// The calling thread's view of them.
+    pub(crate) fn local(self: &Arc<Self>) -> LocalHosts {
+        LocalHosts { hosts: Arc::clone(self), last: Vec::with_capacity(LONGEST) }
+    }
+}
+
+impl LocalHosts {
+    /// Whether the server answers a request for `authority`, which may have a port. One without a host comes from no
+    /// browser, and one through a Unix socket from no site.
+    #[inline]
+    pub(crate) fn accept(&mut self, authority: Option<&str>, peer: Peer) -> bool {
+        let Hosts::Some { names, has_local } = &*self.hosts else { return true };
+        let Some(authority) = authority else { return true };
+        if authority.as_bytes() == self.last {
+            return true;
+        }
+        let Some(ip) = peer.ip() else { return true };
+        let host = without_port(authority);
+        let is_named = || names.iter().any(|name| name.fit(host).is_some());
+        let is_answered = *has_local && is_local(host) || is_named();
+        if !is_answered {
+            // Whoever is on this machine may ask it by its own address.
+            return ip.to_canonical().is_loopback() && is_loopback(host);
+        }
+        if authority.len() <= LONGEST {
+            self.last.clear();
+            self.last.extend_from_slice(authority.as_bytes());
+        }
+        true
+    }
+}
+
+/// Whether no DNS answer decides what `host` means: an address, `localhost` and what is below it (RFC 6761), or a name
+/// without a dot, which no site of the internet has.
+fn is_local(host: &str) -> bool {
+    address(host).is_some() || !host.contains('.') || is_localhost(host)
+}
+
+fn is_loopback(host: &str) -> bool {
+    is_localhost(host) || address(host).is_some_and(|address| address.is_loopback())
+}
+
+fn is_localhost(host: &str) -> bool {
+    let start = host.len().saturating_sub("localhost".len());
+    let end = &host.as_bytes()[start..];
+    end.eq_ignore_ascii_case(b"localhost") && (start == 0 || host.as_bytes()[start - 1] == b'.')
+}
+
+fn address(host: &str) -> Option<IpAddr> {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    const REMOTE: &str = "192.0.2.7:4000";
+    const LOCAL: &str = "127.0.0.1:4000";
+
+    fn patterns(names: &[&str]) -> Vec<HostPattern> {
+        names.iter().map(|name| HostPattern::parse(name).unwrap()).collect()
+    }
+
+    fn listen(addresses: &[&str]) -> Vec<Listen> {
+        let address = |text: &&str| match text.parse::<SocketAddr>() {
+            Ok(address) => Address::Tcp(address),
+            Err(_) => Address::Unix((*text).into()),
+        };
+        addresses.iter().map(address).map(Listen::on).collect()
+    }
+
+    #[track_caller]
+    fn check(hosts: &Arc<Hosts>, peer: &str, accepted: &[&str], refused: &[&str]) {
+        let peer = Peer::tcp(peer.parse().unwrap());
+        let mut local = hosts.local();
+        for _ in 0..2 {
+            for host in accepted {
+                assert!(local.accept(Some(host), peer), "{host}");
+            }
+            for host in refused {
+                assert!(!local.accept(Some(host), peer), "{host}");
+            }
+        }
+        assert!(local.accept(None, peer));
+        for host in refused {
+            assert!(local.accept(Some(host), Peer::UNIX), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_server_on_loopback_alone_refuses_names_of_other_sites() {
+        for addresses in [&["127.0.0.1:80"][..], &["[::1]:80", "127.3.2.1:1", "/run/a.sock"]] {
+            let sites = patterns(&["shop.example", "*.shop.example"]);
+            let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), sites, &listen(addresses));
+            check(
+                &Arc::new(hosts),
+                LOCAL,
+                &[
+                    "localhost",
+                    "LOCALHOST:8080",
+                    "app.localhost:1",
+                    "127.0.0.1:8080",
+                    "127.9.9.9",
+                    "[::1]:80",
+                    "192.0.2.1",
+                    "machine",
+                    "shop.example",
+                    "a.shop.example:80",
+                ],
+                &[
+                    "evil.example",
+                    "evil.example:8080",
+                    "localhost.evil.example",
+                    "127.0.0.1.evil.example",
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_with_unknown_names_answers_for_all() {
+        for addresses in [&["0.0.0.0:80"][..], &["127.0.0.1:80", "192.0.2.1:80"], &["[::]:80"]] {
+            let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), [], &listen(addresses));
+            assert_eq!(hosts, Hosts::Any, "{addresses:?}");
+        }
+        let any = Hosts::of(&HostChoice::Any, patterns(&["a.example"]), [], &listen(&[LOCAL]));
+        assert_eq!(any, Hosts::Any);
+    }
+
+    #[test]
+    fn a_server_with_a_certificate_answers_for_its_names_and_for_addresses() {
+        let certified = patterns(&["a.example", "*.b.example"]);
+        let hosts = Hosts::of(&HostChoice::Auto, certified, [], &listen(&["0.0.0.0:443"]));
+        check(
+            &Arc::new(hosts),
+            REMOTE,
+            &["a.example", "A.example.:443", "c.b.example", "192.0.2.1", "[2001:db8::1]:443"],
+            &["b.example", "evil.example", "a.example.evil.example"],
+        );
+    }
+
+    #[test]
+    fn the_key_names_all_hosts_but_those_of_the_machine_itself() {
+        let mut choice = HostChoice::Auto;
+        choice.add("a.example").unwrap();
+        choice.add("*.b.example").unwrap();
+        assert!(choice.add("any").is_err());
+        let certified = patterns(&["c.example"]);
+        let hosts = Hosts::of(&choice, certified, patterns(&["d.example"]), &listen(&[LOCAL]));
+        let hosts = Arc::new(hosts);
+        let refused = ["c.example", "192.0.2.1", "machine"];
+        check(
+            &hosts,
+            LOCAL,
+            &["a.example", "c.b.example", "d.example", "localhost", "127.0.0.1:1"],
+            &refused,
+        );
+        check(
+            &hosts,
+            REMOTE,
+            &["a.example", "c.b.example"],
+            &["localhost", "127.0.0.1", "192.0.2.1"],
+        );
+    }
+
+    #[test]
+    fn remembering_the_last_host_needs_no_memory() {
+        let hosts = Hosts::of(&HostChoice::Auto, Vec::new(), [], &listen(&[LOCAL]));
+        let mut local = Arc::new(hosts).local();
+        let capacity = local.last.capacity();
+        let long = "a".repeat(1000);
+        for host in ["localhost", "machine:80", &long] {
+            assert!(local.accept(Some(host), Peer::tcp(LOCAL.parse().unwrap())));
+        }
+        assert_eq!((local.last.as_slice(), local.last.capacity()), (&b"machine:80"[..], capacity));
+    }
+}
