@@ -10,14 +10,14 @@ use super::Judged;
 use super::crowd::{Crowd, Habit};
 use super::network::{attackers, client, posting};
 use super::scenes::{SMALL, Stage, address, attack, create_channel, get, kept, newcomer};
-use super::trial::run;
+use super::trial::{Windows, run};
 
 const CONNECTIONS: usize = 256;
 /// The share of memory that request bodies may take (`budget-bodies`).
 const SHARE: f64 = 0.125;
 const BODY: usize = 16 << 20;
-/// Bytes of all bodies in a second: 4 GiB in ten. It is memory that is attacked, not the processor.
-const PACE: u64 = 400 << 20;
+/// Bytes of all bodies in a second: 4 GiB in twenty. It is memory that is attacked, not the processor.
+const PACE: u64 = 200 << 20;
 const OPTIONS: [&str; 6] =
     ["--data", "memory", "--channels-publish", "*", "--channels-manage", "*"];
 
@@ -59,6 +59,7 @@ fn measure(stage: &Stage, options: &[&str], bound: f64) -> Result<Judged> {
         filler: BODY - (64 << 10),
         habit: Habit::Drip(Duration::from_secs(1)),
     };
-    let trial = run(&server, stage.windows, clients, attack(crowd))?;
+    let windows = Windows { attacked: stage.windows.attacked * 2, ..stage.windows };
+    let trial = run(&server, windows, clients, attack(crowd))?;
     Ok(Judged::of(trial, bound, server))
 }
