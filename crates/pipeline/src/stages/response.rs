@@ -26,6 +26,7 @@ const FAILED: &str = "The page failed; the log says why.\n";
 const CONTINUE: &[u8] = bine_http::continue_100();
 
 /// The response stage.
+// Long because it is one match over all ways to answer, each of which continues in its own way.
 pub(crate) fn response<L: Link>(connection: &mut Connection<L>, context: &mut Context) -> Next {
     let collected = connection.busy.as_mut().and_then(|busy| busy.request.take());
     let began = context.clock.now();
