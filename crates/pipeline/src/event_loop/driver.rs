@@ -2,7 +2,7 @@
 //!
 //! A loop is generic over its [`Driver`]. The server uses [`Kernel`]; every call is dispatched
 //! statically, so the boundary costs nothing. The tests replace it by a simulation, which runs the
-//! same loop against scripted clients and a clock of its own.
+//! same loop against scripted peers and a clock of its own.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -64,7 +64,7 @@ pub(crate) trait Driver: Sized {
     /// Lets the runtime watch for events.
     fn nest(&self) -> io::Result<Self::Nested>;
 
-    /// Gives the connection to the owner of the protocol that its client speaks.
+    /// Gives the connection to the owner of the protocol that its peer speaks.
     fn depart(link: Self::Link, peer: Peer);
 
     /// Has the runtime watch the socket of a connection that was upgraded.

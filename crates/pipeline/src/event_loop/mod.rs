@@ -59,7 +59,7 @@ const ALARM: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - (1 << 16);
 /// Bytes of long replies sent in one turn; sending them takes about a quarter of a millisecond.
 const ALLOWANCE: u64 = 512 * 1024;
-/// Deadlines handled in one turn, so that many clients that time out together delay no other.
+/// Deadlines handled in one turn, so that many peers that time out together delay no other.
 const MOST_DUE: usize = 1024;
 /// What a connection's socket is watched for, once: edges need no re-arming (rule 1).
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);

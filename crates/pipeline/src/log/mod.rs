@@ -253,9 +253,10 @@ pub(crate) mod capture {
     }
 
     impl Capture {
-        /// What was said so far.
-        pub(crate) fn take(&self) -> Vec<String> {
-            TAKEN.with_borrow_mut(|taken| taken.as_mut().map(std::mem::take)).unwrap_or_default()
+        /// What was said until now.
+        pub(crate) fn end(self) -> Vec<String> {
+            let Self(()) = self;
+            TAKEN.take().unwrap_or_default()
         }
     }
 

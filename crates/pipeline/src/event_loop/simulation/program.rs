@@ -356,10 +356,9 @@ impl Workers {
         task.run();
     }
 
-    /// Whoever has been at a task for longer than a handler may take is known to be overdue, and nobody else.
+    /// Whoever has been at a task for longer than a handler may take is known to be overdue, and nobody else
+    /// who has ended.
     pub(super) fn check(&self, now: u64) -> Result<(), String> {
-        /// Longest hold-up of the loop, and the wait for a worker that counts too.
-        const EARLY: u64 = 10_000;
         let inner = self.lock();
         let handler = HANDLER.as_millis() as u64;
         let known = inner.overdue - inner.returned;
@@ -367,7 +366,8 @@ impl Workers {
             inner.running.iter().filter(|(_, began, _)| now - began > than).count() as u64
         };
         let ended = if inner.ended_at == now { inner.ended as u64 } else { 0 };
-        let (least, most) = (longer(handler + SLACK), longer(handler - EARLY) + ended);
+        // One that began late, behind a suspension, may be overdue at once.
+        let (least, most) = (longer(handler + SLACK), inner.running.len() as u64 + ended);
         if (least..=most).contains(&known) {
             return Ok(());
         }

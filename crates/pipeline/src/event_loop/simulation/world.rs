@@ -31,9 +31,9 @@ use crate::slab::Token;
 use crate::tls::Session;
 use crate::wire::{Space, Wire};
 
-use super::client::Client;
 use super::program::Workers;
-use super::{Random, Seen};
+use super::remote::Remote;
+use super::{HANDLER, Random, Seen};
 
 /// One step of the coarse clock that ticks come from.
 pub(super) const COARSE: u64 = 4;
@@ -49,13 +49,13 @@ const DOOR: u64 = 100 + SLACK;
 
 /// What is planned for a moment.
 pub(super) enum Step {
-    /// A client does what it has in mind, if this is the latest such step of it.
+    /// A peer does what it has in mind, if this is the latest such step of it.
     Act(usize, u64),
-    /// A client reads on.
+    /// A peer reads on.
     Read(usize),
-    /// The server must have reacted to a client.
+    /// The server must have reacted to a peer.
     Expect(usize, u64),
-    /// Clients come.
+    /// Peers come.
     Burst,
     Wake(Waker),
     Begin(u64),
@@ -88,9 +88,9 @@ pub(super) struct State {
     pub(super) lost: u64,
     plan: BTreeMap<(u64, u64), Step>,
     serial: u64,
-    pub(super) clients: BTreeMap<usize, Client>,
-    next_client: usize,
-    /// The client at the other end of each accepted socket.
+    pub(super) remotes: BTreeMap<usize, Remote>,
+    next_remote: usize,
+    /// The peer at the other end of each accepted socket.
     sockets: HashMap<RawFd, usize>,
     /// Accepted and not made a link yet.
     fresh: Vec<(RawFd, usize)>,
@@ -146,7 +146,7 @@ enum Source {
     Mailbox,
     Alarm,
     Door,
-    Client(usize),
+    Remote(usize),
 }
 
 impl World {
@@ -164,8 +164,8 @@ impl World {
             lost: 0,
             plan: BTreeMap::new(),
             serial: 0,
-            clients: BTreeMap::new(),
-            next_client: 0,
+            remotes: BTreeMap::new(),
+            next_remote: 0,
             sockets: HashMap::new(),
             fresh: Vec::new(),
             queue: VecDeque::new(),
@@ -281,7 +281,7 @@ impl World {
                 let now = self.state().now;
                 if let Some(run) = self.workers.begin(id, now) {
                     let mut state = self.state();
-                    let (now, handler) = (state.now, state.longest_handler());
+                    let (now, handler) = (state.now, HANDLER.as_millis() as u64);
                     state.plan(now + run, Step::Finish(id));
                     if run > handler {
                         state.plan(now + handler + SLACK + 1, Step::CheckWorkers);
@@ -319,7 +319,7 @@ impl World {
                 self.server.stop();
             }
             other => {
-                self.state().step(due, other);
+                self.state().step(due, &other);
             }
         }
         self.look_at_mailbox();
@@ -407,11 +407,11 @@ impl State {
         self.plan.insert((due.max(self.now), self.serial), step);
     }
 
-    pub(super) fn add_client(&mut self, make: impl FnOnce(usize, &mut Random) -> Client) -> usize {
-        let key = self.next_client;
-        self.next_client += 1;
-        let client = make(key, &mut self.random);
-        self.clients.insert(key, client);
+    pub(super) fn add_remote(&mut self, make: impl FnOnce(usize, &mut Random) -> Remote) -> usize {
+        let key = self.next_remote;
+        self.next_remote += 1;
+        let remote = make(key, &mut self.random);
+        self.remotes.insert(key, remote);
         key
     }
 
@@ -423,11 +423,6 @@ impl State {
         if let Some(fault) = &self.failure {
             panic!("{fault}; {}", self.describe());
         }
-    }
-
-    /// The most that a handler may take under any settings that are in force.
-    fn longest_handler(&self) -> u64 {
-        super::HANDLER.as_millis() as u64
     }
 
     pub(super) fn most_connections(&self) -> usize {
@@ -442,11 +437,11 @@ impl State {
         self.room_since = if is_full { None } else { self.room_since.or(Some(self.now)) };
     }
 
-    /// Makes a client's socket ready.
+    /// Makes a peer's socket ready.
     pub(super) fn arrive(&mut self, key: usize) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        if client.watch.is_some() {
-            self.make_ready(Source::Client(key));
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        if remote.watch.is_some() {
+            self.make_ready(Source::Remote(key));
         }
     }
 
@@ -459,7 +454,7 @@ impl State {
 
     pub(super) fn connect(&mut self, key: usize) {
         if self.stopped.is_some() {
-            self.clients.remove(&key);
+            self.remotes.remove(&key);
             return;
         }
         self.queue.push_back(key);
@@ -470,8 +465,8 @@ impl State {
         }
     }
 
-    fn step(&mut self, due: u64, step: Step) {
-        match step {
+    fn step(&mut self, due: u64, step: &Step) {
+        match *step {
             Step::Act(key, serial) => self.act(key, serial),
             Step::Read(key) => self.read(key),
             Step::Expect(key, serial) => self.check_expected((key, serial), due),
@@ -488,14 +483,14 @@ impl State {
             return self.plan(again, Step::CheckDoor);
         }
         let calm = self.exhausted_until + DOOR <= self.now && self.stopped.is_none();
-        let waited = self.queue.front().and_then(|key| self.clients.get(key));
+        let waited = self.queue.front().and_then(|key| self.remotes.get(key));
         let waited =
-            waited.map_or(0, |client| self.now.saturating_sub(client.came.max(self.delayed())));
+            waited.map_or(0, |remote| self.now.saturating_sub(remote.came.max(self.delayed())));
         let room =
             self.room_since.map_or(0, |since| self.now - since.max(self.delayed()).min(self.now));
         assert!(
             !(calm && waited >= DOOR && room >= DOOR),
-            "a client waits at an open door: {}",
+            "a peer waits at an open door: {}",
             self.describe()
         );
     }
@@ -517,7 +512,7 @@ impl State {
     fn close_fresh(&mut self) {
         for (socket, key) in std::mem::take(&mut self.fresh) {
             self.sockets.remove(&socket);
-            self.clients.remove(&key);
+            self.remotes.remove(&key);
             self.seen.turned_away += 1;
         }
         self.note_room();
@@ -573,9 +568,9 @@ impl State {
                     (LISTENER, EventFlags::IN, true)
                 }
                 Source::Mailbox | Source::Door => continue,
-                Source::Client(key) => {
-                    let Some(client) = self.clients.get(&key) else { continue };
-                    let Some((token, flags)) = client.readiness() else { continue };
+                Source::Remote(key) => {
+                    let Some(remote) = self.remotes.get(&key) else { continue };
+                    let Some((token, flags)) = remote.readiness() else { continue };
                     (token, flags, false)
                 }
             };
@@ -587,9 +582,9 @@ impl State {
     }
 
     /// The peer's end of `socket`.
-    pub(super) fn client(&mut self, socket: RawFd) -> &mut Client {
+    pub(super) fn remote(&mut self, socket: RawFd) -> &mut Remote {
         let key = self.sockets[&socket];
-        self.clients.get_mut(&key).expect("a link's client lives as long as the link")
+        self.remotes.get_mut(&key).expect("a link's peer lives as long as the link")
     }
 }
 
@@ -643,11 +638,11 @@ impl Driver for Simulated {
         let Some(key) = state.queue.pop_front() else { return Err(Errno::AGAIN.into()) };
         state.progress += 1;
         if state.random.below(100) == 0 {
-            state.clients.remove(&key);
+            state.remotes.remove(&key);
             return Err(Errno::CONNABORTED.into());
         }
         let socket = listener.as_fd().try_clone_to_owned()?;
-        let peer = state.clients[&key].peer;
+        let peer = state.remotes[&key].peer;
         state.sockets.insert(socket.as_raw_fd(), key);
         state.fresh.push((socket.as_raw_fd(), key));
         state.note_room();
@@ -673,7 +668,7 @@ impl Driver for Simulated {
     }
 
     fn forget(&self, link: &SimulatedLink) {
-        self.0.state().client(link.socket.as_raw_fd()).watch = None;
+        self.0.state().remote(link.socket.as_raw_fd()).watch = None;
     }
 
     fn wait(&self, batch: &mut Vec<epoll::Event>, wait: Wait) -> io::Result<()> {
@@ -761,9 +756,9 @@ impl SimulatedLink {
     fn watch(&self, token: Token, room: bool) {
         let mut state = self.world.state();
         let key = state.sockets[&self.socket.as_raw_fd()];
-        let client = state.client(self.socket.as_raw_fd());
-        client.watch = Some((token.bits(), room));
-        if client.readiness().is_some() {
+        let remote = state.remote(self.socket.as_raw_fd());
+        remote.watch = Some((token.bits(), room));
+        if remote.readiness().is_some() {
             state.arrive(key);
         }
     }
@@ -780,7 +775,7 @@ impl Link for SimulatedLink {
     const BLOCKS: bool = false;
 
     fn receive(&mut self, space: &mut [u8]) -> Transfer {
-        let transfer = self.world.state().client(self.socket.as_raw_fd()).give(space);
+        let transfer = self.world.state().remote(self.socket.as_raw_fd()).give(space);
         self.moved(transfer)
     }
 
@@ -805,7 +800,7 @@ impl Drop for SimulatedLink {
         state.progress += 1;
         state.note_room();
         if let Some(key) = state.sockets.remove(&self.socket.as_raw_fd()) {
-            state.ready.retain(|source| *source != Source::Client(key));
+            state.ready.retain(|source| *source != Source::Remote(key));
             state.closed(key);
         }
         state.note_room();

@@ -1,6 +1,6 @@
-//! Simulated clients: what each does next, what it was sent, and by when the server must react to it.
+//! Simulated peers: what each does next, what it was sent, and by when the server must react to it.
 //!
-//! A client always knows what the server owes it: a reply or an end, no earlier and no later than at certain moments.
+//! A peer always knows what the server owes it: a reply or an end, no earlier and no later than at certain moments.
 //! Those follow from the documented meaning of each timeout, not from the loop's own deadlines.
 
 use std::collections::VecDeque;
@@ -19,12 +19,12 @@ use crate::stages::GRACE;
 use super::Random;
 use super::world::{COARSE, SLACK, State, Step};
 
-/// Bytes that fit between the server and a client that does not read.
+/// Bytes that fit between the server and a peer that does not read.
 const ROOM: usize = 40_000;
 /// Handlers hold their loop up for less.
 const HELD_UP: u64 = 20_000;
 
-pub(super) struct Client {
+pub(super) struct Remote {
     key: usize,
     pub(super) peer: Peer,
     /// When it came to the door.
@@ -60,7 +60,7 @@ pub(super) struct Client {
     script: VecDeque<(u64, Deed)>,
 }
 
-/// What a test has a client do.
+/// What a test has a peer do.
 #[derive(Clone, Debug)]
 pub(super) enum Deed {
     Get(&'static str),
@@ -68,7 +68,7 @@ pub(super) enum Deed {
     Reset,
 }
 
-/// What a client is at.
+/// What a peer is at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Mood {
     /// Not accepted yet.
@@ -103,7 +103,7 @@ enum Reads {
     Nothing,
 }
 
-/// When the server has to do something for the client.
+/// When the server has to do something for the peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Expects {
     /// A timeout does not strike before.
@@ -132,7 +132,7 @@ enum Content {
     Chunks,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -151,7 +151,7 @@ impl fmt::Debug for Client {
     }
 }
 
-impl Client {
+impl Remote {
     pub(super) fn new(key: usize, random: &mut Random, came: u64) -> Self {
         // Few addresses, so that some have more than their share.
         let address = [10, 0, 0, random.below(8) as u8];
@@ -249,14 +249,14 @@ impl Client {
 }
 
 impl State {
-    /// The server must do something for client `key` from `earliest`, if that is a timeout, to `latest`.
+    /// The server must do something for peer `key` from `earliest`, if that is a timeout, to `latest`.
     fn expect(&mut self, key: usize, earliest: u64, latest: u64) {
         let lost = self.lost;
-        // A client that was suspended too may be late itself.
+        // A peer that was suspended too may be late itself.
         let latest = if latest <= self.now { self.now + SLACK } else { latest };
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        let serial = client.expects.serial + 1;
-        client.expects = Expects { earliest, latest, lost, serial };
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        let serial = remote.expects.serial + 1;
+        remote.expects = Expects { earliest, latest, lost, serial };
         if latest < u64::MAX {
             self.plan(latest + 1, Step::Expect(key, serial));
         }
@@ -275,65 +275,65 @@ impl State {
     }
 
     pub(super) fn check_expected(&mut self, (key, serial): (usize, u64), due: u64) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        if client.expects.serial != serial {
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        if remote.expects.serial != serial {
             return;
         }
-        let lost = self.lost - client.expects.lost;
+        let lost = self.lost - remote.expects.lost;
         if lost > 0 || self.now > due {
             // The loop could not run: it has that much longer, and the time to notice.
             let again = self.now.max(due + lost.min(HELD_UP)) + SLACK;
-            (client.expects.lost, client.expects.latest) = (self.lost, again);
+            (remote.expects.lost, remote.expects.latest) = (self.lost, again);
             return self.plan(again, Step::Expect(key, serial));
         }
-        let late = format!("{:?}", self.clients.get(&key));
+        let late = format!("{:?}", self.remotes.get(&key));
         panic!("the server is late for {late}: {}", self.describe());
     }
 
     fn act_in(&mut self, key: usize, wait: u64) {
         let due = self.now + wait;
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        client.act += 1;
-        let serial = client.act;
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        remote.act += 1;
+        let serial = remote.act;
         self.plan(due, Step::Act(key, serial));
     }
 
     /// Its connection was accepted and has a link.
     pub(super) fn accepted(&mut self, key: usize) {
         let settings = Arc::clone(&self.settings);
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        client.settings = Some(settings);
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        remote.settings = Some(settings);
         self.seen.connections += 1;
-        if client.has_reset || client.has_finished {
+        if remote.has_reset || remote.has_finished {
             return self.expect_now(key);
         }
-        client.mood = Mood::First;
-        if let Some((wait, _)) = client.script.front() {
+        remote.mood = Mood::First;
+        if let Some((wait, _)) = remote.script.front() {
             let wait = *wait;
-            client.mood = Mood::Scripted;
+            remote.mood = Mood::Scripted;
             return self.act_in(key, wait);
         }
-        let first = client.timeout(|settings| settings.timeouts.first_byte);
+        let first = remote.timeout(|settings| settings.timeouts.first_byte);
         self.expect_timeout(key, first);
         let wait = self.pause();
         self.act_in(key, wait);
     }
 
-    /// Between two deeds of a client: mostly nothing, now and then longer than any timeout.
+    /// Between two deeds of a peer: mostly nothing, now and then longer than any timeout.
     fn pause(&mut self) -> u64 {
         let most = [1, 1, 1, 5, 300, 3_000, 30_000, 200_000][self.random.below(8) as usize];
         self.random.below(most)
     }
 
     pub(super) fn act(&mut self, key: usize, serial: u64) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        if client.act != serial || client.has_reset {
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        if remote.act != serial || remote.has_reset {
             return;
         }
-        if client.expects.earliest <= self.now {
-            client.raced = Some(self.now);
+        if remote.expects.earliest <= self.now {
+            remote.raced = Some(self.now);
         }
-        match client.mood.clone() {
+        match remote.mood.clone() {
             Mood::Coming => self.connect(key),
             Mood::Scripted => self.play(key),
             _ if self.random.below(40) == 0 => self.leave_somehow(key),
@@ -342,8 +342,8 @@ impl State {
             Mood::Body(left, patience) => self.go_on_with_body(key, left, patience),
             Mood::Held if self.random.below(8) == 0 => {
                 // The next request comes before the reply to this one.
-                client.replies.wanted += 1;
-                client.say(&get("page/10"));
+                remote.replies.wanted += 1;
+                remote.say(&get("page/10"));
                 self.arrive(key);
             }
             Mood::Waiting | Mood::Reading(_) | Mood::Closing if self.random.below(3) > 0 => {}
@@ -356,12 +356,12 @@ impl State {
     }
 
     fn play(&mut self, key: usize) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        let Some((_, deed)) = client.script.pop_front() else { return };
-        let next = client.script.front().map(|(wait, _)| *wait);
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        let Some((_, deed)) = remote.script.pop_front() else { return };
+        let next = remote.script.front().map(|(wait, _)| *wait);
         match deed {
             Deed::Get(path) => {
-                client.say(&get(path));
+                remote.say(&get(path));
                 self.arrive(key);
             }
             Deed::Finish => self.leave(key, false),
@@ -379,16 +379,16 @@ impl State {
 
     /// Its side ends, gently or not.
     fn leave(&mut self, key: usize, resets: bool) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
         if resets {
-            client.has_reset = true;
+            remote.has_reset = true;
             self.seen.resets += 1;
             self.expect_now(key);
-        } else if !client.has_finished {
-            client.has_finished = true;
+        } else if !remote.has_finished {
+            remote.has_finished = true;
             self.seen.ends += 1;
             // A reply that is on its way still comes; nothing else does.
-            if !matches!(client.mood, Mood::Waiting | Mood::Reading(_) | Mood::Closing) {
+            if !matches!(remote.mood, Mood::Waiting | Mood::Reading(_) | Mood::Closing) {
                 self.expect_now(key);
             }
         }
@@ -396,6 +396,7 @@ impl State {
     }
 
     /// Its next request, or the end of what it has in mind.
+    // long because each kind of request is one arm of the match.
     fn begin(&mut self, key: usize) {
         let now = self.now;
         let kind = self.random.below(18);
@@ -408,38 +409,39 @@ impl State {
             _ => Reads::All,
         };
         let lost = self.lost;
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        (client.asked, client.lost) = (now, lost);
-        if client.requests == 0 {
-            return if self.random.below(3) == 0 {
-                self.leave_somehow(key)
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        (remote.asked, remote.lost) = (now, lost);
+        if remote.requests == 0 {
+            if self.random.below(3) == 0 {
+                self.leave_somehow(key);
             } else {
-                self.seen.stalled += 1
-            };
+                self.seen.stalled += 1;
+            }
+            return;
         }
-        client.requests -= 1;
-        let kind = client.theme.unwrap_or(kind);
-        client.replies.wanted = 1;
-        client.mood = Mood::Waiting;
-        client.stalls = false;
+        remote.requests -= 1;
+        let kind = remote.theme.unwrap_or(kind);
+        remote.replies.wanted = 1;
+        remote.mood = Mood::Waiting;
+        remote.stalls = false;
         self.seen.requests += 1;
-        let handler = client.timeout(|settings| settings.timeouts.handler);
+        let handler = remote.timeout(|settings| settings.timeouts.handler);
         let mut latest = now + 1;
         let mut earliest = u64::MAX;
         match kind {
             0 => {
                 let count = 1 + number as u32 % 40;
-                client.replies.wanted = count;
-                client.say(&get("page/100").repeat(count as usize));
+                remote.replies.wanted = count;
+                remote.say(&get("page/100").repeat(count as usize));
             }
-            1 => client.say(&get(&format!("slow/{}", number))),
-            2 => client.say(&get("panic")),
-            3 => client.say(&get("close")),
+            1 => remote.say(&get(&format!("slow/{}", number % 100))),
+            2 => remote.say(&get("panic")),
+            3 => remote.say(&get("close")),
             4 | 5 => {
-                (client.reads, client.mood) = (reads, Mood::Reading(None));
-                client.room = if reads == Reads::All { usize::MAX } else { ROOM };
+                (remote.reads, remote.mood) = (reads, Mood::Reading(None));
+                remote.room = if reads == Reads::All { usize::MAX } else { ROOM };
                 let path = if kind == 4 { "page" } else { "file" };
-                client.say(&get(&format!("{path}/{long}")));
+                remote.say(&get(&format!("{path}/{long}")));
                 if let Reads::Slowly(_, pause) = reads {
                     self.plan(now + pause, Step::Read(key));
                 }
@@ -447,7 +449,7 @@ impl State {
             6 | 7 => {
                 let wait = if number < 2500 { number / 3 } else { number };
                 let run = self.random.below([5, 500, 20_000, 100_000][number as usize % 4]);
-                client.say(&get(&format!("work/{wait}/{run}")));
+                remote.say(&get(&format!("work/{wait}/{run}")));
                 latest = now + handler + SLACK;
                 earliest = now + handler - handler.min(COARSE);
                 let pause = self.pause();
@@ -458,22 +460,22 @@ impl State {
                     [1_000, 60_000, 1_000_000, 90_000_000]
                         [kind as usize % 2 * 2 + number as usize % 2],
                 );
-                client.say(&get(&format!("hold/{wait}")));
-                client.mood = Mood::Held;
+                remote.say(&get(&format!("hold/{wait}")));
+                remote.mood = Mood::Held;
                 latest = now + wait + SLACK;
                 let pause = self.pause();
                 self.act_in(key, pause);
             }
             10 => {
                 let wait = 1 + self.random.below(100_000);
-                client.say(&get(&format!("feed/{wait}")));
-                client.mood = Mood::Feed(wait);
+                remote.say(&get(&format!("feed/{wait}")));
+                remote.mood = Mood::Feed(wait);
                 let pause = self.pause() + self.pause();
                 self.act_in(key, pause);
             }
             11 => {
                 let wait = self.random.below([10, 2_000, 60_000][number as usize % 3]);
-                client.say(&get(&format!("later/{wait}")));
+                remote.say(&get(&format!("later/{wait}")));
                 latest = now + wait.min(handler) + SLACK;
                 earliest = now + handler - handler.min(COARSE);
                 let pause = self.pause();
@@ -481,30 +483,30 @@ impl State {
             }
             12 => {
                 let wait = self.random.below([10, 2_000, 40_000][number as usize % 3]);
-                client.say(&get(&format!("stream/{}/{wait}", 1 + number % 20)));
+                remote.say(&get(&format!("stream/{}/{wait}", 1 + number % 20)));
                 latest = now + wait.min(handler) + SLACK;
                 earliest = now + handler - handler.min(COARSE);
                 let pause = self.pause();
                 self.act_in(key, pause);
             }
             13 | 14 => {
-                client.stalls = number % 4 == 0;
+                remote.stalls = number.is_multiple_of(4);
                 return self.go_on_with_head(key, get("page/5"));
             }
             15 | 16 => {
-                client.stalls = number % 4 == 0;
+                remote.stalls = number.is_multiple_of(4);
                 let length = long.min(120_000) + 1;
-                client.say(&post(length));
-                let body = client.timeout(|settings| settings.timeouts.body);
-                client.mood = Mood::Body(length, shown(now) + body);
+                remote.say(&post(length));
+                let body = remote.timeout(|settings| settings.timeouts.body);
+                remote.mood = Mood::Body(length, shown(now) + body);
                 self.expect_timeout(key, body);
                 let wait = self.pause();
-                if !self.clients[&key].stalls {
+                if !self.remotes[&key].stalls {
                     self.act_in(key, wait);
                 }
                 return self.arrive(key);
             }
-            _ => client.say(&get(&format!("page/{number}"))),
+            _ => remote.say(&get(&format!("page/{number}"))),
         }
         self.expect(key, earliest, latest);
         self.arrive(key);
@@ -514,15 +516,15 @@ impl State {
         let count = 1 + self.random.below(left.len() as u64) as usize;
         let later = left.split_off(count);
         let wait = self.pause();
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        let begins = !matches!(client.mood, Mood::Head(_));
-        client.say(&left);
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        let begins = !matches!(remote.mood, Mood::Head(_));
+        remote.say(&left);
         if later.is_empty() {
-            client.mood = Mood::Waiting;
+            remote.mood = Mood::Waiting;
             self.expect_now(key);
         } else {
-            let (stalls, head) = (client.stalls, client.timeout(|settings| settings.timeouts.head));
-            client.mood = Mood::Head(later);
+            let (stalls, head) = (remote.stalls, remote.timeout(|settings| settings.timeouts.head));
+            remote.mood = Mood::Head(later);
             if begins {
                 self.expect_timeout(key, head);
             }
@@ -540,19 +542,19 @@ impl State {
         let most = [100, 5_000, 200_000][self.random.below(3) as usize];
         let count = left.min(1 + self.random.below(most) as usize);
         let wait = self.pause();
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        client.say(&vec![b'b'; count]);
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        remote.say(&vec![b'b'; count]);
         if count == left {
-            client.mood = Mood::Waiting;
+            remote.mood = Mood::Waiting;
             self.expect_now(key);
         } else {
-            let body = client.timeout(|settings| settings.timeouts.body);
-            let patience = (patience + client.bought(count)).min(shown + body);
-            client.mood = Mood::Body(left - count, patience);
+            let body = remote.timeout(|settings| settings.timeouts.body);
+            let patience = (patience + remote.bought(count)).min(shown + body);
+            remote.mood = Mood::Body(left - count, patience);
             self.expect(key, patience - patience.min(COARSE), patience + SLACK + COARSE);
             // Whatever held the loop up since the head came delays the end of its patience.
-            if let Some(client) = self.clients.get_mut(&key) {
-                client.expects.lost = client.lost;
+            if let Some(remote) = self.remotes.get_mut(&key) {
+                remote.expects.lost = remote.lost;
             }
             self.act_in(key, wait);
         }
@@ -560,11 +562,11 @@ impl State {
     }
 
     pub(super) fn read(&mut self, key: usize) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        let Reads::Slowly(bytes, pause) = client.reads else { return };
-        let was_full = client.room == 0;
-        client.room = (client.room + bytes).min(ROOM);
-        let (mood, earliest) = (client.mood.clone(), client.expects.earliest);
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        let Reads::Slowly(bytes, pause) = remote.reads else { return };
+        let was_full = remote.room == 0;
+        remote.room = (remote.room + bytes).min(ROOM);
+        let (mood, earliest) = (remote.mood.clone(), remote.expects.earliest);
         let due = self.now + pause;
         self.plan(due, Step::Read(key));
         if was_full && matches!(mood, Mood::Reading(Some(_))) {
@@ -577,28 +579,28 @@ impl State {
 
     /// The server stops: connections on which nothing is under way have a moment left.
     pub(super) fn hurry(&mut self) {
-        let is_idle = |client: &Client| {
-            client.watch.is_some()
-                && client.inbox.is_empty()
-                && matches!(client.mood, Mood::First | Mood::Idle)
+        let is_idle = |remote: &Remote| {
+            remote.watch.is_some()
+                && remote.inbox.is_empty()
+                && matches!(remote.mood, Mood::First | Mood::Idle)
         };
         let idle: Vec<usize> =
-            self.clients.values().filter(|client| is_idle(client)).map(|one| one.key).collect();
+            self.remotes.values().filter(|remote| is_idle(remote)).map(|one| one.key).collect();
         let latest = self.now + GRACE.as_millis() as u64 + SLACK;
         for key in idle {
-            if self.clients[&key].expects.latest > latest {
+            if self.remotes[&key].expects.latest > latest {
                 self.expect(key, 0, latest);
             }
         }
     }
 
-    /// Something happened that clients wait for: all are told in this turn.
+    /// Something happened that peers wait for: all are told in this turn.
     pub(super) fn tell_waiters(&mut self) {
-        let waits = |client: &Client| {
-            client.mood == Mood::Held && client.inbox.is_empty() && !client.has_finished
+        let waits = |remote: &Remote| {
+            remote.mood == Mood::Held && remote.inbox.is_empty() && !remote.has_finished
         };
         let held: Vec<usize> =
-            self.clients.values().filter(|client| waits(client)).map(|one| one.key).collect();
+            self.remotes.values().filter(|remote| waits(remote)).map(|one| one.key).collect();
         for key in held {
             self.expect_now(key);
         }
@@ -607,24 +609,24 @@ impl State {
     /// The server sends.
     pub(super) fn take_sent(&mut self, socket: RawFd, bytes: &[u8]) -> Transfer {
         let shown = shown(self.now);
-        let client = self.client(socket);
-        let key = client.key;
-        if client.has_reset {
+        let remote = self.remote(socket);
+        let key = remote.key;
+        if remote.has_reset {
             return Transfer::Broken;
         }
-        let count = bytes.len().min(client.room);
-        if client.room != usize::MAX {
-            client.room -= count;
+        let count = bytes.len().min(remote.room);
+        if remote.room != usize::MAX {
+            remote.room -= count;
         }
-        if let Mood::Reading(patience) = client.mood {
-            let write = client.timeout(|settings| settings.timeouts.write);
-            let until = patience.unwrap_or(shown + write) + client.bought(count);
+        if let Mood::Reading(patience) = remote.mood {
+            let write = remote.timeout(|settings| settings.timeouts.write);
+            let until = patience.unwrap_or(shown + write) + remote.bought(count);
             let until = if count == 0 {
                 patience.unwrap_or(shown + write)
             } else {
                 until.min(shown + write)
             };
-            client.mood = Mood::Reading(Some(until));
+            remote.mood = Mood::Reading(Some(until));
             self.expect(key, until - until.min(COARSE), until + SLACK + COARSE);
         }
         if count == 0 {
@@ -632,8 +634,8 @@ impl State {
         }
         let mut rest = &bytes[..count];
         while !rest.is_empty() {
-            let client = self.client(socket);
-            let (used, is_whole) = client.replies.read(rest);
+            let remote = self.remote(socket);
+            let (used, is_whole) = remote.replies.read(rest);
             rest = &rest[used..];
             if is_whole {
                 self.on_reply(key);
@@ -646,13 +648,13 @@ impl State {
     /// A part of a reply came.
     fn on_piece(&mut self, key: usize) {
         let now = self.now;
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        match client.mood {
-            Mood::Feed(wait) if !client.has_finished => {
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        match remote.mood {
+            Mood::Feed(wait) if !remote.has_finished => {
                 self.expect(key, u64::MAX, now + wait + SLACK);
             }
-            Mood::Waiting if client.replies.left.is_some() => {
-                let handler = client.timeout(|settings| settings.timeouts.handler);
+            Mood::Waiting if remote.replies.left.is_some() => {
+                let handler = remote.timeout(|settings| settings.timeouts.handler);
                 self.expect(key, now + handler - COARSE, now + handler + SLACK);
             }
             _ => {}
@@ -661,45 +663,45 @@ impl State {
 
     /// Connections may be closed for others.
     fn makes_room(&self) -> bool {
-        self.full_at == self.now || self.now - self.made_room.min(self.now) < 3_000
+        self.full_at == self.now || self.now - self.made_room.min(self.now) < HELD_UP
     }
 
     fn on_reply(&mut self, key: usize) {
         let now = self.now;
         let is_stopping = self.stopped.is_some();
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        let (status, closes) = (client.replies.status, client.replies.closes);
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        let (status, closes) = (remote.replies.status, remote.replies.closes);
         self.seen.replies += 1;
         if matches!(status, 408 | 504) {
             self.seen.timeouts += 1;
-            if now < client.expects.earliest && !is_stopping && !client.has_raced(now) {
-                let fault = format!("a {status} is early at {now}: {client:?}");
+            if now < remote.expects.earliest && !is_stopping && !remote.has_raced(now) {
+                let fault = format!("a {status} is early at {now}: {remote:?}");
                 self.fail(fault);
             }
         }
-        let Some(client) = self.clients.get_mut(&key) else { return };
-        client.replies.wanted = client.replies.wanted.saturating_sub(1);
+        let Some(remote) = self.remotes.get_mut(&key) else { return };
+        remote.replies.wanted = remote.replies.wanted.saturating_sub(1);
         if closes {
-            client.mood = Mood::Closing;
+            remote.mood = Mood::Closing;
             // Nothing is owed behind it.
-            client.reads = Reads::All;
-            client.room = usize::MAX;
-            let linger = client.timeout(|settings| settings.timeouts.linger);
+            remote.reads = Reads::All;
+            remote.room = usize::MAX;
+            let linger = remote.timeout(|settings| settings.timeouts.linger);
             self.expect(key, 0, now + linger + SLACK);
             let wait = self.pause();
             return self.act_in(key, wait);
         }
-        if client.replies.wanted > 0 {
-            client.mood = Mood::Waiting;
+        if remote.replies.wanted > 0 {
+            remote.mood = Mood::Waiting;
             return self.expect_now(key);
         }
-        client.mood = Mood::Idle;
-        client.reads = Reads::All;
-        client.room = usize::MAX;
-        if client.has_finished {
+        remote.mood = Mood::Idle;
+        remote.reads = Reads::All;
+        remote.room = usize::MAX;
+        if remote.has_finished {
             return self.expect_now(key);
         }
-        let idle = client.timeout(|settings| settings.timeouts.idle);
+        let idle = remote.timeout(|settings| settings.timeouts.idle);
         self.expect_timeout(key, idle);
         let wait = self.pause();
         self.act_in(key, wait);
@@ -708,21 +710,21 @@ impl State {
     /// The server has closed the connection.
     pub(super) fn closed(&mut self, key: usize) {
         let now = self.now;
-        let Some(client) = self.clients.remove(&key) else { return };
-        let may = client.has_reset
-            || client.has_raced(now)
-            || client.has_finished
-            || client.mood == Mood::Closing
+        let Some(remote) = self.remotes.remove(&key) else { return };
+        let may = remote.has_reset
+            || remote.has_raced(now)
+            || remote.has_finished
+            || remote.mood == Mood::Closing
             || self.stopped.is_some()
-            || (self.makes_room() && client.looks_silent());
-        if !may && now < client.expects.earliest {
-            self.fail(format!("a connection is closed early at {now}: {client:?}"));
+            || (self.makes_room() && remote.looks_silent());
+        if !may && now < remote.expects.earliest {
+            self.fail(format!("a connection is closed early at {now}: {remote:?}"));
         }
         self.seen.closed += 1;
     }
 }
 
-impl Client {
+impl Remote {
     /// The time that bytes buy at the least rate.
     fn bought(&self, bytes: usize) -> u64 {
         let rate = self.settings.as_ref().map_or(1, |settings| u64::from(settings.timeouts.rate));
