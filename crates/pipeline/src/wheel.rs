@@ -390,7 +390,7 @@ mod tests {
                 for (index, entry) in table.iter().enumerate() {
                     if let Some((time, _)) = entry && *time > now {
                         prop_assert!(hooks[index].covers(Tick::at(*time as u32)));
-                        let early = Tick::at((time - u64::from(SLOT) - 1) as u32);
+                        let early = Tick::at((*time as u32).wrapping_sub(SLOT + 1));
                         prop_assert!(hooks[index].time == DUE || !hooks[index].covers(early));
                     }
                 }
