@@ -112,6 +112,15 @@ mod tests {
     const GZIP: Option<Coding> = Some(Coding::Gzip);
 
     #[test]
+    fn a_weight_has_at_most_three_digits_after_its_point_and_nothing_else() {
+        let good = [&b"q=0.5"[..], b"q=0.123", b"Q=1.000", b"q=0."].map(weight);
+        assert_eq!(good, [500, 123, 1000, 0].map(Some));
+        for wrong in ["q=0.1234", "q=0.5a", "q=0.+", "q=1.001", "q=2", "q=", "0.5"] {
+            assert_eq!(weight(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_peer_gets_what_it_likes_best_of_what_is_there() {
         for (field, expected) in [
             ("gzip, deflate, br, zstd", BR),
