@@ -1,5 +1,6 @@
 //! Decides whether a server that has had no traffic for a long time still answers, times out and stops.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -66,18 +67,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         AFTERWARDS.as_secs()
     );
     let mut failed = Vec::new();
-    for (name, server, before) in resting {
+    for (name, mut server, before) in resting {
         let at_rest = server.cpu()? - before;
+        let ended = server.ended()?;
         let used = use_and_stop(server);
         let cells = used.cells.join(" | ");
         let fault = match used.fault {
             _ if at_rest > CPU_AT_ALL + CPU_A_MINUTE * minutes as f64 => {
                 Some("CPU at rest".to_owned())
             }
+            Some(_) if ended.is_some() => {
+                ended.map(|status| format!("it had ended by itself: {status}"))
+            }
             fault => fault.map(|fault| format!("{fault:#}")),
         };
         let verdict = fault.as_deref().unwrap_or("ok");
         println!("| {name} | {at_rest:.2} | {cells} | {verdict} |");
+        if fault.is_some() {
+            let log = shop.work.join(format!("rest-{name}.log"));
+            eprintln!("{name} said:\n{}", fs::read_to_string(log)?);
+        }
         failed.extend(fault.map(|fault| format!("{name}: {fault}")));
     }
     ensure!(failed.is_empty(), "after {minutes} min of rest: {}", failed.join("; "));
