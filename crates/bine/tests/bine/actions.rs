@@ -343,7 +343,7 @@ fn what_a_live_region_shows_of_it_is_for_its_own_visitor() {
     let mut streams = visitors.each_mut().map(|visitor| {
         let page = visitor.get("/leaves");
         write = actions(&page).pop().unwrap();
-        let hash = &page.text().split_once("<!--/live 0 ").unwrap().1[..16];
+        let hash = &page.text().split_once("<!--/live 0 ").unwrap().1[..22];
         let (mut peer, cookie) = (program.connect(), &visitor.cookie);
         peer.send(format!(
             "GET /_bine/live?page=/leaves&have=0.{hash} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\nCookie: {cookie}\r\n\r\n"
