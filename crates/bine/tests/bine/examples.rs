@@ -235,7 +235,8 @@ fn a_visitor_logs_in_and_out_again() {
 fn what_is_said_to_the_echo_comes_back() {
     let program = serve("socket");
     let mut peer = program.connect();
-    assert!(peer.get("/").text().contains("new WebSocket("));
+    assert!(peer.get("/").text().contains("src=\"/socket.js\""));
+    assert!(peer.get("/socket.js").text().contains("new WebSocket("));
     peer.send(
         "GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",

@@ -520,7 +520,7 @@ fn a_signal_that_changes_while_its_page_is_made_is_not_missed() {
 }
 
 #[test]
-fn who_comes_again_after_a_kill_gets_what_differs() {
+fn a_browser_that_returns_after_a_kill_shows_what_the_page_shows() {
     let folder = Folder::new();
     let data = folder.join("data");
     let start = || {
