@@ -44,6 +44,7 @@ chapters! {
     "files": "Files",
     "configuration": "Configuration",
     "tls": "TLS",
+    "security": "Security",
     "headers": "Security headers and hosts",
     "logs": "Logs",
 }
