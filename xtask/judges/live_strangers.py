@@ -10,6 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from browser import a_browser
+from foreign import a_foreign_site
 from judge import judge
 from policy import Strict
 from program import Program, page_holds, until
@@ -37,7 +38,7 @@ fetch(url, { credentials: "include", ...options }).then(async (answer) => done(a
 class Strangers:
     def __init__(self, board, browser):
         self.board, self.browser = board, browser
-        self.elsewhere = board.url("/Garden").replace("127.0.0.1", "localhost")
+        self.elsewhere = a_foreign_site()
 
     def nothing_was_posted(self):
         status, page = self.board.ask("GET", "/Kitchen")

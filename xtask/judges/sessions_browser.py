@@ -11,6 +11,7 @@ import time
 from selenium.webdriver.common.by import By
 
 from browser import a_browser
+from foreign import a_foreign_site
 from judge import judge
 from program import until
 
@@ -100,7 +101,7 @@ def ends_the_others(visitor, other):
 
 
 def is_let_alone_by_others(visitor):
-    elsewhere = visitor.url.replace("127.0.0.1", "localhost")
+    elsewhere = a_foreign_site()
     visitor.browser.delete_all_cookies()
     visitor.browser.get(elsewhere)
     visitor.browser.execute_script(FORM, visitor.url + "login")
