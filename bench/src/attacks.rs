@@ -47,7 +47,7 @@ static KINDS: [Kind; 11] = [
     },
     Kind {
         name: "bodies-1g",
-        what: "the same with `--most-memory 1g`",
+        what: "256 unfinished bodies of 16 MiB with `--most-memory 1g`",
         measure: bodies::of_one_gigabyte,
     },
     Kind {
