@@ -12,12 +12,13 @@ use std::sync::Arc;
 use rustix::event::epoll::EventFlags;
 
 use crate::address::Peer;
+use crate::event_loop::rest::LONG_REST;
 use crate::link::Transfer;
 use crate::settings::Settings;
 use crate::stages::GRACE;
 
-use super::Random;
 use super::world::{COARSE, SLACK, State, Step};
+use super::{HANDLER, Random};
 
 /// Bytes that fit between the server and a peer that does not read.
 const ROOM: usize = 40_000;
@@ -282,7 +283,12 @@ impl State {
         let lost = self.lost - remote.expects.lost;
         if lost > 0 || self.now > due {
             // The loop could not run: it has that much longer, and the time to notice.
-            let again = self.now.max(due + lost.min(HELD_UP)) + SLACK;
+            let mut again = self.now.max(due + lost.min(HELD_UP)) + SLACK;
+            if u128::from(lost) >= LONG_REST.as_millis() {
+                // It makes a deadline that passed in so long a rest due now. That of a request in the queue of the
+                // workers is the beginning of its run, which has its whole time from then on.
+                again += HANDLER.as_millis() as u64;
+            }
             (remote.expects.lost, remote.expects.latest) = (self.lost, again);
             return self.plan(again, Step::Expect(key, serial));
         }
