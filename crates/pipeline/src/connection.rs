@@ -324,7 +324,11 @@ impl<L: Link> Connection<L> {
 
     /// Ends the exchange: everything is sent, and the next request may come.
     pub(crate) fn end_exchange(&mut self, context: &mut Context) {
-        if let Some(busy) = &mut self.busy {
+        // A reply that leaves while the body of a later request is collected ends the earlier exchange only.
+        if let Some(busy) = &mut self.busy
+            && busy.request.is_none()
+            && busy.storing.is_none()
+        {
             busy.is_head = false;
         }
         self.rest(context);

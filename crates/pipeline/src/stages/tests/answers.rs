@@ -224,6 +224,23 @@ fn cut(stream: &[u8], pieces: usize) -> Vec<Step> {
     }
 }
 
+/// Symptom: a 431 to a HEAD had content, which a client takes for the next reply. Cause: the reply to an earlier request
+/// left while the body of the HEAD was collected, and its end forgot that the later request is a HEAD. Fix: it forgets
+/// that only if no later request is being collected.
+#[test]
+fn sends_no_content_to_a_head_whose_body_fails_after_an_earlier_reply() {
+    let trailer = "x".repeat(20_000);
+    let stream = format!(
+        "GET /echo/200000 HTTP/1.1\r\nHost: a\r\n\r\n\
+         HEAD /echo/200000 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: {trailer}\r\n\r\n"
+    );
+    for bytes in sent(&cut(stream.as_bytes(), 1000)) {
+        let statuses: Vec<u16> =
+            read(&bytes, &[false, true]).iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses, [200, 431]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
