@@ -1,6 +1,7 @@
 """Decides how a judge tells what it finds: a line for each claim, `holds: CLAIM` or `fails: CLAIM: WHY`."""
 
 import sys
+import traceback
 
 
 def judge(claims):
@@ -15,5 +16,6 @@ def judge(claims):
             print(f"holds: {claim} ({measured})" if measured else f"holds: {claim}", flush=True)
         except Exception as error:
             failed = True
-            print(f"fails: {claim}: {' '.join(repr(error).split())}", flush=True)
+            where = ", ".join(f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[1:])
+            print(f"fails: {claim}: {' '.join(repr(error).split())} at {where}", flush=True)
     sys.exit(failed)
