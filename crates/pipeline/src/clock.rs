@@ -64,7 +64,8 @@ impl Tick {
 /// reads cells, so that a batch of requests costs two readings (about 5 ns each) and one `Date`.
 pub struct Clock {
     source: Source,
-    now: Cell<Tick>,
+    /// Milliseconds since its beginning at the last reading.
+    read: Cell<u64>,
     /// When `unix` was read.
     unix_read: Cell<Tick>,
     unix: Cell<u64>,
@@ -86,7 +87,7 @@ impl Clock {
         let unix = unix_seconds();
         Self {
             source: Source::Kernel { origin: *ORIGIN.get_or_init(monotonic_milliseconds) },
-            now: Cell::new(Tick(0)),
+            read: Cell::new(0),
             unix_read: Cell::new(Tick(0)),
             unix: Cell::new(unix),
             date: RefCell::new(Date::at(unix)),
@@ -97,7 +98,7 @@ impl Clock {
     pub fn told(unix: u64) -> Self {
         Self {
             source: Source::Told,
-            now: Cell::new(Tick(0)),
+            read: Cell::new(0),
             unix_read: Cell::new(Tick(0)),
             unix: Cell::new(unix),
             date: RefCell::new(Date::at(unix)),
@@ -117,9 +118,9 @@ impl Clock {
     /// Reads only the monotonic clock: how long did that take?
     pub fn glance(&self) -> Tick {
         if let Source::Kernel { origin } = self.source {
-            self.now.set(Tick(monotonic_milliseconds().wrapping_sub(origin) as u32));
+            self.read.set(monotonic_milliseconds().wrapping_sub(origin));
         }
-        self.now.get()
+        self.now()
     }
 
     /// Microseconds since some beginning, read from the fine clock (about 20 ns): for whoever wants
@@ -130,17 +131,17 @@ impl Clock {
                 let time = clock_gettime(ClockId::Monotonic);
                 time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
             }
-            Source::Told => u64::from(self.now.get().milliseconds()) * 1000,
+            Source::Told => self.read.get() * 1000,
         }
     }
 
     /// Moves a told clock forward.
     pub fn advance(&self, duration: Duration) {
         debug_assert!(matches!(self.source, Source::Told), "the kernel moves its own clock");
-        let total = u64::from(self.now.get().milliseconds()) + duration.as_millis() as u64;
-        self.set(self.unix.get() + total / 1000 - u64::from(self.now.get().milliseconds()) / 1000);
-        // No deadline: a rest may be longer than those are.
-        self.now.set(Tick(total as u32));
+        let before = self.read.get();
+        let total = before + duration.as_millis() as u64;
+        self.set(self.unix.get() + total / 1000 - before / 1000);
+        self.read.set(total);
     }
 
     /// Sets the wall clock alone, which may go back, to `unix` seconds.
@@ -151,7 +152,12 @@ impl Clock {
 
     /// The moment of the last reading.
     pub fn now(&self) -> Tick {
-        self.now.get()
+        Tick(self.read.get() as u32)
+    }
+
+    /// Milliseconds between the clock's beginning and the last reading: does not wrap.
+    pub(crate) const fn milliseconds(&self) -> u64 {
+        self.read.get()
     }
 
     /// Seconds since 1970 at the last turn.

@@ -98,8 +98,9 @@ pub(crate) struct EventLoop<D: Driver = Kernel> {
     cuts: u8,
     /// Since when not all that was ready has had its turn.
     behind_since: Option<Tick>,
-    /// When the last turn ended, and for how long who came during it has waited for the next.
-    ended: Tick,
+    /// When the last turn ended, by the clock's milliseconds, and for how long who came during it has waited for the
+    /// next.
+    ended: u64,
     waited: Duration,
     /// Kept between turns for their memory.
     letters: Vec<Letter>,
@@ -167,10 +168,10 @@ impl<D: Driver> EventLoop<D> {
         context.waiters = server.waiters(&context.clock, Arc::clone(&server.loops[index].mailbox));
         let mailbox = Arc::clone(&server.loops[index].mailbox);
         driver.watch_mailbox(&mailbox)?;
-        let ended = context.clock.now();
+        let ended = context.clock.milliseconds();
         let mut own = Self {
             alarm: Alarm::new(driver.timer()?),
-            wheel: Wheel::new(ended),
+            wheel: Wheel::new(context.clock.now()),
             cohort: Cohort::new(scheduler.stage(Next::Request) == Place::Gathered),
             scheduler,
             index,
@@ -204,8 +205,9 @@ impl<D: Driver> EventLoop<D> {
     /// Everything that is due, once. `batch` are the events of this turn.
     fn turn(&mut self, batch: &[epoll::Event]) {
         let began = self.context.clock.turn();
-        if began.elapsed_since(self.ended) >= LONG_REST {
-            self.catch_up(began);
+        let rest = Duration::from_millis(self.context.clock.milliseconds() - self.ended);
+        if rest >= LONG_REST {
+            self.catch_up(began, rest);
         }
         self.context.tally.turns.add(1);
         self.context.allowance = ALLOWANCE;
@@ -246,13 +248,18 @@ impl<D: Driver> EventLoop<D> {
         // rests, it is read once more.
         let now = if admission.is_awake() { clock.glance() } else { clock.now() };
         let since = *self.behind_since.get_or_insert(began);
-        let (took, has_rested) = (now.since(since), self.ended.is_before(began));
+        let (took, has_rested) = (now.since(since), self.ended().is_before(began));
         let waited = if has_rested { Duration::ZERO } else { self.waited };
         admission.turned(Turn { took, waited, worked: now.since(began) });
-        (self.ended, self.waited) = (now, took);
+        (self.ended, self.waited) = (clock.milliseconds(), took);
         if !is_crowded && self.ready.is_empty() {
             self.behind_since = None;
         }
+    }
+
+    /// When the last turn ended.
+    const fn ended(&self) -> Tick {
+        Tick::at(self.ended as u32)
     }
 
     fn on_event(&mut self, token: Token, flags: EventFlags) {
@@ -295,15 +302,17 @@ impl<D: Driver> EventLoop<D> {
     /// Deadlines may have come; the alarm is set for those that have not.
     fn on_alarm(&mut self) {
         self.alarm.rang();
-        let now = self.context.clock.now();
         self.has_due = true;
         for _ in 0..MOST_DUE {
+            // Read each time: what a deadline leads to may have read the clock anew.
+            let now = self.context.clock.now();
             let Some(index) = self.wheel.take_due(&mut self.slab, now) else {
                 self.has_due = false;
                 break;
             };
             self.on_timer(index);
         }
+        let now = self.context.clock.now();
         while let Some(place) = self.abandoned.iter().position(|(_, due)| due.has_come(now)) {
             let (token, _) = self.abandoned.swap_remove(place);
             self.give_up(token);

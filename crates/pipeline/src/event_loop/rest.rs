@@ -13,17 +13,17 @@ use crate::event_loop::{Entry, EventLoop};
 pub(super) const LONG_REST: Duration = Duration::from_millis(1 << 30);
 
 impl<D: Driver> EventLoop<D> {
-    /// Makes every deadline that has come since the last turn due now. Of rests longer than 49 days, at which ticks
-    /// repeat, it sees what is above 49 days; no timeout is as long as what is left of most.
+    /// Makes every deadline that has come in the `rest` since the last turn due now.
     #[cold]
-    pub(super) fn catch_up(&mut self, now: Tick) {
-        let (last, rest) = (self.ended, now.elapsed_since(self.ended));
+    pub(super) fn catch_up(&mut self, now: Tick, rest: Duration) {
+        let last = self.ended();
         let caught = |moment: Tick| if moment.since(last) <= rest { now } else { moment };
         for token in self.slab.tokens() {
             if let Some(Entry { connection, .. }) = self.slab.get(token) {
                 connection.deadline = caught(connection.deadline);
             }
         }
+        self.wheel.pass_all(&mut self.slab, now);
         for (_, due) in &mut self.abandoned {
             *due = caught(*due);
         }

@@ -55,6 +55,8 @@ pub(super) struct Remote {
     lost: u64,
     /// It does not go on with what it began.
     stalls: bool,
+    /// Its last request is for a worker.
+    works: bool,
     /// What it asks for each time, if that is always the same.
     theme: Option<u64>,
     /// What it does instead of what it likes, and after how long each.
@@ -177,6 +179,7 @@ impl Remote {
             asked: came,
             lost: 0,
             stalls: false,
+            works: false,
             theme: None,
             script: VecDeque::new(),
         }
@@ -284,7 +287,7 @@ impl State {
         if lost > 0 || self.now > due {
             // The loop could not run: it has that much longer, and the time to notice.
             let mut again = self.now.max(due + lost.min(HELD_UP)) + SLACK;
-            if u128::from(lost) >= LONG_REST.as_millis() {
+            if remote.works && u128::from(lost) >= LONG_REST.as_millis() {
                 // It makes a deadline that passed in so long a rest due now. That of a request in the queue of the
                 // workers is the beginning of its run, which has its whole time from then on.
                 again += HANDLER.as_millis() as u64;
@@ -430,6 +433,7 @@ impl State {
         remote.replies.wanted = 1;
         remote.mood = Mood::Waiting;
         remote.stalls = false;
+        remote.works = matches!(kind, 6 | 7);
         self.seen.requests += 1;
         let handler = remote.timeout(|settings| settings.timeouts.handler);
         let mut latest = now + 1;

@@ -358,7 +358,7 @@ impl World {
         };
         next = next.max(state.now);
         if state.random.below(2000) == 0 && state.stopped.is_none() {
-            let most = [1_000, 60_000, 3_600_000, 100 * 3_600_000, 1000 * 3_600_000];
+            let most = [1_000, 60_000, 3_600_000, 100 * 3_600_000, 3000 * 3_600_000];
             let most = state.random.pick(&most);
             let pause = state.random.below(most);
             state.lost += pause;
