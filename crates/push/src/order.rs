@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::cursor::{Cursor, Sequence};
 use crate::memory::Reservation;
 use crate::message::{Draft, Publish};
-use crate::record::Record;
+use crate::record::{Change, Record};
 use crate::settings::{Durability, Expiry, Settings};
 
 /// What a hub can be asked to change.
@@ -184,6 +184,16 @@ impl Prepared {
     /// Appends the bytes that the engine keeps.
     pub fn write(&self, to: &mut Vec<u8>) {
         self.record.write(to);
+    }
+
+    /// Bytes of all bodies that it publishes. The bytes that [`write`](Self::write) appends are little more.
+    pub fn body_bytes(&self) -> usize {
+        match &self.record.change {
+            Change::Create { publication, .. } | Change::Publish(publication) => {
+                publication.entries.iter().map(|entry| entry.content.body.len()).sum()
+            }
+            Change::Renew(_) | Change::Prolong(..) | Change::Remove(_) | Change::Expire(_) => 0,
+        }
     }
 
     /// How durable the record must be before it is applied: as the strictest of its channels wants it.

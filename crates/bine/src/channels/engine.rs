@@ -4,6 +4,8 @@
 //! The hub is a machine for one thread; it lives here under one short lock. What it is told comes from the journal in
 //! the order of all records, so that a restart leads to the same hub.
 
+mod parts;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +24,7 @@ use bine_store::{Blocks, Guest, Pending, RowId, Store, Sync};
 use super::access::{Caps, MOST_REVOKED, Parties, Quotas};
 use super::audience::Audience;
 use super::presence::Attendance;
+use parts::{LongRecords, PART, Promisee, WHOLE};
 
 /// All channels of a program.
 pub(crate) struct Engine {
@@ -46,6 +49,8 @@ pub(crate) struct Engine {
     passing: Option<AtomicU64>,
     /// How much memory its channels may take.
     quotas: OnceLock<Quotas>,
+    /// Records that are written in parts.
+    long: LongRecords,
 }
 
 /// What channels tell of themselves in figures.
@@ -97,6 +102,7 @@ enum Way {
     /// It was done before, or cannot be done.
     Settled(Option<Result<Applied, Error>>),
     Kept(Pending, Arc<Outcome>),
+    InParts(Promisee),
 }
 
 /// A revocation, which is true already. Awaited, or waited for where a thread may block, it also outlives a restart.
@@ -138,6 +144,7 @@ impl Engine {
             is_over: AtomicBool::new(false),
             passing: None,
             quotas: OnceLock::new(),
+            long: LongRecords::default(),
         }
     }
 
@@ -242,6 +249,12 @@ impl Engine {
                 let id = id.try_into().map_err(|_| "a run of the system has sixteen bytes")?;
                 // All zeros: it could not be told.
                 before.boot = Some(id).filter(|id| *id != [0; 16]);
+                // Parts that an earlier run has begun are never completed.
+                self.long.forget_all();
+            }
+            [PART, rest @ ..] => {
+                let (number, bytes) = rest.split_first_chunk().ok_or("a part has a number")?;
+                self.long.read_part(u64::from_be_bytes(*number), bytes);
             }
             [CLEAN] => before.is_clean = true,
             [REVOKED, rest @ ..] => {
@@ -323,6 +336,11 @@ impl Engine {
             Some(Ok(Ready::Done(applied))) => Ordered::settled(Ok(applied)),
             Some(Ok(Ready::Record(prepared))) => {
                 self.messages.fetch_add(messages as u64, Ordering::Relaxed);
+                let is_long = prepared.body_bytes() > parts::LONGEST_IN_ONE;
+                // The program's own keep the order in which they were given, whoever waits for them.
+                if is_long && publisher.is_some() && self.passing.is_none() {
+                    return Ordered(Way::InParts(self.keep_in_parts(prepared)));
+                }
                 self.keep(prepared)
             }
             Some(Err(refused)) => Ordered::settled(Err(Error::Refused(refused))),
@@ -348,8 +366,22 @@ impl Engine {
         let (mut record, durability) = (Vec::new(), prepared.durability());
         prepared.write(&mut record);
         let outcome = Arc::new(Outcome::default());
-        let (own, told) = (Arc::clone(self), Arc::clone(&outcome));
-        let then = move |sequence| {
+        let apply = self.applying(prepared, &outcome);
+        let kept = self.place(store, &record, sync_of(durability), apply);
+        match kept {
+            Ok(pending) => Ordered(Way::Kept(pending, outcome)),
+            Err(error) => Ordered::settled(Err(Error::NotKept(error))),
+        }
+    }
+
+    /// What is done when the record of an order is kept, with its sequence: the order becomes true.
+    fn applying(
+        self: &Arc<Self>,
+        prepared: Prepared,
+        outcome: &Arc<Outcome>,
+    ) -> impl FnOnce(u64) + Send + use<> {
+        let (own, told) = (Arc::clone(self), Arc::clone(outcome));
+        move |sequence| {
             let applied = own.hub(|hub| {
                 let before = hub.bytes();
                 (hub.apply(prepared, sequence), before.saturating_sub(hub.bytes()))
@@ -367,23 +399,23 @@ impl Engine {
             own.alarm.notify_all();
             own.audience.tell(&own);
             own.ring();
-        };
-        let sync = match durability {
-            Durability::Memory => Sync::None,
-            Durability::Interval => Sync::Interval(Duration::from_millis(100)),
-            Durability::Commit => Sync::Commit,
-        };
+        }
+    }
+
+    /// Has a record take its place in the journal, unless the end has been said.
+    fn place(
+        &self,
+        store: &Store,
+        record: &[u8],
+        sync: Sync,
+        then: impl FnOnce(u64) + Send + 'static,
+    ) -> Result<Pending, bine_store::Error> {
         // Whoever ends takes the lock in between: what is said then comes behind all that was taken.
-        let stage = self.stage();
+        let _stage = self.stage();
         if self.is_over() {
-            return closed();
+            return Err(bine_store::Error::Closed);
         }
-        let kept = store.keep(&record, sync, then);
-        drop(stage);
-        match kept {
-            Ok(pending) => Ordered(Way::Kept(pending, outcome)),
-            Err(error) => Ordered::settled(Err(Error::NotKept(error))),
-        }
+        store.keep(record, sync, then)
     }
 
     /// Ends what a subject was granted until now, and keeps that it was.
@@ -451,7 +483,7 @@ impl Engine {
 /// What others than tables have kept in the store.
 impl Guest for Engine {
     fn block(&self, block: &[u8]) -> Result<(), String> {
-        let is_own = matches!(block, [BOOT | CLEAN | REVOKED, ..]);
+        let is_own = matches!(block, [BOOT | CLEAN | REVOKED | PART, ..]);
         if is_own && matches!(*self.stage(), Stage::Empty) {
             return self.heed(block);
         }
@@ -475,6 +507,11 @@ impl Guest for Engine {
                 self.before().is_clean = false;
                 hub.replay(record, sequence).map_err(|damaged| damaged.to_string())
             }
+            (Stage::Running(hub), [WHOLE, rest @ ..]) => {
+                self.before().is_clean = false;
+                let record = self.long.record_of(rest).ok_or("parts of a record are missing")?;
+                hub.replay(&record, sequence).map_err(|damaged| damaged.to_string())
+            }
             _ => {
                 drop(stage);
                 self.heed(record)
@@ -483,6 +520,7 @@ impl Guest for Engine {
     }
 
     fn told_all(&self) -> Result<(), String> {
+        self.long.forget_all();
         settle(&mut self.stage())
     }
 
@@ -492,7 +530,7 @@ impl Guest for Engine {
         let revoked = self.parties.revoked(now()).into_iter();
         let revoked = revoked.map(|(subject, at, until)| record_of_revoked(&subject, at, until));
         let clean = before.is_clean.then(|| vec![CLEAN]);
-        let own = std::iter::once(boot).chain(revoked).chain(clean);
+        let own = std::iter::once(boot).chain(revoked).chain(self.long.image()).chain(clean);
         match self.hub(|hub| hub.snapshot()) {
             Some(snapshot) => Box::new(own.chain(snapshot)),
             None => Box::new(std::iter::empty()),
@@ -513,6 +551,15 @@ fn revoked(rest: &[u8]) -> Option<(u64, u64, &str)> {
     let (at, rest) = rest.split_first_chunk()?;
     let (until, subject) = rest.split_first_chunk()?;
     Some((u64::from_be_bytes(*at), u64::from_be_bytes(*until), str::from_utf8(subject).ok()?))
+}
+
+/// How the store keeps a record.
+const fn sync_of(durability: Durability) -> Sync {
+    match durability {
+        Durability::Memory => Sync::None,
+        Durability::Interval => Sync::Interval(Duration::from_millis(100)),
+        Durability::Commit => Sync::Commit,
+    }
 }
 
 /// An image that was read is a hub.
@@ -557,6 +604,7 @@ impl Ordered {
         match self.0 {
             Way::Settled(outcome) => outcome.unwrap_or_else(already_told),
             Way::Kept(pending, outcome) => outcome_of(pending.wait(), &outcome),
+            Way::InParts(promisee) => promisee.wait(),
         }
     }
 }
@@ -571,6 +619,7 @@ impl Future for Ordered {
                 let kept = ready!(Pin::new(pending).poll(context));
                 Poll::Ready(outcome_of(kept, outcome))
             }
+            Way::InParts(promisee) => Pin::new(promisee).poll(context),
         }
     }
 }

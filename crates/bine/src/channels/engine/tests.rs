@@ -9,7 +9,7 @@ use bine_store::{Archive, Options};
 use super::super::Caps;
 use super::*;
 
-fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
+pub(super) fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
     let engine = Arc::new(Engine::new());
     let guest = Arc::clone(&engine) as Arc<dyn Guest>;
     let options = Options::new().guest(guest).segment(1 << 16);
@@ -18,7 +18,7 @@ fn open(disk: &SimulatedFolder, boot: u8) -> (Arc<Engine>, Store) {
     (engine, store)
 }
 
-fn create(engine: &Arc<Engine>, name: &str, durability: Durability) {
+pub(super) fn create(engine: &Arc<Engine>, name: &str, durability: Durability) {
     let settings = Settings { durability, ..Settings::default() };
     let (name, first) = (Name::Given(name.into()), Vec::new());
     engine
@@ -27,14 +27,18 @@ fn create(engine: &Arc<Engine>, name: &str, durability: Durability) {
         .unwrap();
 }
 
-fn publish(engine: &Arc<Engine>, name: &str, body: &str) -> Result<Applied, Error> {
+pub(super) fn publish(engine: &Arc<Engine>, name: &str, body: &str) -> Result<Applied, Error> {
     let content = Content { body: body.as_bytes().into(), ..Content::default() };
     let messages = vec![Draft { channels: vec![name.into()], content }];
     engine.order(Order::Publish(Publish { messages, ..Publish::default() })).wait()
 }
 
 /// The bodies behind a place, and where they end.
-fn read(engine: &Engine, name: &str, start: Start) -> Result<(Vec<String>, Cursor), Refused> {
+pub(super) fn read(
+    engine: &Engine,
+    name: &str,
+    start: Start,
+) -> Result<(Vec<String>, Cursor), Refused> {
     let subscription = Subscription {
         channels: &[name],
         start,

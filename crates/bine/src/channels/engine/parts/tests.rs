@@ -1,0 +1,182 @@
+//! Claims about long orders, whose records are written in parts.
+
+use bine_push::{Content, Draft, Order, Publish, Publisher, Ready, Start};
+use bine_store::disk::SimulatedFolder;
+use bine_store::{Guest as _, Store};
+
+use super::super::tests::{create, open, publish, read};
+use super::super::{Durability, now};
+use super::*;
+
+/// Bytes of each message of a long order.
+const BODY: usize = 700_000;
+const MESSAGES: usize = 3;
+/// Parts of its record: the last is shorter.
+const PARTS: usize = BODY * MESSAGES / LENGTH + 1;
+
+/// Messages that begin with this letter, too long together for one record.
+fn order(first: char) -> Order {
+    let body: String = std::iter::once(first).chain(std::iter::repeat('x')).take(BODY).collect();
+    let content = Content { body: body.as_bytes().into(), ..Content::default() };
+    let messages = vec![Draft { channels: vec!["a".into()], content }; MESSAGES];
+    Order::Publish(Publish { messages, ..Publish::default() })
+}
+
+fn publisher() -> Publisher {
+    Publisher { name: "address/192.0.2.1".into(), bytes: 1 << 30 }
+}
+
+/// The first letters of all orders, in their order. All messages of an order are there, each as long as it was.
+fn orders(engine: &Engine) -> String {
+    let (mut orders, mut left) = (String::new(), String::new());
+    let mut start = Start::Earliest;
+    loop {
+        let (bodies, next) = read(engine, "a", start).unwrap();
+        if bodies.is_empty() {
+            break;
+        }
+        for body in bodies {
+            assert!(body == "short" || body.len() == BODY, "{} bytes", body.len());
+            left.extend(body.chars().next());
+        }
+        start = Start::After(next);
+    }
+    while let Some(first) = left.chars().next() {
+        let all = first.to_string().repeat(if first == 's' { 1 } else { MESSAGES });
+        left = left.strip_prefix(&all).expect("an order is there wholly").to_owned();
+        orders.push(first);
+    }
+    orders
+}
+
+/// A server of its own, and a long order whose parts the test writes one by one.
+fn begin(disk: &SimulatedFolder) -> (Arc<Engine>, Store, Long) {
+    let (engine, store) = open(disk, 1);
+    create(&engine, "a", Durability::Commit);
+    let prepared = engine.hub(|hub| hub.prepare_by(order('l'), Some(&publisher()), now())).unwrap();
+    let Ok(Ready::Record(prepared)) = prepared else { panic!("{prepared:?}") };
+    let promise = Arc::default();
+    let prepared = Some(prepared);
+    (engine, store, Long { number: 0, prepared, record: None, written: 0, promise })
+}
+
+#[test]
+fn long_orders_of_publishers_come_back_after_a_restart() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let (engine, store) = open(&disk, 1);
+    create(&engine, "a", Durability::Commit);
+    let ordered: Vec<_> =
+        ('a'..='f').map(|first| engine.order_by(order(first), Some(&publisher()))).collect();
+    for ordered in ordered {
+        assert!(matches!(ordered.wait(), Ok(Applied::Published(_))));
+    }
+    let before = orders(&engine);
+    assert_eq!(before.len(), 6);
+    assert!(engine.long.journaled().is_empty());
+    disk.lose_power();
+    drop((engine, store));
+    disk.revive();
+    let (engine, _store) = open(&disk, 2);
+    assert_eq!(orders(&engine), before);
+}
+
+#[test]
+fn others_commit_between_two_parts() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let (engine, store, mut long) = begin(&disk);
+    assert_eq!(engine.write_part(&mut long), Ok(true));
+    publish(&engine, "a", "short").unwrap();
+    let mut parts = 1;
+    while engine.write_part(&mut long).unwrap() {
+        parts += 1;
+    }
+    assert_eq!(parts, PARTS);
+    assert_eq!(orders(&engine), "sl");
+    disk.lose_power();
+    drop((engine, store));
+    disk.revive();
+    let (engine, _store) = open(&disk, 1);
+    assert_eq!(orders(&engine), "sl");
+}
+
+#[test]
+fn an_order_happens_wholly_or_not_at_all_wherever_the_power_fails() {
+    for written in 0..=PARTS + 1 {
+        let disk = SimulatedFolder::new(1, 1 << 30);
+        let (engine, store, mut long) = begin(&disk);
+        for _ in 0..written {
+            engine.write_part(&mut long).unwrap();
+        }
+        disk.lose_power();
+        drop((engine, store));
+        disk.revive();
+        let (engine, store) = open(&disk, 1);
+        let expected = if written > PARTS { "l" } else { "" };
+        assert_eq!(orders(&engine), expected, "{written} of {PARTS} parts");
+        // The numbers of parts begin anew; what the run before has left is not taken for one's own.
+        assert!(engine.long.journaled().is_empty());
+        engine.order_by(order('n'), Some(&publisher())).wait().unwrap();
+        drop((engine, store));
+        disk.revive();
+        let (engine, _store) = open(&disk, 1);
+        assert_eq!(orders(&engine), expected.to_owned() + "n");
+    }
+}
+
+#[test]
+fn an_image_that_is_made_between_two_parts_has_those_before_it() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let (engine, _store, mut long) = begin(&disk);
+    for _ in 0..3 {
+        engine.write_part(&mut long).unwrap();
+    }
+    let image: Vec<_> = engine.image().collect();
+    // What a start reads: the image, then what stands in the journal behind it.
+    let again = Engine::new();
+    for block in &image {
+        again.block(block).unwrap();
+    }
+    let record = Arc::clone(long.record.as_ref().unwrap());
+    let mut sequence = 10;
+    for at in (long.written..record.len()).step_by(LENGTH) {
+        sequence += 1;
+        let end = record.len().min(at + LENGTH);
+        again.record(sequence, &part(0, &record[at..end])).unwrap();
+    }
+    let whole = [&[WHOLE], &[0; 8][..], &(record.len() as u64).to_be_bytes()].concat();
+    again.record(sequence + 1, &whole).unwrap();
+    again.told_all().unwrap();
+    assert_eq!(orders(&again), "l");
+    // A record that lacks a part is none.
+    let again = Engine::new();
+    for block in &image {
+        again.block(block).unwrap();
+    }
+    assert!(again.record(11, &whole).unwrap_err().contains("parts of a record are missing"));
+}
+
+#[test]
+fn an_order_for_which_nobody_waits_any_more_is_not_carried_out() {
+    let disk = SimulatedFolder::new(1, 1 << 30);
+    let (engine, _store, long) = begin(&disk);
+    let used = engine.hub(|hub| hub.bytes()).unwrap();
+    // Its client has left before its turn came.
+    engine.long.waiting().orders.push_back(long);
+    engine.order_by(order('n'), Some(&publisher())).wait().unwrap();
+    assert_eq!(orders(&engine), "n");
+    assert!(engine.long.journaled().is_empty());
+    assert!(engine.hub(|hub| hub.bytes()).unwrap() > used);
+}
+
+#[test]
+fn a_publisher_is_told_when_the_disk_takes_no_more_parts() {
+    let disk = SimulatedFolder::new(1, 2 << 20);
+    let (engine, _store) = open(&disk, 1);
+    create(&engine, "a", Durability::Commit);
+    let refused = engine.order_by(order('l'), Some(&publisher())).wait();
+    assert_eq!(refused, Err(Error::NotKept(bine_store::Error::Full)));
+    assert!(engine.long.journaled().is_empty());
+    engine.end();
+    let refused = engine.order_by(order('l'), Some(&publisher())).wait();
+    assert_eq!(refused, Err(Error::NotKept(bine_store::Error::Closed)));
+}
