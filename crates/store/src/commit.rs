@@ -456,7 +456,10 @@ impl Commits {
                 let (guest, mut writer) = writer?;
                 own.kept.write(&own.definitions, &state, guest, &mut *writer)?;
                 writer.finish()?;
-                own.journal().compact(state.sequence)
+                let compaction = own.journal().compaction(state.sequence);
+                // Whoever came meanwhile does not wait until the files are removed.
+                own.call_next();
+                compaction?()
             });
             own.call_next();
             own.kept.end(written.err());

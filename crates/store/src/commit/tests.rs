@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::thread;
 
 use super::*;
 use crate::By;
 use crate::id::{Id, RowId};
-use crate::journal::{MemoryJournal, Sequence, SnapshotWriter};
+use crate::journal::{Compaction, MemoryJournal, Sequence, SnapshotWriter};
 use crate::record::Record;
 use crate::schema::{Column, Index, Schema, Table};
 use crate::snapshot::Snapshot;
@@ -146,8 +147,8 @@ impl Journal for Moody {
         MemoryJournal::new().snapshot(sequence)
     }
 
-    fn compact(&mut self, _: Sequence) -> Result<(), journal::Error> {
-        Ok(())
+    fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, journal::Error> {
+        MemoryJournal::new().compaction(snapshot)
     }
 
     fn close(&mut self) -> Result<(), journal::Error> {
@@ -643,4 +644,71 @@ fn a_commit_that_nobody_waits_for_happens_and_a_future_is_woken() {
         store.change(|change| change.remove(Id::<Counter>::new())).wait(),
         Err(Error::Closed)
     );
+}
+
+/// Says when the files behind an image are to be removed, and takes until it is told to go on.
+struct SlowlyRemoving {
+    inner: MemoryJournal,
+    begun: mpsc::Sender<()>,
+    may_end: Option<mpsc::Receiver<()>>,
+}
+
+impl Journal for SlowlyRemoving {
+    fn append(&mut self, record: &[u8]) -> Result<Sequence, journal::Error> {
+        self.inner.append(record)
+    }
+
+    fn write(&mut self, durably: bool) -> Result<Sequence, journal::Error> {
+        self.inner.write(durably)
+    }
+
+    fn sync(&mut self) -> Result<Sequence, journal::Error> {
+        self.inner.sync()
+    }
+
+    fn durable(&self) -> Sequence {
+        self.inner.durable()
+    }
+
+    fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, journal::Error> {
+        self.inner.snapshot(sequence)
+    }
+
+    fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, journal::Error> {
+        let Some(may_end) = self.may_end.take() else { return self.inner.compaction(snapshot) };
+        let begun = self.begun.clone();
+        Ok(Box::new(move || {
+            begun.send(()).unwrap();
+            may_end.recv().map_err(|error| journal::Error::Refused(error.to_string()))
+        }))
+    }
+
+    fn close(&mut self) -> Result<(), journal::Error> {
+        self.inner.close()
+    }
+}
+
+/// Symptom: commits waited for up to 80 ms behind each image. Cause: the files that the image had made needless were
+/// removed while the journal was held. Fix: they are only found then.
+#[test]
+fn commits_go_on_while_the_files_behind_an_image_are_removed() {
+    let (begun, has_begun) = mpsc::channel();
+    let (end, may_end) = mpsc::channel();
+    let journal = SlowlyRemoving { inner: MemoryJournal::new(), begun, may_end: Some(may_end) };
+    let store = Store::with_journal(Options::new().table::<Sack>(), Box::new(journal)).unwrap();
+    let (inserted, insertions) = mpsc::channel();
+    // Ends when nobody hears of it any more.
+    thread::spawn(move || {
+        let sack = || Sack { id: Id::new(), bytes: vec![1; 1 << 20] };
+        while inserted.send(store.insert(sack()).wait().map(drop)).is_ok() {}
+    });
+    let patience = Duration::from_secs(20);
+    has_begun.recv_timeout(patience).expect("an image is written");
+    while insertions.try_recv().is_ok() {}
+    // The first may have been done before.
+    for _ in 0..2 {
+        let outcome = insertions.recv_timeout(patience);
+        assert_eq!(outcome, Ok(Ok(())), "a commit waits for files to be removed");
+    }
+    end.send(()).unwrap();
 }

@@ -10,7 +10,7 @@ use super::open::settle;
 use super::segment::Segment;
 use super::snapshot::Writer;
 use super::synced::SyncedMark;
-use super::{Error, Journal, Sequence, SnapshotWriter};
+use super::{Compaction, Error, Journal, Sequence, SnapshotWriter};
 use crate::disk::{File, Folder, Lock, is_full, write_all};
 
 /// How a [`FileJournal`] uses its folder.
@@ -343,24 +343,31 @@ impl Journal for FileJournal {
         Ok(Box::new(Writer::new(Arc::clone(&self.folder), lock, self.store, sequence)?))
     }
 
-    fn compact(&mut self, snapshot: Sequence) -> Result<(), Error> {
+    fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, Error> {
         let contents = Contents::of(&*self.folder)?;
         if !contents.snapshots.contains(&snapshot) {
             return Err(Error::Refused(format!("there is no snapshot of record {snapshot}")));
         }
         let before = contents.snapshots.iter().copied().filter(|each| *each < snapshot).max();
         // With one snapshot alone the other way to the present is the whole journal.
-        let Some(before) = before else { return Ok(()) };
+        let Some(before) = before else { return Ok(Box::new(|| Ok(()))) };
         let needed = contents.from(before + 1).first().map_or(0, |(first, _)| *first);
         let snapshots = contents.snapshots.iter().filter(|last| **last < before);
         let segments = contents.segments.iter().filter(|first| **first < needed);
         let snapshots = snapshots.map(|last| Kind::Snapshot.name(*last));
-        for name in snapshots.chain(segments.map(|first| Kind::Segment.name(*first))) {
-            let removed = self.folder.remove(&name);
-            removed.map_err(|error| Error::Disk { file: name, action: "remove", error })?;
-        }
-        let synced = self.folder.sync();
-        synced.map_err(|error| Error::Disk { file: self.folder.name(), action: "sync", error })
+        let names: Vec<String> =
+            snapshots.chain(segments.map(|first| Kind::Segment.name(*first))).collect();
+        // Nobody else may have the folder until they are removed.
+        let (folder, lock) = (Arc::clone(&self.folder), self.lock.clone());
+        Ok(Box::new(move || {
+            let _lock = lock;
+            for name in names {
+                let removed = folder.remove(&name);
+                removed.map_err(|error| Error::Disk { file: name, action: "remove", error })?;
+            }
+            let synced = folder.sync();
+            synced.map_err(|error| Error::Disk { file: folder.name(), action: "sync", error })
+        }))
     }
 
     fn close(&mut self) -> Result<(), Error> {

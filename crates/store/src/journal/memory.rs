@@ -2,7 +2,7 @@
 //! test.
 
 use super::group::Draft;
-use super::{Error, Journal, Sequence, SnapshotWriter};
+use super::{Compaction, Error, Journal, Sequence, SnapshotWriter};
 
 /// Counts records and forgets them.
 pub struct MemoryJournal {
@@ -50,8 +50,8 @@ impl Journal for MemoryJournal {
         Ok(Box::new(Nowhere))
     }
 
-    fn compact(&mut self, _snapshot: Sequence) -> Result<(), Error> {
-        Ok(())
+    fn compaction(&mut self, _snapshot: Sequence) -> Result<Compaction, Error> {
+        Ok(Box::new(|| Ok(())))
     }
 
     fn close(&mut self) -> Result<(), Error> {

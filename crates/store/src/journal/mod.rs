@@ -96,13 +96,25 @@ pub trait Journal: Send {
     /// [`Error::Broken`], [`Error::Full`] and [`Error::Disk`]; the last two leave all as it was.
     fn snapshot(&mut self, sequence: Sequence) -> Result<Box<dyn SnapshotWriter>, Error>;
 
-    /// Removes what the finished snapshot of `sequence` makes needless. It, the one before and every
-    /// record after that one stay, so that there are always two ways to the present.
+    /// Finds what the finished snapshot of `sequence` makes needless. It, the one before and every
+    /// record after that one stay, so that there are always two ways to the present. What is
+    /// returned removes the rest; to remove long files takes a disk tens of milliseconds, and this
+    /// journal may go on meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Error::Disk`]; the journal goes on, and the next call removes what this one left.
-    fn compact(&mut self, snapshot: Sequence) -> Result<(), Error>;
+    /// [`Error::Disk`], also of what is returned; the journal goes on, and the next call removes
+    /// what this one left.
+    fn compaction(&mut self, snapshot: Sequence) -> Result<Compaction, Error>;
+
+    /// Removes at once what [`compaction`](Self::compaction) finds.
+    ///
+    /// # Errors
+    ///
+    /// Its own.
+    fn compact(&mut self, snapshot: Sequence) -> Result<(), Error> {
+        self.compaction(snapshot)?()
+    }
 
     /// Makes everything durable and says so on the disk, so that the next start can tell a change
     /// of the last bytes from a group that was never finished. However that goes, nothing is taken
@@ -113,6 +125,9 @@ pub trait Journal: Send {
     /// [`Error::Broken`] and [`Error::Full`].
     fn close(&mut self) -> Result<(), Error>;
 }
+
+/// Removes the files that a snapshot has made needless.
+pub type Compaction = Box<dyn FnOnce() -> Result<(), Error> + Send>;
 
 /// A snapshot that is being written. Dropped before [`finish`](Self::finish), it never was.
 pub trait SnapshotWriter: Send {
