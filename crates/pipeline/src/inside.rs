@@ -9,12 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, ThreadPool};
 use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::handler::{Answer, Bench, Handler, LaterReply, Outgoing, Responder, Retained, Work};
@@ -35,6 +35,11 @@ pub trait Errands: Send + Sync {
     ///
     /// A thread asks whenever it has nothing to poll, also while its errands wait for something.
     fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>>;
+
+    /// The pool to which a thread reports how long it runs handlers. It is asked for once, when the thread begins.
+    fn pool(&self, _thread: usize) -> Option<Arc<ThreadPool>> {
+        None
+    }
 }
 
 /// A request from inside.
@@ -150,6 +155,7 @@ impl Thread {
             handler.local(Bench { clock, chunk_at: usize::MAX, admission })
         };
         let mut responder = local(handler);
+        let pool = self.errands.pool(self.number);
         loop {
             match self.step(&mut replaced).await {
                 // Whoever cannot make its part for a thread serves nobody, and this thread goes on with the old.
@@ -161,7 +167,8 @@ impl Thread {
                 },
                 Step::Ask(errand) => {
                     clock.turn();
-                    answer(&mut *responder, &clock, self.patience, errand);
+                    let own = Own { clock: &clock, patience: self.patience, pool: pool.as_ref() };
+                    answer(&mut *responder, own, errand);
                 }
                 Step::End => return,
             }
@@ -183,7 +190,34 @@ impl Thread {
     }
 }
 
-fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, errand: Errand) {
+/// What a thread answers with.
+struct Own<'t> {
+    clock: &'t Clock,
+    patience: Duration,
+    pool: Option<&'t Arc<ThreadPool>>,
+}
+
+/// Reports to a pool how long its thread runs a part of a handler, also when that panics.
+struct Busy<'t> {
+    pool: &'t ThreadPool,
+    began: Instant,
+}
+
+impl<'t> Busy<'t> {
+    fn begin(pool: &'t Arc<ThreadPool>) -> Self {
+        pool.began();
+        Self { pool, began: Instant::now() }
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.pool.ended(self.began.elapsed());
+    }
+}
+
+fn answer(responder: &mut dyn Responder, own: Own<'_>, errand: Errand) {
+    let Own { clock, patience, pool } = own;
     let Errand { mut request, around, then } = errand;
     if !around.is_wanted(Waker::noop()) {
         return then.tell(None);
@@ -193,6 +227,7 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
     request.arrival = clock.unix();
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let mut answer = None;
+        let _busy = pool.map(Busy::begin);
         around.around(&mut || {
             request.who = responder.admit(&request.incoming().head, request.peer);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
@@ -203,8 +238,9 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
     match answered {
         Ok(Some(Answer::Written { .. })) => then.tell(Some(bytes)),
         Ok(Some(Answer::Later(reply))) => {
+            let pool = pool.cloned();
             spawn_local(async move {
-                let reply = finished(reply, &*around);
+                let reply = finished(reply, &*around, pool.as_ref());
                 then.tell(tokio::time::timeout(patience, reply).await.unwrap_or_else(|_| {
                     log::warn(format_args!(
                         "a page took longer than {patience:?} to be made again"
@@ -229,13 +265,18 @@ fn answer(responder: &mut dyn Responder, clock: &Clock, patience: Duration, erra
 }
 
 /// The reply of an async handler, each poll of which is within `around`.
-async fn finished(mut reply: LaterReply, around: &dyn Around) -> Option<Vec<u8>> {
+async fn finished(
+    mut reply: LaterReply,
+    around: &dyn Around,
+    pool: Option<&Arc<ThreadPool>>,
+) -> Option<Vec<u8>> {
     let polled = poll_fn(|task| {
         if !around.is_wanted(task.waker()) {
             return Poll::Ready(None);
         }
         let polled = catch_unwind(AssertUnwindSafe(|| {
             let mut polled = Poll::Pending;
+            let _busy = pool.map(Busy::begin);
             around.around(&mut || polled = reply.as_mut().poll(task));
             polled
         }));
@@ -402,11 +443,14 @@ mod tests {
 
     /// Errands in their order, for whichever thread asks first.
     #[derive(Default)]
-    struct InOrder(Mutex<(VecDeque<super::Errand>, Vec<Waker>)>);
+    struct InOrder {
+        waiting: Mutex<(VecDeque<super::Errand>, Vec<Waker>)>,
+        pool: Option<Arc<ThreadPool>>,
+    }
 
     impl InOrder {
         fn push(&self, errand: super::Errand) {
-            let mut own = self.0.lock().unwrap();
+            let mut own = self.waiting.lock().unwrap();
             own.0.push_back(errand);
             own.1.drain(..).for_each(Waker::wake);
         }
@@ -414,7 +458,7 @@ mod tests {
 
     impl Errands for InOrder {
         fn poll_next(&self, _thread: usize, waker: &Waker) -> Poll<Option<super::Errand>> {
-            let mut own = self.0.lock().unwrap();
+            let mut own = self.waiting.lock().unwrap();
             match own.0.pop_front() {
                 Some(errand) => Poll::Ready(Some(errand)),
                 None => {
@@ -422,6 +466,10 @@ mod tests {
                     Poll::Pending
                 }
             }
+        }
+
+        fn pool(&self, _thread: usize) -> Option<Arc<ThreadPool>> {
+            self.pool.clone()
         }
     }
 
@@ -433,7 +481,11 @@ mod tests {
 
     impl Asked {
         fn new(patience: Duration, threads: usize) -> Self {
-            let errands = Arc::<InOrder>::default();
+            Self::by(InOrder::default(), patience, threads)
+        }
+
+        fn by(errands: InOrder, patience: Duration, threads: usize) -> Self {
+            let errands = Arc::new(errands);
             let handler: Arc<dyn Handler> = Arc::new(Program("first"));
             let source: Arc<dyn Errands> = Arc::<InOrder>::clone(&errands);
             let inside = Inside::begin(&handler, patience, threads, &source).unwrap();
@@ -522,6 +574,27 @@ mod tests {
         asked.check("/", Some("first for ann"), 1);
         let_go.send(()).unwrap();
         assert_eq!(told.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
+    }
+
+    #[test]
+    fn reports_to_its_pool_which_threads_run_a_handler() {
+        let pool = Arc::new(Admission::off()).add_pool(1);
+        let errands = InOrder { pool: Some(Arc::clone(&pool)), ..InOrder::default() };
+        let asked = Asked::by(errands, LONG, 1);
+        let (let_go, gate) = channel();
+        GATES.lock().unwrap().push(gate);
+        let told = asked.begin("/blocks", &Arc::default());
+        let began = Instant::now();
+        while pool.running() == 0 {
+            assert!(began.elapsed() < LONG, "no thread runs the handler");
+        }
+        assert_eq!(pool.running(), 1);
+        let_go.send(()).unwrap();
+        assert_eq!(told.recv_timeout(LONG), Ok(Some("first for nobody".to_owned())));
+        for path in ["/", "/later", "/work", "/panic", "/later/panic", "/work-panic"] {
+            asked.ask(path, &Arc::default());
+            assert_eq!(pool.running(), 0, "{path}");
+        }
     }
 
     #[test]

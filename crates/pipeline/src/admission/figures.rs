@@ -21,7 +21,7 @@ pub struct Figures {
     pub capacity: Option<f64>,
     /// Requests a second that a session under way asks for.
     pub rate: Option<f64>,
-    /// The largest share in use of workers, loops and cores, 0 to 1.
+    /// The largest share in use of workers, loops, other thread pools and cores, 0 to 1.
     pub utilization: f64,
     /// Sessions under way.
     pub active: usize,
@@ -31,6 +31,8 @@ pub struct Figures {
     pub think: Duration,
     /// Tasks that workers are at.
     pub running: usize,
+    /// Requests that were done while sessions were counted, up to the last look.
+    pub done: u64,
     /// Sessions that were admitted, since the start.
     pub admitted: u64,
     /// Requests of sessions that were let pass.

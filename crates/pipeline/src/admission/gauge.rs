@@ -19,7 +19,7 @@ pub(super) struct Gauge {
     busy: AtomicU64,
     finished: AtomicU64,
     turning: AtomicU64,
-    /// The shortest waits, in microseconds; [`NOBODY`] if nobody has waited.
+    /// The shortest waits, in microseconds; [`NO_WAIT`] if nobody has waited.
     of_tasks: AtomicU64,
     of_turns: AtomicU64,
 }
@@ -45,7 +45,8 @@ pub(super) struct Reading {
     pub(super) wait_of_turns: Option<Duration>,
 }
 
-const NOBODY: u64 = u64::MAX;
+/// As a shortest wait: there was none.
+pub(super) const NO_WAIT: u64 = u64::MAX;
 
 impl Gauge {
     pub(super) const fn new() -> Self {
@@ -59,8 +60,8 @@ impl Gauge {
             busy: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             turning: AtomicU64::new(0),
-            of_tasks: AtomicU64::new(NOBODY),
-            of_turns: AtomicU64::new(NOBODY),
+            of_tasks: AtomicU64::new(NO_WAIT),
+            of_turns: AtomicU64::new(NO_WAIT),
         }
     }
 
@@ -82,12 +83,12 @@ impl Gauge {
 
     /// How many tasks in a row were late, with this one.
     pub(super) fn count_task(&self, is_late: bool) -> u32 {
-        count(&self.late_tasks, is_late)
+        count_row(&self.late_tasks, is_late)
     }
 
     /// The same of turns.
     pub(super) fn count_turn(&self, is_late: bool) -> u32 {
-        count(&self.late_turns.0, is_late)
+        count_row(&self.late_turns.0, is_late)
     }
 
     /// No row goes on.
@@ -129,10 +130,6 @@ impl Gauge {
     /// Says what there was since the last look, and begins anew.
     pub(super) fn read(&self) -> Reading {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
-        let shortest = |wait: &AtomicU64| {
-            let wait = wait.swap(NOBODY, Ordering::Relaxed);
-            (wait != NOBODY).then(|| Duration::from_micros(wait))
-        };
         Reading {
             handed_over: take(&self.handed_over),
             begun: take(&self.begun),
@@ -147,7 +144,14 @@ impl Gauge {
     }
 }
 
-fn count(row: &AtomicU32, is_late: bool) -> u32 {
+/// Takes the shortest wait that was noted, if there was one.
+pub(super) fn shortest(wait: &AtomicU64) -> Option<Duration> {
+    let wait = wait.swap(NO_WAIT, Ordering::Relaxed);
+    (wait != NO_WAIT).then(|| Duration::from_micros(wait))
+}
+
+/// Counts how many in a row were late.
+pub(super) fn count_row(row: &AtomicU32, is_late: bool) -> u32 {
     if is_late {
         return row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
     }
@@ -158,14 +162,24 @@ fn count(row: &AtomicU32, is_late: bool) -> u32 {
     0
 }
 
+/// The share of so many threads that was at work in an interval, by what runs have `ended` in it and how long these took
+/// together. Runs that take long end too seldom to tell: of those it is counted how many run.
+pub(super) fn busy_share(
+    (busy, ended): (Duration, u64),
+    running: usize,
+    threads: usize,
+    elapsed: Duration,
+) -> f64 {
+    let most = threads.max(1) as f64;
+    let share = busy.as_secs_f64() / elapsed.as_secs_f64().max(1e-6) / most;
+    let is_short = ended > 0 && busy / ended as u32 * 2 < elapsed;
+    if is_short { share } else { running as f64 / most }
+}
+
 impl Reading {
-    /// The share of so many workers that was at work in an interval. Tasks that take long end too seldom to tell: of
-    /// those it is counted who runs.
+    /// The share of so many workers that was at work in an interval.
     pub(super) fn busy_share(&self, workers: usize, elapsed: Duration) -> f64 {
-        let most = workers.max(1) as f64;
-        let ended = self.busy.as_secs_f64() / elapsed.as_secs_f64().max(1e-6) / most;
-        let is_short = self.finished > 0 && self.busy / self.finished as u32 * 2 < elapsed;
-        if is_short { ended } else { self.running as f64 / most }
+        busy_share((self.busy, self.finished), self.running, workers, elapsed)
     }
 
     /// The share of so many loops that was at work in an interval.

@@ -7,20 +7,22 @@
 mod figures;
 mod gauge;
 mod policy;
+mod pool;
 mod sessions;
 mod terms;
 #[cfg(test)]
 mod tests;
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
 pub use figures::{Figures, Refused};
 pub use policy::State;
+pub use pool::{Queued, ThreadPool};
 pub use sessions::{CLASSES, MOST};
 pub use terms::Terms;
 
@@ -28,6 +30,7 @@ use crate::address::Peer;
 use crate::log;
 use gauge::Gauge;
 use policy::{INTERVAL, Policy, Sample};
+use pool::PoolGauge;
 use sessions::Sessions;
 
 /// Who is let in. One for all threads of a server.
@@ -38,6 +41,8 @@ pub struct Admission {
     inner: Mutex<Inner>,
     workers: usize,
     loops: usize,
+    /// Loops report their turns, and workers their tasks: only then is every request that is done counted.
+    is_served_by_loops: AtomicBool,
     cores: f64,
     seed: RandomState,
     /// Milliseconds of a clock that is told the time; for tests.
@@ -60,6 +65,7 @@ struct Front {
 struct Inner {
     policy: Policy,
     sessions: Sessions,
+    pools: Vec<Arc<PoolGauge>>,
     /// Since when there is something to look at.
     awake: u64,
     /// The last look, and what the process had computed by then.
@@ -74,6 +80,7 @@ struct Inner {
 /// Since the start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
+    done: u64,
     admitted: u64,
     served: u64,
     refused: Refused,
@@ -150,6 +157,7 @@ impl Admission {
             inner: Mutex::new(Inner::new(Policy::new(terms.clone()))),
             workers: workers.max(1),
             loops: 1,
+            is_served_by_loops: AtomicBool::new(false),
             cores: cores as f64,
             seed: RandomState::new(),
             told: None,
@@ -162,6 +170,12 @@ impl Admission {
     #[must_use]
     pub fn on_loops(self, loops: usize) -> Self {
         Self { loops: loops.max(1), ..self }
+    }
+
+    /// Loops begin to serve. Without them thread pools alone do not wake it: it would not hear of all requests that are
+    /// done, and admit too few sessions.
+    pub(crate) fn begin_loops(&self) {
+        self.is_served_by_loops.store(true, Ordering::Relaxed);
     }
 
     /// One that lets everybody in.
@@ -307,6 +321,7 @@ impl Admission {
             known: sessions.known(),
             think: sessions.think(),
             running: self.gauge.running(),
+            done: totals.done,
             admitted: totals.admitted,
             served: totals.served,
             refused: totals.refused,
@@ -343,22 +358,31 @@ impl Admission {
             return;
         }
         let (computed, reading) = (self.computed(), self.gauge.read());
+        inner.totals.done += reading.done;
         let wait = inner.policy.terms.wait;
         let spent = computed.saturating_sub(inner.computed).as_secs_f64();
+        let mut busy = reading
+            .busy_share(self.workers, elapsed)
+            .max(reading.turning_share(self.loops, elapsed));
+        let mut is_queued = reading.is_queued(self.is_crowded(reading.running), wait);
+        let mut longest_wait = reading.longest_wait();
+        for pool in inner.pools.iter().map(|pool| pool.read()) {
+            busy = busy.max(pool.busy_share(elapsed));
+            is_queued |= pool.is_queued(wait);
+            longest_wait = longest_wait.max(pool.shortest_wait.unwrap_or_default());
+        }
         let mut sample = Sample {
             elapsed,
             done: reading.done,
             asked: std::mem::take(&mut inner.asked),
-            busy: reading
-                .busy_share(self.workers, elapsed)
-                .max(reading.turning_share(self.loops, elapsed)),
+            busy,
             computed: spent / elapsed.as_secs_f64() / self.cores,
-            is_queued: reading.is_queued(self.is_crowded(reading.running), wait),
+            is_queued,
             active: inner.sessions.active(),
             refused: std::mem::take(&mut inner.refused),
         };
         // Nobody may have passed by for long. A queue is no older than the longest wait in it, and before it there was none.
-        let queued = INTERVAL.max(reading.longest_wait());
+        let queued = INTERVAL.max(longest_wait);
         let before = elapsed.saturating_sub(queued);
         if sample.is_queued && before >= INTERVAL {
             let none = Sample { done: 0, asked: 0, refused: 0, is_queued: false, ..sample };
@@ -374,6 +398,13 @@ impl Admission {
             inner.sessions.clear();
         }
         self.settle(state, now);
+    }
+
+    /// So many requests in a row were late for a thread pool.
+    fn heed_pool(&self, row: u32) {
+        if self.is_served_by_loops.load(Ordering::Relaxed) {
+            self.heed(row);
+        }
     }
 
     /// So many in a row were late.
@@ -396,6 +427,10 @@ impl Admission {
         (inner.awake, inner.looked, inner.computed) = (now, now, self.computed());
         self.gauge.read();
         self.gauge.end_rows();
+        for pool in &inner.pools {
+            pool.read();
+            pool.end_row();
+        }
         self.settle(State::Watching, now);
     }
 
@@ -453,6 +488,7 @@ impl Inner {
         Self {
             policy,
             sessions: Sessions::new(),
+            pools: Vec::new(),
             awake: 0,
             looked: 0,
             computed: Duration::ZERO,

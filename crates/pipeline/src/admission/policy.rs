@@ -30,7 +30,7 @@ pub(super) struct Sample {
     pub(super) done: u64,
     /// Requests that sessions have asked for.
     pub(super) asked: u64,
-    /// The share of workers at work, or of loops if that is larger, 0 to 1.
+    /// The share at work of the workers, of the loops or of another thread pool, whichever is largest, 0 to 1.
     pub(super) busy: f64,
     /// The share of its cores that this process has used, 0 to 1.
     pub(super) computed: f64,

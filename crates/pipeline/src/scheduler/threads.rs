@@ -27,6 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Threads or descriptors that could not be had; connections that the end of the drain has cut.
 pub fn serve_loops(server: &Arc<Server>, scheduler: &Arc<dyn Scheduler>) -> io::Result<()> {
     let (shared, own) = (Arc::clone(server), Arc::clone(scheduler));
+    server.admission().begin_loops();
     run_threads(server, "loop", server.loops.len(), move |index| {
         EventLoop::run(Arc::clone(&shared), Arc::clone(&own), index)
     })

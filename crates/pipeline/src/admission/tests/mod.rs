@@ -1,5 +1,6 @@
 //! Decides that those are let in who should be, by a clock that is moved.
 
+mod pools;
 mod simulation;
 
 use std::sync::atomic::{AtomicU64, Ordering};
