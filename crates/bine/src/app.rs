@@ -642,7 +642,7 @@ impl App {
                 live.follow(store);
             }
         }
-        live.limit(configuration.live);
+        live.limit(configuration.live, server.admission());
         live.serve_with(&handler);
         server.set_waiters(channels.waiters(live.engine()));
         if let Some(desk) = &mut desk {

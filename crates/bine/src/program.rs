@@ -462,8 +462,8 @@ impl LocalProgram {
                 return self.gate.refuse(request, &self.bench.clock, out);
             }
         };
-        // What workers do they tell of themselves.
-        if !matches!(answer, Answer::Work(_) | Answer::Collect { .. }) {
+        // Workers report themselves what they have done, and so do the threads that render what a live page waits for.
+        if !matches!(answer, Answer::Work(_) | Answer::Collect { .. } | Answer::WhileOpen(_)) {
             self.gate.answered();
         }
         answer

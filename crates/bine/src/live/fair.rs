@@ -117,7 +117,12 @@ impl<T> FairQueue<T> {
 
     /// How many jobs wait in the flow that the first keys of a path name.
     pub(super) fn queued_in(&self, keys: &[u64]) -> usize {
-        self.root.queued_in(keys)
+        self.root.find(keys).map_or(0, |flow| flow.queued)
+    }
+
+    /// Whether a job waits or runs in the flow that the first keys of a path name.
+    pub(super) fn has_any_in(&self, keys: &[u64]) -> bool {
+        self.root.find(keys).is_some_and(|flow| flow.queued + flow.running > 0)
     }
 
     /// Whether a job may start.
@@ -210,12 +215,14 @@ impl<T> Node<T> {
         }
     }
 
-    fn queued_in(&self, keys: &[u64]) -> usize {
-        let Some((key, rest)) = keys.split_first() else { return 0 };
-        match self.children.get(key) {
-            Some(child) if rest.is_empty() => child.queued,
-            Some(Child { content: Content::Flows(node), .. }) => node.queued_in(rest),
-            Some(Child { content: Content::Jobs { .. }, .. }) | None => 0,
+    /// The flow that these keys name.
+    fn find(&self, keys: &[u64]) -> Option<&Child<T>> {
+        let (key, rest) = keys.split_first()?;
+        let child = self.children.get(key)?;
+        match &child.content {
+            _ if rest.is_empty() => Some(child),
+            Content::Flows(node) => node.find(rest),
+            Content::Jobs { .. } => None,
         }
     }
 

@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bine_pipeline::admission::Admission;
 use bine_pipeline::{Errand, Errands, Handler, Incoming, Inside, Retained, Then, log};
 
 use crate::channels::{Content, Draft, Engine, Order, Publish};
@@ -86,6 +87,8 @@ pub(crate) struct Figures {
     pub(crate) viewers: u32,
     /// Browsers that wait until a page is rendered for them.
     pub(crate) waiting: usize,
+    /// Threads that run a page at this moment, of those that render for single browsers.
+    pub(crate) busy_threads: usize,
     /// How many were told to come again, because too many waited.
     pub(crate) refused: u64,
 }
@@ -153,9 +156,9 @@ impl Live {
         let _ = self.store.set(store.clone());
     }
 
-    /// Renders within these limits. To be called before the first page is followed.
-    pub(crate) fn limit(&self, limits: RenderLimits) {
-        self.renders.limit(limits);
+    /// Renders within these limits, and reports the waits to `admission`. To be called before the first page is followed.
+    pub(crate) fn limit(&self, limits: RenderLimits, admission: &Arc<Admission>) {
+        self.renders.limit(limits, admission);
     }
 
     /// Asks this for pages from here on; what it answers may be another than before.
@@ -188,6 +191,7 @@ impl Live {
             patches: engine.messages,
             viewers: engine.holds,
             waiting,
+            busy_threads: self.renders.busy_threads(),
             refused,
         }
     }

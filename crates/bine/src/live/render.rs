@@ -3,10 +3,11 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use bine_pipeline::admission::{Admission, Queued, ThreadPool};
 use bine_pipeline::{AddressBlock, Errand, Errands};
 
 use super::Live;
@@ -20,14 +21,23 @@ pub(super) struct Renders {
     state: Mutex<State>,
     next: AtomicU64,
     hasher: RandomState,
+    /// The threads that render joins, as admission counts them.
+    pool: OnceLock<Arc<ThreadPool>>,
 }
 
 #[derive(Default)]
 struct State {
-    schedule: Schedule<Name, Errand>,
+    schedule: Schedule<Name, PendingJoin>,
     /// Of the threads that have nothing to start.
     wakers: Vec<Option<Waker>>,
     is_over: bool,
+}
+
+/// A join that has no thread yet.
+struct PendingJoin {
+    errand: Errand,
+    since: Instant,
+    queued: Option<Queued>,
 }
 
 /// Where the threads that render get what they render.
@@ -49,9 +59,13 @@ pub(super) struct Asker {
 }
 
 impl Renders {
-    /// Renders within these limits from now on. To be called before the first render.
-    pub(super) fn limit(&self, limits: RenderLimits) {
-        self.state().schedule = Schedule::new(limits);
+    /// Renders within these limits from now on, and reports to `admission` how long joins wait for their threads. To be
+    /// called once, before the first render.
+    pub(super) fn limit(&self, limits: RenderLimits, admission: &Arc<Admission>) {
+        let schedule = Schedule::new(limits);
+        // A thread that renders changes alone does nothing for those who wait.
+        self.pool.get_or_init(|| admission.add_pool(schedule.join_threads()));
+        self.state().schedule = schedule;
     }
 
     /// How many threads are to render.
@@ -63,6 +77,11 @@ impl Renders {
     pub(super) fn figures(&self) -> (usize, u64) {
         let state = self.state();
         (state.schedule.waiting(), state.schedule.refused())
+    }
+
+    /// How many of the threads that render joins run a page at this moment.
+    pub(super) fn busy_threads(&self) -> usize {
+        self.pool.get().map_or(0, |pool| pool.running())
     }
 
     /// A number for the next render.
@@ -94,11 +113,17 @@ impl Renders {
         (errand, asker): (Errand, Arc<Asker>),
     ) -> Join<'l> {
         let path = self.path(block, address);
+        let is_local = block.is_local();
         let mut state = self.state();
+        // A block that waits for its own renders waits long although others need not. A proxy on this machine asks for
+        // many clients.
+        let is_first = is_local || !state.schedule.has_join_of(&path);
+        let queued = self.pool.get().map(|pool| pool.queue(is_first));
+        let join = PendingJoin { errand, since: Instant::now(), queued };
         let refused = if state.is_over {
-            Some(errand)
+            Some(join)
         } else {
-            state.schedule.submit_join(path, number, block.is_local(), errand)
+            state.schedule.submit_join(path, number, is_local, join)
         };
         state.wake();
         drop(state);
@@ -107,11 +132,21 @@ impl Renders {
         Join { renders: self, number, asker }
     }
 
-    /// A render has ended, which took so much run time.
-    pub(super) fn finish(&self, number: u64, cost: Duration) {
+    /// A render has ended, which took so much run time. Says whether it had started.
+    pub(super) fn finish(&self, number: u64, cost: Duration) -> bool {
         let mut state = self.state();
-        state.schedule.finish(number, cost);
+        let had_started = state.schedule.finish(number, cost);
         state.wake();
+        had_started
+    }
+
+    /// A join has ended, which took so much run time. It is a request that was done if it was rendered and its client
+    /// has not left.
+    pub(super) fn finish_join(&self, number: u64, cost: Duration, asker: &Asker) {
+        let had_started = self.finish(number, cost);
+        if let Some(pool) = self.pool.get().filter(|_| had_started && !asker.has_left()) {
+            pool.answered();
+        }
     }
 
     /// Starts nothing any more.
@@ -167,12 +202,17 @@ impl Errands for RenderSource {
                 return Poll::Ready(None);
             }
             match state.schedule.start(thread) {
-                Some((_, Render::Join(errand))) => return Poll::Ready(Some(errand)),
+                Some((_, Render::Join(join))) => {
+                    drop(state);
+                    return Poll::Ready(Some(join.start()));
+                }
                 Some((number, Render::Change(name))) => {
                     drop(state);
                     match Arc::clone(live).begin_change(name, number) {
                         Some(errand) => return Poll::Ready(Some(errand)),
-                        None => live.renders.finish(number, Duration::ZERO),
+                        None => {
+                            live.renders.finish(number, Duration::ZERO);
+                        }
                     }
                 }
                 None => {
@@ -184,6 +224,22 @@ impl Errands for RenderSource {
                 }
             }
         }
+    }
+
+    fn pool(&self, thread: usize) -> Option<Arc<ThreadPool>> {
+        let Self(live) = self;
+        let renders_joins = live.renders.state().schedule.takes_joins(thread);
+        live.renders.pool.get().filter(|_| renders_joins).cloned()
+    }
+}
+
+impl PendingJoin {
+    fn start(self) -> Errand {
+        let Self { errand, since, queued } = self;
+        if let Some(queued) = queued {
+            queued.start(since.elapsed());
+        }
+        errand
     }
 }
 
@@ -203,7 +259,11 @@ impl Asker {
         if !own.as_ref().is_some_and(|own| own.will_wake(waker)) {
             *own = Some(waker.clone());
         }
-        !self.has_left.load(Ordering::SeqCst)
+        !self.has_left()
+    }
+
+    fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::SeqCst)
     }
 
     fn leave(&self) {

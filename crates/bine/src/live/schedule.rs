@@ -87,6 +87,16 @@ impl<C, J> Schedule<C, J> {
         self.limits.threads
     }
 
+    /// How many of these render joins.
+    pub(super) const fn join_threads(&self) -> usize {
+        if self.limits.threads > 1 { self.limits.threads - 1 } else { 1 }
+    }
+
+    /// Whether a join of the same address block waits or runs.
+    pub(super) fn has_join_of(&self, path: &Path) -> bool {
+        self.joins.has_any_in(&path[..LEVELS - 1])
+    }
+
     /// Queues a change. The caller bounds how many there are.
     pub(super) fn submit_change(&mut self, path: Path, number: u64, change: C) {
         self.changes.push(path, number, change);
@@ -152,10 +162,10 @@ impl<C, J> Schedule<C, J> {
         if self.takes_joins(thread) { self.start_join(thread) } else { None }
     }
 
-    /// Ends a render that took `cost` of run time.
-    pub(super) fn finish(&mut self, number: u64, cost: Duration) {
+    /// Ends a render that took `cost` of run time. Returns whether it had started.
+    pub(super) fn finish(&mut self, number: u64, cost: Duration) -> bool {
         let Some(Running { is_join, path, estimate, thread }) = self.running.remove(&number) else {
-            return;
+            return false;
         };
         self.in_flight[thread] -= 1;
         if is_join {
@@ -163,6 +173,7 @@ impl<C, J> Schedule<C, J> {
         } else {
             self.changes.finish(&path, estimate, cost);
         }
+        true
     }
 
     /// Whether a thread would start something, as far as is known without starting it.
@@ -203,8 +214,8 @@ impl<C, J> Schedule<C, J> {
         self.in_flight.get(thread).is_some_and(|count| *count < MOST_IN_FLIGHT)
     }
 
-    /// A page that computes for long must not delay changes on every thread.
-    const fn takes_joins(&self, thread: usize) -> bool {
+    /// Whether a thread renders joins. A page that computes for long must not delay changes on every thread.
+    pub(super) const fn takes_joins(&self, thread: usize) -> bool {
         thread > 0 || self.limits.threads == 1
     }
 }
@@ -298,6 +309,26 @@ mod tests {
     }
 
     #[test]
+    fn knows_whether_a_block_has_joins_that_wait_or_run() {
+        let mut schedule = schedule();
+        let other_page = [A[0], A[1], 7];
+        let other_block = [A[0], 7, A[2]];
+        let mut check = |has_any: bool, step: fn(&mut Schedule<u64, u64>)| {
+            step(&mut schedule);
+            let has = [A, other_page, other_block].map(|path| schedule.has_join_of(&path));
+            assert_eq!(has, [has_any, has_any, false]);
+        };
+        check(false, |schedule| schedule.submit_change(A, 0, 0));
+        check(true, |schedule| assert_eq!(schedule.submit_join(A, 1, false, 1), None));
+        check(true, |schedule| {
+            assert_eq!(schedule.start(1), Some((0, Render::Change(0))));
+            assert_eq!(schedule.start(1), Some((1, Render::Join(1))));
+        });
+        check(false, |schedule| assert!(schedule.finish(1, Duration::ZERO)));
+        check(false, |schedule| assert!(!schedule.finish(1, Duration::ZERO)));
+    }
+
+    #[test]
     fn renders_that_wait_leave_slots_to_other_views() {
         let mut schedule = Schedule::<u64, u64>::new(RenderLimits { threads: 2, joins: 4096 });
         assert!((0..1000).all(|number| schedule.submit_join(A, number, false, number).is_none()));
@@ -338,7 +369,8 @@ mod tests {
                         }
                     }
                     4 if !running.is_empty() => {
-                        schedule.finish(running.swap_remove(0), Duration::from_micros(key * 1000));
+                        let cost = Duration::from_micros(key * 1000);
+                        prop_assert!(schedule.finish(running.swap_remove(0), cost));
                     }
                     _ => {
                         if let Some(own) = waiting.get(key as usize).copied()
@@ -351,7 +383,9 @@ mod tests {
                 prop_assert!(schedule.waiting() <= LIMITS.joins);
             }
             loop {
-                running.drain(..).for_each(|number| schedule.finish(number, Duration::ZERO));
+                for number in running.drain(..) {
+                    schedule.finish(number, Duration::ZERO);
+                }
                 let started = [0, 1].map(|thread| schedule.start(thread));
                 running.extend(started.into_iter().flatten().map(|(number, _)| number));
                 if running.is_empty() {

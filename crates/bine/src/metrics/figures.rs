@@ -105,6 +105,11 @@ impl Metrics {
             "Browsers that wait until a live page is rendered for them.",
         )
         .is(told.waiting);
+        text.gauge(
+            "bine_live_busy_threads",
+            "Threads that run a live page, of those that render for single browsers.",
+        )
+        .is(told.busy_threads);
         text.counter(
             "bine_live_refused_total",
             "Browsers that were told to come again, because too many waited for a live page.",
@@ -298,7 +303,7 @@ fn tell_admission(text: &mut Text, told: &admission::Figures) {
         .is(told.rate.unwrap_or(unless_known));
     text.gauge(
         "bine_admission_utilization",
-        "The largest share in use of workers, loops and cores.",
+        "The largest share in use of workers, loops, threads that render and cores.",
     )
     .is(told.utilization);
     text.gauge("bine_admission_sessions_active", "Sessions under way.").is(told.active);
@@ -310,6 +315,11 @@ fn tell_admission(text: &mut Text, told: &admission::Figures) {
     text.gauge("bine_admission_think_seconds", "Between two requests of a session, smoothed.")
         .is(told.think.as_secs_f64());
     text.gauge("bine_admission_running", "Requests that workers are at.").is(told.running);
+    text.counter(
+        "bine_admission_done_total",
+        "Requests that were done while sessions were counted.",
+    )
+    .is(told.done);
     text.counter("bine_admission_admitted_total", "Sessions that were admitted.").is(told.admitted);
     text.counter("bine_admission_served_total", "Requests of sessions that were let pass.")
         .is(told.served);

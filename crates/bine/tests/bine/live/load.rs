@@ -1,6 +1,7 @@
 //! Claims about live pages under load: what one client asks for does not delay others, and what nobody waits for is not
 //! rendered.
 
+use std::net::SocketAddr;
 use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::Instant;
 
@@ -132,4 +133,59 @@ fn refuses_joins_beyond_the_bound_at_once() {
     await_figure(figures, "bine_live_refused_total", 1);
     open(&program);
     await_figure(figures, "bine_live_waiting", 0);
+}
+
+/// A program with one thread that renders joins, which is taken until the gate opens. Nothing else than a thread that is
+/// taken makes it count sessions, however slow the machine is.
+fn start_taken() -> (Program, SocketAddr, Peer) {
+    let options = ["--live-threads", "2", "--admission", "on", "--admission-wait", "60s"];
+    let (program, figures) = start_watched_with(&options);
+    let first = join(&program, "/blocks");
+    await_runs(&program, "blocks", 1);
+    (program, figures, first)
+}
+
+/// Joins waited for seconds while the state of admission stayed `asleep`: the threads that render reported nothing.
+#[test]
+fn joins_that_queue_limit_newcomers() {
+    let (program, figures, _first) = start_taken();
+    await_figure(figures, "bine_admission_state{state=\"asleep\"}", 1);
+    let _waiting: Vec<Peer> = (0..8).map(|_| join(&program, "/room/queued")).collect();
+    await_figure(figures, "bine_admission_state{state=\"limiting\"}", 1);
+    let (begin, mut peers) = (Instant::now(), Vec::new());
+    let refused = loop {
+        let mut peer = program.connect();
+        let reply = peer.get("/room/any");
+        if reply.status() != 200 {
+            break reply;
+        }
+        peers.push(peer);
+        assert!(begin.elapsed() < PATIENCE, "{} newcomers were let in", peers.len());
+    };
+    assert_eq!(refused.status(), 503);
+    let again: u32 = refused.field("Retry-After").unwrap().parse().unwrap();
+    assert!((5..=20).contains(&again), "{refused:?}");
+}
+
+/// A join counted as done when it came, so a server whose joins queued seemed to do whatever it was asked for.
+#[test]
+fn counts_a_join_as_done_once_when_it_is_answered() {
+    let (program, figures, first) = start_taken();
+    let mut joins = vec![first];
+    joins.extend((0..8).map(|_| join(&program, "/room/done")));
+    await_figure(figures, "bine_admission_state{state=\"asleep\"}", 0);
+    // These come while sessions are counted.
+    joins.extend((0..4).map(|_| join(&program, "/room/done")));
+    await_figure(figures, "bine_live_waiting", 12);
+    // One whose client leaves is not done.
+    let mut gone = join(&program, "/room/done");
+    await_figure(figures, "bine_live_waiting", 13);
+    gone.end();
+    await_figure(figures, "bine_live_waiting", 12);
+    open(&program);
+    for join in &mut joins {
+        assert_eq!(join.reply().status(), 200);
+    }
+    // With the request that opened the gate.
+    await_figure(figures, "bine_admission_done_total", joins.len() as u64 + 1);
 }
