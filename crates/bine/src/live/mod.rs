@@ -18,6 +18,8 @@ mod schedule;
 mod showing;
 mod signal;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 mod waiting;
 
 use std::fmt;
@@ -45,8 +47,6 @@ pub use mark::Has;
 pub(crate) use region_key::region_key;
 pub(crate) use run::Run;
 pub use run::seen;
-#[cfg(test)]
-pub(crate) use run::testing;
 pub(crate) use schedule::RenderLimits;
 pub use signal::Signal;
 pub(crate) use stream::{PATH, is_stream};

@@ -84,6 +84,12 @@ impl Renders {
         self.pool.get().map_or(0, |pool| pool.running())
     }
 
+    /// To which a thread reports how long it renders, if it renders joins.
+    fn pool_of(&self, thread: usize) -> Option<Arc<ThreadPool>> {
+        let renders_joins = self.state().schedule.takes_joins(thread);
+        self.pool.get().filter(|_| renders_joins).cloned()
+    }
+
     /// A number for the next render.
     pub(super) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -227,9 +233,7 @@ impl Errands for RenderSource {
     }
 
     fn pool(&self, thread: usize) -> Option<Arc<ThreadPool>> {
-        let Self(live) = self;
-        let renders_joins = live.renders.state().schedule.takes_joins(thread);
-        live.renders.pool.get().filter(|_| renders_joins).cloned()
+        self.0.renders.pool_of(thread)
     }
 }
 
@@ -271,6 +275,105 @@ impl Asker {
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = waker {
             waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use bine_pipeline::admission::{State as Admitting, Terms};
+    use bine_pipeline::{Around, Peer, Then};
+
+    use super::super::testing::request;
+    use super::*;
+
+    const LIMITS: RenderLimits = RenderLimits { threads: 2, joins: 4096 };
+
+    struct Nothing;
+
+    impl Around for Nothing {
+        fn around(&self, part: &mut dyn FnMut()) {
+            part();
+        }
+    }
+
+    fn errand() -> Errand {
+        Errand { request: request(), around: Arc::new(Nothing), then: Then::new(drop) }
+    }
+
+    /// Renders whose one thread for joins runs something else, and the admission that they report to.
+    fn taken() -> (Arc<Admission>, Renders) {
+        let admission = Arc::new(Admission::new(Terms::default(), 12));
+        admission.begin_loops();
+        let renders = Renders::default();
+        renders.limit(LIMITS, &admission);
+        renders.pool.get().unwrap().began();
+        (admission, renders)
+    }
+
+    /// A client of this address comes to follow a page.
+    fn join<'r>(renders: &'r Renders, address: &str) -> Join<'r> {
+        let ip: IpAddr = address.parse().unwrap();
+        let block = Peer::tcp((ip, 9).into()).block();
+        renders.submit_join(renders.number(), block, "http://a/", (errand(), Arc::default()))
+    }
+
+    fn state(admission: &Admission) -> Admitting {
+        admission.figures().state
+    }
+
+    #[test]
+    fn one_address_block_that_waits_for_its_own_renders_does_not_wake_admission() {
+        let (admission, renders) = taken();
+        let mut joins: Vec<Join<'_>> = (0..50).map(|_| join(&renders, "192.0.2.1")).collect();
+        assert_eq!(state(&admission), Admitting::Asleep);
+        // With it, that is seven blocks that find no thread.
+        joins.extend((2..8).map(|last| join(&renders, &format!("192.0.2.{last}"))));
+        assert_eq!(state(&admission), Admitting::Asleep);
+        joins.push(join(&renders, "192.0.2.8"));
+        assert_ne!(state(&admission), Admitting::Asleep);
+    }
+
+    #[test]
+    fn clients_that_come_through_this_machine_wake_admission() {
+        let (admission, renders) = taken();
+        let _joins: Vec<Join<'_>> = (0..8).map(|_| join(&renders, "127.0.0.1")).collect();
+        assert_ne!(state(&admission), Admitting::Asleep);
+    }
+
+    #[test]
+    fn a_join_is_done_when_it_has_started_and_its_client_waits() {
+        let (admission, renders) = taken();
+        let mut joins: Vec<Join<'_>> = (0..8).map(|_| join(&renders, "127.0.0.1")).collect();
+        let start = |number: u64| {
+            let started = renders.state().schedule.start(1);
+            assert!(matches!(started, Some((own, Render::Join(_))) if own == number));
+        };
+        start(0);
+        renders.finish_join(0, Duration::ZERO, &joins[0].asker);
+        // It is told a second time, or was never started.
+        renders.finish_join(0, Duration::ZERO, &joins[0].asker);
+        renders.finish_join(5, Duration::ZERO, &joins[5].asker);
+        start(1);
+        let asker = Arc::clone(&joins[1].asker);
+        drop(joins.remove(1));
+        renders.finish_join(1, Duration::ZERO, &asker);
+        let began = Instant::now();
+        while admission.figures().done == 0 {
+            assert!(began.elapsed() < Duration::from_secs(20), "nothing was done");
+        }
+        assert_eq!(admission.figures().done, 1);
+    }
+
+    #[test]
+    fn only_threads_that_render_joins_report_to_admission() {
+        for (threads, expected) in [(1, vec![0]), (3, vec![1, 2])] {
+            let renders = Renders::default();
+            renders.limit(RenderLimits { threads, ..LIMITS }, &Arc::new(Admission::off()));
+            let reporting = (0..threads).filter(|thread| renders.pool_of(*thread).is_some());
+            assert_eq!(reporting.collect::<Vec<_>>(), expected);
         }
     }
 }

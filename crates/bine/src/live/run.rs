@@ -208,16 +208,3 @@ pub fn seen(region: Region<'_>) {
         run.write(region);
     }
 }
-
-#[cfg(test)]
-pub(crate) mod testing {
-    use super::*;
-
-    /// When ends by itself what a run of a page looks at, and whether it has changed tables.
-    pub(crate) fn ends_of(part: impl FnOnce()) -> (Option<u64>, bool) {
-        let run = Arc::new(Run::new(Arc::default(), None));
-        run.within(part);
-        let Notes { ends, has_written, .. } = run.take();
-        (ends, has_written)
-    }
-}

@@ -174,7 +174,7 @@ impl Admission {
 
     /// Loops begin to serve. Without them thread pools alone do not wake it: it would not hear of all requests that are
     /// done, and admit too few sessions.
-    pub(crate) fn begin_loops(&self) {
+    pub fn begin_loops(&self) {
         self.is_served_by_loops.store(true, Ordering::Relaxed);
     }
 

@@ -3,10 +3,9 @@
 use std::sync::Mutex;
 
 use bine_html::RegionKey;
-use bine_http::{Event, Limits, Machine};
 use bine_macros::Table;
-use bine_pipeline::{Body, Incoming, Peer, Who};
 
+use super::super::testing::request;
 use super::*;
 use crate::arguments::Looked;
 use crate::store::{Id, Options, Recorder, Store};
@@ -60,17 +59,6 @@ impl Tables {
 
 fn hash_of(count: usize) -> RegionHash {
     RegionHash::of(count.to_string().as_bytes(), &RegionKey::default())
-}
-
-fn request() -> Retained {
-    let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    let Event::Head(head) = Machine::new().receive(bytes, &Limits::default()).event else {
-        panic!("it is a request");
-    };
-    let (peer, who, exchange) =
-        (Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous, head.exchange());
-    let (body, has_begun) = (Body::None, false);
-    Retained::of(&Incoming { head, body, peer, who, arrival: 0, has_begun, exchange })
 }
 
 /// A showing that is what a run has made of it which began at `since`.

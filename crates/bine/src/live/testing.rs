@@ -1,0 +1,28 @@
+//! Provides what several tests of live pages need.
+
+use std::sync::Arc;
+
+use bine_http::{Event, Limits, Machine};
+use bine_pipeline::{Body, Incoming, Peer, Retained, Who};
+
+use super::run::{Notes, Run};
+
+/// When ends by itself what a run of a page looks at, and whether it has changed tables.
+pub(crate) fn ends_of(part: impl FnOnce()) -> (Option<u64>, bool) {
+    let run = Arc::new(Run::new(Arc::default(), None));
+    run.within(part);
+    let Notes { ends, has_written, .. } = run.take();
+    (ends, has_written)
+}
+
+/// A request for the page at `/`.
+pub(super) fn request() -> Retained {
+    let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let Event::Head(head) = Machine::new().receive(bytes, &Limits::default()).event else {
+        panic!("it is a request");
+    };
+    let (peer, who, exchange) =
+        (Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous, head.exchange());
+    let (body, has_begun) = (Body::None, false);
+    Retained::of(&Incoming { head, body, peer, who, arrival: 0, has_begun, exchange })
+}
