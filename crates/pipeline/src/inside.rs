@@ -36,7 +36,8 @@ pub trait Errands: Send + Sync {
     /// A thread asks whenever it has nothing to poll, also while its errands wait for something.
     fn poll_next(&self, thread: usize, waker: &Waker) -> Poll<Option<Errand>>;
 
-    /// The pool to which a thread reports how long it runs handlers. It is asked for once, when the thread begins.
+    /// The pool to which a thread reports how long it runs handlers, asked for once, when the thread begins. A handler
+    /// that may block runs on another thread, and is not reported.
     fn pool(&self, _thread: usize) -> Option<Arc<ThreadPool>> {
         None
     }
@@ -119,7 +120,8 @@ impl Inside {
             let inside = thread::Builder::new().name(format!("inside-{number}"));
             inside.spawn(move || {
                 let tasks = LocalSet::new();
-                let own = Thread { number, errands, patience };
+                let pool = errands.pool(number);
+                let own = Thread { number, errands, pool, patience };
                 runtime.block_on(tasks.run_until(own.serve(handler, replaced)));
             })?;
             Ok(sender)
@@ -138,6 +140,7 @@ impl Inside {
 struct Thread {
     number: usize,
     errands: Arc<dyn Errands>,
+    pool: Option<Arc<ThreadPool>>,
     patience: Duration,
 }
 
@@ -155,7 +158,6 @@ impl Thread {
             handler.local(Bench { clock, chunk_at: usize::MAX, admission })
         };
         let mut responder = local(handler);
-        let pool = self.errands.pool(self.number);
         loop {
             match self.step(&mut replaced).await {
                 // Whoever cannot make its part for a thread serves nobody, and this thread goes on with the old.
@@ -167,8 +169,7 @@ impl Thread {
                 },
                 Step::Ask(errand) => {
                     clock.turn();
-                    let own = Own { clock: &clock, patience: self.patience, pool: pool.as_ref() };
-                    answer(&mut *responder, own, errand);
+                    answer(&mut *responder, &clock, &self, errand);
                 }
                 Step::End => return,
             }
@@ -190,13 +191,6 @@ impl Thread {
     }
 }
 
-/// What a thread answers with.
-struct Own<'t> {
-    clock: &'t Clock,
-    patience: Duration,
-    pool: Option<&'t Arc<ThreadPool>>,
-}
-
 /// Reports to a pool how long its thread runs a part of a handler, also when that panics.
 struct Busy<'t> {
     pool: &'t ThreadPool,
@@ -204,7 +198,7 @@ struct Busy<'t> {
 }
 
 impl<'t> Busy<'t> {
-    fn begin(pool: &'t Arc<ThreadPool>) -> Self {
+    fn begin(pool: &'t ThreadPool) -> Self {
         pool.began();
         Self { pool, began: Instant::now() }
     }
@@ -216,8 +210,9 @@ impl Drop for Busy<'_> {
     }
 }
 
-fn answer(responder: &mut dyn Responder, own: Own<'_>, errand: Errand) {
-    let Own { clock, patience, pool } = own;
+fn answer(responder: &mut dyn Responder, clock: &Clock, own: &Thread, errand: Errand) {
+    let Thread { patience, pool, .. } = own;
+    let patience = *patience;
     let Errand { mut request, around, then } = errand;
     if !around.is_wanted(Waker::noop()) {
         return then.tell(None);
@@ -227,7 +222,7 @@ fn answer(responder: &mut dyn Responder, own: Own<'_>, errand: Errand) {
     request.arrival = clock.unix();
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let mut answer = None;
-        let _busy = pool.map(Busy::begin);
+        let _busy = pool.as_deref().map(Busy::begin);
         around.around(&mut || {
             request.who = responder.admit(&request.incoming().head, request.peer);
             let out = &mut Outgoing { buffer: &mut bytes, drain: &mut |_: &mut Vec<u8>| {} };
@@ -238,9 +233,9 @@ fn answer(responder: &mut dyn Responder, own: Own<'_>, errand: Errand) {
     match answered {
         Ok(Some(Answer::Written { .. })) => then.tell(Some(bytes)),
         Ok(Some(Answer::Later(reply))) => {
-            let pool = pool.cloned();
+            let pool = pool.clone();
             spawn_local(async move {
-                let reply = finished(reply, &*around, pool.as_ref());
+                let reply = finished(reply, &*around, pool.as_deref());
                 then.tell(tokio::time::timeout(patience, reply).await.unwrap_or_else(|_| {
                     log::warn(format_args!(
                         "a page took longer than {patience:?} to be made again"
@@ -268,7 +263,7 @@ fn answer(responder: &mut dyn Responder, own: Own<'_>, errand: Errand) {
 async fn finished(
     mut reply: LaterReply,
     around: &dyn Around,
-    pool: Option<&Arc<ThreadPool>>,
+    pool: Option<&ThreadPool>,
 ) -> Option<Vec<u8>> {
     let polled = poll_fn(|task| {
         if !around.is_wanted(task.waker()) {

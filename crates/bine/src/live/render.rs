@@ -337,14 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_come_through_this_machine_wake_admission() {
+    fn browsers_that_come_through_this_machine_wake_admission() {
         let (admission, renders) = taken();
         let _joins: Vec<Join<'_>> = (0..8).map(|_| join(&renders, "127.0.0.1")).collect();
         assert_ne!(state(&admission), Admitting::Asleep);
     }
 
     #[test]
-    fn a_join_is_done_when_it_has_started_and_its_client_waits() {
+    fn a_join_is_done_when_it_has_started_and_its_browser_waits() {
         let (admission, renders) = taken();
         let mut joins: Vec<Join<'_>> = (0..8).map(|_| join(&renders, "127.0.0.1")).collect();
         let start = |number: u64| {

@@ -278,9 +278,9 @@ impl Live {
         let (told, asker) = (Arc::new(Told::default()), Arc::<Asker>::default());
         let number = self.renders.number();
         let (own, teller, noted) = (Arc::clone(self), Arc::clone(&told), Arc::clone(run));
-        let client = Arc::clone(&asker);
+        let waiting = Arc::clone(&asker);
         let then = Then::new(move |reply| {
-            own.renders.finish_join(number, noted.cost(), &client);
+            own.renders.finish_join(number, noted.cost(), &waiting);
             teller.tell(notes_of(&noted, reply.as_deref()));
         });
         let wanted_by = WantedBy::Asker(Arc::clone(&asker));

@@ -1,8 +1,9 @@
 //! Decides who is let in when more come than can be served: sessions that have begun, then as many new ones as fit.
 //!
-//! `policy` says how many, from what workers and loops tell ([`Admission::waited`], [`ran`](Admission::ran),
-//! [`turned`](Admission::turned)); `sessions` says who has begun. Nobody keeps time for it: whoever passes by a tenth of a
-//! second after the last look has the next one. While all is calm a request costs one load of a state that does not change.
+//! `policy` says how many, from what workers and loops ([`Admission::waited`], [`ran`](Admission::ran),
+//! [`turned`](Admission::turned)) and other thread pools ([`ThreadPool`]) report; `sessions` says who has begun. Nobody keeps
+//! time for it: whoever passes by a tenth of a second after the last look has the next one. While all is calm a request
+//! costs one load of a state that does not change.
 
 mod figures;
 mod gauge;

@@ -81,7 +81,7 @@ fn counts_the_shortest_wait_for_a_pool() {
 }
 
 #[test]
-fn a_client_that_waits_for_its_own_requests_neither_wakes_it_nor_limits_others() {
+fn a_peer_that_waits_for_its_own_requests_neither_wakes_it_nor_limits_others() {
     let (admission, pool) = with_pool(one_place(), 4);
     let waiting: Vec<Queued> = (0..50).map(|_| pool.queue(false)).collect();
     (0..4).for_each(|_| pool.began());
