@@ -2,7 +2,10 @@
 
 import time
 
+from selenium.common.exceptions import JavascriptException
 from selenium.webdriver.common.by import By
+
+from live_server import LiveServer
 
 # A morph of a long list takes some milliseconds; a busy machine may need longer.
 PATIENCE = 20
@@ -16,10 +19,12 @@ class LivePage:
         self.server = server
 
     def open(self, *regions, body="{0}", **pages):
-        """Opens a page with these regions, and waits until it is connected."""
-        self.server.reset()
+        """Opens a page with these regions on a new server, and waits until it is connected."""
         self.browser.get("about:blank")
         self.browser.get_log("browser")
+        # Late requests of the page before must not reach the server that counts those of this page.
+        self.server.close()
+        self.server = LiveServer(self.server.script)
         self.server.regions = list(regions)
         self.server.pages = {"/": ("Live", body), **{f"/{name}": page for name, page in pages.items()}}
         self.browser.get(self.server.url())
@@ -34,13 +39,28 @@ class LivePage:
 
     def holds(self, expression):
         """Waits until something is true of the page."""
-        self.until(lambda: self.run(f"return Boolean({expression})"), expression)
+        self.returns(f"return Boolean({expression})", True)
+
+    def returns(self, script, expected):
+        """Waits until a script returns what is expected. One that fails is tried again: what it looks at may come later."""
+        last = None
+
+        def is_expected():
+            nonlocal last
+            try:
+                last = self.run(script)
+                return last == expected
+            except JavascriptException as error:
+                last = error.msg
+                return False
+
+        self.until(is_expected, lambda: f"{script} is {expected!r}, but {last!r}")
 
     def until(self, holds, what):
         """Waits until something is true."""
         end = time.monotonic() + PATIENCE
         while not holds():
-            assert time.monotonic() < end, f"never: {what}: {self.run('return document.documentElement.outerHTML')}"
+            assert time.monotonic() < end, f"never: {what()}: {self.run('return document.documentElement.outerHTML')}"
             time.sleep(0.01)
 
     def change(self, number, markup):
@@ -62,3 +82,13 @@ class LivePage:
     def said(self):
         """What stands in the console."""
         return [line["message"] for line in self.browser.get_log("browser")]
+
+    def says(self, text):
+        """Waits until a line of the console contains a text."""
+        lines = []
+
+        def is_said():
+            lines.extend(self.said())
+            return any(text in line for line in lines)
+
+        self.until(is_said, lambda: f"{text!r} in {lines}")

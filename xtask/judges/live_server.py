@@ -23,33 +23,35 @@ class LiveServer(http.server.ThreadingHTTPServer):
 
     def __init__(self, script):
         super().__init__(("127.0.0.1", 0), Exchange)
-        self.script = pathlib.Path(script).read_text()
+        # The file of the live script.
+        self.script = script
         self.changed = threading.Condition()
-        self.reset()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        # Address -> a page with a place {0}, {1}, .. for each region.
+        self.pages = {}
+        # What each region holds.
+        self.regions = []
+        # What each stream or poll asked, and whether it was a stream.
+        self.asked = []
+        # What comes next over the streams there are, as raw bytes.
+        self.raw = b""
+        # Pages that come late: address -> its delay.
+        self.late = {}
+        # A status that streams and polls are refused with, or a function of `is_stream`.
+        self.refusal = lambda is_stream: None
+        # Whether something on the way holds back what streams bring.
+        self.is_held = False
+        # What answers a POST: a function of the handler and the body, which returns status, type and text.
+        self.post = lambda exchange, body: (204, None, "")
+        self.posts = []
+        self.generation = 0
+        # Looks often whether it has been closed: each page of a test has a server.
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
 
-    def reset(self):
-        """Forgets pages and what was asked; every stream ends."""
-        with self.changed:
-            # Address -> a page with a place {0}, {1}, .. for each region.
-            self.pages = {}
-            # What each region holds.
-            self.regions = []
-            # What each stream or poll asked, and whether it was a stream.
-            self.asked = []
-            # What comes next over the streams there are, as raw bytes.
-            self.raw = b""
-            # Pages that come late: address -> its delay.
-            self.late = {}
-            # A status that streams and polls are refused with, or a function of `is_stream`.
-            self.refusal = lambda is_stream: None
-            # Whether something on the way holds back what streams bring.
-            self.is_held = False
-            # What answers a POST: a function of the handler and the body, which returns status, type and text.
-            self.post = lambda exchange, body: (204, None, "")
-            self.posts = []
-            self.generation = getattr(self, "generation", 0) + 1
-            self.changed.notify_all()
+    def close(self):
+        """Breaks every stream and accepts no more connections."""
+        self.cut()
+        self.shutdown()
+        self.server_close()
 
     def url(self, path="/"):
         return f"http://127.0.0.1:{self.server_port}{path}"
@@ -125,7 +127,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         if path == "/_bine/live":
             return self.follow({name: values[0] for name, values in urllib.parse.parse_qs(query).items()})
         if path == SCRIPT:
-            return self.answer(200, "text/javascript", self.server.script)
+            return self.answer(200, "text/javascript", pathlib.Path(self.server.script).read_text())
         for beneath, folder in {"/source/": SOURCES, "/judge/": JUDGES}.items():
             if path.startswith(beneath):
                 return self.answer(200, "text/javascript", (folder / path.removeprefix(beneath)).read_text())
@@ -212,10 +214,11 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                     continue
             if not is_stream:
                 return self.answer(200, "application/json", json.dumps([{"event": name, "data": data} for name, data in news]))
+            # First: a change that a test makes after it has sent raw bytes shows that they were read.
+            self.wfile.write(raw)
             for name, data in news:
                 lines = "".join(f"data: {line}\n" for line in data.split("\n"))
                 self.wfile.write(f"event: {name}\n{lines}\n".encode())
-            self.wfile.write(raw)
             self.wfile.flush()
 
     def log_message(self, *_):

@@ -60,7 +60,8 @@ class Strangers:
         assert not said, said
         # The policy holds: what it forbids is told.
         browser.execute_script("document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.harm = 1' }))")
-        assert "Content Security Policy" in str(browser.get_log("browser")) and not browser.execute_script("return window.harm")
+        until(lambda: "Content Security Policy" in str(browser.get_log("browser")), "the console tells of the policy")
+        assert not browser.execute_script("return window.harm")
         strict.shutdown()
 
     def from_another_site(self):

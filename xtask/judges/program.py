@@ -5,6 +5,8 @@ import subprocess
 import tempfile
 import time
 
+from selenium.common.exceptions import JavascriptException
+
 # A busy machine may need longer than the moment that is usual.
 PATIENCE = 20
 
@@ -64,4 +66,12 @@ def until(holds, what):
 
 def page_holds(browser, expression):
     """Waits until something is true of the page in a browser."""
-    until(lambda: browser.execute_script(f"return Boolean({expression})"), lambda: f"{expression}: {browser.page_source}")
+
+    def holds():
+        try:
+            return browser.execute_script(f"return Boolean({expression})")
+        except JavascriptException:
+            # While a page loads, what the expression looks at may be missing.
+            return False
+
+    until(holds, lambda: f"{expression}: {browser.page_source}")

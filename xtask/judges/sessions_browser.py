@@ -118,7 +118,8 @@ def is_let_alone_by_others(visitor):
 
 
 def is_the_hosts_alone(secure):
-    # Ports of one host have their cookies together.
+    # Ports of one host have their cookies together. The plain page that was open could be given another one.
+    secure.open()
     secure.browser.delete_all_cookies()
     secure.log_in("ann")
     cookie = secure.cookie()
