@@ -119,6 +119,12 @@ impl Message {
 }
 
 impl Message {
+    /// The memory that it takes with the begin of its body alone.
+    pub(crate) fn footprint_cut(&self, bytes: u64) -> u64 {
+        let body = self.body.len() as u64;
+        self.footprint() - body + bytes.min(body)
+    }
+
     /// The same with the begin of its body alone.
     pub(crate) fn cut(&self, bytes: usize) -> Self {
         let body = &self.body[..bytes.min(self.body.len())];

@@ -81,7 +81,10 @@ impl Hub {
         now: u64,
     ) -> Result<Option<Reservation>, Refused> {
         let mut wanted: u64 = publication.entries.iter().map(Entry::footprint).sum();
-        wanted += publication.producer.as_ref().map_or(0, |producer| producer.id.len() as u64);
+        let only = publication.only_channel().and_then(|number| self.channels.get(&number));
+        wanted += only
+            .zip(publication.producer.as_ref())
+            .map_or(0, |(channel, producer)| channel.producers.wanted(producer));
         if wanted == 0 {
             return Ok(None);
         }
@@ -184,16 +187,19 @@ impl Hub {
         let publication = Publication { close, entries, ..Publication::default() };
         let durability = settings.durability;
         let first: u64 = publication.entries.iter().map(Entry::footprint).sum();
-        let cut = origin.map_or(0, |origin| origin.bytes);
         let forked = source.map_or(0, |source| source.queue.bytes());
-        let shared = source.map_or(0, |source| source.queue.len() as u64 * SHARE);
+        let fork = source.zip(origin).map_or(0, |(source, origin)| {
+            let Origin { behind, until, bytes, .. } = origin;
+            let (shared, cut) = source.queue.fork_size(behind, until, bytes);
+            shared as u64 * SHARE + cut.map_or(0, |cut| cut.footprint_cut(bytes))
+        });
         let (_, weight) = publication.coming_to(NEW);
         let most = self.limits.channel_bytes;
         if settings.retention.bytes == 0 && forked + weight > most {
             let of = Quota::Channel(name);
             return Err(Refused::Quota { of, used: forked, most, wanted: weight });
         }
-        let wanted = footprint(&name, &settings) + first + cut + shared;
+        let wanted = footprint(&name, &settings) + first + fork;
         let room = self.memory.room(wanted, self.limits.bytes, publisher, || (0, 0))?;
         let reserved = Some(self.memory.reserve(room));
         let change = Change::Create { name, settings, due, origin, publication };

@@ -40,6 +40,18 @@ impl Queue {
         (fork, cut.is_some())
     }
 
+    /// How many messages a fork shares with this queue, and the one that it holds the begin of.
+    pub(crate) fn fork_size(
+        &self,
+        behind: Sequence,
+        until: Sequence,
+        bytes: u64,
+    ) -> (usize, Option<&Message>) {
+        let end = self.after(until);
+        let cut = self.at(end).filter(|_| bytes > 0);
+        (end.saturating_sub(self.after(behind)), cut.map(|message| &**message))
+    }
+
     /// Tells that everything up to a place is gone, even if it never was here.
     pub(crate) fn miss(&mut self, until: Sequence, time: u64) {
         if until > self.dropped {

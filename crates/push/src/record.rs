@@ -11,6 +11,7 @@ use crate::bytes::{Bytes, put_bytes, put_number, put_optional};
 use crate::cursor::{MOST_PLACES, Sequence};
 use crate::memory::SHARE;
 use crate::message::{Content, Form, Headers, Producer};
+use crate::repeats::cost;
 use crate::settings::{Expiry, Settings};
 
 /// The number of a channel: that of the record that made it. [`NEW`] stands for the channel that this record makes.
@@ -252,11 +253,12 @@ impl Publication {
 }
 
 impl Entry {
-    /// The memory that its message will take in all its channels.
+    /// The memory that its message will take in all its channels, each of which remembers its id.
     pub(crate) fn footprint(&self) -> u64 {
         let channels = self.channels.len() as u64;
         let names = channels * size_of::<Arc<str>>() as u64;
-        self.content.weight() as u64 + names + channels.saturating_sub(1) * SHARE
+        let ids = channels * self.content.id.as_deref().map_or(0, cost);
+        self.content.weight() as u64 + names + channels.saturating_sub(1) * SHARE + ids
     }
 }
 

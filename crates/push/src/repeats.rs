@@ -46,7 +46,8 @@ pub(crate) enum Verdict {
 /// The memory that an id or a producer takes besides its text.
 const ENTRY: u64 = 128;
 
-fn cost(text: &str) -> u64 {
+/// The memory that an id or a producer takes.
+pub(crate) fn cost(text: &str) -> u64 {
     text.len() as u64 + ENTRY
 }
 
@@ -112,6 +113,11 @@ impl Producers {
     /// The memory that they take.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The memory that remembering a producer takes more.
+    pub(crate) fn wanted(&self, producer: &Producer) -> u64 {
+        if self.known.contains_key(&producer.id) { 0 } else { cost(&producer.id) }
     }
 
     /// Judges a publication by the rules of the Durable Streams protocol (5.2.1).

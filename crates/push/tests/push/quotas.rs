@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Draft, Expiry, Fork, Hub, Limits, Name, Order, Prepared, Publish, Publisher,
-    Quota, Ready, Refused, Restoring, Retention, Settings,
+    Applied, Content, Cursor, Draft, Expiry, Fork, Hub, Limits, Name, Order, Prepared, Producer,
+    Publish, Publisher, Quota, Ready, Refused, Restoring, Retention, Sequence, Settings,
 };
 
 /// Memory that a message or channel may take besides its body.
@@ -151,8 +151,8 @@ fn counts_the_same_after_a_restart_whatever_was_done() {
     }
     let mut named = draft(std::slice::from_ref(&b), 10);
     named.content.id = Some("id".into());
-    let producer = bine_push::Producer { id: "p".into(), epoch: 0, sequence: 0 };
-    let publish = Publish { messages: vec![named], producer: Some(producer), ..Publish::default() };
+    let publish =
+        Publish { messages: vec![named], producer: Some(producer("p", 0)), ..Publish::default() };
     server.give(Order::Publish(publish), Some(&ann)).unwrap();
     let fork = Fork { channel: "b".into(), until: None, bytes: 0 };
     server
@@ -205,6 +205,76 @@ fn checks_a_first_body_as_any_other() {
     assert_eq!(made, 3);
     assert_eq!(quota(make(100)), Quota::Total);
     assert!(server.hub.bytes() <= most);
+}
+
+/// Two products in the estimate of what an order takes could become sums, and no test noticed.
+#[test]
+fn admits_an_order_exactly_when_the_memory_that_it_takes_fits() {
+    let publish = |channels: usize, change: fn(&mut Publish)| {
+        move |names: &[Arc<str>]| {
+            let messages = vec![draft(&names[..channels], 1000), draft(&names[..1], 10)];
+            let mut publish = Publish { messages, ..Publish::default() };
+            change(&mut publish);
+            Order::Publish(publish)
+        }
+    };
+    let create = |fork: Option<Fork>, first: Vec<Draft>| {
+        move |_: &[Arc<str>]| {
+            let name = Name::Given("made".into());
+            let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
+            let (fork, first) = (fork.clone(), first.clone());
+            Order::Create { name, settings, fork, first, is_closed: false }
+        }
+    };
+    check_exact("a message", publish(1, |_| {}));
+    check_exact("a message of eight channels", publish(8, |_| {}));
+    let name_it = |publish: &mut Publish| publish.messages[0].content.id = Some("id".into());
+    check_exact("a message with an id", publish(1, name_it));
+    check_exact("a message of eight channels with an id", publish(8, name_it));
+    let number_it = |publish: &mut Publish| publish.producer = Some(producer("new", 0));
+    check_exact("a message of a producer", publish(1, number_it));
+    let go_on = |publish: &mut Publish| publish.producer = Some(producer("known", 1));
+    check_exact("a message of a producer that is known", publish(1, go_on));
+    check_exact("a channel", create(None, vec![]));
+    check_exact("a channel with its first messages", create(None, vec![draft(&[], 1000); 3]));
+    let fork = Fork { channel: "0".into(), until: None, bytes: 0 };
+    check_exact("a fork", create(Some(fork.clone()), vec![]));
+    check_exact("a fork with its first message", create(Some(fork.clone()), vec![draft(&[], 9)]));
+    // The second message begins in record 10, behind those of eight channels and of the first message.
+    let until = Cursor { epoch: 1, sequence: Sequence::from_number(10 * 1024 - 1) };
+    let cut = Fork { until: Some(until), bytes: 7, ..fork };
+    check_exact("a fork that ends inside the second message", create(Some(cut), vec![]));
+}
+
+fn producer(id: &str, sequence: u64) -> Producer {
+    Producer { id: id.into(), epoch: 0, sequence }
+}
+
+/// Gives an order to a hub with eight channels. The first has eleven messages, of which a producer has published the last.
+#[track_caller]
+fn check_exact(what: &str, order: impl Fn(&[Arc<str>]) -> Order) {
+    let start = || {
+        let mut server = server(Limits::default());
+        let names = server.channels(8, Retention::UNLIMITED);
+        for _ in 0..10 {
+            server.publish(&names[..1], 100, None).unwrap();
+        }
+        let messages = vec![draft(&names[..1], 100)];
+        let known = Some(producer("known", 0));
+        let publish = Publish { messages, producer: known, ..Publish::default() };
+        server.give(Order::Publish(publish), None).unwrap();
+        (server, names)
+    };
+    let (mut free, names) = start();
+    let before = free.hub.bytes();
+    free.give(order(&names), None).unwrap();
+    for (most, fits) in [(free.hub.bytes(), true), (free.hub.bytes() - 1, false)] {
+        let (mut server, names) = start();
+        server.hub.set_quotas(most, u64::MAX);
+        let prepared = server.prepare(order(&names), None);
+        let (grown, room) = (free.hub.bytes() - before, most - before);
+        assert_eq!(prepared.is_ok(), fits, "{what}: takes {grown} of {room}: {prepared:?}");
+    }
 }
 
 #[test]
