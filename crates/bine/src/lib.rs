@@ -261,7 +261,7 @@ pub mod __private {
     pub use inventory::submit;
 
     pub use crate::arguments::{Argument, Arguments, check_form};
-    pub use crate::channels::{check_query, check_token};
+    pub use crate::channels::{check_grant, check_query, check_token};
     pub use crate::live::{Has, seen};
     pub use crate::methods::Methods;
     pub use crate::remote::{check_answer, check_events};

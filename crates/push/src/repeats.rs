@@ -177,10 +177,10 @@ impl Producers {
             let id: Arc<str> = Arc::from(from.text()?);
             let heard =
                 Heard { epoch: from.number()?, sequence: from.number()?, record: from.number()? };
-            producers.by_record.insert(heard.record, id.clone());
             producers.bytes += cost(&id);
-            producers.known.insert(id, heard);
-            Some(())
+            let is_first = producers.by_record.insert(heard.record, id.clone()).is_none()
+                && producers.known.insert(id, heard).is_none();
+            is_first.then_some(())
         })?;
         Some(producers)
     }
@@ -189,6 +189,22 @@ impl Producers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each counted twice, and was forgotten once. A fuzz target found it.
+    #[test]
+    fn refuses_to_read_a_producer_twice() {
+        let read = |ids: [&str; 2], records: [u64; 2]| {
+            let mut bytes = Vec::from([2]);
+            for (id, record) in ids.into_iter().zip(records) {
+                put_bytes(&mut bytes, id.as_bytes());
+                [0, 0, record].into_iter().for_each(|number| put_number(&mut bytes, number));
+            }
+            Producers::read(&mut Bytes(&bytes)).map(|producers| producers.bytes())
+        };
+        assert_eq!(read(["a", "b"], [1, 2]), Some(2 * cost("a")));
+        assert_eq!(read(["a", "a"], [1, 2]), None);
+        assert_eq!(read(["a", "b"], [1, 1]), None);
+    }
 
     #[test]
     fn a_producer_is_judged_by_its_numbers() {

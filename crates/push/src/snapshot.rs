@@ -150,10 +150,13 @@ impl Restoring {
     /// The hub, when all chunks were received.
     ///
     /// # Errors
-    /// Some are missing.
+    /// Some are missing, or a channel that is gone has no fork.
     pub fn finish(self) -> Result<Hub, Damaged> {
         let counted = (self.messages.len() as u64, self.hub.channels.len() as u64);
-        if self.announced == Some(counted) { Ok(self.hub) } else { Err(Damaged) }
+        let is_whole = self.announced == Some(counted);
+        let mut channels = self.hub.channels.values();
+        let is_sound = channels.all(|channel| !channel.is_gone || channel.forks > 0);
+        if is_whole && is_sound { Ok(self.hub) } else { Err(Damaged) }
     }
 
     fn read(&mut self, chunk: &[u8]) -> Option<()> {
@@ -186,6 +189,8 @@ impl Restoring {
                     let is_new = !self.hub.names.contains_key(&channel.name)
                         && !self.hub.channels.contains_key(&channel.number);
                     (is_new && channel.number <= self.hub.record).then_some(())?;
+                    // Of a channel that was removed, the name stays while forks of it do.
+                    (!channel.is_gone || channel.queue.len() == 0).then_some(())?;
                     // A fork's source is older, so it was there before.
                     if let Some(origin) = channel.origin {
                         self.hub.channels.get_mut(&origin.source)?.forks += 1;

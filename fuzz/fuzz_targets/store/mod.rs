@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bine_store::disk::{Folder, SimulatedFolder};
-use bine_store::journal::{Error, FileJournal, Journal, Loaded, Options, check as examine, repair};
+use bine_store::journal::{
+    Error, FileJournal, Journal, Loaded, Opened, Options, check as examine, repair,
+};
 
 /// The first byte says what the others are: the whole file, or changes of what was written, which
 /// get past the checksums more often.
@@ -28,20 +30,25 @@ pub fn check(file: &str, bytes: &[u8]) {
     }
     folder.put(file, &content);
     if let Err(Error::Damaged(_)) = open(&folder) {
-        let shared: Arc<dyn Folder> = Arc::new(folder.clone());
-        let report = examine(&shared).expect("the disk is well");
-        assert!(!report.is_sound(), "{report}");
-        repair(&shared).expect("the disk is well");
-        open(&folder).expect("it is repaired");
-        let report = examine(&shared).expect("the disk is well");
-        assert!(report.is_sound(), "{report}");
+        check_repair(&folder);
     }
 }
 
+/// A store that a start refuses as damaged is reported as such, and opens after its repair.
+pub fn check_repair(folder: &SimulatedFolder) {
+    let shared: Arc<dyn Folder> = Arc::new(folder.clone());
+    let report = examine(&shared).expect("the disk is well");
+    assert!(!report.is_sound(), "{report}");
+    repair(&shared).expect("the disk is well");
+    open(folder).expect("it is repaired");
+    let report = examine(&shared).expect("the disk is well");
+    assert!(report.is_sound(), "{report}");
+}
+
 /// Five records, with a snapshot of the first four.
-fn written() -> SimulatedFolder {
+pub fn written() -> SimulatedFolder {
     let folder = SimulatedFolder::new(1, 1 << 20);
-    let mut journal = open(&folder).expect("the disk is well");
+    let mut journal = open(&folder).expect("the disk is well").journal;
     for sequence in 1..=5 {
         journal.append(&record(sequence)).expect("there is room");
         if sequence != 2 {
@@ -63,20 +70,19 @@ fn written() -> SimulatedFolder {
 const LONGEST: usize = 1 << 14;
 const BLOCK: [u8; 90] = [7; 90];
 
-fn record(sequence: u64) -> Vec<u8> {
+pub fn record(sequence: u64) -> Vec<u8> {
     vec![sequence as u8; 200 * sequence as usize % 700]
 }
 
 /// Opens it. What is handed over must be what was written, or not be there.
-fn open(folder: &SimulatedFolder) -> Result<FileJournal, Error> {
+pub fn open(folder: &SimulatedFolder) -> Result<Opened, Error> {
     let shared = Arc::new(folder.clone());
-    let opened = FileJournal::open(shared, Options { segment: 4096 }, &mut |loaded| {
+    FileJournal::open(shared, Options { segment: 4096 }, &mut |loaded| {
         match loaded {
             Loaded::Block(block) => assert_eq!(block, BLOCK),
             Loaded::Record(sequence, bytes) => assert_eq!(bytes, record(sequence)),
             Loaded::Lost(_) | Loaded::Progress { .. } => {}
         }
         Ok(())
-    })?;
-    Ok(opened.journal)
+    })
 }

@@ -1,6 +1,7 @@
 //! Decides who may do what with channels over HTTP: by rules for everybody, by tokens, and by a function of the program.
 
 mod ask;
+mod check;
 mod denied;
 mod grant;
 mod key;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use ask::{Ask, Asked, Granting, Known};
+#[doc(hidden)]
+pub use check::check_grant;
 pub(crate) use denied::Denied;
 pub(crate) use grant::Action;
 pub use grant::Grant;

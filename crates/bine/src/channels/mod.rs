@@ -29,12 +29,12 @@ use bine_store::{Guest, RowId, Store};
 
 use crate::live::Waiting;
 
-#[doc(hidden)]
-pub use access::check_token;
 pub use access::{
     Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
 };
 pub(crate) use access::{Gate, Pass, Visitor, rule};
+#[doc(hidden)]
+pub use access::{check_grant, check_token};
 #[doc(hidden)]
 pub use asked::check_query;
 pub use bine_push::{

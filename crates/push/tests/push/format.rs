@@ -169,6 +169,26 @@ fn a_snapshot_with_a_chunk_too_few_too_many_or_out_of_order_is_none() {
     }
 }
 
+/// Such a channel was read, and the memory of its messages never given back. A fuzz target found it.
+#[test]
+fn refuses_a_snapshot_whose_removed_channel_has_messages_or_no_fork() {
+    let content = Content { body: Arc::from(&b"hello"[..]), ..Content::default() };
+    for first in [vec![], vec![Draft { channels: vec![], content: content.clone() }]] {
+        let mut hub = hub();
+        let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
+        let name = Name::Given("a".into());
+        let order = Order::Create { name, settings, fork: None, first, is_closed: false };
+        let (prepared, _) = prepare(&mut hub, order, 1000);
+        hub.apply(prepared, 1).unwrap();
+        let mut written = chunks(&hub);
+        assert!(restored(&written).is_ok());
+        // Behind its number, its name, its settings and whether it is closed.
+        let gone = &mut written.last_mut().unwrap()[12];
+        assert_eq!(std::mem::replace(gone, 1), 0);
+        assert!(restored(&written).is_err());
+    }
+}
+
 #[test]
 fn a_number_that_does_not_rise_is_refused() {
     let (_, records) = full();

@@ -7,7 +7,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use super::format::{HEAD, VERSION, checksum, long, word};
+use super::format::{HEAD, LAST, VERSION, checksum, long, word};
 use super::{Error, Sequence};
 use crate::disk::{File, Folder, read_full, write_all};
 
@@ -107,7 +107,7 @@ pub(super) fn read(folder: &dyn Folder) -> Result<Found, Error> {
     let mut bytes = [0; HEAD + 1];
     let length = read_full(&*file, &mut bytes, 0).map_err(fault)?;
     // Power failed before the first mark reached the disk.
-    if bytes == [0; HEAD + 1] {
+    if length <= HEAD && bytes == [0; HEAD + 1] {
         return Ok(Found::Nothing);
     }
     let store = long(&bytes, 8);
@@ -121,7 +121,12 @@ pub(super) fn read(folder: &dyn Folder) -> Result<Found, Error> {
     if bytes[..8] != *MAGIC {
         return Ok(Found::Unreadable("it is a file of another kind"));
     }
-    Ok(Found::Mark { store, sequence: long(&bytes, 16) })
+    let sequence = long(&bytes, 16);
+    // Behind it, a repair writes what comes next.
+    if sequence >= LAST {
+        return Ok(Found::Unreadable("it names a record that no journal has"));
+    }
+    Ok(Found::Mark { store, sequence })
 }
 
 fn to_bytes(store: u64, sequence: Sequence) -> [u8; HEAD] {
@@ -173,7 +178,7 @@ mod tests {
             folder.put(NAME, &bytes);
             assert!(matches!(read(&folder), Ok(Found::Unreadable(_))), "{bit}");
         }
-        for bytes in [&whole[..31], &[&whole[..], &[0]].concat()] {
+        for bytes in [&whole[..31], &[&whole[..], &[0]].concat(), &[0; HEAD + 1]] {
             folder.put(NAME, bytes);
             assert!(matches!(read(&folder), Ok(Found::Unreadable(_))));
             SyncedMark::open(&folder, 7).unwrap().set(6);
@@ -181,6 +186,20 @@ mod tests {
         }
         folder.put(NAME, &[0; HEAD]);
         assert_eq!(read(&folder).ok(), Some(Found::Nothing));
+    }
+
+    /// With the highest number, whose successor there is not, a repair ended in a panic. A fuzz target found it.
+    #[test]
+    fn refuses_a_number_that_no_record_has() {
+        let folder = SimulatedFolder::new(1, 1 << 20);
+        for (sequence, found) in [
+            (LAST - 1, Found::Mark { store: 7, sequence: LAST - 1 }),
+            (LAST, Found::Unreadable("it names a record that no journal has")),
+            (u64::MAX, Found::Unreadable("it names a record that no journal has")),
+        ] {
+            folder.put(NAME, &to_bytes(7, sequence));
+            assert_eq!(read(&folder).ok(), Some(found));
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Grant {
     }
 
     /// The same, made at `now`, in seconds since 1970.
-    fn token_at(&self, secret: &[u8], now: u64) -> Result<String, String> {
+    pub(super) fn token_at(&self, secret: &[u8], now: u64) -> Result<String, String> {
         if let Some(fault) = self.fault() {
             return Err(fault.to_owned());
         }

@@ -1,0 +1,154 @@
+//! Decides what must hold of any names and patterns, for whoever searches for some of which it does not.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::json;
+
+use super::grant::{Action, Grant};
+use super::pattern::{Pattern, Rule, USER};
+use super::sign::signed;
+use super::token::Tokens;
+use crate::user_name::UserName;
+
+const SECRET: &[u8] = b"thirty-two bytes or more of secret";
+/// In milliseconds since 1970.
+const NOW: u64 = 1_800_000_000_000;
+const END: u64 = NOW + 60_000;
+/// Longer texts make tokens that are too long to be read.
+const MOST: usize = 1000;
+
+/// What must hold of any three lines, the name of a user, a rule and the name of a channel: all that takes a user's name
+/// has one rule for it, a rule that is a text permits that channel alone, also by a token, a pattern permits what its
+/// text says, and a user's name in a rule is never a part of a pattern.
+pub fn check_grant(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut lines = text.splitn(3, '\n');
+    let (Some(user), Some(rule), Some(channel), true) =
+        (lines.next(), lines.next(), lines.next(), text.len() <= MOST)
+    else {
+        return;
+    };
+    let user = check_user(user);
+    check_name(rule, channel);
+    let pattern = Pattern::parse(rule);
+    if let Ok(pattern) = &pattern {
+        check_pattern(pattern, rule, channel);
+    }
+    if let Some(user) = &user {
+        let rules = [Some(Rule::from(rule)), pattern.ok().map(Rule::from)];
+        for rule in rules.into_iter().flatten().filter_map(|rule| rule.check_for_users().ok()) {
+            check_own(&rule, user, channel);
+        }
+    }
+}
+
+/// A grant and a token take the same names of users.
+fn check_user(text: &str) -> Option<UserName> {
+    let user = UserName::parse(text);
+    let claims = json!({"sub": text, "iat": NOW / 1000, "exp": END / 1000});
+    let taken = Tokens::hs256(SECRET).read(&signed(SECRET, claims.to_string().as_bytes()), NOW);
+    assert_eq!(taken.is_ok(), user.is_ok(), "by a token");
+    let grant = Grant::to(text);
+    assert_eq!(grant.fault().is_none(), user.is_ok(), "by a grant");
+    let Ok(user) = user else {
+        let nothing = grant.follow(text).sound();
+        assert!(nothing.subject.is_none() && nothing.rules.are_none());
+        return None;
+    };
+    assert_eq!((user.as_str(), user.to_string().as_str()), (text, text));
+    for subject in [grant.subject, taken.ok().and_then(|taken| taken.grant.subject)] {
+        assert_eq!(subject.as_deref(), Some(text));
+    }
+    // Wherever it is written, it is one segment and no syntax.
+    let inbox = format!("inbox/{user}");
+    assert!(Rule::from(&inbox).check().is_ok() && inbox.split('/').count() == 2);
+    Some(user)
+}
+
+/// A text is the name of one channel, in a rule, in a grant and in a token.
+fn check_name(name: &str, channel: &str) {
+    let is_same = name == channel;
+    assert_eq!(Rule::from(name).matches(channel), is_same);
+    assert!(Rule::from(name).matches(name));
+    let grant = Grant::to("ann").follow(name).until(UNIX_EPOCH + Duration::from_millis(END));
+    let is_name = Rule::from(name).check().is_ok();
+    assert_eq!(grant.fault().is_none(), is_name);
+    if !is_name {
+        return assert!(grant.rules.are_none() && grant.token(SECRET).is_err());
+    }
+    assert!(!name.contains(['*', '{', '}']));
+    // In a token it becomes a pattern, which means the same.
+    let token = grant.token_at(SECRET, NOW / 1000).expect("nothing of it is wrong");
+    let taken = Tokens::hs256(SECRET).read(&token, NOW).expect("what was signed is taken");
+    for rules in [&grant.rules, &taken.grant.rules] {
+        assert!(rules.permit(Action::Follow, name));
+        assert_eq!(rules.permit(Action::Follow, channel), is_same);
+        assert!(!rules.permit_some(Action::Publish) && !rules.permit_some(Action::Manage));
+    }
+}
+
+/// A pattern is written as it was read, and means what its text says.
+fn check_pattern(pattern: &Pattern, text: &str, channel: &str) {
+    assert_eq!((pattern.as_str(), pattern.to_string().as_str()), (text, text));
+    assert_eq!(Pattern::parse(&pattern.to_string()).as_ref(), Ok(pattern));
+    assert_eq!(pattern.matches(channel), is_meant(text, channel), "{text} and {channel}");
+}
+
+/// Of a pattern that is one, by the words of its documentation.
+fn is_meant(pattern: &str, channel: &str) -> bool {
+    let (front, has_rest) =
+        pattern.strip_suffix('*').map_or((pattern, false), |front| (front, true));
+    let own: Vec<&str> = front.split('/').collect();
+    let channels: Vec<&str> =
+        channel.splitn(if has_rest { own.len() } else { usize::MAX }, '/').collect();
+    let is_any = |segment: &str| segment.starts_with('{');
+    own.len() == channels.len()
+        && own.iter().zip(&channels).enumerate().all(|(at, (own, segment))| match () {
+            () if has_rest && at + 1 == channels.len() => segment.starts_with(own),
+            () if is_any(own) => !segment.is_empty(),
+            () => own == segment,
+        })
+}
+
+/// What a rule for users gives to one of them has their name as a segment, and is no other pattern than it was.
+fn check_own(rule: &Rule, user: &UserName, channel: &str) {
+    let own = rule.of_user(user);
+    let syntax = |segment: &&str| segment.contains(['*', '{', '}']);
+    let places: Vec<bool> = rule.text().split('/').map(|segment| segment == USER).collect();
+    let before = rule.text().split('/').filter(syntax).count();
+    let after = own.text().split('/').filter(syntax).count();
+    assert_eq!(after, before - places.iter().filter(|is_user| **is_user).count());
+    assert_eq!(own.text().split('/').count(), places.len());
+    match &own {
+        Rule::Name(name) => assert!(own.clone().check().is_ok() && own.matches(name)),
+        Rule::Pattern(pattern) => {
+            assert_eq!(Pattern::parse(pattern.as_str()).as_ref(), Ok(pattern));
+        }
+    }
+    // The channel of the same shape that is theirs.
+    let segments = channel.split('/').zip(places.iter().chain(std::iter::repeat(&false)));
+    let theirs: Vec<&str> =
+        segments.map(|(segment, is_user)| if *is_user { user } else { segment }).collect();
+    let theirs = theirs.join("/");
+    if own.matches(channel) {
+        assert_eq!(channel, theirs, "{own:?} is for {user} alone");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::check_grant;
+
+    proptest! {
+        #[test]
+        fn any_names_and_patterns_mean_what_their_texts_say(
+            user in "[a-c*{}/ ]{1,4}|ann|\\PC{0,8}",
+            rule in "([a-c*{}]|\\{user\\}|\\{a\\}|/|ann){0,5}\\*?",
+            channel in "([a-c*{}]|\\{user\\}|/|ann){0,6}",
+        ) {
+            check_grant(format!("{user}\n{rule}\n{channel}").as_bytes());
+        }
+    }
+}
