@@ -30,7 +30,7 @@ use crate::server::Server;
 use crate::settings::{Guards, Listen, Settings, Timeouts};
 
 use program::{Program, Room, Workers};
-use remote::{Deed, Remote};
+use remote::{Deed, Outcome, Remote};
 use world::{COARSE, SLACK, Simulated, State, Step, World};
 
 /// Enough for more than a week in each test run.
@@ -156,11 +156,12 @@ fn run(seed: u64) -> Seen {
     };
     let start = start - start % COARSE;
     let settings = settings(&mut random);
-    simulate((random, start), (place, settings), |state| {
+    let world = simulate((random, start), (place, settings), |state| {
         state.bursts = 1 + state.random.below(6) as u32;
         let due = state.now + state.random.below(2 * SECOND);
         state.plan(due, Step::Burst);
-    })
+    });
+    world.state().seen
 }
 
 /// A server with these settings, from `start`, until what `plan` plans has stopped it.
@@ -168,7 +169,7 @@ fn simulate(
     (random, start): (Random, u64),
     (place, settings): (Place, Settings),
     plan: impl FnOnce(&mut State),
-) -> Seen {
+) -> Rc<World> {
     let server = Server::open(settings, Arc::new(Program), None).expect("a port");
     let server = Arc::new(server);
     server.set_waiters(Box::new(|clock, bell| Box::new(Room::new(clock, bell))));
@@ -195,20 +196,46 @@ fn simulate(
         assert!(!message.contains("fault of the server"), "{message}");
         assert!(!message.contains("cannot be"), "{message}");
     }
-    world.state().seen
+    world
 }
 
 /// Peers that do as their scripts say, with nobody else.
 fn play(place: Place, scripts: &[&[(u64, Deed)]]) -> Seen {
+    let visits: Vec<Visit> =
+        scripts.iter().map(|script| Visit { came: 0, host: 1, script: script.to_vec() }).collect();
+    play_visits(place, 10, &visits).0
+}
+
+/// A peer that does as its script says.
+#[derive(Clone)]
+struct Visit {
+    /// When it comes to the door.
+    came: u64,
+    /// The last byte of its address.
+    host: u8,
+    script: Vec<(u64, Deed)>,
+}
+
+/// Peers that do as their scripts say, with nobody else, of a server with so many places. The second is what became of
+/// each, in order: when, of which of them, and what.
+fn play_visits(
+    place: Place,
+    places: usize,
+    visits: &[Visit],
+) -> (Seen, Vec<(u64, usize, Outcome)>) {
     let settings = Settings { timeouts: Timeouts::default(), ..settings(&mut Random(1)) };
-    let settings = Settings { connections: Some(10), connections_per_address: 10, ..settings };
-    simulate((Random(1), 0), (place, settings), |state| {
-        for script in scripts {
-            let key = state.add_remote(|key, random| Remote::new(key, random, 0).scripted(script));
-            state.plan(0, Step::Act(key, 0));
+    let settings =
+        Settings { connections: Some(places), connections_per_address: places, ..settings };
+    let world = simulate((Random(1), 0), (place, settings), |state| {
+        for Visit { came, host, script } in visits {
+            let key = state
+                .add_remote(|key, random| Remote::new(key, random, *came).scripted(*host, script));
+            state.plan(*came, Step::Act(key, 0));
         }
         state.plan(HOUR, Step::Stop);
-    })
+    });
+    let state = world.state();
+    (state.seen, state.outcomes.clone())
 }
 
 /// A worker that hangs while its peer has left is replaced when its time is over. The loop has no other alarm then that
@@ -233,6 +260,76 @@ fn ends_a_held_reply_whose_peer_left_with_its_request() {
         let poll = [(10, Deed::Get("hold/9000000")), (0, Deed::Finish)];
         assert_eq!(play(place, &[&poll]).closed, 1);
     }
+}
+
+/// The server has 32 places. Two at work and 22 idle connections of one address, and two idle ones of each of four
+/// others take them all. Only the address with more than a sixteenth of the places gives way, and of its connections
+/// the idle ones.
+#[test]
+fn closes_idle_connections_of_crowded_addresses_when_every_place_is_taken() {
+    let works = Visit { came: 0, host: 1, script: vec![(10, Deed::Get("hold/9000000"))] };
+    let crowd = vec![Visit { script: vec![(10, PAGE)], ..works.clone() }; 22];
+    let others = (0..8).map(|number| idle(0, 2 + number / 2));
+    let newcomers = (0..4).map(|number| idle(5 * SECOND * (1 + number), 100 + number as u8));
+    let visits: Vec<Visit> =
+        [works.clone(), works].into_iter().chain(crowd).chain(others).chain(newcomers).collect();
+    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let early = outcomes.iter().filter(|(time, ..)| *time < 60 * SECOND);
+    let (mut answered, mut closed) = (Vec::new(), Vec::new());
+    for (time, peer, outcome) in early {
+        match outcome {
+            Outcome::Answered => answered.push(*peer),
+            Outcome::Closed => closed.push((*time, *peer)),
+        }
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, (2..36).collect::<Vec<_>>(), "all but those at work are answered");
+    // The door has a place for the next one before that comes.
+    assert!((4..=5).contains(&closed.len()), "{closed:?}");
+    assert!(closed.iter().all(|(_, peer)| (2..24).contains(peer)), "{closed:?}");
+    assert!(closed.iter().all(|(time, _)| time.is_multiple_of(5 * SECOND)), "{closed:?}");
+}
+
+/// Sixteen addresses have two of 32 places each: none has more than a sixteenth.
+#[test]
+fn leaves_idle_connections_to_addresses_with_a_sixteenth_of_the_places() {
+    let mut visits: Vec<Visit> = (0..32).map(|number| idle(0, number / 2)).collect();
+    visits.push(idle(5 * SECOND, 100));
+    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
+    let timeout = Timeouts::default().idle.as_millis() as u64;
+    assert!(first.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
+    let newcomer = outcomes.iter().find(|(_, peer, _)| *peer == 32);
+    assert!(newcomer.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
+}
+
+/// One address has 24 of 32 places, and all its connections are at work. The others do not give way in its stead.
+#[test]
+fn closes_no_connection_of_another_address_for_a_crowded_one_at_work() {
+    let works = Visit { came: 0, host: 1, script: vec![(10, Deed::Get("hold/9000000"))] };
+    let mut visits = vec![works; 24];
+    visits.extend((0..8).map(|number| idle(0, 2 + number / 2)));
+    visits.push(idle(5 * SECOND, 100));
+    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
+    let timeout = Timeouts::default().idle.as_millis() as u64;
+    assert!(first.is_some_and(|(time, ..)| *time >= timeout), "{outcomes:?}");
+}
+
+#[test]
+fn leaves_a_connection_its_first_second_when_every_place_is_taken() {
+    let mut visits: Vec<Visit> = (0..32).map(|_| idle(0, 1)).collect();
+    visits.push(idle(500, 100));
+    let (_, outcomes) = play_visits(Place::Here, 32, &visits);
+    let first = outcomes.iter().find(|(.., outcome)| *outcome == Outcome::Closed);
+    assert!(first.is_some_and(|(time, ..)| (SECOND..2 * SECOND).contains(time)), "{outcomes:?}");
+}
+
+const PAGE: Deed = Deed::Get("page/5");
+
+/// A peer that asks for a page and stays.
+fn idle(came: u64, host: u8) -> Visit {
+    Visit { came, host, script: vec![(10, PAGE)] }
 }
 
 /// Everything has drained, in time, and left nothing.

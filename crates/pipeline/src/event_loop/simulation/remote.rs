@@ -59,7 +59,9 @@ pub(super) struct Remote {
     works: bool,
     /// What it asks for each time, if that is always the same.
     theme: Option<u64>,
-    /// What it does instead of what it likes, and after how long each.
+    /// It does what a test says, and nothing else.
+    is_scripted: bool,
+    /// What it does, and after how long each.
     script: VecDeque<(u64, Deed)>,
 }
 
@@ -69,6 +71,13 @@ pub(super) enum Deed {
     Get(&'static str),
     Finish,
     Reset,
+}
+
+/// What became of a peer, for a test that asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Answered,
+    Closed,
 }
 
 /// What a peer is at.
@@ -181,6 +190,7 @@ impl Remote {
             stalls: false,
             works: false,
             theme: None,
+            is_scripted: false,
             script: VecDeque::new(),
         }
     }
@@ -191,8 +201,11 @@ impl Remote {
         self
     }
 
-    pub(super) fn scripted(mut self, script: &[(u64, Deed)]) -> Self {
+    /// One that does as a test says, from an address with this last byte.
+    pub(super) fn scripted(mut self, host: u8, script: &[(u64, Deed)]) -> Self {
         self.script = script.iter().cloned().collect();
+        let port = 1024 + self.key as u16;
+        (self.is_scripted, self.peer) = (true, Peer::tcp(([10, 0, 1, host], port).into()));
         self
     }
 
@@ -691,6 +704,9 @@ impl State {
         }
         let Some(remote) = self.remotes.get_mut(&key) else { return };
         remote.replies.wanted = remote.replies.wanted.saturating_sub(1);
+        if remote.is_scripted {
+            self.outcomes.push((now, key, Outcome::Answered));
+        }
         if closes {
             remote.mood = Mood::Closing;
             // Nothing is owed behind it.
@@ -705,11 +721,14 @@ impl State {
             remote.mood = Mood::Waiting;
             return self.expect_now(key);
         }
-        remote.mood = Mood::Idle;
+        remote.mood = if remote.is_scripted { Mood::Scripted } else { Mood::Idle };
         remote.reads = Reads::All;
         remote.room = usize::MAX;
         if remote.has_finished {
             return self.expect_now(key);
+        }
+        if remote.is_scripted {
+            return;
         }
         let idle = remote.timeout(|settings| settings.timeouts.idle);
         self.expect_timeout(key, idle);
@@ -729,6 +748,9 @@ impl State {
             || (self.makes_room() && remote.looks_silent());
         if !may && now < remote.expects.earliest {
             self.fail(format!("a connection is closed early at {now}: {remote:?}"));
+        }
+        if remote.is_scripted {
+            self.outcomes.push((now, key, Outcome::Closed));
         }
         self.seen.closed += 1;
     }

@@ -32,7 +32,7 @@ use crate::tls::Session;
 use crate::wire::{Space, Wire};
 
 use super::program::Workers;
-use super::remote::Remote;
+use super::remote::{Outcome, Remote};
 use super::{HANDLER, Random, Seen};
 
 /// One step of the coarse clock that ticks come from.
@@ -136,6 +136,8 @@ pub(super) struct State {
     pub(super) bell: Option<crate::hold::Bell>,
     pub(super) bursts: u32,
     pub(super) seen: Seen,
+    /// What became of peers that do as a test says: when, of which, and what.
+    pub(super) outcomes: Vec<(u64, usize, Outcome)>,
     tasks_woken: bool,
     /// What a link found wrong. It is told when the loop waits, since the loop survives panics in its turns.
     failure: Option<String>,
@@ -196,6 +198,7 @@ impl World {
             bell: None,
             bursts: 0,
             seen: Seen::default(),
+            outcomes: Vec::new(),
             tasks_woken: false,
             failure: None,
         };
