@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::slice;
 
-use bine_html::tree::{Below, Element, Node, Refused, Tree, TreeWriter};
+use bine_html::tree::{Below, Element, Node, RawMarkup, Refused, Tree, TreeWriter};
 use bine_html::{Writer, raw};
 use html5ever::tendril::{StrTendril, TendrilSink as _};
 use html5ever::tree_builder::{
@@ -61,7 +61,7 @@ impl TreeWriter for Words {
         to.fill_raw(&raw(text));
     }
 
-    fn raw(&mut self, _markup: &str, _to: &mut Writer<'_>) {}
+    fn raw(&mut self, _markup: &RawMarkup, _to: &mut Writer<'_>) {}
 
     fn comment(&mut self, _text: &str, _to: &mut Writer<'_>) {}
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bine_vocabulary::Context;
 
-use super::{Element, Node, Tree, value};
+use super::{Element, Node, RawMarkup, Tree, value};
 use crate::attribute::Address;
 use crate::{AttributeValue, CodeValue, Writer};
 
@@ -53,7 +53,7 @@ impl Builder {
 
     /// What stands in the source of `<script>` and `<style>`.
     pub fn code_text(&mut self, code: &'static str) {
-        self.push(Node::Raw(crate::Raw(code.into())));
+        self.push(Node::Raw(RawMarkup::of_source(code.into())));
     }
 
     /// An attribute whose value stands in the source.
@@ -79,7 +79,7 @@ impl Builder {
 
     pub fn fill_raw(&mut self, value: &(impl crate::RawText + ?Sized)) {
         let code = value::written(|writer| writer.fill_raw(value));
-        self.push(Node::Raw(crate::Raw(code.into())));
+        self.push(Node::Raw(RawMarkup::of_source(code.into())));
     }
 
     /// Whatever is written, as text or as markup.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Below, Element, TreeWriter};
+use super::{Below, Element, RawMarkup, TreeWriter};
 use crate::{Render as _, Writer};
 
 /// Writes the table of contents of a tree: its headings that have an id, as lists in lists (`<ol>`), each a link to
@@ -43,7 +43,7 @@ impl TreeWriter for Contents {
 
     fn text(&mut self, _text: &str, _to: &mut Writer<'_>) {}
 
-    fn raw(&mut self, _markup: &str, _to: &mut Writer<'_>) {}
+    fn raw(&mut self, _markup: &RawMarkup, _to: &mut Writer<'_>) {}
 
     fn comment(&mut self, _text: &str, _to: &mut Writer<'_>) {}
 

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::contents::heading_level;
 use super::time::Time;
 use super::xhtml::text as xml_text;
-use super::{Below, Element, Node, Polyglot, TreeWriter, Walk, value, write};
+use super::{Below, Element, Node, Polyglot, RawMarkup, TreeWriter, Walk, value, write};
 use crate::Writer;
 
 /// What a feed says of itself. It is the way to write a tree of articles as one: [`Feed::atom`], [`Feed::rss`].
@@ -81,7 +81,7 @@ impl TreeWriter for FeedWriter {
 
     fn text(&mut self, _text: &str, _to: &mut Writer<'_>) {}
 
-    fn raw(&mut self, _markup: &str, _to: &mut Writer<'_>) {}
+    fn raw(&mut self, _markup: &RawMarkup, _to: &mut Writer<'_>) {}
 
     fn comment(&mut self, _text: &str, _to: &mut Writer<'_>) {}
 

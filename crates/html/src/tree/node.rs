@@ -7,9 +7,8 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
 
-use super::{Element, Tree};
+use super::{Element, RawMarkup, Tree};
 use crate::Raw;
-use crate::raw::disarmed;
 
 /// One thing in a tree.
 #[derive(Clone)]
@@ -18,8 +17,26 @@ pub enum Node {
     Element(Element),
     /// Text, escaped when it is written. In `<script>` and `<style>`, where no escape is undone, it is left out.
     Text(Cow<'static, str>),
-    /// Markup, written as it is; code in `<script>` and `<style>`.
-    Raw(Raw<Cow<'static, str>>),
+    /// Markup, written as it is; code in `<script>` and `<style>`. A program makes it of [`raw`](crate::raw) text, which
+    /// has no `data-on` handlers then:
+    ///
+    /// ```
+    /// use bine_html::raw;
+    /// use bine_html::tree::{Node, Tree};
+    ///
+    /// let note = Node::from(raw("<p data-on='click: call /delete'>"));
+    /// assert_eq!(Tree::from(note).to_string(), "<p data&#45;on='click: call /delete'>");
+    /// ```
+    ///
+    /// There is no other way:
+    ///
+    /// ```compile_fail
+    /// use bine_html::Raw;
+    /// use bine_html::tree::Node;
+    ///
+    /// Node::Raw(Raw("<p data-on='click: call /delete'>".into()));
+    /// ```
+    Raw(RawMarkup),
     /// A comment, which cannot be left by whatever it says.
     Comment(Cow<'static, str>),
     /// `<!DOCTYPE html>`.
@@ -90,12 +107,7 @@ impl From<String> for Node {
 
 impl<T: Into<Cow<'static, str>>> From<Raw<T>> for Node {
     fn from(markup: Raw<T>) -> Self {
-        let markup = markup.0.into();
-        let markup = match disarmed(&markup) {
-            Cow::Borrowed(_) => markup,
-            Cow::Owned(disarmed) => disarmed.into(),
-        };
-        Self::Raw(Raw(markup))
+        Self::Raw(markup.into())
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bine_vocabulary::{Categories, element};
 
-use super::{Below, Element, TreeWriter};
+use super::{Below, Element, RawMarkup, TreeWriter};
 use crate::Writer;
 
 /// Writes the text that a reader would see: paragraphs with a blank line between, the items of a list with a dash or
@@ -89,7 +89,7 @@ impl TreeWriter for PlainText {
         }
     }
 
-    fn raw(&mut self, _markup: &str, _to: &mut Writer<'_>) {}
+    fn raw(&mut self, _markup: &RawMarkup, _to: &mut Writer<'_>) {}
 
     fn comment(&mut self, _text: &str, _to: &mut Writer<'_>) {}
 

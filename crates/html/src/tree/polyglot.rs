@@ -32,7 +32,7 @@ pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
         for node in element.children() {
             // Whatever else stands there would become a part of the program.
             if let Node::Raw(code) = node {
-                to.unescaped(&code.0);
+                to.unescaped(code.as_str());
             }
         }
         close(element, to);
@@ -47,7 +47,7 @@ pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
 fn may_begin_with_line_feed(children: &[Node]) -> bool {
     match children.first() {
         Some(Node::Text(text)) => text.starts_with('\n'),
-        Some(Node::Raw(markup)) => markup.0.starts_with('\n'),
+        Some(Node::Raw(markup)) => markup.as_str().starts_with('\n'),
         Some(Node::Own(_)) => true,
         _ => false,
     }

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use bine_vocabulary::Context;
 
-use super::Node;
+use super::{Node, RawMarkup};
 use crate::attribute::Address;
-use crate::{Attribute, CodeValue, Raw, Writer};
+use crate::{Attribute, CodeValue, Writer};
 
 /// Any opening would do: it is cut off again.
 const OPENING: &str = "\"";
@@ -37,7 +37,7 @@ pub(super) fn node(write: impl FnOnce(&mut Writer<'_>)) -> Option<Node> {
     Some(match text(&markup) {
         Some(text) => Node::Text(text.into_owned().into()),
         // Whatever of it came by `raw(..)` has no handlers any more.
-        None => Node::Raw(Raw(markup.into())),
+        None => Node::Raw(RawMarkup::of_source(markup.into())),
     })
 }
 
@@ -102,7 +102,7 @@ mod tests {
             let node = node(|writer| writer.unescaped(&markup));
             let again = written(|writer| match &node {
                 Some(Node::Text(text)) => writer.text(text),
-                Some(Node::Raw(markup)) => writer.unescaped(markup.0.as_ref()),
+                Some(Node::Raw(markup)) => writer.unescaped(markup.as_str()),
                 _ => {}
             });
             prop_assert_eq!(again, markup);

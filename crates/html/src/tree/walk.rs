@@ -73,7 +73,7 @@ pub(super) fn are_alike(one: &[Node], other: &[Node]) -> bool {
                 }
                 (Node::Text(one), Node::Text(other))
                 | (Node::Comment(one), Node::Comment(other)) => one == other,
-                (Node::Raw(one), Node::Raw(other)) => one.0 == other.0,
+                (Node::Raw(one), Node::Raw(other)) => one == other,
                 (Node::Doctype, Node::Doctype) => true,
                 (Node::Own(one), Node::Own(other)) => Arc::ptr_eq(one, other),
                 _ => false,

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::slice;
 
-use super::{Element, Expand, Node, Tree, polyglot};
+use super::{Element, Expand, Node, RawMarkup, Tree, polyglot};
 use crate::Writer;
 
 /// So deep may nodes of own kinds be in what others expand to; deeper ones are left out, so that one which expands
@@ -54,9 +54,17 @@ pub trait TreeWriter {
         to.text(text);
     }
 
-    /// Writes markup: as it is.
-    fn raw(&mut self, markup: &str, to: &mut Writer<'_>) {
-        to.unescaped(markup);
+    /// Writes markup: as it is. Only what was in a tree is that:
+    ///
+    /// ```compile_fail
+    /// use bine_html::Writer;
+    /// use bine_html::tree::{Polyglot, TreeWriter};
+    ///
+    /// let mut page = Vec::new();
+    /// Polyglot.raw("<p data-on='click: call /delete'>", &mut Writer::new(&mut page));
+    /// ```
+    fn raw(&mut self, markup: &RawMarkup, to: &mut Writer<'_>) {
+        to.unescaped(markup.as_str());
     }
 
     /// Writes a comment.
@@ -118,7 +126,7 @@ fn traverse(
                 }
             }
             Node::Text(text) => by.text(text, to),
-            Node::Raw(markup) => by.raw(&markup.0, to),
+            Node::Raw(markup) => by.raw(markup, to),
             Node::Comment(text) => by.comment(text, to),
             Node::Doctype => by.doctype(to),
             Node::Own(own) => {

@@ -51,7 +51,7 @@ impl TreeWriter for Xhtml {
         if is_raw_text(element.name()) {
             for node in element.children() {
                 if let Node::Raw(code) = node {
-                    text(&code.0, to);
+                    text(code.as_str(), to);
                 }
             }
             close(element, language, to);
