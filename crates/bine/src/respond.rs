@@ -137,7 +137,9 @@ impl<'r> Asked<'r> {
     /// is held does, and a page with actions.
     pub(crate) fn kept(self, may_ask: bool) -> Option<Asked<'static>> {
         if let Reader::Unread(request) = self.reader
-            && (may_ask || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
+            && (may_ask
+                || inert::is_to_run(&request.head)
+                || CONDITIONS.iter().any(|name| request.head.field(name).is_some()))
         {
             return None;
         }
@@ -160,6 +162,11 @@ impl<'r> Asked<'r> {
             Reader::Unread(request) => Some(request),
             Reader::Known(_) => None,
         }
+    }
+
+    /// Whether a browser would run the content as a script or style sheet.
+    fn is_to_run(self) -> bool {
+        self.request().is_some_and(|request| inert::is_to_run(&request.head))
     }
 
     fn taste(self) -> Taste {
@@ -569,6 +576,8 @@ pub struct Response {
 enum Content {
     Bytes(Cow<'static, [u8]>),
     File(Box<Sending>),
+    /// A file that a client may have stored.
+    Stored(Box<Sending>),
     Stream(Box<dyn FnOnce(Pieces) -> Stream + Send>),
     Upgrade(Box<Opening>),
     Held(Box<Held>),
@@ -580,7 +589,7 @@ impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
-            Self::File(file) => file.fmt(f),
+            Self::File(file) | Self::Stored(file) => file.fmt(f),
             Self::Stream(_) => f.write_str("a stream"),
             Self::Upgrade(opening) => opening.fmt(f),
             Self::Held(held) => held.fmt(f),
@@ -619,20 +628,26 @@ impl Response {
     ///
     /// A visitor may have uploaded it, so it never runs as part of the application: browsers open it without scripts in
     /// an origin of its own (`Content-Security-Policy: sandbox`), and save what they might run, such as HTML and SVG
-    /// (`Content-Disposition: attachment`). [`trusted_file`](Self::trusted_file) is for files of the program's own.
+    /// (`Content-Disposition: attachment`). A browser that wants it as a script or style sheet is refused (403).
+    /// [`trusted_file`](Self::trusted_file) is for files of the program's own.
     ///
     /// # Errors
     ///
     /// There is no such file (404 by `?`), it is none, or it cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let media_type = bine_files::media_type(&path.as_ref().to_string_lossy());
-        let file = Self::trusted_file(path)?
+        let path = path.as_ref();
+        let media_type = bine_files::media_type(&path.to_string_lossy());
+        let (top, file) = open(path)?;
+        let file = Self { top, content: Content::Stored(file) }
             .with_field("X-Content-Type-Options", "nosniff")
             .with_field("Content-Security-Policy", "sandbox");
-        if inert::is_active(&media_type) {
-            return Ok(file.with_field("Content-Disposition", "attachment"));
+        if !inert::is_active(&media_type) {
+            return Ok(file);
         }
-        Ok(file)
+        // A browser that has saved it once must not take it from its cache to run it.
+        Ok(file
+            .with_field("Content-Disposition", "attachment")
+            .with_field("Vary", "Sec-Fetch-Dest"))
     }
 
     /// The same for a file that no visitor can have written: a browser opens it as a part of the application.
@@ -641,20 +656,8 @@ impl Response {
     ///
     /// As [`file`](Self::file).
     pub fn trusted_file(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let name = path.to_string_lossy();
-        match File::open(path).and_then(|file| Sending::new(file, &name)) {
-            Ok(file) => {
-                let top =
-                    Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
-                Ok(Self { top, content: Content::File(Box::new(file)) })
-            }
-            Err(error) => Err(match error.kind() {
-                io::ErrorKind::NotFound => Error::not_found("there is no such file"),
-                io::ErrorKind::InvalidInput => Error::not_found("this is no file"),
-                _ => error.into(),
-            }),
-        }
+        let (top, file) = open(path.as_ref())?;
+        Ok(Self { top, content: Content::File(file) })
     }
 
     /// Content of a media type that is made while it is sent, as [`Response::stream`] tells.
@@ -775,14 +778,35 @@ impl Replying<'_, '_> {
     }
 }
 
+/// Opens a file to be sent, with what is said of it in any case.
+fn open(path: &Path) -> Result<(Top, Box<Sending>), Error> {
+    let name = path.to_string_lossy();
+    match File::open(path).and_then(|file| Sending::new(file, &name)) {
+        Ok(file) => {
+            let top = Top::of(Status::OK).with_field("Content-Type", bine_files::media_type(&name));
+            Ok((top, Box::new(file)))
+        }
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::NotFound => Error::not_found("there is no such file"),
+            io::ErrorKind::InvalidInput => Error::not_found("this is no file"),
+            _ => error.into(),
+        }),
+    }
+}
+
 impl Respond for Response {
     fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+        if matches!(self.content, Content::Stored(_)) && to.asked.is_to_run() {
+            const TOLD: &str =
+                "a file that a visitor may have uploaded is not served as a script or style sheet";
+            return Self::refusal(Status::FORBIDDEN, TOLD).respond(to);
+        }
         let exchange = to.asked.exchange;
         let visit = to.visit.clone();
         let top = &*to.complete(&self.top);
         match self.content {
             Content::Bytes(bytes) => to.begin(top).whole(&bytes),
-            Content::File(file) => {
+            Content::File(file) | Content::Stored(file) => {
                 let is_read = matches!(exchange.method, Method::Get | Method::Head);
                 if is_read && top.is_of_a_file() {
                     return to.send_file(*file, top);

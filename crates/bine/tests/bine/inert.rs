@@ -2,6 +2,7 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
+use bine::blocking;
 use bine::prelude::*;
 
 use crate::app::{options, program};
@@ -29,6 +30,11 @@ const PASSIVE: [&str; 5] = [
     "image/png",
     "video/mp4",
 ];
+
+/// What browsers say that they want content for.
+const TO_RUN: [&str; 7] =
+    ["script", "style", "xslt", "worker", "sharedworker", "serviceworker", "audioworklet"];
+const TO_SHOW: [&str; 4] = ["empty", "document", "image", "video"];
 
 #[track_caller]
 fn check_inert(reply: &Reply, is_active: bool) {
@@ -75,13 +81,11 @@ fn refuses_a_channel_as_script_or_style_sheet() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
     check(&mut peer, ("PUT", "a", "Content-Type: text/javascript\r\n", "run()"), 201);
-    for destination in
-        ["script", "style", "xslt", "worker", "sharedworker", "serviceworker", "audioworklet"]
-    {
+    for destination in TO_RUN {
         let field = format!("Sec-Fetch-Dest: {destination}\r\n");
         check(&mut peer, ("GET", "a", &field, ""), 403);
     }
-    for destination in ["empty", "document", "image", "video"] {
+    for destination in TO_SHOW {
         let field = format!("Sec-Fetch-Dest: {destination}\r\n");
         check(&mut peer, ("GET", "a", &field, ""), 200);
     }
@@ -111,12 +115,18 @@ fn serves_views_of_several_channels_inertly() {
 #[test]
 fn the_program_with_stored_files_serves() -> Exit {
     let Some(options) = options() else { return Exit::fine() };
-    App::new().page(stored).page(trusted).run_with("Usage: inert", options.lines())
+    let app = App::new().page(stored).page(stored_and_later).page(trusted);
+    app.run_with("Usage: inert", options.lines())
 }
 
 #[page("/stored/{name}")]
 fn stored(name: Path<Text>) -> Result<Response, Error> {
     Response::file(file(&name))
+}
+
+#[page("/later/{name}")]
+async fn stored_and_later(name: Path<Text>) -> Result<Response, Error> {
+    blocking(move || Response::file(file(&name))).await
 }
 
 #[page("/trusted/{name}")]
@@ -141,6 +151,7 @@ fn serves_stored_files_inertly_unless_they_are_trusted() {
         let whole = peer.get(&format!("/stored/{name}"));
         assert_eq!(whole.status(), 200);
         check_inert(&whole, is_active);
+        assert_eq!(whole.field("Vary"), is_active.then_some("Sec-Fetch-Dest"), "{whole:?}");
         let tag = whole.field("ETag").unwrap().to_owned();
         for field in [format!("If-None-Match: {tag}"), "Range: bytes=0-3".to_owned()] {
             peer.send(format!("GET /stored/{name} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n"));
@@ -149,6 +160,36 @@ fn serves_stored_files_inertly_unless_they_are_trusted() {
         let own = peer.get(&format!("/trusted/{name}"));
         assert_eq!((own.status(), own.field("Content-Disposition")), (200, None));
         assert_eq!(own.field("Content-Security-Policy"), None);
+    }
+}
+
+/// An uploaded script that a page named by its address was run: of all headers of a response, none prevents that.
+#[test]
+fn refuses_a_stored_file_as_script_or_style_sheet() {
+    let folder = Folder::new();
+    folder.write("a.js", b"run()");
+    let mut command = program("inert::the_program_with_stored_files_serves", &[]);
+    let program = Program::start(command.env("STORED", folder.path()));
+    let mut peer = program.connect();
+    let mut ask = |method: &str, path: &str, destination: &str| {
+        peer.send(format!(
+            "{method} {path} HTTP/1.1\r\nHost: a\r\nSec-Fetch-Dest: {destination}\r\n\r\n"
+        ));
+        if method == "HEAD" { peer.reply_to_head() } else { peer.reply() }
+    };
+    for path in ["/stored/a.js", "/later/a.js"] {
+        for destination in TO_RUN {
+            let refused = ask("GET", path, destination);
+            assert_eq!(refused.status(), 403, "{path} as {destination}");
+            assert!(!refused.text().contains("run()"), "{refused:?}");
+        }
+        assert_eq!(ask("HEAD", path, "script").status(), 403);
+        for destination in TO_SHOW {
+            assert_eq!(ask("GET", path, destination).text(), "run()", "{path} as {destination}");
+        }
+    }
+    for destination in TO_RUN {
+        assert_eq!(ask("GET", "/trusted/a.js", destination).text(), "run()", "as {destination}");
     }
 }
 
