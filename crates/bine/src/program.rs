@@ -325,17 +325,27 @@ fn in_secret(request: &Incoming<'_>, redirect: Redirect) -> Option<String> {
     if peer.is_secure() || peer.ip().is_none() || spares_local && peer.is_local() {
         return None;
     }
-    let target = head.target();
-    let path = if target.starts_with('/') { target } else { "/" };
+    let path = path_and_query(head.target());
     if path.starts_with("/.well-known/acme-challenge/") {
         return None;
     }
     let host = without_port(head.authority()?);
+    let slash = if path.starts_with('/') { "" } else { "/" };
     Some(if port == 443 {
-        format!("https://{host}{path}")
+        format!("https://{host}{slash}{path}")
     } else {
-        format!("https://{host}:{port}{path}")
+        format!("https://{host}:{port}{slash}{path}")
     })
+}
+
+/// The path and query of a request target as they were sent. In absolute form they follow a scheme and an authority
+/// (RFC 9112 section 3.2.2), and the path may be missing; `*` has neither.
+fn path_and_query(target: &str) -> &str {
+    if target.starts_with('/') {
+        return target;
+    }
+    let (_, rest) = target.split_once("://").unwrap_or_default();
+    rest.find(['/', '?']).map_or("", |start| &rest[start..])
 }
 
 impl LocalProgram {

@@ -13,6 +13,7 @@ mod harness;
 mod identity;
 mod nodes;
 mod options;
+mod redirect;
 mod reload;
 mod serve;
 mod supervise;
