@@ -12,10 +12,10 @@ PATIENCE = 20
 
 
 class Program:
-    """A server with a folder of its own for what it keeps. Killed at the end of the block."""
+    """A server with a folder of its own for what it keeps, in which it is started. Killed at the end of the block."""
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, *options):
+        self.program, self.options = program, options
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -28,7 +28,7 @@ class Program:
 
     def start(self, address="127.0.0.1:0"):
         """Starts it, with what it kept before."""
-        command = [self.program, "--listen", address, "--data", self.folder.name]
+        command = [self.program, "--listen", address, "--data", self.folder.name, *self.options]
         self.process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if "listening on http://" in line:

@@ -37,7 +37,7 @@ pub(crate) fn run(extent: Extent) -> Result<()> {
         cargo(&["build", "--release"])?;
         // In one command, so that both cores link.
         let mut words = vec!["build", "--release", "--package", "bine"];
-        for example in ["actions", "board", "hello", "channels", "session", "socket"] {
+        for example in ["actions", "board", "hello", "channels", "session", "socket", "uploads"] {
             words.extend(["--example", example]);
         }
         cargo(&words)?;

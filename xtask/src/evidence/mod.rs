@@ -14,7 +14,9 @@ use crate::report::Tally;
 use crate::{places, process, tools};
 
 mod channels;
+mod console;
 mod exchange;
+mod inert;
 mod live;
 mod pages;
 mod program;
@@ -66,6 +68,8 @@ pub(crate) fn gather(tally: &mut Tally) -> Result<()> {
     channels::judge(tally)?;
     live::judge(tally)?;
     sessions::judge(tally)?;
+    inert::judge(tally)?;
+    console::judge(tally)?;
     tutorial::follow(tally)?;
     tally.check("the hello example ends when asked", hello.end());
     tally.check("bine serve ends when asked", files.end());
