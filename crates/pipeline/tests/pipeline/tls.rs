@@ -298,6 +298,41 @@ fn serves_newcomers_while_others_leave_their_handshakes_half_done() {
     }
 }
 
+/// Each handshake is answered or its connection closed, and an address that begins too many has some closed.
+#[test]
+fn closes_connections_of_an_address_that_begins_too_many_handshakes() {
+    let Some(own) = own_address() else { return };
+    for scheduler in ["hybrid", "event", "one-to-one"] {
+        let mut settings = Settings { handshake_rate: 1, ..secret(scheduler, tls()) };
+        settings.listeners[0].address = "0.0.0.0:0".parse().unwrap();
+        let house = House::with(settings);
+        let Address::Tcp(listening) = house.address() else { unreachable!("it is TCP") };
+        let hello = hello();
+        let answered = |_: &u32| {
+            let mut stream = TcpStream::connect((own, listening.port())).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(&hello).unwrap();
+            match stream.read_exact(&mut [0; 5]) {
+                Ok(()) => true,
+                Err(error) => {
+                    let kind = error.kind();
+                    let is_closed =
+                        matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset);
+                    assert!(is_closed, "{scheduler}: {error}");
+                    false
+                }
+            }
+        };
+        // Five at once, and one more each second.
+        let served = (0..1000).take_while(answered).count();
+        assert!((5..1000).contains(&served), "{scheduler}: {served}");
+        assert_eq!(house.server.handshakes().refused, 1, "{scheduler}");
+        let local = Address::Tcp(([127, 0, 0, 1], listening.port()).into());
+        let mut peer = Peer::connect_secure(&local, &Trust::usual(), "localhost").unwrap();
+        assert_eq!(peer.ask("/"), "200 hello", "{scheduler}");
+    }
+}
+
 /// Speaks no HTTP/2, but knows who would.
 struct Stub {
     taken: Mutex<Sender<Departure>>,

@@ -207,6 +207,27 @@ fn checks_a_first_body_as_any_other() {
     assert!(server.hub.bytes() <= most);
 }
 
+#[test]
+fn refuses_a_first_body_and_a_fork_beyond_the_quota_of_a_channel() {
+    let mut server = server(limits(1 << 30, 2 * BODY as u64));
+    let first = vec![draft(&[], BODY)];
+    server.create("source", Retention::UNLIMITED, first.clone(), None).unwrap();
+    let beyond = vec![draft(&[], 2 * BODY)];
+    let refused = server.create("beyond", Retention::UNLIMITED, beyond.clone(), None);
+    assert_eq!(quota(refused), Quota::Channel("beyond".into()));
+    // One that drops its oldest takes it.
+    let limited = Retention { bytes: u64::MAX, ..Retention::UNLIMITED };
+    server.create("limited", limited, beyond, None).unwrap();
+    let mut fork = |first: Vec<Draft>| {
+        let settings = Settings { retention: Retention::UNLIMITED, ..Settings::default() };
+        let fork = Some(Fork { channel: "source".into(), until: None, bytes: 0 });
+        let name = Name::Given("fork".into());
+        server.give(Order::Create { name, settings, fork, first, is_closed: false }, None)
+    };
+    assert_eq!(quota(fork(first)), Quota::Channel("fork".into()));
+    fork(vec![]).unwrap();
+}
+
 /// Two products in the estimate of what an order takes could become sums, and no test noticed.
 #[test]
 fn admits_an_order_exactly_when_the_memory_that_it_takes_fits() {
