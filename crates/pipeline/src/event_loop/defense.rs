@@ -1,12 +1,11 @@
 //! Decides what a loop does for the server's guards: whether it accepts, which slow connections it closes, and whose
 //! requests it refuses.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::address::AddressBlock;
-use crate::clock::monotonic_milliseconds;
+use crate::clock::{Tick, monotonic_milliseconds};
 use crate::connection::{Connection, Context, Errand, Phase};
 use crate::event_loop::driver::Driver;
 use crate::event_loop::{Entry, EventLoop};
@@ -81,19 +80,20 @@ impl<D: Driver> EventLoop<D> {
         whose: impl Fn(AddressBlock) -> bool,
     ) -> Vec<Slow> {
         let now = self.context.clock.now();
-        let generation = Arc::clone(&self.view.generation);
-        let timeouts = &generation.settings.timeouts;
         let mut slow = Vec::new();
         for token in self.slab.tokens() {
             let Some(Entry { connection, .. }) = self.slab.get(token) else { continue };
-            let (block, left) = (connection.peer.block(), connection.deadline.since(now));
-            let least = if connection.phase == Phase::Idle { idle } else { JUST_COME };
-            if let Some(wait) = patience(connection, timeouts)
+            // The deadline was set by the settings under which the connection was accepted.
+            let Some(charter) = self.context.charter(connection.era) else { continue };
+            let (block, least) = (
+                connection.peer.block(),
+                if connection.phase == Phase::Idle { idle } else { JUST_COME },
+            );
+            if let Some(Silence { lasted, part }) =
+                silence(connection, &charter.settings.timeouts, now)
+                && lasted >= least
                 && whose(block)
-                && wait.saturating_sub(left) >= least
             {
-                let silent = wait.saturating_sub(left).as_millis();
-                let part = (silent * 1_000_000 / wait.as_millis().max(1)) as u64;
                 slow.push(Slow { is_known: !is_stranger(connection), block, part, token });
             }
         }
@@ -124,10 +124,20 @@ struct Slow {
     token: Token,
 }
 
-/// For how long `connection` may be silent, or fall behind the least rate, if it waits for its peer.
-fn patience<L: Link>(connection: &Connection<L>, timeouts: &Timeouts) -> Option<Duration> {
-    match connection.phase {
-        Phase::Idle if !connection.wants_turn && !connection.has_unsent() => Some(timeouts.idle),
+/// For how long a peer has been silent.
+struct Silence {
+    lasted: Duration,
+    /// Of what it is allowed, in parts of a million.
+    part: u64,
+}
+
+/// For how long the peer of `connection` has been silent, or has fallen behind the least rate, under these timeouts.
+/// `None`: the connection waits for the server.
+fn silence<L: Link>(connection: &Connection<L>, timeouts: &Timeouts, now: Tick) -> Option<Silence> {
+    let allowed = match connection.phase {
+        // The loop has not come to it yet.
+        _ if connection.wants_turn => None,
+        Phase::Idle if !connection.has_unsent() => Some(timeouts.idle),
         Phase::First => Some(timeouts.first_byte),
         Phase::Handshake => Some(timeouts.handshake),
         Phase::Head => Some(timeouts.head),
@@ -138,7 +148,10 @@ fn patience<L: Link>(connection: &Connection<L>, timeouts: &Timeouts) -> Option<
         }
         Phase::Lingering => Some(timeouts.linger),
         _ => None,
-    }
+    }?;
+    let lasted = allowed.saturating_sub(connection.deadline.since(now));
+    let part = lasted.as_millis() * 1_000_000 / allowed.as_millis().max(1);
+    Some(Silence { lasted, part: part as u64 })
 }
 
 /// Whether the program knows nothing of who has this connection, and no session has begun over it.
@@ -184,5 +197,73 @@ fn mind(server: &Server, settings: &Settings) {
         if count > 0 {
             each.mailbox.post(Letter::MakeRoom(Room { count, known_too }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use bine_http::Head;
+
+    use super::*;
+    use crate::access::AccessLog;
+    use crate::address::Peer;
+    use crate::clock::Clock;
+    use crate::handler::{Answer, Incoming, Outgoing, Responder, Who};
+    use crate::link::Blocking;
+
+    struct Silent;
+
+    impl Responder for Silent {
+        fn admit(&mut self, _head: &Head<'_>, _peer: Peer) -> Who {
+            Who::Anonymous
+        }
+
+        fn respond(&mut self, _request: &Incoming<'_>, _out: &mut Outgoing<'_>) -> Answer {
+            unreachable!("nobody asks")
+        }
+
+        fn last(&self) -> &'static str {
+            "silent"
+        }
+    }
+
+    fn connection() -> (Connection<Blocking>, Rc<Clock>) {
+        let clock = Rc::new(Clock::told(0));
+        let (settings, log) = (Arc::new(Settings::default()), AccessLog::new(None));
+        let mut context = Context::new(settings, Rc::clone(&clock), Box::new(Silent), log);
+        let (own, _) = UnixStream::pair().unwrap();
+        let link = |_| Blocking::new(own.into(), None);
+        (Connection::new(link, Peer::UNIX, &mut context), clock)
+    }
+
+    /// Symptom: a reply that was made piece by piece was cut when every place was taken (seed 1465514 of the
+    /// simulation). Cause: a piece that waited for its turn of a busy loop was taken for one that its peer did not read.
+    /// Fix: a connection that waits for its turn is not slow.
+    #[test]
+    fn a_connection_that_waits_for_its_turn_is_not_slow() {
+        let (mut connection, clock) = connection();
+        let timeouts = Timeouts { write: Duration::from_secs(131), ..Timeouts::default() };
+        for phase in [Phase::Writing, Phase::Idle, Phase::Head, Phase::Body, Phase::First] {
+            connection.phase = phase;
+            connection.deadline = clock.now().after(Duration::from_secs(3));
+            connection.wants_turn = true;
+            assert!(silence(&connection, &timeouts, clock.now()).is_none());
+            connection.wants_turn = false;
+            assert!(silence(&connection, &timeouts, clock.now()).is_some());
+        }
+    }
+
+    #[test]
+    fn silence_is_counted_in_parts_of_what_is_allowed() {
+        let (mut connection, clock) = connection();
+        let timeouts = Timeouts { head: Duration::from_secs(10), ..Timeouts::default() };
+        connection.phase = Phase::Head;
+        connection.deadline = clock.now().after(Duration::from_secs(4));
+        let Silence { lasted, part } = silence(&connection, &timeouts, clock.now()).unwrap();
+        assert_eq!((lasted, part), (Duration::from_secs(6), 600_000));
     }
 }
