@@ -104,6 +104,20 @@ fn channels_with_a_first_body_are_bounded_in_memory_and_on_the_disk() {
 }
 
 #[test]
+fn refuses_a_first_body_beyond_the_quota_of_its_publisher() {
+    let quotas = ["--channels-bytes", "4m", "--channels-bytes-per-subject", "3m"];
+    let program = start(&[&["--data", "memory"], &quotas[..]].concat());
+    let mut peer = program.connect();
+    let (body, kind) = ("x".repeat(MIB), "Content-Type: text/plain\r\n");
+    let mut put = |name: &str| ask(&mut peer, "PUT", name, kind, &body);
+    assert_eq!([put("a").status(), put("b").status()], [201, 201]);
+    let refused = put("c");
+    assert_eq!(refused.status(), 507);
+    let told = refused.text();
+    assert!(told.contains("`address/local`") && told.contains("of 3145728 bytes"), "{told}");
+}
+
+#[test]
 fn a_list_has_what_its_reader_may_manage_in_the_order_that_is_asked_for() {
     let program = start(&["--data", "memory"]);
     let mut peer = program.connect();
