@@ -197,7 +197,9 @@ mod tests {
             let mut bytes = Vec::from([2]);
             for (id, record) in ids.into_iter().zip(records) {
                 put_bytes(&mut bytes, id.as_bytes());
-                [0, 0, record].into_iter().for_each(|number| put_number(&mut bytes, number));
+                for number in [0, 0, record] {
+                    put_number(&mut bytes, number);
+                }
             }
             Producers::read(&mut Bytes(&bytes)).map(|producers| producers.bytes())
         };
