@@ -334,7 +334,8 @@ impl World {
         if state.stopped.is_some() {
             return;
         }
-        if state.now > due + 1 {
+        // A loop that was held up when the time was over has that much longer to notice.
+        if state.now > due + 1 || state.held_up + SLACK > due {
             let again = state.now + SLACK;
             return state.plan(again, Step::CheckWorkers);
         }
