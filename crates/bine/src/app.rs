@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
-use crate::live::{Events, Has, Live};
+use crate::live::{Events, Has, Live, keep_region_key};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::metrics::{Desk, Health, Metrics};
 use crate::panics;
@@ -629,6 +629,9 @@ impl App {
         let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
             pages.tables().open(tables, kept, configuration, at_open)?;
+            if let Some(data) = &configuration.data {
+                keep_region_key(data);
+            }
             if let Some((sessions, store)) = sessions.zip(pages.tables().opened()) {
                 let own = channels.clone();
                 let pages = Arc::clone(live.engine());

@@ -44,7 +44,7 @@ pub use events::{Events, Listening, Monitor};
 pub(crate) use guest::Guest;
 pub use here::Here;
 pub use mark::Has;
-pub(crate) use region_key::region_key;
+pub(crate) use region_key::{keep_region_key, region_key};
 pub(crate) use run::Run;
 pub use run::seen;
 pub(crate) use schedule::RenderLimits;
