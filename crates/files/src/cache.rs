@@ -152,6 +152,12 @@ mod tests {
     fn the_bytes_are_bounded() {
         let cache = filled(THREE, &[("/a", 400), ("/b", 400), ("/c", 900)]);
         assert_eq!(paths(&cache), ["/c"]);
+        let cache = filled(THREE, &[("/a", 498), ("/b", 498)]);
+        assert_eq!(paths(&cache), ["/a", "/b"], "what fills the bounds exactly fits");
+        let cache = filled(THREE, &[("/a", 998)]);
+        assert_eq!(paths(&cache), ["/a"]);
+        let cache = filled(THREE, &[("/a", 999)]);
+        assert!(paths(&cache).is_empty());
     }
 
     #[test]
