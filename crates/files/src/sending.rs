@@ -71,3 +71,22 @@ impl Sending {
         Blank { buffer, exchange, head, date }.answer(&description, Source::Disk(&self.file))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sends_the_fields_that_were_added_and_refuses_its_own() {
+        let file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
+        let mut sending = Sending::new(file, "Cargo.toml").unwrap();
+        assert!(sending.add_field("Content-Length", "1").is_err());
+        assert!(sending.add_field("X-Kind", "a\r\nX-Other: b").is_err());
+        sending.add_field("X-Kind", "manifest").unwrap();
+        let mut head = Vec::new();
+        sending.answer(None, Exchange::farewell(), (0, Date::at(0)), &mut head);
+        let head = String::from_utf8(head).unwrap();
+        assert!(head.contains("\r\nX-Kind: manifest\r\n"), "{head}");
+        assert!(!head.contains("X-Other") && !head.contains("Content-Length: 1\r\n"), "{head}");
+    }
+}
