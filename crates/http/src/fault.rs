@@ -158,9 +158,27 @@ mod tests {
     use alloc::string::String;
     use alloc::vec::Vec;
 
-    use super::PeerFault;
+    use super::{Misuse, PeerFault};
     use crate::date::Date;
     use crate::head::Exchange;
+
+    #[test]
+    fn a_peer_is_told_what_to_do_about_its_fault() {
+        for (fault, told) in [
+            (PeerFault::ContentTooLarge, "The content is too large.\n"),
+            (PeerFault::TargetTooLong, "The address is too long.\n"),
+            (PeerFault::TimedOut, "The request did not arrive in time.\n"),
+        ] {
+            assert_eq!(fault.told(), told);
+        }
+    }
+
+    #[test]
+    fn a_mistake_says_which_rule_it_breaks() {
+        let told = [Misuse::Name, Misuse::Value, Misuse::Reserved].map(|it| alloc::format!("{it}"));
+        assert!(told[0].contains("not a token") && told[1].contains("control byte"));
+        assert!(told[2].contains("by the reply itself"));
+    }
 
     #[test]
     fn an_answer_to_a_fault_closes_and_is_complete() {

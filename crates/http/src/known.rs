@@ -99,6 +99,19 @@ mod tests {
         }
     }
 
+    /// The words of a name are compared four bytes at a time: two differences do not make up for each other.
+    #[test]
+    fn a_name_that_differs_alike_in_two_words_is_not_known() {
+        for &(_, name) in Known::ALL {
+            for at in 4..name.len() {
+                let mut bytes = name.as_bytes().to_vec();
+                bytes[at] ^= 1;
+                bytes[at - 4] ^= 1;
+                assert_eq!(Known::of(&bytes), None, "{}", bytes.escape_ascii());
+            }
+        }
+    }
+
     #[test]
     fn the_bits_fit_their_set() {
         let all = Known::ALL.iter().fold(0u32, |set, (known, _)| set | known.bit());

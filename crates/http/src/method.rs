@@ -106,4 +106,13 @@ mod tests {
             assert_eq!(Method::of(name.to_ascii_lowercase().as_bytes()), None);
         }
     }
+
+    #[test]
+    fn methods_that_only_read_are_safe() {
+        let safe = [Method::Get, Method::Head, Method::Options, Method::Trace, Method::Query];
+        assert!(safe.iter().all(|method| method.is_safe()));
+        let unsafe_ones =
+            [Method::Post, Method::Put, Method::Delete, Method::Connect, Method::Patch];
+        assert!(unsafe_ones.iter().all(|method| !method.is_safe()));
+    }
 }

@@ -123,6 +123,13 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_there_as_it_was_sent() {
+        let raw: Vec<_> =
+            pairs("a%20b=c+d&e").map(|(name, value)| [name.raw(), value.raw()]).collect();
+        assert_eq!(raw, [["a%20b", "c+d"], ["e", ""]]);
+    }
+
+    #[test]
     fn pairs_come_in_the_order_sent() {
         check("a=1&b=2&a=3", "a|1 b|2 a|3");
         check("", "");

@@ -1,7 +1,7 @@
 //! Decides how replies stand on the wire, and that another parser finds the same content in them.
 
 use bine_http::{
-    Date, Exchange, Method, Misuse, Reply, SecurityHeaders, Status, Version, continue_100,
+    Date, Exchange, Lines, Method, Misuse, Reply, SecurityHeaders, Status, Version, continue_100,
 };
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
@@ -67,6 +67,30 @@ fn check_stream(exchange: Exchange, pieces: &[&str], expected: &str) {
         let told = rest.replace("\r\n", "|") + if close { " closes" } else { "" };
         assert_eq!(told, expected);
     }
+}
+
+#[test]
+fn pieces_for_a_peer_without_chunks_end_with_the_connection() {
+    let pieces = |exchange| {
+        let mut out = Vec::new();
+        let pieces = Reply::begin(&mut out, exchange, Status::OK, &Date::at(0)).pieces();
+        let text = String::from_utf8(out).expect("the tests write text");
+        let (_, rest) = text.split_once("GMT\r\n").expect("a date");
+        (rest.replace("\r\n", "|"), pieces.close())
+    };
+    assert_eq!(pieces(KEPT), ("Transfer-Encoding: chunked||".to_owned(), false));
+    assert_eq!(pieces(OLD_KEPT), ("Connection: close     ||".to_owned(), true));
+    assert!(pieces(OLD).1);
+    assert!(!pieces(HEAD).1);
+}
+
+#[test]
+fn lines_are_empty_until_one_is_added() {
+    let mut lines = Lines::new();
+    assert!(lines.is_empty());
+    lines.add("X-Kind", "a").expect("a field");
+    assert!(!lines.is_empty());
+    assert_eq!(lines.len(), "X-Kind: a\r\n".len());
 }
 
 #[test]
