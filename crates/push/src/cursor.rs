@@ -160,6 +160,14 @@ mod tests {
     }
 
     #[test]
+    fn a_sequence_tells_its_record() {
+        for record in [0, 1, 7, LAST_RECORD] {
+            assert_eq!(Sequence::new(record, 3).record(), record);
+            assert_eq!(Sequence::end_of(record).record(), record);
+        }
+    }
+
+    #[test]
     fn a_cursor_is_read_as_it_is_written_and_nothing_else_is() {
         check("0badcafe_0000000000000400", "0badcafe_0000000000000400");
         check("", "a cursor has 25 bytes, not 0; send one as it was received");

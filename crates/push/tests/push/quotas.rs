@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Cursor, Draft, Expiry, Fork, Hub, Limits, Name, Order, Prepared, Producer,
-    Publish, Publisher, Quota, Ready, Refused, Restoring, Retention, Sequence, Settings,
+    Applied, Content, Cursor, Draft, Expiry, Fork, Holes, Hub, Limits, Name, Order, Prepared,
+    Producer, Publish, Publisher, Quota, Ready, Refused, Restoring, Retention, Sequence, Settings,
+    Start, Subscription, Until,
 };
 
 /// Memory that a message or channel may take besides its body.
@@ -426,4 +427,68 @@ fn the_ring_holds_nothing_that_retention_has_dropped() {
     let due = server.hub.expire(NOW + 300, 100).unwrap();
     server.apply(due);
     assert_eq!(Arc::strong_count(&body), 1);
+}
+
+#[test]
+fn a_channel_counts_for_itself_its_name_and_its_type() {
+    let bytes_of = |name: &str, content_type: Option<&str>| {
+        let mut own = server(Limits::default());
+        let settings =
+            Settings { content_type: content_type.map(Into::into), ..Settings::default() };
+        let (name, first) = (Name::Given(name.into()), vec![]);
+        own.give(Order::Create { name, settings, fork: None, first, is_closed: false }, None)
+            .unwrap();
+        let listed: Vec<_> = own.hub.list_after("").collect();
+        assert_eq!(listed.iter().map(|each| each.bytes).collect::<Vec<_>>(), [own.hub.bytes()]);
+        own.hub.bytes()
+    };
+    let least = bytes_of("a", None);
+    assert!((512..8 << 10).contains(&least), "{least}");
+    assert_eq!(bytes_of(&"a".repeat(201), None), least + 200);
+    assert_eq!(bytes_of("a", Some("text/plain")), least + 10);
+}
+
+#[test]
+fn a_hub_says_whether_it_has_channels_and_room() {
+    let mut own = server(limits(100_000, 100_000));
+    assert!(own.hub.is_empty() && own.hub.has_room(100_000) && !own.hub.has_room(100_001));
+    own.create("a", Retention::default(), vec![], None).unwrap();
+    assert!(!own.hub.is_empty() && !own.hub.has_room(100_000));
+    own.remove("a");
+    assert!(own.hub.is_empty());
+}
+
+#[test]
+fn a_fork_that_was_ordered_twice_is_made_once() {
+    let mut own = server(Limits::default());
+    own.create("a", Retention::default(), vec![], None).unwrap();
+    let fork = || {
+        let fork = Some(Fork { channel: "a".into(), until: None, bytes: 0 });
+        let (settings, first) = (Settings::default(), vec![]);
+        Order::Create { name: Name::Given("b".into()), settings, fork, first, is_closed: false }
+    };
+    let orders = [own.prepare(fork(), None).unwrap(), own.prepare(fork(), None).unwrap()];
+    let [first, second] = orders.map(|order| own.apply(order));
+    assert!(matches!(first, Applied::Created { .. }) && matches!(second, Applied::Existed { .. }));
+}
+
+/// A million messages of one channel have one list of channels.
+#[test]
+fn messages_of_one_channel_share_their_list_of_channels() {
+    let mut own = server(Limits::default());
+    own.create("a", Retention::default(), vec![], None).unwrap();
+    for _ in 0..2 {
+        own.publish(&["a".into()], 10, None).unwrap();
+    }
+    let wanted = Subscription {
+        channels: &["a"],
+        start: Start::Earliest,
+        end: Until::Open,
+        holes: Holes::Refuse,
+        limit: 10,
+        bytes: 1000,
+    };
+    let page = own.hub.read(&wanted, NOW).unwrap();
+    let [one, other] = &page.messages[..] else { panic!("{} messages", page.messages.len()) };
+    assert!(Arc::ptr_eq(&one.channels, &other.channels));
 }
