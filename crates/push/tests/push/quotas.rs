@@ -492,3 +492,16 @@ fn messages_of_one_channel_share_their_list_of_channels() {
     let [one, other] = &page.messages[..] else { panic!("{} messages", page.messages.len()) };
     assert!(Arc::ptr_eq(&one.channels, &other.channels));
 }
+
+/// A message that another channel holds gives no memory back when one drops it.
+#[test]
+fn a_message_frees_its_memory_when_the_last_channel_drops_it() {
+    let newest = Retention { messages: 1, ..Retention::default() };
+    let mut own = server(Limits::default());
+    let both = own.channels(2, newest);
+    own.publish(&both, BODY, None).unwrap();
+    own.hub.set_quotas(own.hub.bytes() + BODY as u64 / 2, u64::MAX);
+    let refused = own.publish(&both[..1], BODY, None).unwrap_err();
+    assert!(matches!(refused, Refused::Quota { of: Quota::Total, .. }), "{refused:?}");
+    own.publish(&both, BODY, None).unwrap();
+}
