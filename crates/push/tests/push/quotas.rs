@@ -505,3 +505,38 @@ fn a_message_frees_its_memory_when_the_last_channel_drops_it() {
     assert!(matches!(refused, Refused::Quota { of: Quota::Total, .. }), "{refused:?}");
     own.publish(&both, BODY, None).unwrap();
 }
+
+#[test]
+fn a_message_that_retention_drops_frees_the_quota_of_its_publisher_alone() {
+    let newest = Retention { messages: 1, ..Retention::default() };
+    let mut own = server(Limits::default());
+    let channels = own.channels(2, newest);
+    let most = BODY as u64 * 3 / 2;
+    let (ann, ben) = (publisher("ann", most), publisher("ben", most));
+    for _ in 0..3 {
+        own.publish(&channels[..1], BODY, Some(&ann)).unwrap();
+    }
+    own.publish(&channels[1..], BODY, Some(&ben)).unwrap();
+    // It drives out the message of another, which frees nothing of its own.
+    let refused = own.publish(&channels[1..], BODY, Some(&ann)).unwrap_err();
+    assert!(matches!(refused, Refused::Quota { of: Quota::Publisher(_), .. }), "{refused:?}");
+}
+
+#[test]
+fn a_first_body_may_fill_its_channel_exactly() {
+    let create = |most: u64| {
+        let mut own = server(limits(1 << 30, most));
+        let first = vec![draft(&[], BODY)];
+        own.create("a", Retention::UNLIMITED, first, None)?;
+        Ok::<_, Refused>(own.hub.describe("a", NOW).unwrap().bytes)
+    };
+    let weight = create(1 << 30).unwrap();
+    assert_eq!(create(weight), Ok(weight));
+    assert!(create(weight - 1).is_err());
+}
+
+#[test]
+fn a_record_that_is_none_is_told_so() {
+    let told = Hub::new(1, Limits::default()).replay(b"?", 1).unwrap_err().to_string();
+    assert!(told.contains("no record of channels"), "{told}");
+}
