@@ -9,7 +9,7 @@ width of a phone and of a desk in the folder SCREENSHOTS.
 import pathlib
 import sys
 
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -123,9 +123,9 @@ class Demo:
         return [link.get_attribute("href") for link in found]
 
     def wait_for(self, holds):
-        # While a page gives way to the next, what was found a moment ago is gone.
-        passing = [StaleElementReferenceException, NoSuchElementException]
-        WebDriverWait(self.browser, 20, ignored_exceptions=passing).until(lambda _: holds())
+        # While a page gives way to the next, what was found a moment ago is gone. The driver says so by more than one
+        # error, some of them of no class of their own.
+        WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException]).until(lambda _: holds())
 
     def click(self, element):
         """Brings the element into the middle first: a click while the page still scrolls hits something else."""

@@ -2,7 +2,7 @@
 
 import time
 
-from selenium.common.exceptions import JavascriptException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 
 from live_server import LiveServer
@@ -50,7 +50,7 @@ class LivePage:
             try:
                 last = self.run(script)
                 return last == expected
-            except JavascriptException as error:
+            except WebDriverException as error:
                 last = error.msg
                 return False
 

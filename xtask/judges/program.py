@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import time
 
-from selenium.common.exceptions import JavascriptException
+from selenium.common.exceptions import WebDriverException
 
 # A busy machine may need longer than the moment that is usual.
 PATIENCE = 20
@@ -57,9 +57,16 @@ class Program:
 
 
 def until(holds, what):
-    """Waits until something is true."""
+    """Waits until something is true. While a page gives way to the next, the driver says by various errors that it is not."""
+
+    def is_so():
+        try:
+            return holds()
+        except WebDriverException:
+            return False
+
     end = time.monotonic() + PATIENCE
-    while not holds():
+    while not is_so():
         assert time.monotonic() < end, f"never: {what() if callable(what) else what}"
         time.sleep(0.01)
 
@@ -67,11 +74,4 @@ def until(holds, what):
 def page_holds(browser, expression):
     """Waits until something is true of the page in a browser."""
 
-    def holds():
-        try:
-            return browser.execute_script(f"return Boolean({expression})")
-        except JavascriptException:
-            # While a page loads, what the expression looks at may be missing.
-            return False
-
-    until(holds, lambda: f"{expression}: {browser.page_source}")
+    until(lambda: browser.execute_script(f"return Boolean({expression})"), lambda: f"{expression}: {browser.page_source}")
