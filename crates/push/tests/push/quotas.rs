@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bine_push::{
-    Applied, Content, Cursor, Draft, Expiry, Fork, Holes, Hub, Limits, Name, Order, Prepared,
-    Producer, Publish, Publisher, Quota, Ready, Refused, Restoring, Retention, Sequence, Settings,
-    Start, Subscription, Until,
+    Applied, Content, Cursor, Draft, Expiry, Fork, Form, Holes, Hub, Limits, Message, Name, Order,
+    Prepared, Producer, Publish, Publisher, Quota, Ready, Refused, Restoring, Retention, Sequence,
+    Settings, Start, Subscription, Until,
 };
 
 /// Memory that a message or channel may take besides its body.
@@ -539,4 +539,51 @@ fn a_first_body_may_fill_its_channel_exactly() {
 fn a_record_that_is_none_is_told_so() {
     let told = Hub::new(1, Limits::default()).replay(b"?", 1).unwrap_err().to_string();
     assert!(told.contains("no record of channels"), "{told}");
+}
+
+#[test]
+fn a_channel_may_be_made_closed() {
+    let mut own = server(Limits::default());
+    for is_closed in [true, false] {
+        let name = Name::Given(is_closed.to_string().into());
+        let (settings, first) = (Settings::default(), vec![]);
+        own.give(Order::Create { name, settings, fork: None, first, is_closed }, None).unwrap();
+        let there = own.hub.describe(&is_closed.to_string(), NOW).unwrap();
+        assert_eq!(there.is_closed, is_closed);
+    }
+}
+
+/// The begin of a text is none where it ends inside a character.
+#[test]
+fn a_message_that_a_fork_cuts_has_the_form_of_what_is_left() {
+    let forms = |bytes: u64| {
+        let mut own = server(Limits::default());
+        let settings =
+            || Settings { content_type: Some("text/plain".into()), ..Settings::default() };
+        let (name, first) = (Name::Given("a".into()), vec![]);
+        let made =
+            Order::Create { name, settings: settings(), fork: None, first, is_closed: false };
+        own.give(made, None).unwrap();
+        let until = Some(own.hub.watermark());
+        let content = Content { body: "\u{e4}\u{f6}".as_bytes().into(), ..Content::default() };
+        let messages = vec![Draft { channels: vec!["a".into()], content }];
+        own.give(Order::Publish(Publish { messages, ..Publish::default() }), None).unwrap();
+        let fork = Some(Fork { channel: "a".into(), until, bytes });
+        let (name, first) = (Name::Given("b".into()), vec![]);
+        own.give(Order::Create { name, settings: settings(), fork, first, is_closed: false }, None)
+            .unwrap();
+        let wanted = Subscription {
+            channels: &["b"],
+            start: Start::Earliest,
+            end: Until::Open,
+            holes: Holes::Refuse,
+            limit: 10,
+            bytes: 1000,
+        };
+        let page = own.hub.read(&wanted, NOW).unwrap();
+        let each = |message: &Arc<Message>| (message.form, message.body.len());
+        page.messages.iter().map(each).collect::<Vec<_>>()
+    };
+    assert_eq!(forms(2), [(Form::Text, 2)]);
+    assert_eq!(forms(3), [(Form::Binary, 3)]);
 }
