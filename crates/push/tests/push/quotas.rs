@@ -87,6 +87,19 @@ impl Server {
         self.give(Order::Publish(Publish { messages, ..Publish::default() }), by)
     }
 
+    /// What a channel holds.
+    fn messages(&mut self, channel: &str) -> Vec<Arc<Message>> {
+        let wanted = Subscription {
+            channels: &[channel],
+            start: Start::Earliest,
+            end: Until::Open,
+            holes: Holes::Refuse,
+            limit: 10,
+            bytes: 1000,
+        };
+        self.hub.read(&wanted, NOW).unwrap().messages
+    }
+
     fn remove(&mut self, name: &str) {
         self.give(Order::Remove(name.into()), None).unwrap();
     }
@@ -480,16 +493,8 @@ fn messages_of_one_channel_share_their_list_of_channels() {
     for _ in 0..2 {
         own.publish(&["a".into()], 10, None).unwrap();
     }
-    let wanted = Subscription {
-        channels: &["a"],
-        start: Start::Earliest,
-        end: Until::Open,
-        holes: Holes::Refuse,
-        limit: 10,
-        bytes: 1000,
-    };
-    let page = own.hub.read(&wanted, NOW).unwrap();
-    let [one, other] = &page.messages[..] else { panic!("{} messages", page.messages.len()) };
+    let messages = own.messages("a");
+    let [one, other] = &messages[..] else { panic!("{} messages", messages.len()) };
     assert!(Arc::ptr_eq(&one.channels, &other.channels));
 }
 
@@ -572,17 +577,9 @@ fn a_message_that_a_fork_cuts_has_the_form_of_what_is_left() {
         let (name, first) = (Name::Given("b".into()), vec![]);
         own.give(Order::Create { name, settings: settings(), fork, first, is_closed: false }, None)
             .unwrap();
-        let wanted = Subscription {
-            channels: &["b"],
-            start: Start::Earliest,
-            end: Until::Open,
-            holes: Holes::Refuse,
-            limit: 10,
-            bytes: 1000,
-        };
-        let page = own.hub.read(&wanted, NOW).unwrap();
+        let messages = own.messages("b");
         let each = |message: &Arc<Message>| (message.form, message.body.len());
-        page.messages.iter().map(each).collect::<Vec<_>>()
+        messages.iter().map(each).collect::<Vec<_>>()
     };
     assert_eq!(forms(2), [(Form::Text, 2)]);
     assert_eq!(forms(3), [(Form::Binary, 3)]);
