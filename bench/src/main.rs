@@ -84,11 +84,11 @@ usage: bine-bench COMMAND [OPTION VALUE]...
               --seed N            for the moments of the kills (1)
               --only NAME,..      (bine)
   soak      the demo under mixed use; a growth of memory by 5 % or another number of descriptors is a fault
-              --minutes N         (120)
+              --minutes N         after the warm-up (120)
               --rate N            requests per second, of all users together (400)
               --rests S           after each round without traffic, in which CPU time is a fault too (0)
               --work S            that users work in each round (60)
-              --warm-up N         rounds before the first that counts (10)
+              --warm-up N         rounds at 16 times the rate, without rests, before the first that counts (10)
               --program FILE      a `bine` that is built already, in place of this checkout's
               --into FOLDER       for soak.tsv and soak.svg, memory over time
   attacks   what normal clients feel, and how much memory the server takes, while a few addresses attack it; runs in
