@@ -6,7 +6,7 @@ use std::fmt;
 
 use bine_http::Status;
 
-use crate::service::problem::Wrong;
+use crate::problem::Wrong;
 use crate::{channels, remote, store};
 
 /// Why a page could not be made. Every error of Rust becomes one by `?`.

@@ -6,11 +6,8 @@ use std::ops::Deref;
 use bine_http::Method;
 use bine_pipeline::{Incoming, Peer, Retained};
 
-use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection};
+use crate::arguments::{Argument, Arguments, Looked, MOST_BODY, Needs, Rejection};
 use crate::text::Text;
-
-/// The most body bytes that [`Body`] takes, and forms and JSON with it.
-pub(crate) const MOST_BODY: u64 = 1 << 20;
 
 /// The whole request, as an argument of a handler.
 ///

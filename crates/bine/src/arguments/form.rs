@@ -4,8 +4,7 @@ use bine_pipeline as pipeline;
 
 use super::multipart::{self, Filed, Source};
 use super::wrapped::{one_of_pairs, texts, value};
-use super::{Argument, Arguments, FromText, Needs, Rejection};
-use crate::request::MOST_BODY;
+use super::{Argument, Arguments, FromText, MOST_BODY, Needs, Rejection};
 
 /// An argument from a form's field of its name: `body: Form<Text>` takes what stands in
 /// `<textarea name="body">`.

@@ -7,8 +7,7 @@ use bine_pipeline as pipeline;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Argument, Arguments, Needs, Rejection};
-use crate::request::MOST_BODY;
+use super::{Argument, Arguments, MOST_BODY, Needs, Rejection};
 use crate::respond::{Replying, Respond, Response};
 
 /// JSON: as an argument the request's body, as an answer the response's.

@@ -1,7 +1,6 @@
 //! Decides what a handler's arguments are made of, and what a peer is told when one is wrong.
 
 mod form;
-mod from_text;
 mod json;
 pub(crate) mod looked;
 mod multipart;
@@ -19,15 +18,15 @@ use bine_pipeline::{self as pipeline, Incoming};
 use crate::channels::Channels;
 use crate::live::Live;
 use crate::pattern::Pattern;
-use crate::request::MOST_BODY;
 use crate::route::House;
 use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 use crate::text::Text;
 
+pub use crate::from_text::FromText;
+pub use crate::rejection::Rejection;
 pub use form::Form;
 pub(crate) use form::fields as form_fields;
-pub use from_text::FromText;
 pub use json::Json;
 pub(crate) use json::is_json;
 pub(crate) use looked::Looked;
@@ -37,6 +36,9 @@ pub(crate) use state::States;
 pub use upload::Upload;
 pub(crate) use wrapped::texts;
 pub use wrapped::{Cookie, Header, Path, Query};
+
+/// The longest body that a handler takes into memory, in bytes, if it does not take it from disk.
+pub(crate) const MOST_BODY: u64 = 1 << 20;
 
 /// A type that a handler may take as an argument.
 #[diagnostic::on_unimplemented(
@@ -137,36 +139,5 @@ impl Needs {
     /// A body of up to `limit` bytes, collected before the handler runs.
     pub fn body(&mut self, limit: u64) {
         self.body = self.body.max(limit);
-    }
-}
-
-/// Why a request does not fit its handler.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Rejection {
-    /// An argument is missing or wrong: the peer is told which and why.
-    Bad {
-        /// The argument.
-        name: &'static str,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The body is not here yet. Ask again with up to `limit` bytes of it.
-    NeedsBody {
-        /// The most bytes this handler takes.
-        limit: u64,
-    },
-    /// It is at another address of this program for whoever asks: they are sent there.
-    Elsewhere {
-        /// Path and query.
-        location: String,
-    },
-    /// It is for users, and nobody has logged in: the peer is told so by a 401.
-    NeedsUser,
-}
-
-impl Rejection {
-    /// Argument `name` is wrong for `reason`.
-    pub fn bad(name: &'static str, reason: impl Into<String>) -> Self {
-        Self::Bad { name, reason: reason.into() }
     }
 }

@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Map;
 
 use super::field::{Field, Missing, Reason};
-use super::problem::Wrong;
 use crate::arguments::{form_fields, is_json, texts};
 use crate::error::Error;
+use crate::problem::Wrong;
 use crate::nearest::nearest;
 use crate::text::shortened;
 use crate::wire::{self, Limits, Value};

@@ -6,7 +6,6 @@ mod call;
 mod check;
 mod field;
 mod given;
-pub(crate) mod problem;
 mod replace;
 mod rule;
 
@@ -29,12 +28,11 @@ use answer::{Outcome, Said};
 use call::Asked;
 use given::Unread;
 
-use crate::arguments::{Arguments, Needs, Rejection};
+use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
 use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
-use crate::request::MOST_BODY;
 use crate::route::{House, Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
@@ -44,7 +42,7 @@ pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
 pub use check::check_call;
 pub use given::{Given, Taken};
-pub use problem::Wrong;
+pub use crate::problem::Wrong;
 pub use replace::{Replace, Replaced};
 pub use rule::Rule;
 
