@@ -1,6 +1,6 @@
 //! Decides how an async handler waits for a call that blocks, as a part of itself.
 
-use crate::live::Run;
+use crate::trace;
 
 /// Runs `call`, which may block, on another thread, and waits for it.
 ///
@@ -13,9 +13,9 @@ use crate::live::Run;
 ///
 /// Outside a handler, where no runtime is.
 pub async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
-    let run = Run::current();
-    let call = move || match run {
-        Some(run) => run.within(call),
+    let trace = trace::current();
+    let call = move || match trace {
+        Some(trace) => trace::within(&trace, call),
         None => call(),
     };
     bine_pipeline::blocking(call).await

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bine_http::{Head, Method};
 use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
 
-use crate::arguments::Looked;
 use crate::respond::Response;
 use crate::sessions::Visit;
+use crate::trace::RequestDependency;
 
 /// A look at every request before its route is chosen.
 ///
@@ -79,13 +79,13 @@ impl<'a> Seen<'a> {
         let field = self.incoming.head.field_text(name);
         // An empty field is not none.
         let seen = || field.map_or_else(|| name.to_owned(), |value| [name, ":", value].concat());
-        Looked::Filtered.note(|| seen().into_bytes());
+        RequestDependency::Filtered.note(|| seen().into_bytes());
         field
     }
 
     /// Where it came from.
     pub fn peer(&self) -> Peer {
-        Looked::Filtered.note(|| format!("{:?}", self.incoming.peer).into_bytes());
+        RequestDependency::Filtered.note(|| format!("{:?}", self.incoming.peer).into_bytes());
         self.incoming.peer
     }
 

@@ -70,6 +70,7 @@ mod taste;
 #[cfg(feature = "test")]
 pub mod test;
 mod text;
+mod trace;
 mod user_name;
 mod websocket;
 mod wire;

@@ -6,8 +6,9 @@ use std::ops::Deref;
 use bine_http::Method;
 use bine_pipeline::{Incoming, Peer, Retained};
 
-use crate::arguments::{Argument, Arguments, Looked, MOST_BODY, Needs, Rejection};
+use crate::arguments::{Argument, Arguments, MOST_BODY, Needs, Rejection};
 use crate::text::Text;
+use crate::trace::RequestDependency;
 
 /// The whole request, as an argument of a handler.
 ///
@@ -70,7 +71,7 @@ impl Request {
 impl Argument for Request {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
         let Incoming { head, peer, .. } = request.incoming;
-        Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
+        RequestDependency::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         // Now, since nobody knows when and on which thread it is asked for.
         let user = request.look_at_user();
         Ok(Self { retained: Retained::of(request.incoming), user })

@@ -59,7 +59,8 @@ impl Recorder {
         self.0.has_written.store(true, Ordering::Release);
     }
 
-    pub(crate) fn current() -> Option<Self> {
+    /// The recorder of the part that this thread runs, if it runs one.
+    pub fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
     }
 

@@ -2,7 +2,6 @@
 
 mod form;
 mod json;
-pub(crate) mod looked;
 mod multipart;
 mod state;
 mod tables;
@@ -29,7 +28,6 @@ pub use form::Form;
 pub(crate) use form::fields as form_fields;
 pub use json::Json;
 pub(crate) use json::is_json;
-pub(crate) use looked::Looked;
 pub use multipart::check_form;
 pub use state::State;
 pub(crate) use state::States;
@@ -141,3 +139,6 @@ impl Needs {
         self.body = self.body.max(limit);
     }
 }
+
+#[cfg(test)]
+mod tests;

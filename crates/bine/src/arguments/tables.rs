@@ -2,15 +2,18 @@
 
 use super::{Argument, Arguments, Needs, Rejection};
 use crate::channels::Channels;
-use crate::live::Run;
-use crate::store::Store;
+use crate::store::{Recorder, Store};
 
 /// The tables that were given to [`App::table`](crate::App::table).
 impl Argument for Store {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
         let store = request.tables.opened();
-        let run = Run::current();
-        let store = store.map(|store| run.map_or_else(|| store.clone(), |run| run.store(store)));
+        // A live page may read the tables on any thread.
+        let recorded = |store: &Store| match Recorder::current() {
+            Some(recorder) => store.told_to(&recorder),
+            None => store.clone(),
+        };
+        let store = store.map(recorded);
         store.ok_or_else(|| Rejection::bad(name, "are the tables of a program that has none"))
     }
 

@@ -6,7 +6,8 @@ use std::ops::Deref;
 use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_http::query::{self, MOST_PAIRS};
 
-use super::{Argument, Arguments, FromText, Looked, Rejection};
+use super::{Argument, Arguments, FromText, Rejection};
+use crate::trace::RequestDependency;
 
 /// An argument from the query: `name: Query<Text>` takes `TLUG` from `/hello?name=TLUG`.
 ///
@@ -100,7 +101,7 @@ impl<T: FromText> Argument for Header<T> {
         let head = &request.incoming.head;
         let field =
             if name.contains('_') { head.field(&name.replace('_', "-")) } else { head.field(name) };
-        Looked::Header(name).note(|| seen(field));
+        RequestDependency::Header(name).note(|| seen(field));
         let text = field.map(str::from_utf8).transpose();
         let text = text.map_err(|_| Rejection::bad(name, "is not UTF-8 text"))?;
         value(name, text, "fields").map(Self)
@@ -112,7 +113,7 @@ impl<T: FromText> Argument for Cookie<T> {
         let cookies = request.incoming.head.field_text("cookie").unwrap_or_default();
         let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
         let found = pairs.find(|(key, _)| *key == name).map(|(_, value)| value);
-        Looked::Cookie(name).note(|| seen(found.map(str::as_bytes)));
+        RequestDependency::Cookie(name).note(|| seen(found.map(str::as_bytes)));
         let unquoted = found.map(|text| {
             text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
         });

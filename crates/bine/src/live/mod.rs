@@ -45,7 +45,6 @@ pub(crate) use guest::Guest;
 pub use here::Here;
 pub use mark::Has;
 pub(crate) use region_key::{keep_region_key, region_key};
-pub(crate) use run::Run;
 pub use run::seen;
 pub(crate) use schedule::RenderLimits;
 pub use signal::Signal;

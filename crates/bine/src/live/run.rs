@@ -3,7 +3,6 @@
 //!
 //! Only a page that is made for those who follow it is run so; any other costs a look at a thread's variable.
 
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -16,14 +15,9 @@ use super::here::Place;
 use super::mailbox::Mailbox;
 use super::render::Asker;
 use super::signal::Watched;
-use crate::arguments::Looked;
 use crate::channels::Watch;
-use crate::store::{ReadSet, Recorder, Store};
-
-thread_local! {
-    /// The run that this thread is in.
-    static CURRENT: RefCell<Option<Arc<Run>>> = const { RefCell::new(None) };
-}
+use crate::store::{ReadSet, Recorder};
+use crate::trace::{self, RenderTrace, RequestDependency};
 
 /// One run of a page.
 pub(crate) struct Run {
@@ -54,7 +48,7 @@ pub(super) struct Notes {
 }
 
 /// What was looked at, each with what was seen.
-pub(super) type Looks = Vec<(Looked, Box<[u8]>)>;
+pub(super) type Looks = Vec<(RequestDependency, Box<[u8]>)>;
 
 /// A region as one run has written it.
 pub(super) struct Written {
@@ -69,39 +63,20 @@ pub(super) struct Written {
 impl Run {
     /// `seen` is what stands before the program and may have seen: a step of its own, which notes nothing.
     pub(super) fn new(mailbox: Arc<Mailbox>, seen: Option<Box<[u8]>>) -> Self {
-        let looks = seen.map(|seen| (Looked::Whole, seen)).into_iter().collect();
+        let looks = seen.map(|seen| (RequestDependency::Whole, seen)).into_iter().collect();
         let notes = Mutex::new(Notes { looks, ..Notes::default() });
         Self { recorder: Recorder::default(), notes, spent: AtomicU64::new(0), mailbox }
     }
 
     /// The run that this thread is in, if it is in one.
     pub(crate) fn current() -> Option<Arc<Self>> {
-        CURRENT.with_borrow(Clone::clone)
-    }
-
-    /// Its page has looked at this, and seen that.
-    pub(crate) fn look(&self, looked: Looked, seen: Box<[u8]>) {
-        let (mut notes, look) = (self.notes(), (looked, seen));
-        if !notes.looks.contains(&look) {
-            notes.looks.push(look);
-        }
-    }
-
-    /// What it looked at ends by itself then, in seconds since 1970.
-    pub(crate) fn note_end(&self, second: u64) {
-        let mut notes = self.notes();
-        notes.ends = Some(notes.ends.map_or(second, |ends| ends.min(second)));
-    }
-
-    /// The tables for this run: what is read of them, on whatever thread, is known.
-    pub(crate) fn store(&self, store: &Store) -> Store {
-        store.told_to(&self.recorder)
+        trace::current_as()
     }
 
     /// Runs a part of it on this thread.
     pub(crate) fn within<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
-        let _outer = Outer(CURRENT.replace(Some(Arc::clone(self))));
-        self.recorder.around(part)
+        let own: Arc<dyn RenderTrace> = Arc::<Self>::clone(self);
+        trace::within(&own, part)
     }
 
     /// For how long its parts have run.
@@ -151,6 +126,24 @@ impl Run {
     }
 }
 
+impl RenderTrace for Run {
+    fn record(&self, dependency: RequestDependency, value: Box<[u8]>) {
+        let (mut notes, look) = (self.notes(), (dependency, value));
+        if !notes.looks.contains(&look) {
+            notes.looks.push(look);
+        }
+    }
+
+    fn record_expiry(&self, second: u64) {
+        let mut notes = self.notes();
+        notes.ends = Some(notes.ends.map_or(second, |ends| ends.min(second)));
+    }
+
+    fn observe(&self, part: &mut dyn FnMut()) {
+        self.recorder.around(part);
+    }
+}
+
 /// Is around each part of a run: a poll of its handler, or all of one that may block.
 pub(super) struct Part {
     pub(super) run: Arc<Run>,
@@ -189,15 +182,6 @@ impl Drop for Spending<'_> {
     fn drop(&mut self) {
         let spent = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.run.spent.fetch_add(spent, Ordering::Relaxed);
-    }
-}
-
-/// The run that the thread was in before, also after a panic.
-struct Outer(Option<Arc<Run>>);
-
-impl Drop for Outer {
-    fn drop(&mut self) {
-        CURRENT.set(self.0.take());
     }
 }
 

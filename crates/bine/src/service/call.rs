@@ -8,14 +8,15 @@ use std::sync::{Arc, OnceLock};
 use bine_http::Status;
 use bine_pipeline::{Body, Incoming, Peer, Retained};
 
-use crate::arguments::{Looked, State};
+use crate::arguments::State;
 use crate::channels::Channels;
 use crate::error::Error;
-use crate::live::{Events, Run};
+use crate::live::Events;
 use crate::origin;
 use crate::route::House;
 use crate::sessions::{Frame, Session, User, Visit};
 use crate::store::{Store, Transaction};
+use crate::trace::{self, RenderTrace, RequestDependency};
 
 /// A call of a service that changes tables: the first argument of one that is no `async fn`, as `call: &mut Call`.
 ///
@@ -65,8 +66,8 @@ pub(super) struct Asked {
     visit: OnceLock<Arc<Visit>>,
     /// Path and query of the page that called, as its action says it.
     pub(super) page: OnceLock<String>,
-    /// The run of a page that this is, if that is made for those who follow it.
-    run: Option<Arc<Run>>,
+    /// The trace of the render that makes this call, if there is one.
+    trace: Option<Arc<dyn RenderTrace>>,
 }
 
 impl Call {
@@ -246,13 +247,13 @@ impl Asked {
     pub(super) fn new(incoming: &Incoming<'_>, house: &Arc<House>) -> Self {
         // What it calls with has been read.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
-        let (visit, page, run) = (OnceLock::new(), OnceLock::new(), Run::current());
-        Self { request, house: Arc::clone(house), visit, page, run }
+        let (visit, page, trace) = (OnceLock::new(), OnceLock::new(), trace::current());
+        Self { request, house: Arc::clone(house), visit, page, trace }
     }
 
     /// Notes that something of the request was seen, in whatever thread: the page that it makes is for its like alone.
     fn look(&self, seen: impl FnOnce() -> Vec<u8>) {
-        Looked::Filtered.note_for(self.run.as_deref(), seen);
+        RequestDependency::Filtered.note_for(self.trace.as_deref(), seen);
     }
 
     pub(super) fn store(&self) -> &Store {

@@ -9,8 +9,8 @@ use serde_json::Map;
 use super::field::{Field, Missing, Reason};
 use crate::arguments::{form_fields, is_json, texts};
 use crate::error::Error;
-use crate::problem::Wrong;
 use crate::nearest::nearest;
+use crate::problem::Wrong;
 use crate::text::shortened;
 use crate::wire::{self, Limits, Value};
 

@@ -37,12 +37,12 @@ use crate::route::{House, Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
+pub use crate::problem::Wrong;
 pub use action::{Action, Done};
 pub use answer::{Answer, Manner, Shown, Valued};
 pub use call::{Call, Caller};
 pub use check::check_call;
 pub use given::{Given, Taken};
-pub use crate::problem::Wrong;
 pub use replace::{Replace, Replaced};
 pub use rule::Rule;
 

@@ -107,9 +107,9 @@ impl Frame {
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let row = self.row(&self.visit.tables())?;
         // Whoever follows it looks at it: it is made again in time to say so, and not at once if that cannot be noted.
-        if let Some(run) = &self.visit.run {
+        if let Some(trace) = &self.visit.trace {
             let due = row.seen.unix().saturating_add(LEASE / 2);
-            run.note_end(due.max(self.visit.now.saturating_add(LEASE / 8)));
+            trace.record_expiry(due.max(self.visit.now.saturating_add(LEASE / 8)));
         }
         serde_json::from_value(row.values().remove(name)?).ok()
     }

@@ -7,10 +7,10 @@ use bine_http::Status;
 use proptest::prelude::*;
 
 use super::*;
-use crate::arguments::Looked;
-use crate::arguments::looked::testing::looks_of;
+use crate::trace::testing::dependencies_of;
 use crate::error::Error;
 use crate::store::RowId;
+use crate::trace::RequestDependency;
 
 pub(super) const NOW: u64 = 1_800_000_000;
 
@@ -136,9 +136,16 @@ fn a_look_at_the_user_is_not_one_at_the_session() {
     browser.log_in(&keeper, NOW, "ann");
     let visit = browser.ask(&keeper, NOW);
     let session = Session::of(Arc::clone(&visit));
-    assert_eq!(looks_of(|| drop(Session::of(Arc::clone(&visit)))), [], "nothing is seen by that");
-    assert_eq!(looks_of(|| assert!(visit.look_at_user().is_some())), [Looked::User]);
-    assert_eq!(looks_of(|| drop(session.user())), [Looked::User]);
+    assert_eq!(
+        dependencies_of(|| drop(Session::of(Arc::clone(&visit)))),
+        [],
+        "nothing is seen by that"
+    );
+    assert_eq!(
+        dependencies_of(|| assert!(visit.look_at_user().is_some())),
+        [RequestDependency::User]
+    );
+    assert_eq!(dependencies_of(|| drop(session.user())), [RequestDependency::User]);
     let looks: [&dyn Fn(); 8] = [
         &|| assert!(visit.look_for_session()),
         &|| drop(session.name()),
@@ -150,7 +157,7 @@ fn a_look_at_the_user_is_not_one_at_the_session() {
         &|| drop(format!("{session:?}")),
     ];
     for (number, look) in looks.into_iter().enumerate() {
-        assert!(looks_of(look).contains(&Looked::Session), "{number}");
+        assert!(dependencies_of(look).contains(&RequestDependency::Session), "{number}");
     }
 }
 

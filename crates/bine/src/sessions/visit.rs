@@ -11,10 +11,9 @@ use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::Next;
 use super::{Found, Keeper, Login, Opened, age, cookie_name};
-use crate::arguments::Looked;
-use crate::live::Run;
-use crate::store::{Id, Snapshot};
+use crate::store::{Id, Recorder, Snapshot};
 use crate::text::Text;
+use crate::trace::{self, RenderTrace, RequestDependency};
 
 /// A request's stand to its session, shared by whoever has the [`Session`](super::Session) and the reply.
 ///
@@ -34,8 +33,10 @@ pub(crate) struct Visit {
     stand: Mutex<Stand>,
     /// A user was seen by whoever has the request alone.
     is_seen: AtomicBool,
-    /// The run of a page that it is a visit to, if that is made for those who follow it.
-    pub(super) run: Option<Arc<Run>>,
+    /// The trace of the render that this request makes, if there is one.
+    pub(super) trace: Option<Arc<dyn RenderTrace>>,
+    /// Records what that render reads of the tables.
+    recorder: Option<Recorder>,
 }
 
 /// How a session is at a moment of its request.
@@ -73,14 +74,15 @@ impl Visit {
         let stand = Stand::of(found, keeper.opened(), now);
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
         let (stand, is_seen) = (Mutex::new(stand), AtomicBool::new(false));
-        Self { keeper, is_secure, block, now, shown, user, stand, is_seen, run: Run::current() }
+        let (trace, recorder) = (trace::current(), Recorder::current());
+        Self { keeper, is_secure, block, now, shown, user, stand, is_seen, trace, recorder }
     }
 
     /// A page is run for it, so the session is used. Nobody waits until that is noted: if it fails, the next request tries
     /// again.
     pub(crate) fn attend(&self) {
         // Nobody has asked for a page that is made again.
-        if self.run.is_some() {
+        if self.trace.is_some() {
             return;
         }
         let mut stand = self.stand();
@@ -116,7 +118,7 @@ impl Visit {
     pub(crate) fn look_at_user(&self) -> Option<Text> {
         let stand = self.stand();
         let user = stand.row.as_ref().and_then(|row| row.user.clone());
-        Looked::User.note_for(self.run.as_deref(), || {
+        RequestDependency::User.note_for(self.trace.as_deref(), || {
             user.as_ref().map_or_else(Vec::new, |user| user.as_bytes().to_vec())
         });
         self.note_end(&stand);
@@ -129,7 +131,7 @@ impl Visit {
         let user = request.who.user();
         let Some(visit) = Self::of(request) else {
             // A stranger, or somebody whom the program's own step knows.
-            Looked::User.note(|| user.unwrap_or_default().as_bytes().to_vec());
+            RequestDependency::User.note(|| user.unwrap_or_default().as_bytes().to_vec());
             return user;
         };
         let user = visit.look_at_user().and(user);
@@ -148,7 +150,7 @@ impl Visit {
     pub(super) fn look_at_session<T>(&self, look: impl FnOnce(&Badge, Option<&Row>) -> T) -> T {
         let mut stand = self.stand();
         let badge = stand.begin(self.now);
-        Looked::Session.note_for(self.run.as_deref(), || badge.id.to_vec());
+        RequestDependency::Session.note_for(self.trace.as_deref(), || badge.id.to_vec());
         self.note_end(&stand);
         look(&badge, stand.row.as_ref())
     }
@@ -204,8 +206,8 @@ impl Visit {
     /// All tables. Whoever follows a page that reads them is told of what changes.
     pub(super) fn tables(&self) -> Snapshot {
         let store = &self.opened().store;
-        match &self.run {
-            Some(run) => run.store(store).read(),
+        match &self.recorder {
+            Some(recorder) => store.told_to(recorder).read(),
             None => store.read().without_notes(),
         }
     }
@@ -217,7 +219,7 @@ impl Visit {
     /// Whether there is a session. None is begun.
     pub(super) fn look_for_session(&self) -> bool {
         let stand = self.stand();
-        Looked::Session.note_for(self.run.as_deref(), || {
+        RequestDependency::Session.note_for(self.trace.as_deref(), || {
             stand.badge.map_or_else(Vec::new, |badge| badge.id.to_vec())
         });
         self.note_end(&stand);
@@ -236,7 +238,7 @@ impl Visit {
 
     /// Has whoever follows what was seen know when it ends by itself.
     fn note_end(&self, stand: &Stand) {
-        let Some(run) = &self.run else { return };
+        let Some(trace) = &self.trace else { return };
         // It moves them, whether there is a row or not.
         if let Some(badge) = &stand.badge {
             Row::find(&self.tables(), &badge.id);
@@ -247,7 +249,7 @@ impl Visit {
             (None, None) => None,
         };
         if let Some((made, seen)) = times {
-            run.note_end(self.opened().end(made, seen));
+            trace.record_expiry(self.opened().end(made, seen));
         }
     }
 

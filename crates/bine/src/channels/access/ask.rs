@@ -10,11 +10,12 @@ use bine_pipeline::Incoming;
 use super::grant::Grant;
 use super::visitor::QUERY;
 use crate::Error;
-use crate::arguments::{Argument, Arguments, Looked, Needs, Rejection, State};
+use crate::arguments::{Argument, Arguments, Needs, Rejection, State};
 use crate::channels::Channels;
 use crate::sessions::{Login, Visit};
 use crate::store::Store;
 use crate::text::Text;
+use crate::trace::RequestDependency;
 
 /// What a visitor shows of themselves, as an argument of a function that is [asked](super::Access::ask) what they may do.
 ///
@@ -99,7 +100,7 @@ impl Argument for Asked {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
         // A page may take it too.
         let Incoming { head, peer, .. } = request.incoming;
-        Looked::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
+        RequestDependency::Whole.note(|| [head.raw(), format!("{peer:?}").as_bytes()].concat());
         let user = request.look_at_user();
         Ok(Self::by(request.incoming, user))
     }

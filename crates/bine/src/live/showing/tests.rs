@@ -7,8 +7,8 @@ use bine_macros::Table;
 
 use super::super::testing::request;
 use super::*;
-use crate::arguments::Looked;
 use crate::store::{Id, Options, Recorder, Store};
+use crate::trace::RequestDependency;
 
 #[derive(Table)]
 #[table(crate = crate)]
@@ -206,7 +206,7 @@ fn a_page_with_other_regions_or_for_others_is_another() {
     let mut own = showing(tables.run(&[1]), tables.sequence(), now);
     assert!(own.follow(&tables.run(&[1, 2])).is_none());
     assert!(own.follow(&tables.run(&[])).is_none());
-    let looks = vec![(Looked::User, Box::from(*b"ann"))];
+    let looks = vec![(RequestDependency::User, Box::from(*b"ann"))];
     assert!(own.follow(&Notes { looks, ..tables.run(&[1]) }).is_none());
     assert!(own.follow(&tables.run(&[1])).unwrap().is_empty());
 }
@@ -216,12 +216,12 @@ fn each_scope_has_a_showing_of_its_own_and_names_are_not_given_twice() {
     let (tables, now) = (Tables::new(), Instant::now());
     let mut showings = Showings::default();
     let of = |user: &str| {
-        let looks = vec![(Looked::User, Box::from(user.as_bytes()))];
+        let looks = vec![(RequestDependency::User, Box::from(user.as_bytes()))];
         showing(Notes { looks, ..tables.run(&[1]) }, tables.sequence(), now)
     };
     let [ann, ben] = ["ann", "ben"].map(|user| showings.add(of(user)));
     let find = |showings: &mut Showings, user: &str| {
-        showings.find("http://a/", &vec![(Looked::User, Box::from(user.as_bytes()))])
+        showings.find("http://a/", &vec![(RequestDependency::User, Box::from(user.as_bytes()))])
     };
     assert_eq!(find(&mut showings, "ann"), Some(ann));
     assert_eq!(find(&mut showings, "ben"), Some(ben));

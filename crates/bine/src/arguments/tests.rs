@@ -1,0 +1,70 @@
+//! Checks which parts of a request are recorded when arguments are taken out of it.
+
+use std::sync::Arc;
+
+use bine_http::{Event, Limits, Machine};
+use bine_pipeline::{Body, Incoming, Peer, Who};
+
+use crate::arguments::{Argument, Arguments, Cookie, Header, Query, States};
+use crate::channels::Asked;
+use crate::live::Live;
+use crate::look::Look;
+use crate::metrics::Health;
+use crate::request::Request;
+use crate::route::{House, Places};
+use crate::service::Rule;
+use crate::tables::Tables;
+use crate::text::Text;
+use crate::trace::RequestDependency;
+use crate::trace::testing::dependencies_of;
+
+fn dependencies_of_argument<A: Argument>(name: &'static str) -> Vec<RequestDependency> {
+    let bytes = b"GET /?a=b HTTP/1.1\r\nHost: a\r\nCookie: a=b\r\n\r\n";
+    let Event::Head(head) = Machine::new().receive(bytes, &Limits::default()).event else {
+        panic!("it is a request");
+    };
+    let (body, peer, who) = (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);
+    let (has_begun, exchange) = (false, head.exchange());
+    let incoming = Incoming { head, body, peer, who, arrival: 0, has_begun, exchange };
+    let (states, tables) = (States::default(), Tables::default());
+    let (look, live) = (Look::default(), Arc::new(Live::new(&[], false)));
+    let (places, services_for) = (Places::default(), Rule::ANYONE);
+    let house = House {
+        states,
+        tables,
+        channels: None,
+        sessions: None,
+        look,
+        services_for,
+        live,
+        places,
+        health: Health::default(),
+    };
+    let house = Arc::new(house);
+    let mut arguments: Arguments<'_> = house.arguments(&incoming);
+    dependencies_of(|| assert!(A::take(&mut arguments, name).is_ok()))
+}
+
+#[test]
+fn records_the_parts_of_a_request_that_differ_between_clients() {
+    assert_eq!(dependencies_of_argument::<Cookie<Text>>("a"), [RequestDependency::Cookie("a")]);
+    // That there is none tells something too.
+    assert_eq!(
+        dependencies_of_argument::<Cookie<Option<Text>>>("b"),
+        [RequestDependency::Cookie("b")]
+    );
+    assert_eq!(
+        dependencies_of_argument::<Header<Option<Text>>>("user_agent"),
+        [RequestDependency::Header("user_agent")]
+    );
+    assert_eq!(
+        dependencies_of_argument::<Request>("request"),
+        [RequestDependency::Whole, RequestDependency::User]
+    );
+    assert_eq!(
+        dependencies_of_argument::<Asked>("asked"),
+        [RequestDependency::Whole, RequestDependency::User]
+    );
+    // Whoever asks for the same address asks the same.
+    assert_eq!(dependencies_of_argument::<Query<Text>>("a"), []);
+}

@@ -1,0 +1,105 @@
+//! Records the parts of a request that a live page depends on.
+//!
+//! A page that a client subscribes to is rendered with a [`RenderTrace`]. Extractors, filters and sessions record each look
+//! at the request there, so that two clients share a render only if everything that it depended on is equal. Any other
+//! request pays for one look at a thread-local variable.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A part of a request. A response may differ between clients that differ in it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum RequestDependency {
+    /// The user who has logged in, and nothing else of the session.
+    User,
+    /// The session. One user may have several.
+    Session,
+    /// The cookie of this name.
+    Cookie(&'static str),
+    /// The header field of this name, spelled as the argument: `user_agent`.
+    Header(&'static str),
+    /// Header fields or the address that a filter or a service read.
+    Filtered,
+    /// The whole request.
+    Whole,
+}
+
+/// The record of one render.
+pub(crate) trait RenderTrace: Any + Send + Sync {
+    /// Records that the render depends on this part of its request, which has this value.
+    fn record(&self, dependency: RequestDependency, value: Box<[u8]>);
+
+    /// Records that something the render depends on expires at `second`, in seconds since 1970.
+    fn record_expiry(&self, second: u64);
+
+    /// Calls `part` with whatever else the trace observes, such as reads of tables.
+    fn observe(&self, part: &mut dyn FnMut());
+}
+
+thread_local! {
+    /// The trace of the render that this thread is in.
+    static CURRENT: RefCell<Option<Arc<dyn RenderTrace>>> = const { RefCell::new(None) };
+}
+
+/// The trace of the render that this thread is in, if it is in one.
+pub(crate) fn current() -> Option<Arc<dyn RenderTrace>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// The same if the trace is a `T`.
+pub(crate) fn current_as<T: RenderTrace>() -> Option<Arc<T>> {
+    let trace: Arc<dyn Any + Send + Sync> = current()?;
+    trace.downcast().ok()
+}
+
+/// Runs a part of a render on this thread.
+pub(crate) fn within<T>(trace: &Arc<dyn RenderTrace>, part: impl FnOnce() -> T) -> T {
+    let _outer = Outer(CURRENT.replace(Some(Arc::clone(trace))));
+    let (mut part, mut result) = (Some(part), None);
+    trace.observe(&mut || result = part.take().map(|part| part()));
+    result.expect("a trace calls the part that it observes")
+}
+
+impl RequestDependency {
+    /// Records this dependency with the render that this thread is in, if it is in one.
+    pub(crate) fn note(self, value: impl FnOnce() -> Vec<u8>) {
+        self.note_for(current().as_deref(), value);
+    }
+
+    /// The same for a render that may go on in any thread.
+    pub(crate) fn note_for(self, trace: Option<&dyn RenderTrace>, value: impl FnOnce() -> Vec<u8>) {
+        if let Some(trace) = trace {
+            trace.record(self, value().into());
+        }
+        #[cfg(test)]
+        testing::NOTED.with_borrow_mut(|noted| noted.push(self));
+    }
+}
+
+/// Restores the trace that the thread had before, also after a panic.
+struct Outer(Option<Arc<dyn RenderTrace>>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::cell::RefCell;
+
+    use super::RequestDependency;
+
+    thread_local! {
+        pub(super) static NOTED: RefCell<Vec<RequestDependency>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// The dependencies that `run` records, in order.
+    pub(crate) fn dependencies_of(run: impl FnOnce()) -> Vec<RequestDependency> {
+        NOTED.take();
+        run();
+        NOTED.take()
+    }
+}
