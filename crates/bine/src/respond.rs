@@ -20,7 +20,6 @@ mod page;
 pub use dress::{Dress, Dressed};
 use page::{Above, write_page};
 
-use crate::channels::{self, Answered, Held};
 use crate::error::Error;
 use crate::inert;
 use crate::look::{Failure, Look};
@@ -33,7 +32,6 @@ use crate::security;
 use crate::service::Manner;
 use crate::sessions::Visit;
 use crate::taste::Taste;
-use crate::websocket::{Opening, Refused};
 use crate::writing::Writing;
 
 /// What a handler may return: a page, a [`Response`], [`Json`](crate::Json), or a `Result` with one of these.
@@ -105,7 +103,7 @@ pub struct Replying<'r, 'o> {
     chunk_at: usize,
     look: &'r Look,
     /// The session that the handler has looked at, until the head says so.
-    visit: Option<Arc<Visit>>,
+    pub(crate) visit: Option<Arc<Visit>>,
     /// What follows the head, if it is not all.
     pub(crate) follow: Option<Follow>,
 }
@@ -201,7 +199,7 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 
     /// With what a session adds to the head.
-    fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
+    pub(crate) fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
         static TOLD: Once = Once::new();
         let Some(visit) = self.visit.take() else { return Cow::Borrowed(top) };
         let (mut top, fields) = (top.clone(), visit.fields().collect::<Vec<_>>());
@@ -365,46 +363,24 @@ impl<'r, 'o> Replying<'r, 'o> {
         Finished { close: !keep_alive }
     }
 
-    /// Agrees to a WebSocket, or says why not.
-    fn upgrade(&mut self, opening: Opening, top: &Top) -> Finished {
-        match opening.agree(&top.fields, &self.date, self.out.buffer) {
-            Ok(upgrade) => {
-                self.follow = Some(Follow::Upgrade(upgrade));
-                return Finished { close: false };
-            }
-            Err(Refused::Unfit(refusal)) => {
-                refusal.reply(self.out.buffer, self.asked.exchange, &self.date);
-            }
-            Err(Refused::Foreign) => {
-                let message = "Only pages of this host may open this WebSocket.";
-                return self.tell(&Top::of(Status::FORBIDDEN), &Telling::of(message));
-            }
-        }
-        Finished { close: !self.asked.exchange.keep_alive }
+    /// How the request was made, and what the response must have because of it.
+    pub(crate) const fn exchange(&self) -> Exchange {
+        self.asked.exchange
     }
 
-    /// Has the reply wait for messages, as long as the session lasts that the page has looked at.
-    fn hold(&mut self, held: Held, visit: Option<Arc<Visit>>, top: &Top) -> Finished {
-        let Asked { exchange, .. } = self.asked;
-        let login = visit.and_then(|visit| visit.login());
-        match held.answer(self.asked.request(), login, exchange) {
-            Answered::Hold(hold) => {
-                for (name, _) in &top.fields {
-                    log::error(format_args!("the field `{name}` was left out: the reply is held"));
-                }
-                self.follow = Some(Follow::Hold(hold));
-                return Finished { close: false };
-            }
-            Answered::Open(opening) => return self.upgrade(opening, top),
-            Answered::Refused(refused) => {
-                channels::refuse(self.out.buffer, exchange, &self.date, &refused);
-            }
-            Answered::Denied(denied) => denied.write(self.out.buffer, exchange, &self.date),
-            Answered::Bad(reason) => {
-                return self.tell(&Top::of(Status::BAD_REQUEST), &Telling::of(&reason));
-            }
-        }
-        Finished { close: !exchange.keep_alive }
+    /// The request, unless only its exchange was kept.
+    pub(crate) const fn request(&self) -> Option<&Incoming<'_>> {
+        self.asked.request()
+    }
+
+    /// The buffer that the response is written to, and its date.
+    pub(crate) const fn output(&mut self) -> (&mut Vec<u8>, &Date) {
+        (self.out.buffer, &self.date)
+    }
+
+    /// Writes an error response with this message for the client.
+    pub(crate) fn write_error(&mut self, status: Status, message: &str) -> Finished {
+        self.tell(&Top::of(status), &Telling::of(message))
     }
 
     /// The page that this is going to be, in a program with actions.
@@ -495,13 +471,13 @@ impl<P: Page> Respond for P {
 
 /// What stands above the content: a status, and the fields that a program adds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Top {
+pub(crate) struct Top {
     status: Status,
-    fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    pub(crate) fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 impl Top {
-    const fn of(status: Status) -> Self {
+    pub(crate) const fn of(status: Status) -> Self {
         Self { status, fields: Vec::new() }
     }
 
@@ -566,6 +542,12 @@ impl Top {
     }
 }
 
+/// Content of a response that another module writes: one that is suspended, or that ends the use of HTTP on its connection.
+pub(crate) trait CustomContent: fmt::Debug + Send + 'static {
+    /// Writes the whole response, with what `top` adds to its head.
+    fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished;
+}
+
 /// A response that is no page: text, bytes, a file, a stream, a redirect, a status.
 #[derive(Debug)]
 pub struct Response {
@@ -579,8 +561,8 @@ enum Content {
     /// A file that a client may have stored.
     Stored(Box<Sending>),
     Stream(Box<dyn FnOnce(Pieces) -> Stream + Send>),
-    Upgrade(Box<Opening>),
-    Held(Box<Held>),
+    /// Content of another module, which writes the response.
+    Custom(Box<dyn CustomContent>),
     /// Words for whoever is refused, on a page if that is what they read.
     Refusal(Cow<'static, str>),
 }
@@ -591,8 +573,7 @@ impl fmt::Debug for Content {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::File(file) | Self::Stored(file) => file.fmt(f),
             Self::Stream(_) => f.write_str("a stream"),
-            Self::Upgrade(opening) => opening.fmt(f),
-            Self::Held(held) => held.fmt(f),
+            Self::Custom(content) => content.fmt(f),
             Self::Refusal(words) => write!(f, "{words:?}"),
         }
     }
@@ -669,15 +650,9 @@ impl Response {
         Self { top, content: Content::Stream(Box::new(stream)) }
     }
 
-    /// A connection that becomes a WebSocket, as [`Upgrade`](crate::Upgrade) tells.
-    pub(crate) fn upgrading(opening: Opening) -> Self {
-        let top = Top::of(Status::SWITCHING_PROTOCOLS);
-        Self { top, content: Content::Upgrade(Box::new(opening)) }
-    }
-
-    /// Messages of channels, as [`Channels::hold`](crate::channels::Channels::hold) tells.
-    pub(crate) fn held(held: Held) -> Self {
-        Self { top: Top::of(Status::OK), content: Content::Held(Box::new(held)) }
+    /// A response that `content` writes.
+    pub(crate) fn custom(status: Status, content: impl CustomContent) -> Self {
+        Self { top: Top::of(status), content: Content::Custom(Box::new(content)) }
     }
 
     /// A failure in words for the user: the program's page of errors for whoever reads pages, else text.
@@ -802,9 +777,12 @@ impl Respond for Response {
             return Self::refusal(Status::FORBIDDEN, TOLD).respond(to);
         }
         let exchange = to.asked.exchange;
-        let visit = to.visit.clone();
+        let content = match self.content {
+            Content::Custom(content) => return content.respond(self.top, to),
+            content => content,
+        };
         let top = &*to.complete(&self.top);
-        match self.content {
+        match content {
             Content::Bytes(bytes) => to.begin(top).whole(&bytes),
             Content::File(file) | Content::Stored(file) => {
                 let is_read = matches!(exchange.method, Method::Get | Method::Head);
@@ -822,18 +800,9 @@ impl Respond for Response {
                 let pieces = to.begin(top).pieces();
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
-            Content::Upgrade(opening) => return to.upgrade(*opening, top),
-            // What it says of the session has no room there: it is kept by no cache, and sets no cookie.
-            Content::Held(held) => return to.hold(*held, visit, &self.top),
+            Content::Custom(_) => unreachable!("it has written the response"),
             Content::Refusal(message) => return to.tell(top, &Telling::of(&message)),
         }
         Finished { close: !exchange.keep_alive }
-    }
-}
-
-impl Respond for Held {
-    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
-        let visit = to.visit.take();
-        to.hold(self, visit, &Top::of(Status::OK))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bine_http::{Exchange, Head};
-use bine_pipeline::{Hold, Incoming};
+use bine_http::{Exchange, Finished, Head, Status};
+use bine_pipeline::{Follow, Hold, Incoming, log};
 use bine_push::{Cursor, Refused, Start};
 
 use super::Channels;
@@ -11,10 +11,10 @@ use super::access::{Denied, Pass};
 use super::asked::{self, LONGEST_WAIT};
 use super::batch::MOST;
 use super::presence::Attendee;
-use super::watch::{Manner, Watch};
+use super::watch::{Manner, Watch, refuse};
 use super::websocket::Leave;
 use super::{room, websocket};
-use crate::respond::Response;
+use crate::respond::{CustomContent, Replying, Respond, Response, Top};
 use crate::sessions::Login;
 use crate::store::Time;
 use crate::websocket::Opening;
@@ -50,7 +50,7 @@ pub enum View {
 }
 
 /// How a request is answered after all.
-pub(crate) enum Answered {
+enum Answered {
     Hold(Hold),
     Open(Opening),
     Refused(Refused),
@@ -112,7 +112,7 @@ impl Held {
 
     /// What becomes of it for a request; of a request that is not there any more its head is not known.
     /// It ends with the login of a session that the page has looked at.
-    pub(crate) fn answer(
+    fn answer(
         self,
         request: Option<&Incoming<'_>>,
         login: Option<Login>,
@@ -173,8 +173,43 @@ pub(super) fn milliseconds(time: Time) -> u64 {
     u64::try_from(time.0.div_euclid(1000)).unwrap_or(0)
 }
 
+impl CustomContent for Held {
+    /// Suspends the response until there are messages, for as long as the session lasts that the page has looked at. Fields
+    /// of the session have no place in it: no cache keeps it, and it sets no cookie.
+    fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished {
+        let login = to.visit.take().and_then(|visit| visit.login());
+        let exchange = to.exchange();
+        match self.answer(to.request(), login, exchange) {
+            Answered::Hold(hold) => {
+                for (name, _) in &top.fields {
+                    log::error(format_args!("the field `{name}` was left out: the reply is held"));
+                }
+                to.follow = Some(Follow::Hold(hold));
+                return Finished { close: false };
+            }
+            Answered::Open(opening) => return Box::new(opening).respond(top, to),
+            Answered::Refused(refused) => {
+                let (out, date) = to.output();
+                refuse(out, exchange, date, &refused);
+            }
+            Answered::Denied(denied) => {
+                let (out, date) = to.output();
+                denied.write(out, exchange, date);
+            }
+            Answered::Bad(reason) => return to.write_error(Status::BAD_REQUEST, &reason),
+        }
+        Finished { close: !exchange.keep_alive }
+    }
+}
+
+impl Respond for Held {
+    fn respond(self, to: &mut Replying<'_, '_>) -> Finished {
+        CustomContent::respond(Box::new(self), Top::of(Status::OK), to)
+    }
+}
+
 impl From<Held> for Response {
     fn from(held: Held) -> Self {
-        Self::held(held)
+        Self::custom(Status::OK, held)
     }
 }

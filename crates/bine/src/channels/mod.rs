@@ -45,12 +45,11 @@ pub(crate) use engine::{Engine, Figures};
 pub use engine::{Error, Ordered, Revocation};
 pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
-pub(crate) use hold::Answered;
 pub use hold::{Held, View};
 pub(crate) use origin::origin;
 pub use presence::Present;
 pub(crate) use room::{Room, hold_for};
-pub(crate) use watch::{Manner, Regions, Watch, refuse, status_of};
+pub(crate) use watch::{Manner, Regions, Watch, status_of};
 
 use engine::now;
 

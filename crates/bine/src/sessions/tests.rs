@@ -7,10 +7,10 @@ use bine_http::Status;
 use proptest::prelude::*;
 
 use super::*;
-use crate::trace::testing::dependencies_of;
 use crate::error::Error;
 use crate::store::RowId;
 use crate::trace::RequestDependency;
+use crate::trace::testing::dependencies_of;
 
 pub(super) const NOW: u64 = 1_800_000_000;
 

@@ -9,14 +9,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bine_http::Date;
 use bine_http::websocket::{self as machine, Frame, Limits, Refusal};
-use bine_pipeline::{self as pipeline, Gone, Incoming, Retained};
+use bine_http::{Date, Finished, Status};
+use bine_pipeline::{self as pipeline, Follow, Gone, Incoming, Retained};
 
 use crate::arguments::{Argument, Arguments, Rejection};
 use crate::error::Error;
 use crate::origin::is_foreign;
-use crate::respond::Response;
+use crate::respond::{CustomContent, Replying, Response, Top};
 
 use line::Line;
 
@@ -70,7 +70,7 @@ impl Upgrade {
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        Response::upgrading(self.opening(talk))
+        Response::custom(Status::SWITCHING_PROTOCOLS, self.opening(talk))
     }
 
     /// Lets pages of other hosts open it too.
@@ -172,6 +172,27 @@ impl Opening {
             let socket = WebSocket { line: Rc::clone(&line), protocol };
             Box::pin(line::run(line, || talk(socket)))
         }))
+    }
+}
+
+impl CustomContent for Opening {
+    /// Writes the 101, or the reason why the connection stays with HTTP.
+    fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished {
+        let top = &*to.complete(&top);
+        let exchange = to.exchange();
+        let (out, date) = to.output();
+        match self.agree(&top.fields, date, out) {
+            Ok(upgrade) => {
+                to.follow = Some(Follow::Upgrade(upgrade));
+                return Finished { close: false };
+            }
+            Err(Refused::Unfit(refusal)) => refusal.reply(out, exchange, date),
+            Err(Refused::Foreign) => {
+                let message = "Only pages of this host may open this WebSocket.";
+                return to.write_error(Status::FORBIDDEN, message);
+            }
+        }
+        Finished { close: !exchange.keep_alive }
     }
 }
 
