@@ -33,6 +33,7 @@ use crate::metrics::{Desk, Health, Metrics};
 use crate::panics;
 use crate::program::Pages;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
+use crate::request_session::SessionProvider;
 use crate::route::{Endpoint, House, Kind, Places, Route};
 use crate::secrecy::Secrets;
 use crate::security::SecurityHeaders;
@@ -523,7 +524,7 @@ impl App {
         let sessions = self.sessions_wanted().map(|wish| Arc::new(Keeper::new(wish)));
         if sessions.is_some() && action::are_any() {
             self.routes.extend(action::routes()?);
-            self.look.actions.clone_from(&sessions);
+            self.look.actions = sessions.clone().map(provider);
         }
         let is_call = |kind| matches!(kind, Kind::Service | Kind::Action);
         for route in self.routes.iter_mut().filter(|route| is_call(route.told.kind)) {
@@ -559,14 +560,21 @@ impl App {
             states: self.states,
             tables,
             channels: shared,
-            sessions: sessions.clone(),
+            sessions: sessions.clone().map(provider),
             look: self.look,
             services_for: self.services_for.unwrap_or(Rule::ANYONE),
             live,
             places: Places::default(),
             health: Health::default(),
         };
-        let pages = Arc::new(Pages::new(self.routes, self.filters, face, house, self.headers)?);
+        let pages = Arc::new(Pages::new(
+            self.routes,
+            self.filters,
+            face,
+            house,
+            sessions.clone(),
+            self.headers,
+        )?);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
         let Self { scheduler, at_start, at_events, tables, .. } = self;
@@ -696,6 +704,11 @@ impl Running {
         drop(self.desk);
         outcome.map_err(|error| error.to_string())
     }
+}
+
+/// The sessions as the web core sees them.
+fn provider(keeper: Arc<Keeper>) -> Arc<dyn SessionProvider> {
+    Arc::new(keeper)
 }
 
 /// What a program does with its events before the first request.

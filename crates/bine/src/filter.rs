@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bine_http::{Head, Method};
 use bine_pipeline::{Clock, Done, Incoming, Outgoing, Peer, Retained, Work};
 
+use crate::request_session::{SessionProvider, look_at_user};
 use crate::respond::Response;
-use crate::sessions::Visit;
 use crate::trace::RequestDependency;
 
 /// A look at every request before its route is chosen.
@@ -51,6 +51,8 @@ pub enum Verdict {
 pub struct Seen<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) path: &'a str,
+    /// Of a program that has some.
+    pub(crate) sessions: Option<&'a Arc<dyn SessionProvider>>,
 }
 
 impl<'a> Seen<'a> {
@@ -92,7 +94,7 @@ impl<'a> Seen<'a> {
     /// Who has [logged in](crate::Session::log_in), if the cookie says so. What a page answers behind it to a user is for
     /// that user alone, as if it took a [`User`](crate::User).
     pub fn user(&self) -> Option<&'a str> {
-        Visit::look_at_user_of(self.incoming)
+        look_at_user(self.sessions, self.incoming)
     }
 }
 

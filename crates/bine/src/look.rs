@@ -10,7 +10,7 @@ use bine_http::{Lines, Status};
 
 use crate::error::Error;
 use crate::links::Links;
-use crate::sessions::Keeper;
+use crate::request_session::SessionProvider;
 
 /// What all pages of a program share.
 #[derive(Clone, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Look {
     /// The style sheet and the script, if it has them.
     pub(crate) links: Option<Arc<Links>>,
     /// Whose sessions actions are sealed for, of a program that has some.
-    pub(crate) actions: Option<Arc<Keeper>>,
+    pub(crate) actions: Option<Arc<dyn SessionProvider>>,
     /// Errors are shown with their causes, if the configuration does not say.
     pub(crate) develops: bool,
     /// They are.

@@ -23,6 +23,7 @@ use crate::route::{House, Kind, LocalCaller, Place, Places, Route};
 use crate::router::Router;
 use crate::security::hosts::{self, Hosts, LocalHosts};
 use crate::security::{self, HeaderChoices};
+use crate::sessions::Keeper;
 use crate::sessions::ticket::Tickets;
 use crate::sites::{LocalSites, Sites, without_port};
 use crate::tables::Tables;
@@ -50,6 +51,8 @@ pub(crate) struct Pages {
     face: Face,
     house: Arc<House>,
     tickets: Arc<Tickets>,
+    /// The sessions, of a program that has some.
+    keeper: Option<Arc<Keeper>>,
     /// Security headers, where the configuration says nothing.
     headers: security::SecurityHeaders,
 }
@@ -84,6 +87,7 @@ impl Pages {
         filters: Vec<Box<dyn Filter>>,
         face: Face,
         mut house: House,
+        keeper: Option<Arc<Keeper>>,
         headers: security::SecurityHeaders,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
@@ -118,8 +122,9 @@ impl Pages {
             router,
             filters: filters.into(),
             face,
-            tickets: Arc::new(Tickets::new(house.sessions.clone())),
+            tickets: Arc::new(Tickets::new(keeper.clone())),
             house: Arc::new(house),
+            keeper,
             headers,
         })
     }
@@ -141,7 +146,7 @@ impl Pages {
 
     /// Of how many sessions something is kept, if there are any.
     pub(crate) fn sessions(&self) -> Option<usize> {
-        self.house.sessions.as_ref()?.count()
+        self.keeper.as_ref()?.count()
     }
 
     /// What its channels tell of themselves, if it has some.
@@ -204,7 +209,7 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let Pages { resources, router, filters, face, house, tickets, .. } = &*self.pages;
+        let Pages { resources, router, filters, face, house, tickets, keeper, .. } = &*self.pages;
         let is_without_sessions = house.sessions.is_none();
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
@@ -231,6 +236,7 @@ impl Handler for Program {
             health: self.health,
             face: face.clone(),
             house: Arc::clone(house),
+            keeper: keeper.clone(),
             gate: Gate::new(Arc::clone(&bench.admission), Arc::clone(tickets)),
             bench,
             last: "",
@@ -249,6 +255,7 @@ struct LocalProgram {
     health: HealthChoices,
     face: Face,
     house: Arc<House>,
+    keeper: Option<Arc<Keeper>>,
     gate: Gate,
     bench: Bench,
     last: &'static str,
@@ -266,7 +273,7 @@ struct LocalRoute {
 
 impl Responder for LocalProgram {
     fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
-        let Some(keeper) = &self.house.sessions else { return Who::Anonymous };
+        let Some(keeper) = &self.keeper else { return Who::Anonymous };
         keeper.recognize(head, peer, self.bench.clock.unix())
     }
 
@@ -352,11 +359,12 @@ impl LocalProgram {
     /// Asks the filters from `first` on, then the route.
     fn filter(&mut self, request: &Incoming<'_>, first: usize, out: &mut Outgoing<'_>) -> Answer {
         self.last = "a filter";
-        let filters = Arc::clone(&self.filters);
+        let (filters, house) = (Arc::clone(&self.filters), Arc::clone(&self.house));
+        let sessions = house.sessions.as_ref();
         for (place, filter) in filters.iter().enumerate().skip(first) {
             // Decoded and freed of dot segments; a plain path costs nothing here.
             let path = request.head.path();
-            match filter.filter(&Seen { incoming: request, path: &path }) {
+            match filter.filter(&Seen { incoming: request, path: &path, sessions }) {
                 Verdict::Pass => {}
                 Verdict::Rewrite(target) => return self.rewrite(request, &target, place + 1, out),
                 Verdict::Answer(response) => return self.answer(request, response, out),

@@ -28,9 +28,9 @@ use crate::panics;
 use crate::problem::{Wrong, problem};
 use crate::rejection::Rejection;
 use crate::repeated::Repeated;
+use crate::request_session::RequestSession;
 use crate::security;
 use crate::service::Manner;
-use crate::sessions::Visit;
 use crate::taste::Taste;
 use crate::writing::Writing;
 
@@ -103,7 +103,7 @@ pub struct Replying<'r, 'o> {
     chunk_at: usize,
     look: &'r Look,
     /// The session that the handler has looked at, until the head says so.
-    pub(crate) visit: Option<Arc<Visit>>,
+    pub(crate) visit: Option<Arc<dyn RequestSession>>,
     /// What follows the head, if it is not all.
     pub(crate) follow: Option<Follow>,
 }
@@ -188,13 +188,13 @@ impl<'r, 'o> Replying<'r, 'o> {
     }
 
     /// The same for a handler that may have looked at a session.
-    pub(crate) fn for_visit(mut self, visit: Option<Arc<Visit>>) -> Self {
+    pub(crate) fn for_visit(mut self, visit: Option<Arc<dyn RequestSession>>) -> Self {
         self.visit = visit;
         self
     }
 
     /// The same for what may have looked at a session by itself.
-    pub(crate) fn visit(&mut self, visit: Option<Arc<Visit>>) {
+    pub(crate) fn visit(&mut self, visit: Option<Arc<dyn RequestSession>>) {
         self.visit = visit.or_else(|| self.visit.take());
     }
 
@@ -202,7 +202,7 @@ impl<'r, 'o> Replying<'r, 'o> {
     pub(crate) fn complete<'t>(&mut self, top: &'t Top) -> Cow<'t, Top> {
         static TOLD: Once = Once::new();
         let Some(visit) = self.visit.take() else { return Cow::Borrowed(top) };
-        let (mut top, fields) = (top.clone(), visit.fields().collect::<Vec<_>>());
+        let (mut top, fields) = (top.clone(), visit.response_fields());
         // Whoever were given a cookie that others get too would have their session.
         let sets_cookie = fields.iter().any(|(name, _)| *name == "Set-Cookie");
         if sets_cookie && top.is_shared() {

@@ -19,10 +19,10 @@ use crate::look::Look;
 use crate::methods::Methods;
 use crate::metrics::Health;
 use crate::pattern::Pattern;
+use crate::request_session::{RequestSession, SessionProvider};
 use crate::respond::{Asked, Outcome, Replying, Response, apologize};
 use crate::router::Router;
 use crate::service::Rule;
-use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 
 /// What `#[page]` makes of a function: one that makes its route.
@@ -84,7 +84,7 @@ pub(crate) struct House {
     /// Of a program that has some.
     pub(crate) channels: Option<Channels>,
     /// Of a program whose pages look at them.
-    pub(crate) sessions: Option<Arc<Keeper>>,
+    pub(crate) sessions: Option<Arc<dyn SessionProvider>>,
     pub(crate) look: Look,
     /// Who may call the services and actions that do not say it themselves.
     pub(crate) services_for: Rule,
@@ -280,7 +280,7 @@ where
 /// What the reply of a handler that was not ready at once must know.
 struct Later {
     asked: Result<Asked<'static>, Retained>,
-    visit: Option<Arc<Visit>>,
+    visit: Option<Arc<dyn RequestSession>>,
     bench: Bench,
     house: Arc<House>,
     name: &'static str,
@@ -405,7 +405,7 @@ where
 impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
         // A filter may have seen the user.
-        let visit = self.house.sessions.as_ref().and_then(|own| own.seen_visit_of(incoming));
+        let visit = self.house.sessions.as_ref().and_then(|own| own.seen_session_of(incoming));
         Arguments { pattern: &self.pattern, visit, ..self.house.arguments(incoming) }
     }
 }

@@ -9,11 +9,11 @@ use bine_http::Method;
 use bine_pipeline::Incoming;
 
 use crate::origin;
-use crate::sessions::{Keeper, Visit};
+use crate::request_session::{RequestSession, SessionProvider};
 
 /// A page that is being written, and for whom.
 pub(crate) struct Writing {
-    visit: Arc<Visit>,
+    visit: Arc<dyn RequestSession>,
     /// Something of it is for this session alone.
     is_personal: Cell<bool>,
     /// Path and query of the page.
@@ -32,10 +32,10 @@ impl Writing {
     /// The answer to a request, whose handler may have looked at its session. `None`: sessions are not open.
     pub(crate) fn of(
         request: &Incoming<'_>,
-        visit: Option<&Arc<Visit>>,
-        keeper: &Arc<Keeper>,
+        visit: Option<&Arc<dyn RequestSession>>,
+        sessions: &Arc<dyn SessionProvider>,
     ) -> Option<Rc<Self>> {
-        let visit = visit.cloned().or_else(|| keeper.visit_of(request))?;
+        let visit = visit.cloned().or_else(|| sessions.session_of(request))?;
         let page = address(request).into();
         Some(Rc::new(Self { visit, is_personal: Cell::new(false), page }))
     }
@@ -63,7 +63,7 @@ impl Writing {
     }
 
     /// The visitor, if anything of the page is for their session alone: the head says so.
-    pub(crate) fn visitor(&self) -> Option<Arc<Visit>> {
+    pub(crate) fn visitor(&self) -> Option<Arc<dyn RequestSession>> {
         self.is_personal.get().then(|| Arc::clone(&self.visit))
     }
 

@@ -17,8 +17,8 @@ use bine_pipeline::{self as pipeline, Incoming};
 use crate::channels::Channels;
 use crate::live::Live;
 use crate::pattern::Pattern;
+use crate::request_session::{RequestSession, SessionProvider, look_at_user};
 use crate::route::House;
-use crate::sessions::{Keeper, Visit};
 use crate::tables::Tables;
 use crate::text::Text;
 
@@ -64,10 +64,10 @@ pub struct Arguments<'a> {
     pub(crate) states: &'a States,
     pub(crate) tables: &'a Tables,
     pub(crate) channels: Option<&'a Channels>,
-    pub(crate) sessions: Option<&'a Arc<Keeper>>,
+    pub(crate) sessions: Option<&'a Arc<dyn SessionProvider>>,
     pub(crate) live: &'a Live,
     /// Its look at its session, once an argument has wanted one, or somebody has seen the user.
-    pub(crate) visit: Option<Arc<Visit>>,
+    pub(crate) visit: Option<Arc<dyn RequestSession>>,
 }
 
 /// What the arguments of a handler need before there is any request.
@@ -90,22 +90,11 @@ pub struct Needs {
 }
 
 impl<'a> Arguments<'a> {
-    /// The request's look at its session, for the argument called `name`.
-    pub(crate) fn visit(&mut self, name: &'static str) -> Result<Arc<Visit>, Rejection> {
-        if let Some(visit) = &self.visit {
-            return Ok(Arc::clone(visit));
-        }
-        let visit = self.sessions.and_then(|own| own.visit_of(self.incoming)).ok_or_else(|| {
-            Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
-        })?;
-        Ok(Arc::clone(self.visit.insert(visit)))
-    }
-
-    /// Who has logged in, for an argument that has the whole request and takes no session.
+    /// The user who has logged in, for an argument that has the whole request and takes no session.
     pub(crate) fn look_at_user(&mut self) -> Option<Text> {
-        let user = Visit::look_at_user_of(self.incoming).map(Text::from);
+        let user = look_at_user(self.sessions, self.incoming).map(Text::from);
         if self.visit.is_none() {
-            self.visit = self.sessions.and_then(|own| own.seen_visit_of(self.incoming));
+            self.visit = self.sessions.and_then(|own| own.seen_session_of(self.incoming));
         }
         user
     }

@@ -15,7 +15,7 @@ use super::watch::{Manner, Watch, refuse};
 use super::websocket::Leave;
 use super::{room, websocket};
 use crate::respond::{CustomContent, Replying, Respond, Response, Top};
-use crate::sessions::Login;
+use crate::sessions::{Login, Visit};
 use crate::store::Time;
 use crate::websocket::Opening;
 
@@ -177,7 +177,7 @@ impl CustomContent for Held {
     /// Suspends the response until there are messages, for as long as the session lasts that the page has looked at. Fields
     /// of the session have no place in it: no cache keeps it, and it sets no cookie.
     fn respond(self: Box<Self>, top: Top, to: &mut Replying<'_, '_>) -> Finished {
-        let login = to.visit.take().and_then(|visit| visit.login());
+        let login = to.visit.take().and_then(Visit::of_session).and_then(|visit| visit.login());
         let exchange = to.exchange();
         match self.answer(to.request(), login, exchange) {
             Answered::Hold(hold) => {

@@ -127,7 +127,7 @@ impl Kind {
 impl Replying<'_, '_> {
     /// The login by which the page may show what it shows, of one whose handler has taken a session or a user.
     fn made_for(&self) -> Option<u64> {
-        Some(self.visit.as_ref()?.login()?.word())
+        self.visit.as_ref()?.login_number()
     }
 
     fn begin_page(&mut self, top: &Top, kind: Kind) -> Reply<'_> {

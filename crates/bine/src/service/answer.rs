@@ -9,8 +9,8 @@ use bine_http::{Finished, Status};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::request_session::RequestSession;
 use crate::respond::{Replying, Respond, Response};
-use crate::sessions::Visit;
 use crate::wire;
 
 /// What a service may return, by itself or in a `Result`: a value that `serde` can write, a page or a
@@ -79,7 +79,7 @@ pub(super) struct Said<R, K> {
     pub(super) outcome: Outcome<R>,
     pub(super) manner: Manner,
     /// The caller's session, if it was looked at.
-    pub(super) visit: Option<Arc<Visit>>,
+    pub(super) visit: Option<Arc<dyn RequestSession>>,
     pub(super) kind: PhantomData<fn() -> K>,
 }
 

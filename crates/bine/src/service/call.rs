@@ -13,8 +13,8 @@ use crate::channels::Channels;
 use crate::error::Error;
 use crate::live::Events;
 use crate::origin;
+use crate::request_session::RequestSession;
 use crate::route::House;
-use crate::sessions::{Frame, Session, User, Visit};
 use crate::store::{Store, Transaction};
 use crate::trace::{self, RenderTrace, RequestDependency};
 
@@ -63,7 +63,7 @@ pub struct Caller(Arc<Asked>);
 pub(super) struct Asked {
     request: Retained,
     house: Arc<House>,
-    visit: OnceLock<Arc<Visit>>,
+    visit: OnceLock<Arc<dyn RequestSession>>,
     /// Path and query of the page that called, as its action says it.
     pub(super) page: OnceLock<String>,
     /// The trace of the render that makes this call, if there is one.
@@ -71,6 +71,11 @@ pub(super) struct Asked {
 }
 
 impl Call {
+    /// The client that makes the call.
+    pub(crate) const fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
     pub(super) const fn new(transaction: Transaction, caller: Caller) -> Self {
         Self { transaction, caller }
     }
@@ -85,25 +90,6 @@ impl Call {
         let outcome = run(self);
         std::mem::swap(&mut self.transaction, transaction);
         outcome
-    }
-
-    /// The session of whoever calls, which begins if there is none.
-    pub fn session(&self) -> Session {
-        self.caller.session()
-    }
-
-    /// Who has logged in.
-    pub fn user(&self) -> Option<User> {
-        self.caller.user()
-    }
-
-    /// The frame of the page that called.
-    ///
-    /// # Errors
-    ///
-    /// That page has none: it takes no [`Frame`] (400).
-    pub fn frame(&self) -> Result<Frame, Error> {
-        self.caller.frame()
     }
 
     /// The first field of the request called `name`, if it is UTF-8.
@@ -160,35 +146,20 @@ impl Caller {
         Self(asked)
     }
 
-    /// The session of whoever calls, which begins if there is none.
-    pub fn session(&self) -> Session {
-        Session::of(Arc::clone(self.0.visit()))
+    /// The session of the request, which is looked at from here on.
+    pub(crate) fn request_session(&self) -> &Arc<dyn RequestSession> {
+        self.0.visit()
     }
 
-    /// Who has logged in.
-    pub fn user(&self) -> Option<User> {
-        self.0.user()
-    }
-
-    /// The frame of the page that called.
-    ///
-    /// # Errors
-    ///
-    /// That page has none: it takes no [`Frame`] (400).
-    pub fn frame(&self) -> Result<Frame, Error> {
+    /// Path and query of the page that called, as its action or its `Referer` names it.
+    pub(crate) fn page(&self) -> Option<String> {
+        if let Some(page) = self.0.page.get() {
+            return Some(page.clone());
+        }
         let request = self.0.request.incoming();
-        let before = || {
-            let page = origin::page_before(&request.head).and_then(origin::target_of);
-            self.0.look(|| format!("{page:?}").into_bytes());
-            page
-        };
-        let page = self.0.page.get().map(String::as_str).or_else(before);
-        let frame = page.and_then(|page| Frame::at(self.0.visit(), page));
-        frame.ok_or_else(|| {
-            Error::bad_request(
-                "The page that called has no frame, or one that has ended. Load it again.",
-            )
-        })
+        let page = origin::page_before(&request.head).and_then(origin::target_of);
+        self.0.look(|| format!("{page:?}").into_bytes());
+        page.map(str::to_owned)
     }
 
     /// The first field of the request called `name`, if it is UTF-8.
@@ -263,19 +234,15 @@ impl Asked {
             .expect("who knows its caller has sessions, and they are in tables")
     }
 
-    pub(super) fn user(&self) -> Option<User> {
-        self.visit().look_at_user().map(User)
-    }
-
     /// Its look at its session, if it took one.
-    pub(super) fn visited(&self) -> Option<Arc<Visit>> {
+    pub(super) fn visited(&self) -> Option<Arc<dyn RequestSession>> {
         self.visit.get().cloned()
     }
 
-    pub(super) fn visit(&self) -> &Arc<Visit> {
+    pub(super) fn visit(&self) -> &Arc<dyn RequestSession> {
         self.visit.get_or_init(|| {
-            let keeper = self.house.sessions.as_ref();
-            let visit = keeper.and_then(|own| own.visit_of(&self.request.incoming()));
+            let sessions = self.house.sessions.as_ref();
+            let visit = sessions.and_then(|own| own.session_of(&self.request.incoming()));
             visit.expect(
                 "who knows its caller has sessions, which are open before the first request",
             )

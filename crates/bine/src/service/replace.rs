@@ -4,9 +4,9 @@ use bine_http::{Finished, Status};
 
 use super::answer::{Answer, Manner};
 use crate::error::Error;
+use crate::frame_address::with_frame_of;
 use crate::origin::is_path;
 use crate::respond::{Replying, Respond, Response};
-use crate::sessions::with_frame_of;
 
 /// Another page in the place of the one that called: `Replace::with("/forum/hops")`, as the answer of an action or a
 /// service.

@@ -59,7 +59,8 @@ impl Rule {
     pub const ANYONE: Self = Self { name: "anyone", asks: None };
 
     /// Who has [logged in](crate::Session::log_in).
-    pub const USERS: Self = Self::new("users", |caller| Ok(caller.user().is_some()));
+    pub const USERS: Self =
+        Self::new("users", |caller| Ok(caller.request_session().look_at_user().is_some()));
 
     /// Those of whom `asks` says so, called `name` where it is told what a program serves.
     ///
@@ -88,7 +89,7 @@ impl Rule {
             return Ok(());
         }
         let name = self.name;
-        Err(match caller.user() {
+        Err(match caller.request_session().look_at_user() {
             None => {
                 Error::status(Status::UNAUTHORIZED, format!("This is for {name}. Log in first."))
             }

@@ -19,7 +19,7 @@ use super::row::time;
 use super::visit::Visit;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::error::Error;
-use crate::origin::is_path;
+use crate::frame_address::{named, with_name};
 use crate::store::{Change, Id, Recorder, Snapshot, Store, Time, Transaction};
 
 /// One tab of a visitor's, as an argument of a page: small values that another tab does not see, as which forum it shows.
@@ -81,8 +81,6 @@ const MOST_BYTES: usize = 4096;
 const MOST: usize = 100_000;
 /// Rows that go when one is made, at most.
 const MOST_GOING: usize = 16;
-/// In an address.
-const PARAMETER: &str = "_frame";
 /// What a frame's name is sealed for. No action is called so, since none has a blank in its name.
 const PURPOSE: &str = "a frame";
 /// Before the name, where somebody came with a frame and without a session: their browser may keep no cookies.
@@ -219,40 +217,6 @@ impl Row {
     fn values(&self) -> Map<String, Value> {
         // What was written here is an object.
         serde_json::from_str(&self.values).unwrap_or_default()
-    }
-}
-
-/// What an address says of a frame.
-fn named(address: &str) -> Option<&str> {
-    let (_, query) = apart(address).0.split_once('?')?;
-    query.split('&').find_map(|pair| pair.strip_prefix(PARAMETER)?.strip_prefix('='))
-}
-
-/// What a browser asks for, and from the `#` on what it keeps to itself.
-fn apart(address: &str) -> (&str, &str) {
-    address.split_at(address.find('#').unwrap_or(address.len()))
-}
-
-/// The address with this frame in the place of any other; the home page's in the place of one that leads elsewhere.
-fn with_name(address: &str, name: &str) -> String {
-    let (asked, fragment) = if is_path(address) { apart(address) } else { ("/", "") };
-    let (path, query) = asked.split_once('?').unwrap_or((asked, ""));
-    let is_other = |pair: &&str| {
-        !pair.is_empty() && !pair.strip_prefix(PARAMETER).is_some_and(|rest| rest.starts_with('='))
-    };
-    let mut address = format!("{path}?");
-    for pair in query.split('&').filter(is_other) {
-        address.push_str(pair);
-        address.push('&');
-    }
-    address + PARAMETER + "=" + name + fragment
-}
-
-/// The same address with the frame of `page`, if that has one.
-pub(crate) fn with_frame_of(page: &str, address: &str) -> String {
-    match named(page) {
-        Some(name) if named(address).is_none() => with_name(address, name),
-        _ => address.to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! a minute behind each login.
 
 mod badge;
+mod caller;
 mod ended;
 mod frame;
 mod keys;
@@ -38,7 +39,6 @@ use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
 pub use badge::check_session;
-pub(crate) use frame::with_frame_of;
 pub use frame::{Frame, Keeping};
 pub(crate) use login::Login;
 pub use saving::Saving;

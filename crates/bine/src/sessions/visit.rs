@@ -1,5 +1,6 @@
 //! Decides how a request stands to its session, what may be seen of it and who notes that, and what the reply says.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,8 @@ use super::name::name_of;
 use super::row::{Row, time};
 use super::saving::Next;
 use super::{Found, Keeper, Login, Opened, age, cookie_name};
+use crate::arguments::{Arguments, Rejection};
+use crate::request_session::{RequestSession, SessionProvider, note_user};
 use crate::store::{Id, Recorder, Snapshot};
 use crate::text::Text;
 use crate::trace::{self, RenderTrace, RequestDependency};
@@ -130,9 +133,7 @@ impl Visit {
     pub(crate) fn look_at_user_of<'r>(request: &Incoming<'r>) -> Option<&'r str> {
         let user = request.who.user();
         let Some(visit) = Self::of(request) else {
-            // A stranger, or somebody whom the program's own step knows.
-            RequestDependency::User.note(|| user.unwrap_or_default().as_bytes().to_vec());
-            return user;
+            return note_user(request);
         };
         let user = visit.look_at_user().and(user);
         if user.is_some() {
@@ -144,6 +145,12 @@ impl Visit {
     /// Whether a user was seen by whoever has the request, and takes no session.
     pub(super) fn was_seen(&self) -> bool {
         self.is_seen.load(Ordering::Relaxed)
+    }
+
+    /// The session of whoever has looked at it, if it is one of this module's.
+    pub(crate) fn of_session(session: Arc<dyn RequestSession>) -> Option<Arc<Self>> {
+        let session: Arc<dyn Any + Send + Sync> = session;
+        session.downcast().ok()
     }
 
     /// The session, which begins with this if there is none: the one gate to all of it.
@@ -298,6 +305,58 @@ impl Stand {
         }
         self.told = Told::Set;
         *self.badge.insert(Badge::new(now))
+    }
+}
+
+impl Arguments<'_> {
+    /// The request's look at its session, for the argument called `name`.
+    pub(super) fn visit(&mut self, name: &'static str) -> Result<Arc<Visit>, Rejection> {
+        if self.visit.is_none() {
+            self.visit = self.sessions.and_then(|own| own.session_of(self.incoming));
+        }
+        self.visit.clone().and_then(Visit::of_session).ok_or_else(|| {
+            Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
+        })
+    }
+}
+
+impl RequestSession for Visit {
+    fn response_fields(&self) -> Vec<(&'static str, Cow<'static, str>)> {
+        self.fields().collect()
+    }
+
+    fn login_number(&self) -> Option<u64> {
+        Some(self.login()?.word())
+    }
+
+    fn look_at_user(&self) -> Option<Text> {
+        Self::look_at_user(self)
+    }
+
+    fn open_seal(&self, purpose: &str, sealed: &str) -> Option<Vec<u8>> {
+        Self::open_seal(self, purpose, sealed)
+    }
+
+    fn seal(&self, purpose: &str, content: &[u8]) -> String {
+        Self::seal(self, purpose, content)
+    }
+
+    fn begin(&self) {
+        Self::begin(self);
+    }
+}
+
+impl SessionProvider for Arc<Keeper> {
+    fn session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>> {
+        Some(self.visit_of(request)?)
+    }
+
+    fn seen_session_of(&self, request: &Incoming<'_>) -> Option<Arc<dyn RequestSession>> {
+        Some(self.seen_visit_of(request)?)
+    }
+
+    fn look_at_user<'r>(&self, request: &Incoming<'r>) -> Option<&'r str> {
+        Visit::look_at_user_of(request)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::Keeper;
 use super::super::tests::{Browser, NOW, await_staged, keeper};
 use super::*;
+use crate::frame_address::with_frame_of;
 use crate::live::testing::ends_of;
 
 /// A visitor's frame, as a page that is asked for at `now` has it by its address.

@@ -1,0 +1,40 @@
+//! The name of a frame in the address of its page.
+
+use crate::origin::is_path;
+
+/// In an address.
+const PARAMETER: &str = "_frame";
+
+/// What an address says of a frame.
+pub(crate) fn named(address: &str) -> Option<&str> {
+    let (_, query) = apart(address).0.split_once('?')?;
+    query.split('&').find_map(|pair| pair.strip_prefix(PARAMETER)?.strip_prefix('='))
+}
+
+/// What a browser asks for, and from the `#` on what it keeps to itself.
+pub(crate) fn apart(address: &str) -> (&str, &str) {
+    address.split_at(address.find('#').unwrap_or(address.len()))
+}
+
+/// The address with this frame in the place of any other; the home page's in the place of one that leads elsewhere.
+pub(crate) fn with_name(address: &str, name: &str) -> String {
+    let (asked, fragment) = if is_path(address) { apart(address) } else { ("/", "") };
+    let (path, query) = asked.split_once('?').unwrap_or((asked, ""));
+    let is_other = |pair: &&str| {
+        !pair.is_empty() && !pair.strip_prefix(PARAMETER).is_some_and(|rest| rest.starts_with('='))
+    };
+    let mut address = format!("{path}?");
+    for pair in query.split('&').filter(is_other) {
+        address.push_str(pair);
+        address.push('&');
+    }
+    address + PARAMETER + "=" + name + fragment
+}
+
+/// The same address with the frame of `page`, if that has one.
+pub(crate) fn with_frame_of(page: &str, address: &str) -> String {
+    match named(page) {
+        Some(name) if named(address).is_none() => with_name(address, name),
+        _ => address.to_owned(),
+    }
+}
