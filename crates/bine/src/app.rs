@@ -17,7 +17,7 @@ use bine_pipeline::{
 };
 
 use crate::acme::Plan;
-use crate::arguments::States;
+use crate::app_state::{AppState, Places, States};
 use crate::asset;
 use crate::channels::{self, Access, Channels, Face};
 use crate::configuration::{Configuration, Sources};
@@ -27,21 +27,22 @@ use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::links::{Linked, Links};
 use crate::listing::{self, Listed};
-use crate::live::{Events, Has, Live, keep_region_key};
+use crate::live::{Events, Has, Live};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
 use crate::metrics::{Desk, Health, Metrics};
 use crate::panics;
-use crate::program::Pages;
+use crate::program::{Pages, Subsystems};
+use crate::region_key::keep_region_key;
 use crate::reload::{Blueprint, Parts, Reloader, Step, tell_where_wanted};
 use crate::request_session::SessionProvider;
-use crate::route::{Endpoint, House, Kind, Places, Route};
+use crate::route::{Endpoint, Kind, Route};
 use crate::secrecy::Secrets;
 use crate::security::SecurityHeaders;
-use crate::service::{Callable, Rule, action};
+use crate::service::{Callable, DefaultRule, Rule, action};
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style;
-use crate::tables::{AtChannels, AtOpen, Kept, Tables, USUAL_DATA};
+use crate::tables::{AtChannels, AtOpen, HasTables, Kept, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -470,11 +471,11 @@ impl App {
 
     /// How long sessions last, if there are any.
     fn sessions_wanted(&self) -> Option<Sessions> {
-        let rule = self.services_for.unwrap_or(Rule::ANYONE);
+        let rule = self.services_for.unwrap_or(Rule::ANYONE).access();
         let looks = |route: &Route| {
             let is_service = route.told.kind == Kind::Service;
             let rule = route.told.rule.unwrap_or(rule);
-            route.needs.sessions || is_service && rule.looks_at_caller()
+            route.needs.sessions || is_service && rule.needs_session
         };
         let are_looked_at = || self.routes.iter().any(looks);
         let are_wanted = || self.has_actions() || are_looked_at();
@@ -528,7 +529,8 @@ impl App {
         }
         let is_call = |kind| matches!(kind, Kind::Service | Kind::Action);
         for route in self.routes.iter_mut().filter(|route| is_call(route.told.kind)) {
-            route.told.rule = route.told.rule.or(self.services_for);
+            let default = || self.services_for.map(|rule| rule.access());
+            route.told.rule = route.told.rule.or_else(default);
         }
         // Who serves only files has no page that could ask for it.
         if !self.routes.is_empty() {
@@ -549,32 +551,38 @@ impl App {
         if self.tables.is_none() && !self.at_open.is_empty() {
             return Err("`.at_open(..)` waits for tables, and the program has none; add `.table::<..>()`, or use `.at_start(..)`".to_owned());
         }
-        let tables = Tables::new(self.tables.is_some());
         let channels = Channels::new();
         let has_channels = self.channels.is_some();
         let gate = Arc::new(channels.gate(self.channels.unwrap_or_default())?);
         let face = Face { channels: channels.clone(), gate };
-        let shared = has_channels.then(|| channels.clone());
         let live = Arc::new(Live::new(&self.events, self.step.is_some()));
-        let house = House {
-            states: self.states,
-            tables,
-            channels: shared,
+        let tables = Arc::new(Tables::default());
+        let mut states = self.states;
+        states.share(Arc::clone(&tables));
+        live.register(&mut states);
+        states.add(DefaultRule(self.services_for.unwrap_or(Rule::ANYONE)));
+        if self.tables.is_some() {
+            states.add(HasTables);
+        }
+        if has_channels {
+            states.add(channels.clone());
+        }
+        let app = AppState {
+            states,
             sessions: sessions.clone().map(provider),
             look: self.look,
-            services_for: self.services_for.unwrap_or(Rule::ANYONE),
-            live,
+            may_ask_later: has_channels,
             places: Places::default(),
+        };
+        let subsystems = Subsystems {
+            tables,
+            channels: has_channels.then(|| channels.clone()),
+            sessions: sessions.clone(),
+            live,
             health: Health::default(),
         };
-        let pages = Arc::new(Pages::new(
-            self.routes,
-            self.filters,
-            face,
-            house,
-            sessions.clone(),
-            self.headers,
-        )?);
+        let pages = Pages::new(self.routes, self.filters, face, app, subsystems, self.headers)?;
+        let pages = Arc::new(pages);
         let secrets = Secrets::default();
         let blueprint = Blueprint { pages, folder: self.files, secrets, step: self.step };
         let Self { scheduler, at_start, at_events, tables, .. } = self;

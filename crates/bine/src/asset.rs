@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
+use crate::app_state::AppState;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
-use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
+use crate::route::{Caller, Kind, LocalCaller, Place, Route, Told};
 
 struct Asset {
     media_type: &'static str,
@@ -17,7 +18,7 @@ struct Asset {
 struct LocalAsset {
     asset: Arc<Asset>,
     clock: Rc<Clock>,
-    house: Arc<House>,
+    app: Arc<AppState>,
 }
 
 /// A route that answers with `bytes`.
@@ -33,7 +34,7 @@ impl Caller for Shared {
         Box::new(LocalAsset {
             asset: Arc::clone(&self.0),
             clock: Rc::clone(&bench.clock),
-            house: Arc::clone(&place.house),
+            app: Arc::clone(&place.app),
         })
     }
 }
@@ -41,6 +42,6 @@ impl Caller for Shared {
 impl LocalCaller for LocalAsset {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let response = Response::bytes(self.asset.media_type, self.asset.bytes);
-        response.answer(Asked::by(incoming), &self.clock, &self.house.look, out)
+        response.answer(Asked::by(incoming), &self.clock, &self.app.look, out)
     }
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use bine_http::Head;
 use bine_pipeline::{Answer, Bench, Clock, Incoming, Outgoing};
 
+use crate::app_state::AppState;
 use crate::methods::Methods;
 use crate::respond::{Asked, Response};
-use crate::route::{Caller, House, Kind, LocalCaller, Place, Route, Told};
+use crate::route::{Caller, Kind, LocalCaller, Place, Route, Told};
 
 /// The style sheet of a program, or the script of its pages.
 #[derive(Debug)]
@@ -123,7 +124,7 @@ struct Shared(Arc<Linked>);
 struct Local {
     linked: Arc<Linked>,
     clock: Rc<Clock>,
-    house: Arc<House>,
+    app: Arc<AppState>,
 }
 
 impl Caller for Shared {
@@ -131,7 +132,7 @@ impl Caller for Shared {
         Box::new(Local {
             linked: Arc::clone(&self.0),
             clock: Rc::clone(&bench.clock),
-            house: Arc::clone(&place.house),
+            app: Arc::clone(&place.app),
         })
     }
 }
@@ -139,6 +140,6 @@ impl Caller for Shared {
 impl LocalCaller for Local {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
         let response = self.linked.response(&incoming.head);
-        response.answer(Asked::by(incoming), &self.clock, &self.house.look, out)
+        response.answer(Asked::by(incoming), &self.clock, &self.app.look, out)
     }
 }

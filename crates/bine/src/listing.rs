@@ -36,12 +36,12 @@ impl Listed {
         };
         // What may be called sees to that itself.
         let is_open = told.kind == Kind::Page && route.from_anywhere;
-        let usual = if route.needs.user { Rule::USERS } else { Rule::ANYONE };
+        let usual = if route.needs.user { Rule::USERS } else { Rule::ANYONE }.access();
         let rule = told.rule.unwrap_or(usual);
         let marks = [(told.is_safe, "safe"), (told.is_once, "once"), (is_open, "from anywhere")];
         Self {
             arguments: told.arguments.to_vec(),
-            rule: rule.name().to_owned(),
+            rule: rule.name.to_owned(),
             marks: marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect(),
             ..Self::new(route.methods, route.path, kind, route.name)
         }

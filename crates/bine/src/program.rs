@@ -8,10 +8,12 @@ use bine_pipeline::{
 };
 
 use crate::acme::Acme;
+use crate::app_state::{AppState, Places};
 use crate::arguments::Needs;
-use crate::channels::{self, Face};
+use crate::channels::{self, Channels, Face};
 use crate::filter::{Filter, Rewritten, Seen, Verdict, rewritten};
 use crate::gate::{Gate, Pass, with_line};
+use crate::hosts::{self, Hosts, LocalHosts};
 use crate::live::{Live, is_stream};
 use crate::look::Look;
 use crate::methods::Methods;
@@ -19,9 +21,8 @@ use crate::metrics::{HEALTH, Health, HealthChoices, is_asked_at};
 use crate::origin::is_foreign;
 use crate::pattern::Pattern;
 use crate::respond::{Asked, Response, apologize};
-use crate::route::{House, Kind, LocalCaller, Place, Places, Route};
+use crate::route::{Kind, LocalCaller, Place, Route};
 use crate::router::Router;
-use crate::security::hosts::{self, Hosts, LocalHosts};
 use crate::security::{self, HeaderChoices};
 use crate::sessions::Keeper;
 use crate::sessions::ticket::Tickets;
@@ -49,12 +50,23 @@ pub(crate) struct Pages {
     router: Arc<Router>,
     filters: Arc<[Box<dyn Filter>]>,
     face: Face,
-    house: Arc<House>,
+    app: Arc<AppState>,
     tickets: Arc<Tickets>,
-    /// The sessions, of a program that has some.
-    keeper: Option<Arc<Keeper>>,
+    subsystems: Subsystems,
     /// Security headers, where the configuration says nothing.
     headers: security::SecurityHeaders,
+}
+
+/// The subsystems of a program, whatever its configuration.
+pub(crate) struct Subsystems {
+    pub(crate) tables: Arc<Tables>,
+    /// Of a program that has some.
+    pub(crate) channels: Option<Channels>,
+    /// Of a program whose pages look at them.
+    pub(crate) sessions: Option<Arc<Keeper>>,
+    /// The pages that somebody looks at.
+    pub(crate) live: Arc<Live>,
+    pub(crate) health: Health,
 }
 
 /// A pattern, and the routes that share it.
@@ -86,14 +98,14 @@ impl Pages {
         routes: Vec<Route>,
         filters: Vec<Box<dyn Filter>>,
         face: Face,
-        mut house: House,
-        keeper: Option<Arc<Keeper>>,
+        mut app: AppState,
+        subsystems: Subsystems,
         headers: security::SecurityHeaders,
     ) -> Result<Self, String> {
         let mut resources: Vec<Resource> = Vec::new();
-        check_needs("what is asked for access to channels", &face.gate.needs(), &house)?;
+        check_needs("what is asked for access to channels", &face.gate.needs(), &app)?;
         for route in routes {
-            check_needs(route.name, &route.needs, &house)?;
+            check_needs(route.name, &route.needs, &app)?;
             match resources.iter_mut().find(|resource| resource.routes[0].path == route.path) {
                 Some(resource) => resource.add(route)?,
                 None => {
@@ -116,79 +128,67 @@ impl Pages {
             resource.routes.iter().any(|route| route.methods.has(Method::Get))
         };
         let are_shown = resources.iter().map(is_shown).collect();
-        house.places = Places { router: Arc::clone(&router), are_shown };
+        app.places = Places { router: Arc::clone(&router), are_shown };
         Ok(Self {
             resources: resources.into(),
             router,
             filters: filters.into(),
             face,
-            tickets: Arc::new(Tickets::new(keeper.clone())),
-            house: Arc::new(house),
-            keeper,
+            tickets: Arc::new(Tickets::new(subsystems.sessions.clone())),
+            app: Arc::new(app),
+            subsystems,
             headers,
         })
     }
 
     /// The program's tables.
     pub(crate) fn tables(&self) -> &Tables {
-        &self.house.tables
+        &self.subsystems.tables
     }
 
     /// Its pages that somebody looks at.
     pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.house.live
+        &self.subsystems.live
     }
 
     /// Whether it is well.
     pub(crate) fn health(&self) -> &Health {
-        &self.house.health
+        &self.subsystems.health
     }
 
     /// Of how many sessions something is kept, if there are any.
     pub(crate) fn sessions(&self) -> Option<usize> {
-        self.keeper.as_ref()?.count()
+        self.subsystems.sessions.as_ref()?.count()
     }
 
     /// What its channels tell of themselves, if it has some.
     pub(crate) fn channels(&self) -> Option<channels::Figures> {
-        self.house.channels.as_ref().map(channels::Channels::figures)
+        self.subsystems.channels.as_ref().map(channels::Channels::figures)
     }
 
     /// Gives pages their security headers, and says which every response has. The policy stays as it was said first.
     pub(crate) fn secure(&self, choices: &HeaderChoices) -> SecurityHeaders {
         let headers = self.headers.chosen(choices);
-        self.house.look.policy.get_or_init(|| headers.of_pages());
+        self.app.look.policy.get_or_init(|| headers.of_pages());
         headers.of_responses()
     }
 
     /// Shows errors with their causes, or does not, as the configuration says.
     pub(crate) fn develop(&self, word: Option<bool>) {
-        self.house.look.develop(word);
+        self.app.look.develop(word);
     }
 
     /// Whether there is nothing at all: no page, and no channel.
     pub(crate) fn are_none(&self) -> bool {
-        self.resources.is_empty() && self.house.channels.is_none()
+        self.resources.is_empty() && self.subsystems.channels.is_none()
     }
 }
 
 /// Whether the program has what the function called `name` takes.
-fn check_needs(name: &str, needs: &Needs, house: &House) -> Result<(), String> {
-    if needs.tables && house.tables.are_none() {
-        return Err(format!(
-            "{name} takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app"
-        ));
-    }
-    if needs.channels && house.channels.is_none() {
-        return Err(format!(
-            "{name} takes `Channels`, and the program has none; add `.channels(..)` to the app"
-        ));
-    }
-    match needs.states.iter().find(|(kind, _)| !house.states.has(*kind)) {
+fn check_needs(name: &str, needs: &Needs, app: &AppState) -> Result<(), String> {
+    match needs.requirements.iter().find(|need| !app.states.has(need.kind)) {
         None => Ok(()),
-        Some((_, state)) => Err(format!(
-            "{name} takes `State<{state}>`, and the program has none; add `.state(..)` with one to the app"
-        )),
+        Some(need) => Err(format!("{name} {}", need.complaint)),
     }
 }
 
@@ -209,13 +209,13 @@ impl Resource {
 
 impl Handler for Program {
     fn local(&self, bench: Bench) -> Box<dyn Responder> {
-        let Pages { resources, router, filters, face, house, tickets, keeper, .. } = &*self.pages;
-        let is_without_sessions = house.sessions.is_none();
+        let Pages { resources, router, filters, face, app, tickets, .. } = &*self.pages;
+        let is_without_sessions = app.sessions.is_none();
         let resources = resources.iter().map(|resource| {
             let routes = resource.routes.iter().map(|route| {
-                let (house, pattern) = (Arc::clone(house), Arc::clone(&resource.pattern));
+                let (app, pattern) = (Arc::clone(app), Arc::clone(&resource.pattern));
                 let Needs { body, on_disk, .. } = route.needs;
-                let place = Place { house, pattern, body, on_disk };
+                let place = Place { app, pattern, body, on_disk };
                 let caller = route.caller.local(&bench, &place);
                 let from_anywhere = route.from_anywhere || is_without_sessions;
                 // Whoever looks after the server must see it above all when it is full.
@@ -235,8 +235,8 @@ impl Handler for Program {
             proofs: self.proofs.clone(),
             health: self.health,
             face: face.clone(),
-            house: Arc::clone(house),
-            keeper: keeper.clone(),
+            app: Arc::clone(app),
+            pages: Arc::clone(&self.pages),
             gate: Gate::new(Arc::clone(&bench.admission), Arc::clone(tickets)),
             bench,
             last: "",
@@ -254,8 +254,8 @@ struct LocalProgram {
     proofs: Option<Arc<Acme>>,
     health: HealthChoices,
     face: Face,
-    house: Arc<House>,
-    keeper: Option<Arc<Keeper>>,
+    app: Arc<AppState>,
+    pages: Arc<Pages>,
     gate: Gate,
     bench: Bench,
     last: &'static str,
@@ -273,7 +273,7 @@ struct LocalRoute {
 
 impl Responder for LocalProgram {
     fn admit(&mut self, head: &Head<'_>, peer: Peer) -> Who {
-        let Some(keeper) = &self.keeper else { return Who::Anonymous };
+        let Some(keeper) = &self.pages.subsystems.sessions else { return Who::Anonymous };
         keeper.recognize(head, peer, self.bench.clock.unix())
     }
 
@@ -300,7 +300,7 @@ impl Responder for LocalProgram {
     }
 
     fn failed(&mut self, request: &Incoming<'_>, out: &mut Vec<u8>) {
-        apologize(Asked::by(request), &self.bench.clock, &self.house.look, out);
+        apologize(Asked::by(request), &self.bench.clock, &self.app.look, out);
     }
 
     fn begins(&self) -> bool {
@@ -359,8 +359,8 @@ impl LocalProgram {
     /// Asks the filters from `first` on, then the route.
     fn filter(&mut self, request: &Incoming<'_>, first: usize, out: &mut Outgoing<'_>) -> Answer {
         self.last = "a filter";
-        let (filters, house) = (Arc::clone(&self.filters), Arc::clone(&self.house));
-        let sessions = house.sessions.as_ref();
+        let (filters, app) = (Arc::clone(&self.filters), Arc::clone(&self.app));
+        let sessions = app.sessions.as_ref();
         for (place, filter) in filters.iter().enumerate().skip(first) {
             // Decoded and freed of dot segments; a plain path costs nothing here.
             let path = request.head.path();
@@ -401,7 +401,7 @@ impl LocalProgram {
         let site = self.sites.find(request.head.authority());
         if site.pages
             && let Some(answer) =
-                self.face.respond(&path, request, &self.house, &self.bench.clock, out)
+                self.face.respond(&path, request, &self.app, &self.bench.clock, out)
         {
             self.last = "channels";
             return answer;
@@ -409,7 +409,7 @@ impl LocalProgram {
         if site.pages && is_stream(&path) {
             self.last = "live";
             return self.let_in(request, out, |own, out| {
-                own.house.live.respond(request, &own.house, &own.bench.clock, out)
+                own.pages.subsystems.live.respond(request, &own.app, &own.bench.clock, out)
             });
         }
         let found = if site.pages { self.router.find(&path) } else { None };
@@ -489,12 +489,12 @@ impl LocalProgram {
 
     /// Asked last, so that it costs no other request anything, and a page or a file of this path goes before.
     fn health_of(&self, path: &str, request: &Incoming<'_>) -> Option<Response> {
-        let health = self.health.is_told.then_some(&self.house.health)?;
-        health.answer(path, request, &self.house.tables)
+        let health = self.health.is_told.then_some(&self.pages.subsystems.health)?;
+        health.answer(path, request, &self.pages.subsystems.tables)
     }
 
     fn answer(&self, request: &Incoming<'_>, response: Response, out: &mut Outgoing<'_>) -> Answer {
         let clock: &Clock = &self.bench.clock;
-        response.answer(Asked::by(request), clock, &self.house.look, out)
+        response.answer(Asked::by(request), clock, &self.app.look, out)
     }
 }

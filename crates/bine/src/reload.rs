@@ -13,10 +13,10 @@ use bine_pipeline::{
 
 use crate::acme::Plan;
 use crate::configuration::{Configuration, Logs, Sources};
+use crate::hosts::Hosts;
 use crate::program::{Pages, Program, Redirect};
 use crate::secrecy::{Secrets, Shown};
 use crate::security::HSTS;
-use crate::security::hosts::Hosts;
 use crate::sites::Sites;
 
 /// What a program is, whatever its configuration.

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bine_pipeline::{
@@ -12,18 +12,12 @@ use bine_pipeline::{
     log,
 };
 
-use crate::arguments::{Arguments, Needs, Rejection, States};
-use crate::channels::Channels;
-use crate::live::Live;
-use crate::look::Look;
+use crate::app_state::AppState;
+use crate::arguments::{Arguments, Needs, Rejection};
 use crate::methods::Methods;
-use crate::metrics::Health;
 use crate::pattern::Pattern;
-use crate::request_session::{RequestSession, SessionProvider};
+use crate::request_session::RequestSession;
 use crate::respond::{Asked, Outcome, Replying, Response, apologize};
-use crate::router::Router;
-use crate::service::Rule;
-use crate::tables::Tables;
 
 /// What `#[page]` makes of a function: one that makes its route.
 #[diagnostic::on_unimplemented(
@@ -64,7 +58,15 @@ pub(crate) struct Told {
     /// It is not run again after a conflict.
     pub(crate) is_once: bool,
     /// Who may call it, of a service or an action that says it.
-    pub(crate) rule: Option<Rule>,
+    pub(crate) rule: Option<AccessRule>,
+}
+
+/// Who may call a service or an action, as the list of routes shows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccessRule {
+    pub(crate) name: &'static str,
+    /// It looks at the session of the client.
+    pub(crate) needs_session: bool,
 }
 
 /// What answers at a route.
@@ -77,44 +79,10 @@ pub(crate) enum Kind {
     Asset,
 }
 
-/// What all routes of a program share.
-pub(crate) struct House {
-    pub(crate) states: States,
-    pub(crate) tables: Tables,
-    /// Of a program that has some.
-    pub(crate) channels: Option<Channels>,
-    /// Of a program whose pages look at them.
-    pub(crate) sessions: Option<Arc<dyn SessionProvider>>,
-    pub(crate) look: Look,
-    /// Who may call the services and actions that do not say it themselves.
-    pub(crate) services_for: Rule,
-    /// The pages that somebody looks at.
-    pub(crate) live: Arc<Live>,
-    pub(crate) places: Places,
-    pub(crate) health: Health,
-}
-
-/// Which paths are shown to whoever asks for them.
-#[derive(Default)]
-pub(crate) struct Places {
-    pub(crate) router: Arc<Router>,
-    /// Whether anything at a place of the router answers GET.
-    pub(crate) are_shown: Box<[bool]>,
-}
-
-impl Places {
-    /// Whether somebody may be sent to this path and query: not where only other methods are answered.
-    pub(crate) fn may_be_shown(&self, target: &str) -> bool {
-        let path = target.split('?').next().unwrap_or_default();
-        // There may be a file.
-        self.router.find(path).is_none_or(|place| self.are_shown[place])
-    }
-}
-
 /// Where a route is in its program.
 #[derive(Clone)]
 pub(crate) struct Place {
-    pub(crate) house: Arc<House>,
+    pub(crate) app: Arc<AppState>,
     pub(crate) pattern: Arc<Pattern>,
     /// The most bytes of a body that the handler takes.
     pub(crate) body: u64,
@@ -239,7 +207,7 @@ where
     K: 'static,
 {
     fn call(&mut self, incoming: &Incoming<'_>, out: &mut Outgoing<'_>) -> Answer {
-        let (clock, look) = (&*self.bench.clock, &self.place.house.look);
+        let (clock, look) = (&*self.bench.clock, &self.place.app.look);
         let asked = Asked::by(incoming);
         let mut arguments = self.place.arguments(incoming);
         let future = match (self.call)(&mut arguments) {
@@ -266,11 +234,10 @@ where
                 to.for_visit(visit).answer(value)
             }
             Poll::Pending => {
-                let house = Arc::clone(&self.place.house);
-                let may_ask = house.channels.is_some() || house.look.actions.is_some();
+                let app = Arc::clone(&self.place.app);
+                let may_ask = app.may_ask_later || app.look.actions.is_some();
                 let asked = asked.kept(may_ask).ok_or_else(|| Retained::of(incoming));
-                let later =
-                    Later { asked, visit, bench: self.bench.clone(), house, name: self.name };
+                let later = Later { asked, visit, bench: self.bench.clone(), app, name: self.name };
                 Answer::Later(finish_later(place, later))
             }
         }
@@ -282,7 +249,7 @@ struct Later {
     asked: Result<Asked<'static>, Retained>,
     visit: Option<Arc<dyn RequestSession>>,
     bench: Bench,
-    house: Arc<House>,
+    app: Arc<AppState>,
     name: &'static str,
 }
 
@@ -291,7 +258,7 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
     later: Later,
 ) -> LaterReply {
     Box::pin(async move {
-        let Later { asked, visit, bench, house, name } = later;
+        let Later { asked, visit, bench, app, name } = later;
         let polled = poll_fn(|task| {
             let polled = catch_unwind(AssertUnwindSafe(|| poll_in(&mut place, task)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
@@ -308,13 +275,13 @@ fn finish_later<F: Future<Output: Outcome<K>> + 'static, K: 'static>(
         };
         let Some(value) = value else {
             log::error(format_args!("{name} panicked; its peer got a 500"));
-            apologize(asked.closing(), &bench.clock, &house.look, &mut bytes);
+            apologize(asked.closing(), &bench.clock, &app.look, &mut bytes);
             return pipeline::Finished { bytes, follow: None, close: true };
         };
         // It is one task among many of its loop, which nobody could drain.
         let mut keep = |_: &mut Vec<u8>| {};
         let mut out = Outgoing { buffer: &mut bytes, drain: &mut keep };
-        let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &house.look);
+        let to = Replying::new(&mut out, asked, &bench.clock, usize::MAX, &app.look);
         let Done { follow, close } = to.for_visit(visit).finish(value);
         pipeline::Finished { bytes, follow, close }
     })
@@ -382,7 +349,7 @@ where
 {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let incoming = request.incoming();
-        let (asked, look) = (Asked::by(&incoming), &self.place.house.look);
+        let (asked, look) = (Asked::by(&incoming), &self.place.app.look);
         let to = Replying::new(out, asked, clock, self.chunk_at, look);
         let mut arguments = self.place.arguments(&incoming);
         match (self.call)(&mut arguments) {
@@ -394,7 +361,7 @@ where
     }
 
     fn failed(&self, request: &Incoming<'_>, clock: &Clock, out: &mut Vec<u8>) {
-        apologize(Asked::by(request), clock, &self.place.house.look, out);
+        apologize(Asked::by(request), clock, &self.place.app.look, out);
     }
 
     fn name(&self) -> &'static str {
@@ -405,30 +372,7 @@ where
 impl Place {
     fn arguments<'a>(&'a self, incoming: &'a Incoming<'a>) -> Arguments<'a> {
         // A filter may have seen the user.
-        let visit = self.house.sessions.as_ref().and_then(|own| own.seen_session_of(incoming));
-        Arguments { pattern: &self.pattern, visit, ..self.house.arguments(incoming) }
-    }
-}
-
-/// Of what is at no path of its own.
-static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("it is a path"));
-
-impl House {
-    /// The arguments of a function that is at no path of its own.
-    pub(crate) fn arguments<'a>(self: &'a Arc<Self>, incoming: &'a Incoming<'a>) -> Arguments<'a> {
-        let Self { states, tables, channels, sessions, live, .. } = &**self;
-        let (channels, sessions) = (channels.as_ref(), sessions.as_ref());
-        let (pattern, house) = (&*NO_PATH, self);
-        Arguments {
-            incoming,
-            pattern,
-            house,
-            states,
-            tables,
-            channels,
-            sessions,
-            live,
-            visit: None,
-        }
+        let visit = self.app.sessions.as_ref().and_then(|own| own.seen_session_of(incoming));
+        Arguments { pattern: &self.pattern, visit, ..Arguments::of(&self.app, incoming) }
     }
 }

@@ -7,17 +7,20 @@ use std::time::{Duration, Instant};
 use bine_http::Status;
 use bine_pipeline::log;
 
+use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::channels::{self, Channels, Refused, Settings};
 use crate::configuration::Configuration;
 use crate::error::Error;
-use crate::store::{self, Options, Store};
+use crate::store::{self, Options, Recorder, Store};
 
 /// The tables of a program, for its handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    are_some: bool,
     opened: OnceLock<Store>,
 }
+
+/// Shared by a program that has tables of its own, beside those that sessions and channels are kept in.
+pub(crate) struct HasTables;
 
 /// The channels of a program, which are kept beside its tables.
 pub(crate) struct Kept {
@@ -43,14 +46,6 @@ pub(crate) const USUAL_DATA: &str = "data";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Tables {
-    pub(crate) fn new(are_some: bool) -> Self {
-        Self { are_some, opened: OnceLock::new() }
-    }
-
-    pub(crate) const fn are_none(&self) -> bool {
-        !self.are_some
-    }
-
     pub(crate) fn opened(&self) -> Option<&Store> {
         self.opened.get()
     }
@@ -159,4 +154,24 @@ fn in_folder(folder: &Path, options: Options) -> Result<Store, String> {
     };
     Store::open(folder, options, &mut progress)
         .map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// The tables that were given to [`App::table`](crate::App::table).
+impl Argument for Store {
+    fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {
+        let store = request.app.states.find::<Tables>().and_then(Tables::opened);
+        // A live page may read the tables on any thread.
+        let recorded = |store: &Store| match Recorder::current() {
+            Some(recorder) => store.told_to(&recorder),
+            None => store.clone(),
+        };
+        let store = store.map(recorded);
+        store.ok_or_else(|| Rejection::bad(name, "are the tables of a program that has none"))
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.require::<HasTables>(
+            "takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app",
+        );
+    }
 }

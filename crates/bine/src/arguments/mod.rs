@@ -4,22 +4,17 @@ mod form;
 mod json;
 mod multipart;
 mod state;
-mod tables;
 mod upload;
 mod wrapped;
 
-use std::any::TypeId;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bine_pipeline::{self as pipeline, Incoming};
 
-use crate::channels::Channels;
-use crate::live::Live;
+use crate::app_state::{AppState, Requirement};
 use crate::pattern::Pattern;
-use crate::request_session::{RequestSession, SessionProvider, look_at_user};
-use crate::route::House;
-use crate::tables::Tables;
+use crate::request_session::{RequestSession, look_at_user};
 use crate::text::Text;
 
 pub use crate::from_text::FromText;
@@ -30,7 +25,6 @@ pub use json::Json;
 pub(crate) use json::is_json;
 pub use multipart::check_form;
 pub use state::State;
-pub(crate) use state::States;
 pub use upload::Upload;
 pub(crate) use wrapped::texts;
 pub use wrapped::{Cookie, Header, Path, Query};
@@ -60,12 +54,7 @@ pub trait Argument: Sized {
 pub struct Arguments<'a> {
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) pattern: &'a Pattern,
-    pub(crate) house: &'a Arc<House>,
-    pub(crate) states: &'a States,
-    pub(crate) tables: &'a Tables,
-    pub(crate) channels: Option<&'a Channels>,
-    pub(crate) sessions: Option<&'a Arc<dyn SessionProvider>>,
-    pub(crate) live: &'a Live,
+    pub(crate) app: &'a Arc<AppState>,
     /// Its look at its session, once an argument has wanted one, or somebody has seen the user.
     pub(crate) visit: Option<Arc<dyn RequestSession>>,
 }
@@ -77,24 +66,29 @@ pub struct Needs {
     pub(crate) body: u64,
     /// They take a longer one from disk, where the handler may wait for that.
     pub(crate) on_disk: bool,
-    /// The types that the program must have as state, and their names.
-    pub(crate) states: Vec<(TypeId, &'static str)>,
-    /// They ask for the program's tables.
-    pub(crate) tables: bool,
-    /// They ask for the program's channels.
-    pub(crate) channels: bool,
+    /// The shared values that the program must have.
+    pub(crate) requirements: Vec<Requirement>,
     /// They look at the visitor's session.
     pub(crate) sessions: bool,
     /// They are for who has logged in alone.
     pub(crate) user: bool,
 }
 
+/// The pattern of a function that is at no path of its own.
+static NO_PATH: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("/").expect("it is a path"));
+
 impl<'a> Arguments<'a> {
+    /// The arguments of a function that is at no path of its own.
+    pub(crate) fn of(app: &'a Arc<AppState>, incoming: &'a Incoming<'a>) -> Self {
+        Self { incoming, pattern: &NO_PATH, app, visit: None }
+    }
+
     /// The user who has logged in, for an argument that has the whole request and takes no session.
     pub(crate) fn look_at_user(&mut self) -> Option<Text> {
-        let user = look_at_user(self.sessions, self.incoming).map(Text::from);
+        let user = look_at_user(self.app.sessions.as_ref(), self.incoming).map(Text::from);
         if self.visit.is_none() {
-            self.visit = self.sessions.and_then(|own| own.seen_session_of(self.incoming));
+            let sessions = self.app.sessions.as_ref();
+            self.visit = sessions.and_then(|own| own.seen_session_of(self.incoming));
         }
         user
     }
@@ -126,6 +120,11 @@ impl Needs {
     /// A body of up to `limit` bytes, collected before the handler runs.
     pub fn body(&mut self, limit: u64) {
         self.body = self.body.max(limit);
+    }
+
+    /// A shared value of this type. `complaint` is the end of a sentence that begins with the handler's name.
+    pub(crate) fn require<T: 'static>(&mut self, complaint: impl Into<Cow<'static, str>>) {
+        self.requirements.push(Requirement::of::<T>(complaint));
     }
 }
 

@@ -5,15 +5,11 @@ use std::sync::Arc;
 use bine_http::{Event, Limits, Machine};
 use bine_pipeline::{Body, Incoming, Peer, Who};
 
-use crate::arguments::{Argument, Arguments, Cookie, Header, Query, States};
+use crate::app_state::{AppState, Places, States};
+use crate::arguments::{Argument, Arguments, Cookie, Header, Query};
 use crate::channels::Asked;
-use crate::live::Live;
 use crate::look::Look;
-use crate::metrics::Health;
 use crate::request::Request;
-use crate::route::{House, Places};
-use crate::service::Rule;
-use crate::tables::Tables;
 use crate::text::Text;
 use crate::trace::RequestDependency;
 use crate::trace::testing::dependencies_of;
@@ -26,22 +22,14 @@ fn dependencies_of_argument<A: Argument>(name: &'static str) -> Vec<RequestDepen
     let (body, peer, who) = (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);
     let (has_begun, exchange) = (false, head.exchange());
     let incoming = Incoming { head, body, peer, who, arrival: 0, has_begun, exchange };
-    let (states, tables) = (States::default(), Tables::default());
-    let (look, live) = (Look::default(), Arc::new(Live::new(&[], false)));
-    let (places, services_for) = (Places::default(), Rule::ANYONE);
-    let house = House {
-        states,
-        tables,
-        channels: None,
+    let app = Arc::new(AppState {
+        states: States::default(),
         sessions: None,
-        look,
-        services_for,
-        live,
-        places,
-        health: Health::default(),
-    };
-    let house = Arc::new(house);
-    let mut arguments: Arguments<'_> = house.arguments(&incoming);
+        look: Look::default(),
+        may_ask_later: false,
+        places: Places::default(),
+    });
+    let mut arguments = Arguments::of(&app, &incoming);
     dependencies_of(|| assert!(A::take(&mut arguments, name).is_ok()))
 }
 

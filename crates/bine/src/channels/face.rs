@@ -20,9 +20,10 @@ use super::presence::{Attendee, Present};
 use super::room::hold_for;
 use super::watch::{ACCEPT_QUERY, Watch, refuse};
 use super::{Applied, Channels};
+use crate::app_state::AppState;
+use crate::arguments::Arguments;
 use crate::inert;
 use crate::origin::is_foreign;
-use crate::route::House;
 
 /// Channels as they are reached at `/channels`.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ impl Face {
         &self,
         path: &str,
         request: &Incoming<'_>,
-        house: &Arc<House>,
+        app: &Arc<AppState>,
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Option<Answer> {
@@ -78,7 +79,7 @@ impl Face {
         let visitor = self.gate.recognize(request);
         let answer = match self.serve(name, &visitor, request, clock, out) {
             Ok(answer) => answer,
-            Err(_) if visitor.is_unasked() => self.ask(name, visitor, request, house, clock, out),
+            Err(_) if visitor.is_unasked() => self.ask(name, visitor, request, app, clock, out),
             Err(denied) => denied.answer(out.buffer, exchange, &date),
         };
         Some(match origin {
@@ -93,7 +94,7 @@ impl Face {
         name: Option<&str>,
         visitor: Visitor<'_>,
         request: &Incoming<'_>,
-        house: &Arc<House>,
+        app: &Arc<AppState>,
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
@@ -104,7 +105,7 @@ impl Face {
             return Answer::Collect { limit: MOST_UNKNOWN, on_disk: false };
         }
         let (exchange, date) = (request.exchange, clock.date());
-        let asked = visitor.ask(&mut house.arguments(request));
+        let asked = visitor.ask(&mut Arguments::of(app, request));
         // What it takes, no request can lack.
         let Some(Ok((question, mut answering))) = asked else {
             return failed(out, exchange, clock);

@@ -4,6 +4,7 @@
 //! messages of all channels, so any set of channels is followed with one.
 
 mod access;
+mod argument;
 mod asked;
 mod audience;
 mod batch;

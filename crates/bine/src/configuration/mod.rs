@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use bine_pipeline::{Address, Listen, Settings, User, inherited};
 use bine_store::Sync;
 
+use crate::hosts::HostChoice;
 use crate::live::RenderLimits;
 use crate::metrics::HealthChoices;
 use crate::security::HeaderChoices;
-use crate::security::hosts::HostChoice;
 use crate::sites::{HostPattern, SiteChoices};
 use crate::tables::USUAL_DATA;
 

@@ -15,12 +15,14 @@ use bine_push::{Order, Publish};
 use serde::Serialize;
 
 use super::{Signal, draft};
+use crate::app_state::AppState;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::channels::{
     Durability, Engine, Follower, Interruption, Name, Received, Retention, Settings,
 };
 use crate::error::Error;
 use crate::respond::Response;
+use crate::service::{Call, Caller};
 use crate::wire;
 
 /// The events of a program, as an argument of its pages and services.
@@ -356,10 +358,29 @@ fn told(name: &str, data: impl Serialize) -> Result<String, Error> {
 
 impl Argument for Events {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
-        Ok(request.live.events().clone())
+        Ok(events_of(request.app))
     }
 
     fn needs(_needs: &mut Needs) {}
+}
+
+/// The events of a program.
+fn events_of(app: &AppState) -> Events {
+    app.states.find::<Events>().cloned().expect("each program has its events, be they none")
+}
+
+impl Call {
+    /// The program's events. As with channels, `call.after_commit(move || ..)` is the place to call them.
+    pub fn events(&self) -> Events {
+        self.caller().events()
+    }
+}
+
+impl Caller {
+    /// The program's events, which [`App::event`](crate::App::event) names.
+    pub fn events(&self) -> Events {
+        events_of(self.app())
+    }
 }
 
 impl fmt::Debug for Events {

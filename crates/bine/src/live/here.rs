@@ -132,7 +132,8 @@ impl Drop for Presence {
 impl Argument for Here {
     fn take(request: &mut Arguments<'_>, _name: &'static str) -> Result<Self, Rejection> {
         let address = super::stream::address(request.incoming);
-        let known = request.live.places().all().get(&*address).cloned();
+        let places = request.app.states.find::<Places>();
+        let known = places.and_then(|places| places.all().get(&*address).cloned());
         // Where nobody is, nothing need be remembered before somebody comes.
         let place = known.unwrap_or_default();
         Ok(Self(place))

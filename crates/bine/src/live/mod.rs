@@ -11,7 +11,6 @@ mod guest;
 mod here;
 mod mailbox;
 mod mark;
-mod region_key;
 mod render;
 mod run;
 mod schedule;
@@ -31,6 +30,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bine_pipeline::admission::Admission;
 use bine_pipeline::{Errand, Errands, Handler, Incoming, Inside, Retained, Then, log};
 
+use crate::app_state::States;
 use crate::channels::{Content, Draft, Engine, Order, Publish};
 use crate::store::Store;
 
@@ -44,7 +44,6 @@ pub use events::{Events, Listening, Monitor};
 pub(crate) use guest::Guest;
 pub use here::Here;
 pub use mark::Has;
-pub(crate) use region_key::{keep_region_key, region_key};
 pub use run::seen;
 pub(crate) use schedule::RenderLimits;
 pub use signal::Signal;
@@ -130,6 +129,12 @@ impl Live {
     /// Who is told of the patches.
     pub(crate) const fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// Registers what handlers and services take of it.
+    pub(crate) fn register(&self, states: &mut States) {
+        states.add(self.events.clone());
+        states.add(self.places.clone());
     }
 
     /// What those who listen can be told.

@@ -23,6 +23,7 @@ use super::run::{Notes, Part, Run as OneRun, WantedBy};
 use super::showing::{Showing, Showings};
 use super::waiting::FOLLOWS_PAGE;
 use super::{Events, Guest, Live, Unmade, draft, notes_of, patch};
+use crate::app_state::AppState;
 use crate::channels::{
     Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention, Settings,
     Watch, hold_for,
@@ -31,7 +32,6 @@ use crate::look::Look;
 use crate::methods::Methods;
 use crate::origin;
 use crate::respond::{Asked, Replying, Response};
-use crate::route::House;
 use crate::sessions::{Login, Visit};
 use crate::text::Text;
 
@@ -214,12 +214,12 @@ impl Live {
     pub(crate) fn respond(
         self: &Arc<Self>,
         request: &Incoming<'_>,
-        house: &Arc<House>,
+        app: &Arc<AppState>,
         clock: &Rc<Clock>,
         out: &mut Outgoing<'_>,
     ) -> Answer {
         let answer = |response: Response, out: &mut Outgoing<'_>| {
-            unkept(response).answer(Asked::by(request), clock, &house.look, out)
+            unkept(response).answer(Asked::by(request), clock, &app.look, out)
         };
         let wish = match Wish::read(request) {
             Ok(wish) => wish,
@@ -232,10 +232,10 @@ impl Live {
             Err(wish) => wish,
         };
         let (own, asked) = (Arc::clone(self), Retained::of(request));
-        let (house, clock) = (Arc::clone(house), Rc::clone(clock));
+        let (app, clock) = (Arc::clone(app), Rc::clone(clock));
         Answer::WhileOpen(Box::pin(async move {
             let granted = own.grant(*wish).await;
-            finished(granted, &asked, &clock, &house.look)
+            finished(granted, &asked, &clock, &app.look)
         }))
     }
 

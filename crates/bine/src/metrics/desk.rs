@@ -15,7 +15,7 @@ use bine_pipeline::{
 
 use super::Metrics;
 use super::text::MEDIA_TYPE;
-use crate::security::hosts::{HostChoice, Hosts, LocalHosts};
+use crate::hosts::{HostChoice, Hosts, LocalHosts};
 
 /// A server of figures, which ends with this.
 pub(crate) struct Desk {

@@ -9,8 +9,8 @@ use bine_pipeline::Outgoing;
 
 use super::{HTML, Replying, Top, VARY, XHTML, writer_for};
 use crate::findings::tell_once;
-use crate::live::region_key;
 use crate::look::Look;
+use crate::region_key::region_key;
 use crate::writing::Writing;
 
 /// What a page says to the layout around it.

@@ -6,7 +6,6 @@ use bine_http::Lines;
 
 pub(crate) mod certificate;
 pub(crate) mod der;
-pub(crate) mod hosts;
 
 /// Seconds of `Strict-Transport-Security` with a public certificate: 180 days, so that visitors who return twice a
 /// year stay protected.

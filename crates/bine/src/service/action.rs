@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::answer::{Answer, Outcome, Said};
 use super::call::{Asked, Call, Caller};
 use super::given::{Given, Taken, Unread};
+use super::rule::rule_for;
 use super::{Manner, Rule, settle};
 use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
 use crate::error::Error;
@@ -166,7 +167,7 @@ fn gone() -> Route {
         })
     });
     // It does nothing for anybody.
-    route.told(Told { kind: Kind::Action, rule: Some(Rule::ANYONE), ..Told::default() })
+    route.told(Told { kind: Kind::Action, rule: Some(Rule::ANYONE.access()), ..Told::default() })
 }
 
 impl Action {
@@ -277,7 +278,7 @@ impl Declaration {
             let head = &arguments.incoming.head;
             let reads_pages = prefers_pages(head.field_text("accept"));
             let mut manner = Manner { reads_pages, is_safe: false, page: None };
-            let asked = Arc::new(Asked::new(arguments.incoming, arguments.house));
+            let asked = Arc::new(Asked::new(arguments.incoming, arguments.app));
             let admitted = self.admit::<C, A>(name, arguments, &asked)?;
             let begun = admitted.map(|admitted| {
                 manner.page = Some(admitted.page.clone());
@@ -302,6 +303,7 @@ impl Declaration {
             })
         });
         let Self { arguments, rule, .. } = *self;
+        let rule = rule.map(|rule| rule.access());
         let told = Told { kind: Kind::Action, arguments, rule, ..Told::default() };
         Route { told, ..route }.needing(&[|needs: &mut Needs| {
             needs.body(MOST_BODY);
@@ -341,7 +343,7 @@ impl Declaration {
         if origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
         }
-        if let Err(refused) = self.rule.unwrap_or(arguments.house.services_for).admit(asked) {
+        if let Err(refused) = rule_for(self.rule, arguments.app).admit(asked) {
             return Ok(Err(refused));
         }
         let path = head.path();

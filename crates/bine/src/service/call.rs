@@ -8,14 +8,13 @@ use std::sync::{Arc, OnceLock};
 use bine_http::Status;
 use bine_pipeline::{Body, Incoming, Peer, Retained};
 
+use crate::app_state::AppState;
 use crate::arguments::State;
-use crate::channels::Channels;
 use crate::error::Error;
-use crate::live::Events;
 use crate::origin;
 use crate::request_session::RequestSession;
-use crate::route::House;
 use crate::store::{Store, Transaction};
+use crate::tables::Tables;
 use crate::trace::{self, RenderTrace, RequestDependency};
 
 /// A call of a service that changes tables: the first argument of one that is no `async fn`, as `call: &mut Call`.
@@ -62,7 +61,7 @@ pub struct Caller(Arc<Asked>);
 /// A request to a service, which its reply asks for what was looked at.
 pub(super) struct Asked {
     request: Retained,
-    house: Arc<House>,
+    app: Arc<AppState>,
     visit: OnceLock<Arc<dyn RequestSession>>,
     /// Path and query of the page that called, as its action says it.
     pub(super) page: OnceLock<String>,
@@ -110,21 +109,6 @@ impl Call {
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Error> {
         self.caller.state()
     }
-
-    /// The program's channels. What is published while the service runs is published again when it is run again, and
-    /// though it may fail: `call.after_commit(move || ..)` does it once, when what the service did is kept.
-    ///
-    /// # Errors
-    ///
-    /// It has none: [`App::channels`](crate::App::channels) gives it some.
-    pub fn channels(&self) -> Result<Channels, Error> {
-        self.caller.channels()
-    }
-
-    /// The program's events. As with channels, `call.after_commit(move || ..)` is the place to call them.
-    pub fn events(&self) -> Events {
-        self.caller.events()
-    }
 }
 
 impl Deref for Call {
@@ -144,6 +128,11 @@ impl DerefMut for Call {
 impl Caller {
     pub(super) const fn new(asked: Arc<Asked>) -> Self {
         Self(asked)
+    }
+
+    /// The values that all requests of the program share.
+    pub(crate) fn app(&self) -> &AppState {
+        &self.0.app
     }
 
     /// The session of the request, which is looked at from here on.
@@ -187,27 +176,13 @@ impl Caller {
     ///
     /// It has none of this type: [`App::state`](crate::App::state) gives it one.
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<State<T>, Error> {
-        let found = self.0.house.states.take();
+        let found = self.app().states.find_shared().map(State);
         found.ok_or_else(|| lacking(&format!("state `{}`", type_name::<T>()), "state"))
-    }
-
-    /// The program's channels.
-    ///
-    /// # Errors
-    ///
-    /// It has none: [`App::channels`](crate::App::channels) gives it some.
-    pub fn channels(&self) -> Result<Channels, Error> {
-        self.0.house.channels.clone().ok_or_else(|| lacking("channels", "channels"))
-    }
-
-    /// The program's events, which [`App::event`](crate::App::event) names.
-    pub fn events(&self) -> Events {
-        self.0.house.live.events().clone()
     }
 }
 
 /// A mistake in the program, which its log tells.
-fn lacking(what: &str, method: &str) -> Error {
+pub(crate) fn lacking(what: &str, method: &str) -> Error {
     let told = format!(
         "a service asks for the {what}, and the program has none; add `.{method}(..)` to the app"
     );
@@ -215,11 +190,11 @@ fn lacking(what: &str, method: &str) -> Error {
 }
 
 impl Asked {
-    pub(super) fn new(incoming: &Incoming<'_>, house: &Arc<House>) -> Self {
+    pub(super) fn new(incoming: &Incoming<'_>, app: &Arc<AppState>) -> Self {
         // What it calls with has been read.
         let request = Retained::of(&Incoming { body: Body::None, ..*incoming });
         let (visit, page, trace) = (OnceLock::new(), OnceLock::new(), trace::current());
-        Self { request, house: Arc::clone(house), visit, page, trace }
+        Self { request, app: Arc::clone(app), visit, page, trace }
     }
 
     /// Notes that something of the request was seen, in whatever thread: the page that it makes is for its like alone.
@@ -228,9 +203,9 @@ impl Asked {
     }
 
     pub(super) fn store(&self) -> &Store {
-        self.house
-            .tables
-            .opened()
+        let tables = self.app.states.find::<Tables>();
+        tables
+            .and_then(Tables::opened)
             .expect("who knows its caller has sessions, and they are in tables")
     }
 
@@ -241,7 +216,7 @@ impl Asked {
 
     pub(super) fn visit(&self) -> &Arc<dyn RequestSession> {
         self.visit.get_or_init(|| {
-            let sessions = self.house.sessions.as_ref();
+            let sessions = self.app.sessions.as_ref();
             let visit = sessions.and_then(|own| own.session_of(&self.request.incoming()));
             visit.expect(
                 "who knows its caller has sessions, which are open before the first request",

@@ -28,22 +28,25 @@ use answer::{Outcome, Said};
 use call::Asked;
 use given::Unread;
 
+use crate::app_state::AppState;
 use crate::arguments::{Arguments, MOST_BODY, Needs, Rejection};
 use crate::error::Error;
 use crate::methods::Methods;
 use crate::origin;
 use crate::panics;
-use crate::route::{House, Kind, Route, Told};
+use crate::route::{Kind, Route, Told};
 use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
 pub use crate::problem::Wrong;
 pub use action::{Action, Done};
 pub use answer::{Answer, Manner, Shown, Valued};
+pub(crate) use call::lacking;
 pub use call::{Call, Caller};
 pub use check::check_call;
 pub use given::{Given, Taken};
 pub use replace::{Replace, Replaced};
+pub(crate) use rule::DefaultRule;
 pub use rule::Rule;
 
 /// What `#[service]` makes of a function: where it is called, with arguments `A` and a value `T` as the answer.
@@ -247,9 +250,9 @@ impl Signature {
             let manner = Manner {
                 reads_pages: prefers_pages(head.field_text("accept")),
                 is_safe: self.is_safe,
-                page: page_before(head, arguments.house),
+                page: page_before(head, arguments.app),
             };
-            let asked = Arc::new(Asked::new(arguments.incoming, arguments.house));
+            let asked = Arc::new(Asked::new(arguments.incoming, arguments.app));
             let admitted = self.admit(arguments, &asked)?;
             let begun = admitted.and_then(|given| begin(Arc::clone(&asked), given));
             Ok(async move {
@@ -261,6 +264,7 @@ impl Signature {
             })
         });
         let Self { arguments, is_safe, is_once, rule, .. } = *self;
+        let rule = rule.map(|rule| rule.access());
         let told = Told { kind: Kind::Service, arguments, is_safe, is_once, rule };
         // It asks that itself, and answers in the manner of services.
         let route = Route { told, from_anywhere: true, ..route };
@@ -285,7 +289,7 @@ impl Signature {
         if !is_in_query && origin::may_be_foreign(head) {
             return Ok(Err(Error::forbidden("A page of another site may not call this.")));
         }
-        if let Err(refused) = self.rule.unwrap_or(arguments.house.services_for).admit(asked) {
+        if let Err(refused) = rule::rule_for(self.rule, arguments.app).admit(asked) {
             return Ok(Err(refused));
         }
         let kind = head.field_text("content-type").unwrap_or_default();
@@ -306,9 +310,9 @@ impl Signature {
 }
 
 /// The page that called, for whoever is sent back there: one that is the answer to a POST cannot be had again.
-fn page_before(head: &Head<'_>, house: &House) -> Option<String> {
+fn page_before(head: &Head<'_>, app: &AppState) -> Option<String> {
     let page = origin::page_before(head)?;
-    house.places.may_be_shown(origin::target_of(page)?).then(|| page.to_owned())
+    app.places.may_be_shown(origin::target_of(page)?).then(|| page.to_owned())
 }
 
 /// What comes of a call, whatever it does.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bine_http::Status;
 
 use super::call::{Asked, Caller};
+use crate::app_state::AppState;
 use crate::error::Error;
+use crate::route::AccessRule;
 
 /// Who may call a service or an action: what [`App::services_for`](crate::App::services_for) says of all that say nothing
 /// themselves, and `#[service(who = NAME)]` or `action!(who = NAME, ..)` of one, where `NAME` is a constant.
@@ -76,9 +78,9 @@ impl Rule {
         self.name
     }
 
-    /// Whether it looks at the session of whoever calls.
-    pub(crate) const fn looks_at_caller(&self) -> bool {
-        self.asks.is_some()
+    /// What the list of routes shows of it.
+    pub(crate) const fn access(&self) -> AccessRule {
+        AccessRule { name: self.name, needs_session: self.asks.is_some() }
     }
 
     /// Lets a call pass, or says why not.
@@ -96,6 +98,15 @@ impl Rule {
             Some(_) => Error::forbidden(format!("This is for {name}.")),
         })
     }
+}
+
+/// The rule of all services and actions that have none of their own, which the program shares.
+pub(crate) struct DefaultRule(pub(crate) Rule);
+
+/// The rule of a service or an action.
+pub(super) fn rule_for(own: Option<Rule>, app: &AppState) -> Rule {
+    let default = || app.states.find::<DefaultRule>().map(|rule| rule.0);
+    own.or_else(default).unwrap_or(Rule::ANYONE)
 }
 
 impl fmt::Debug for Rule {

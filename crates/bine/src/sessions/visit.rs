@@ -312,7 +312,8 @@ impl Arguments<'_> {
     /// The request's look at its session, for the argument called `name`.
     pub(super) fn visit(&mut self, name: &'static str) -> Result<Arc<Visit>, Rejection> {
         if self.visit.is_none() {
-            self.visit = self.sessions.and_then(|own| own.session_of(self.incoming));
+            let sessions = self.app.sessions.as_ref();
+            self.visit = sessions.and_then(|own| own.session_of(self.incoming));
         }
         self.visit.clone().and_then(Visit::of_session).ok_or_else(|| {
             Rejection::bad(name, "is the session of a program without any; say `.sessions(..)`")
