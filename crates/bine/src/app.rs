@@ -19,17 +19,18 @@ use bine_pipeline::{
 use crate::acme::Plan;
 use crate::app_state::{AppState, Places, States};
 use crate::asset;
-use crate::channels::{self, Access, Channels, Face};
+use crate::channels::{self, Access, AtChannels, Channels, Face, Kept};
 use crate::configuration::{Configuration, Sources};
 use crate::control;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::filter::Filter;
-use crate::links::{Linked, Links};
+use crate::health::Health;
+use crate::linked::Linked;
 use crate::listing::{self, Listed};
-use crate::live::{Events, Has, Live};
+use crate::live::{Events, Has, Live, waiters};
 use crate::look::{ByFunction, ErrorFunction, LayoutFunction, Look};
-use crate::metrics::{Desk, Health, Metrics};
+use crate::metrics::{Desk, Metrics};
 use crate::panics;
 use crate::program::{Pages, Subsystems};
 use crate::region_key::keep_region_key;
@@ -42,7 +43,7 @@ use crate::service::{Callable, DefaultRule, Rule, action};
 use crate::sessions::{Keeper, Sessions};
 use crate::store::{Options, Store, Table};
 use crate::style;
-use crate::tables::{AtChannels, AtOpen, HasTables, Kept, Tables, USUAL_DATA};
+use crate::tables::{AtOpen, HasTables, Tables, USUAL_DATA};
 
 /// A program: its pages, its files, and how it is served.
 #[derive(Default)]
@@ -539,7 +540,7 @@ impl App {
             let script = Has::script(is_called).then(|| Linked::script(bine_browser::SCRIPT));
             let door = script.as_ref().map(Linked::door);
             linked.extend(script);
-            self.look.links = Links::of(&linked).map(Arc::new);
+            self.look.links = Linked::links(&linked).map(Arc::new);
             self.routes.extend(linked.into_iter().chain(door).map(Linked::route));
         }
         Ok(sessions)
@@ -644,7 +645,9 @@ impl App {
         let pages = Arc::clone(&blueprint.pages);
         let live = Arc::clone(pages.live());
         if let Some(tables) = tables {
-            pages.tables().open(tables, kept, configuration, at_open)?;
+            let tables = tables.sync(configuration.sync).guest(kept.channels.guest());
+            let begin = |store: &Store| kept.begin(store);
+            pages.tables().open(tables, configuration.data.as_deref(), begin, at_open)?;
             if let Some(data) = &configuration.data {
                 keep_region_key(data);
             }
@@ -655,7 +658,12 @@ impl App {
                     own.end_logins(rows);
                     pages.end_logins(rows);
                 });
-                sessions.open(store, configuration)?;
+                sessions.open(
+                    store,
+                    configuration.data.as_deref(),
+                    configuration.session_idle,
+                    configuration.session_absolute,
+                )?;
             }
             if let Some(store) = pages.tables().opened() {
                 live.follow(store);
@@ -663,7 +671,7 @@ impl App {
         }
         live.limit(configuration.live, server.admission());
         live.serve_with(&handler);
-        server.set_waiters(channels.waiters(live.engine()));
+        server.set_waiters(waiters(&channels, live.engine()));
         if let Some(desk) = &mut desk {
             desk.begin().map_err(|error| format!("no thread for figures: {error}"))?;
         }

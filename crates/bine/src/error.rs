@@ -7,7 +7,6 @@ use std::fmt;
 use bine_http::Status;
 
 use crate::problem::Wrong;
-use crate::{channels, remote, store};
 
 /// Why a page could not be made. Every error of Rust becomes one by `?`.
 ///
@@ -101,61 +100,34 @@ impl Error {
     }
 }
 
+/// How the errors of a subsystem are answered. Each subsystem submits one by `inventory::submit!`.
+pub(crate) struct ErrorMapping(pub(crate) fn(&(dyn Any + Send + Sync)) -> Option<MappedError>);
+
+inventory::collect!(ErrorMapping);
+
+/// The answer to an error.
+pub(crate) struct MappedError {
+    pub(crate) status: Status,
+    /// For the user.
+    pub(crate) message: Option<String>,
+    /// What is wrong with which argument.
+    pub(crate) wrong: Vec<Wrong>,
+}
+
+impl MappedError {
+    pub(crate) const fn new(status: Status, message: Option<String>) -> Self {
+        Self { status, message, wrong: Vec::new() }
+    }
+}
+
 impl<E: StandardError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        let (status, message) = known(&error);
-        let wrong = match (&error as &dyn Any).downcast_ref() {
-            Some(store::Error::Wrong(wrong)) => {
-                vec![Wrong::new(wrong.column.clone(), wrong.reason.clone())]
-            }
-            _ => Vec::new(),
-        };
+        let mappings = inventory::iter::<ErrorMapping>;
+        let mapped = mappings.into_iter().find_map(|mapping| (mapping.0)(&error));
+        let unknown = || MappedError::new(Status::INTERNAL_SERVER_ERROR, None);
+        let MappedError { status, message, wrong } = mapped.unwrap_or_else(unknown);
         Self { status, message, source: Some(Box::new(error)), wrong }
     }
-}
-
-/// What a user is told of an error that the front door knows.
-fn known(error: &dyn Any) -> (Status, Option<String>) {
-    if let Some(channels::Interruption::Refused(refused)) = error.downcast_ref() {
-        return (channels::status_of(refused), Some(refused.to_string()));
-    }
-    if let Some(error) = error.downcast_ref::<remote::Error>() {
-        return error.told();
-    }
-    match (error.downcast_ref(), error.downcast_ref()) {
-        (Some(unchanged), _) | (None, Some(channels::Error::NotKept(unchanged))) => told(unchanged),
-        (None, Some(channels::Error::Refused(refused))) => {
-            (channels::status_of(refused), Some(refused.to_string()))
-        }
-        (None, None) => (Status::INTERNAL_SERVER_ERROR, None),
-    }
-}
-
-/// What a user is told of a change that was not made.
-fn told(unchanged: &store::Error) -> (Status, Option<String>) {
-    let message = match unchanged {
-        store::Error::Taken { columns, .. } => {
-            format!("`{}` is taken already", columns.join("`, `"))
-        }
-        store::Error::NoSuchRow { .. } => "what this is about is not there any more".to_owned(),
-        store::Error::Broken(_) | store::Error::Closed => {
-            "nothing can be saved at the moment".to_owned()
-        }
-        other => other.to_string(),
-    };
-    let status = match unchanged {
-        store::Error::Wrong(_) => Status::UNPROCESSABLE_CONTENT,
-        store::Error::NoSuchRow { .. } => Status::NOT_FOUND,
-        store::Error::Taken { .. } | store::Error::StillNamed { .. } | store::Error::Conflict => {
-            Status::CONFLICT
-        }
-        store::Error::TooLarge => Status::CONTENT_TOO_LARGE,
-        store::Error::Full => Status::INSUFFICIENT_STORAGE,
-        store::Error::Busy | store::Error::Broken(_) | store::Error::Closed => {
-            Status::SERVICE_UNAVAILABLE
-        }
-    };
-    (status, Some(message))
 }
 
 impl fmt::Debug for Error {

@@ -19,6 +19,7 @@ mod acme;
 #[cfg(not(feature = "acme"))]
 #[path = "acme/absent.rs"]
 mod acme;
+mod acme_choices;
 mod app;
 mod app_state;
 mod arguments;
@@ -36,8 +37,10 @@ mod findings;
 mod frame_address;
 mod from_text;
 mod gate;
+mod health;
 mod hosts;
 mod inert;
+mod linked;
 mod links;
 mod listing;
 pub mod live;
@@ -63,8 +66,11 @@ mod route;
 mod router;
 mod secrecy;
 mod security;
+mod self_signed;
 mod service;
 mod sessions;
+mod signal;
+mod signal_core;
 mod sites;
 pub mod step;
 pub mod store;
@@ -99,7 +105,7 @@ pub use control::{ask_running, tell};
 pub use error::Error;
 pub use exit::Exit;
 pub use filter::{Filter, Seen, Verdict};
-pub use live::{Events, Here, Signal};
+pub use live::{Events, Here};
 pub use look::{Content, ErrorFunction, Failure, LayoutFunction};
 pub use remote::{Remote, remote};
 pub use request::{Body, Request};
@@ -110,6 +116,7 @@ pub use service::{
     Valued,
 };
 pub use sessions::{Frame, Keeping, Open, Saving, Session, Sessions, User};
+pub use signal::Signal;
 pub use stream::Sender;
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};

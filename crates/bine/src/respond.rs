@@ -15,9 +15,11 @@ use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, SecurityH
 use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 mod dress;
+mod manner;
 mod page;
 
 pub use dress::{Dress, Dressed};
+pub use manner::Manner;
 use page::{Above, write_page};
 
 use crate::error::Error;
@@ -30,7 +32,6 @@ use crate::rejection::Rejection;
 use crate::repeated::Repeated;
 use crate::request_session::RequestSession;
 use crate::security;
-use crate::service::Manner;
 use crate::taste::Taste;
 use crate::writing::Writing;
 

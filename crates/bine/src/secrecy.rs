@@ -1,17 +1,16 @@
 //! Decides which certificates a server shows to whom, and where its secrets are kept.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use bine_http::Date;
 use bine_pipeline::tls::{Certificate, Tickets, Tls};
 use bine_pipeline::{is_disk_full, log, write_private};
 
 use crate::acme::{Acme, Plan, Slot};
 use crate::configuration::Configuration;
 use crate::security::certificate::Facts;
+use crate::self_signed::{made_up, make_folder};
 use crate::sites::{SiteChoices, place};
 
 /// What stays the same however often a configuration is read again.
@@ -242,26 +241,4 @@ fn own_names() -> Vec<String> {
     let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     names.extend(Some(own.trim().to_owned()).filter(|name| !name.is_empty() && name.is_ascii()));
     names
-}
-
-/// A certificate that nobody vouches for, good from the beginning of this year to the end of the next, and its key.
-pub(crate) fn made_up(names: &[String]) -> Result<String, String> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let date = Date::at(now.map_or(0, |since| since.as_secs()));
-    let year: i32 = date.as_str().get(12..16).and_then(|year| year.parse().ok()).unwrap_or(1970);
-    let made = || {
-        let mut parameters = rcgen::CertificateParams::new(names)?;
-        parameters.not_before = rcgen::date_time_ymd(year, 1, 1);
-        parameters.not_after = rcgen::date_time_ymd(year + 2, 1, 1);
-        parameters.distinguished_name.push(rcgen::DnType::CommonName, "Bine, self-signed");
-        let key = rcgen::KeyPair::generate()?;
-        Ok(parameters.self_signed(&key)?.pem() + &key.serialize_pem())
-    };
-    made().map_err(|error: rcgen::Error| format!("cannot make a certificate: {error}"))
-}
-
-/// A folder for what nobody else may read.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), String> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))
 }

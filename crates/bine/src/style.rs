@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::links::Linked;
+use crate::linked::Linked;
 
 /// A part of the program's style sheet, as the macros leave it.
 #[derive(Debug)]

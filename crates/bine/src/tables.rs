@@ -8,9 +8,8 @@ use bine_http::Status;
 use bine_pipeline::log;
 
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
-use crate::channels::{self, Channels, Refused, Settings};
-use crate::configuration::Configuration;
-use crate::error::Error;
+use crate::error::{Error, ErrorMapping, MappedError};
+use crate::problem::Wrong;
 use crate::store::{self, Options, Recorder, Store};
 
 /// The tables of a program, for its handlers.
@@ -21,19 +20,6 @@ pub(crate) struct Tables {
 
 /// Shared by a program that has tables of its own, beside those that sessions and channels are kept in.
 pub(crate) struct HasTables;
-
-/// The channels of a program, which are kept beside its tables.
-pub(crate) struct Kept {
-    pub(crate) channels: Channels,
-    pub(crate) are_some: bool,
-    /// Those that it has from its first start on.
-    pub(crate) wanted: Vec<(&'static str, Settings)>,
-    /// Once these are there.
-    pub(crate) at_channels: Vec<AtChannels>,
-}
-
-/// What a program does with its channels before the first request.
-pub(crate) type AtChannels = Box<dyn FnOnce(&Channels) -> Result<(), Error>>;
 
 /// What a program does with its tables when they are open.
 pub(crate) type AtOpen = Box<dyn FnOnce(&Store) -> Result<(), Error>>;
@@ -50,7 +36,8 @@ impl Tables {
         self.opened.get()
     }
 
-    /// Opens them where the configuration says.
+    /// Opens them in the data folder, or in memory. `begin` runs before the program sees them: subsystems that keep
+    /// something beside the tables begin there.
     ///
     /// # Errors
     ///
@@ -58,12 +45,11 @@ impl Tables {
     pub(crate) fn open(
         &self,
         options: Options,
-        kept: Kept,
-        configuration: &Configuration,
+        data: Option<&Path>,
+        begin: impl FnOnce(&Store) -> Result<(), String>,
         at_open: Vec<AtOpen>,
     ) -> Result<(), String> {
-        let options = options.sync(configuration.sync).guest(kept.channels.guest());
-        let store = match &configuration.data {
+        let store = match data {
             Some(folder) => in_folder(&folder.join(FOLDER), options)?,
             None => {
                 log::debug(format_args!("tables and channels are kept in memory"));
@@ -77,9 +63,7 @@ impl Tables {
         if store.figures().is_full {
             tell_of_room(true);
         }
-        if kept.are_some {
-            kept.begin(&store)?;
-        }
+        begin(&store)?;
         for run in at_open {
             go_on("the tables are open", run(&store))?;
         }
@@ -96,32 +80,8 @@ impl Tables {
     }
 }
 
-impl Kept {
-    /// The channels begin with what the store has given back, and with those that the program wants.
-    fn begin(self, store: &Store) -> Result<(), String> {
-        self.channels.begin(store)?;
-        for (name, settings) in &self.wanted {
-            match self.channels.create(name, settings.clone()).wait() {
-                Ok(_) => {}
-                Err(channels::Error::NotKept(store::Error::Full)) => {
-                    let created = self.channels.create_owed(name, settings.clone());
-                    created.map_err(|error| format!("channel `{name}`: {error}"))?;
-                }
-                Err(channels::Error::Refused(refused @ Refused::Conflict(_))) => {
-                    log::warn(format_args!("{refused}"));
-                }
-                Err(error) => return Err(format!("channel `{name}`: {error}")),
-            }
-        }
-        for run in self.at_channels {
-            go_on("the channels are there", run(&self.channels))?;
-        }
-        Ok(())
-    }
-}
-
 /// Passes over a step of the program's start that finds no room on the disk: what is there can be read without it.
-fn go_on(what: &str, done: Result<(), Error>) -> Result<(), String> {
+pub(crate) fn go_on(what: &str, done: Result<(), Error>) -> Result<(), String> {
     match done {
         Err(error) if error.code() == Status::INSUFFICIENT_STORAGE => {
             log::error(format_args!(
@@ -174,4 +134,39 @@ impl Argument for Store {
             "takes the `Store`, and the program has no tables; add `.table::<..>()` with each to the app",
         );
     }
+}
+
+inventory::submit! {
+    ErrorMapping(|error| Some(map_store_error(error.downcast_ref()?)))
+}
+
+/// The answer to a change of tables that was not made.
+pub(crate) fn map_store_error(unchanged: &store::Error) -> MappedError {
+    let message = match unchanged {
+        store::Error::Taken { columns, .. } => {
+            format!("`{}` is taken already", columns.join("`, `"))
+        }
+        store::Error::NoSuchRow { .. } => "what this is about is not there any more".to_owned(),
+        store::Error::Broken(_) | store::Error::Closed => {
+            "nothing can be saved at the moment".to_owned()
+        }
+        other => other.to_string(),
+    };
+    let status = match unchanged {
+        store::Error::Wrong(_) => Status::UNPROCESSABLE_CONTENT,
+        store::Error::NoSuchRow { .. } => Status::NOT_FOUND,
+        store::Error::Taken { .. } | store::Error::StillNamed { .. } | store::Error::Conflict => {
+            Status::CONFLICT
+        }
+        store::Error::TooLarge => Status::CONTENT_TOO_LARGE,
+        store::Error::Full => Status::INSUFFICIENT_STORAGE,
+        store::Error::Busy | store::Error::Broken(_) | store::Error::Closed => {
+            Status::SERVICE_UNAVAILABLE
+        }
+    };
+    let wrong = match unchanged {
+        store::Error::Wrong(wrong) => vec![Wrong::new(wrong.column.clone(), wrong.reason.clone())],
+        _ => Vec::new(),
+    };
+    MappedError { status, message: Some(message), wrong }
 }

@@ -8,6 +8,8 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use crate::signal_core::SignalCore;
+
 /// A part of a request. A response may differ between clients that differ in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum RequestDependency {
@@ -32,6 +34,12 @@ pub(crate) trait RenderTrace: Any + Send + Sync {
 
     /// Records that something the render depends on expires at `second`, in seconds since 1970.
     fn record_expiry(&self, second: u64);
+
+    /// Records a read of a signal, which comes after this call.
+    fn record_signal(&self, signal: &Arc<SignalCore>);
+
+    /// Records that the render has changed something that pages may show, perhaps the page itself.
+    fn record_write(&self);
 
     /// Calls `part` with whatever else the trace observes, such as reads of tables.
     fn observe(&self, part: &mut dyn FnMut());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bine_pipeline::tls::Certificate;
 
-use crate::configuration::AcmeChoices;
+use crate::acme_choices::AcmeChoices;
 
 /// Gets no certificates.
 #[derive(Default)]

@@ -22,8 +22,8 @@ use bine_pipeline::log;
 use bine_pipeline::tls::Certificate;
 use tokio::runtime::{self, Runtime};
 
-use crate::configuration::AcmeChoices;
-use crate::secrecy::made_up;
+use crate::acme_choices::AcmeChoices;
+use crate::self_signed::made_up;
 use authority::Authority;
 use challenges::Challenges;
 use shelf::Shelf;

@@ -13,7 +13,7 @@ use instant_acme::AccountCredentials;
 use serde_json::{Value, json};
 
 use super::validity::Validity;
-use crate::secrecy::make_folder;
+use crate::self_signed::make_folder;
 
 /// The folder for what an authority gives.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::secrecy::made_up;
+use crate::self_signed::made_up;
 
 /// A folder of one test's own, which goes with it.
 pub(super) struct Folder(pub(super) PathBuf);

@@ -18,6 +18,7 @@ mod origin;
 mod presence;
 mod reader;
 mod room;
+mod start;
 mod watch;
 mod websocket;
 
@@ -25,10 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_pipeline::MakeWaiters;
 use bine_store::{Guest, RowId, Store};
-
-use crate::live::Waiting;
 
 pub use access::{
     Access, Ask, Asked, BadPattern, Caps, Grant, Granting, Known, Pattern, Rule, Tokens,
@@ -50,7 +48,8 @@ pub use hold::{Held, View};
 pub(crate) use origin::origin;
 pub use presence::Present;
 pub(crate) use room::{Room, hold_for};
-pub(crate) use watch::{Manner, Regions, Watch, status_of};
+pub(crate) use start::{AtChannels, Kept};
+pub(crate) use watch::{Attachment, Manner, Regions, Watch, status_of};
 
 use engine::now;
 
@@ -198,14 +197,9 @@ impl Channels {
         self.0.end();
     }
 
-    /// Makes each thread those who wait there, for channels and for `pages`.
-    pub(crate) fn waiters(&self, pages: &Arc<Engine>) -> MakeWaiters {
-        let (engine, pages) = (Arc::clone(&self.0), Arc::clone(pages));
-        Box::new(move |clock, bell| {
-            engine.add_bell(bell.clone());
-            pages.add_bell(bell);
-            Box::new(Waiting::new(Arc::clone(&engine), Arc::clone(&pages), &clock))
-        })
+    /// The engine that all clones share.
+    pub(crate) const fn engine(&self) -> &Arc<Engine> {
+        &self.0
     }
 }
 

@@ -18,7 +18,7 @@ use bine_push::{
 use super::Error;
 use super::access::{Denied, Visitor};
 use super::engine::{Engine, now};
-use crate::live::Signal;
+use crate::signal::Signal;
 
 /// Who is present in a channel, as [`Channels::present`](super::Channels::present) tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,5 +1,6 @@
 //! Decides what somebody who follows channels has asked for, and how each way of following looks on the wire.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
@@ -10,7 +11,18 @@ use super::durable::Live;
 use super::origin;
 use super::presence::Attendee;
 use crate::inert;
-use crate::live::Guest;
+
+/// A value that lives as long as a subscription, whatever it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Attachment(pub(crate) Arc<dyn fmt::Debug + Send + Sync>);
+
+impl PartialEq for Attachment {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Attachment {}
 
 /// What somebody follows, and how. Where they are in it is not in here, so that many may share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +44,7 @@ pub(crate) struct Watch {
     /// It is a page that is followed.
     pub(crate) regions: Regions,
     /// Who follows the page by it, if that is one of its own.
-    pub(crate) guest: Option<Arc<Guest>>,
+    pub(crate) attached: Option<Attachment>,
 }
 
 /// What a watch has to do with the regions of a page.
@@ -111,7 +123,7 @@ impl Watch {
             attendee: None,
             origin: None,
             regions: Regions::None,
-            guest: None,
+            attached: None,
         }
     }
 

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use bine_pipeline::{Address, Listen, Settings, User, inherited};
 use bine_store::Sync;
 
+use crate::acme_choices::AcmeChoices;
+use crate::health::HealthChoices;
 use crate::hosts::HostChoice;
 use crate::live::RenderLimits;
-use crate::metrics::HealthChoices;
 use crate::security::HeaderChoices;
 use crate::sites::{HostPattern, SiteChoices};
 use crate::tables::USUAL_DATA;
@@ -98,19 +99,6 @@ pub(crate) struct Logs {
     pub(crate) error: Option<PathBuf>,
     /// The least of what it tells.
     pub(crate) level: String,
-}
-
-/// How certificates are had from an authority.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct AcmeChoices {
-    /// The address of the authority.
-    pub(crate) directory: String,
-    /// Whom it may write to.
-    pub(crate) email: Option<String>,
-    /// Whom to trust when speaking to it; `None`: whom the system trusts.
-    pub(crate) roots: Option<PathBuf>,
-    /// Of the server itself, beside those of its sites.
-    pub(crate) hosts: Vec<HostPattern>,
 }
 
 /// Where a server can be told to reload.

@@ -14,7 +14,7 @@ use bine_pipeline::log;
 use bine_push::{Order, Publish};
 use serde::Serialize;
 
-use super::{Signal, draft};
+use super::draft;
 use crate::app_state::AppState;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
 use crate::channels::{
@@ -23,6 +23,7 @@ use crate::channels::{
 use crate::error::Error;
 use crate::respond::Response;
 use crate::service::{Call, Caller};
+use crate::signal::Signal;
 use crate::wire;
 
 /// The events of a program, as an argument of its pages and services.

@@ -15,14 +15,6 @@ pub(crate) struct Guest {
     pub(super) page: Arc<Watch>,
 }
 
-impl PartialEq for Guest {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for Guest {}
-
 impl fmt::Debug for Guest {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Guest")

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Signal;
 use super::run::Run;
 use crate::arguments::{Argument, Arguments, Needs, Rejection};
+use crate::signal::Signal;
 use crate::text::Text;
 
 /// Who is at this page now, as an argument of it: all whose browsers follow it by a stream, which takes a script; one

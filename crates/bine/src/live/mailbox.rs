@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::signal_core::SignalListener;
 use crate::store::Changes;
 
 /// What has changed and was not looked at yet.
@@ -38,6 +39,12 @@ pub(super) enum News {
 const MOST: usize = 4096;
 /// Bytes of them.
 const MOST_BYTES: usize = 4 << 20;
+
+impl SignalListener for Mailbox {
+    fn signal_changed(&self, number: u64) {
+        self.put(News::Signal(number));
+    }
+}
 
 impl Mailbox {
     pub(super) fn put(&self, news: News) {

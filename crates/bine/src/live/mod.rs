@@ -15,7 +15,6 @@ mod render;
 mod run;
 mod schedule;
 mod showing;
-mod signal;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -41,14 +40,12 @@ use run::{Notes, Part, Run as OneRun, WantedBy, Written};
 use showing::{Name, QUIET, Showing, Showings};
 
 pub use events::{Events, Listening, Monitor};
-pub(crate) use guest::Guest;
 pub use here::Here;
 pub use mark::Has;
 pub use run::seen;
 pub(crate) use schedule::RenderLimits;
-pub use signal::Signal;
 pub(crate) use stream::{PATH, is_stream};
-pub(crate) use waiting::Waiting;
+pub(crate) use waiting::waiters;
 
 /// The pages of a program that somebody looks at.
 pub(crate) struct Live {

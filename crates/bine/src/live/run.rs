@@ -14,8 +14,8 @@ use bine_pipeline::Around;
 use super::here::Place;
 use super::mailbox::Mailbox;
 use super::render::Asker;
-use super::signal::Watched;
 use crate::channels::Watch;
+use crate::signal_core::{SignalCore, SignalListener, SignalRead};
 use crate::store::{ReadSet, Recorder};
 use crate::trace::{self, RenderTrace, RequestDependency};
 
@@ -26,7 +26,7 @@ pub(crate) struct Run {
     /// Nanoseconds for which its parts have run.
     spent: AtomicU64,
     /// Who is told when a signal changes that it has read.
-    pub(super) mailbox: Arc<Mailbox>,
+    mailbox: Arc<Mailbox>,
 }
 
 /// What was noted until now.
@@ -38,7 +38,7 @@ pub(super) struct Notes {
     /// What it has read of the tables.
     pub(super) reads: ReadSet,
     /// The signals that it read, and which of their values.
-    pub(super) signals: Vec<Watched>,
+    pub(super) signals: Vec<SignalRead>,
     /// When the session ends by itself that it looked at, in seconds since 1970.
     pub(super) ends: Option<u64>,
     /// It has looked who is there.
@@ -89,18 +89,6 @@ impl Run {
         self.notes().here = Some(Arc::clone(place));
     }
 
-    /// It has changed something that pages may show, perhaps its own.
-    pub(super) fn write_signal(&self) {
-        self.notes().has_written = true;
-    }
-
-    pub(super) fn read(&self, signal: Watched) {
-        let mut notes = self.notes();
-        if !notes.signals.iter().any(|known| known.is_same(&signal)) {
-            notes.signals.push(signal);
-        }
-    }
-
     fn write(&self, region: Region<'_>) {
         let reads = self.recorder.count();
         let mut notes = self.notes();
@@ -137,6 +125,19 @@ impl RenderTrace for Run {
     fn record_expiry(&self, second: u64) {
         let mut notes = self.notes();
         notes.ends = Some(notes.ends.map_or(second, |ends| ends.min(second)));
+    }
+
+    fn record_signal(&self, signal: &Arc<SignalCore>) {
+        let listener: Arc<dyn SignalListener> = Arc::<Mailbox>::clone(&self.mailbox);
+        let read = signal.read(&listener);
+        let mut notes = self.notes();
+        if !notes.signals.iter().any(|known| known.is_same(&read)) {
+            notes.signals.push(read);
+        }
+    }
+
+    fn record_write(&self) {
+        self.notes().has_written = true;
     }
 
     fn observe(&self, part: &mut dyn FnMut()) {

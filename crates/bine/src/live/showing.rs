@@ -11,8 +11,8 @@ use bine_pipeline::{AddressBlock, Retained};
 
 use super::mailbox::News;
 use super::run::{Looks, Notes, Written};
-use super::signal::Watched;
 use crate::channels::Watch;
+use crate::signal_core::SignalRead;
 use crate::store::{Changes, ReadSet, Readers};
 
 /// A page as all of one scope see it.
@@ -413,7 +413,7 @@ impl Showings {
             }
             let late: Vec<_> = recent.iter().filter(|own| own.sequence > since).cloned().collect();
             let stale = notes.signals.iter().filter(|signal| !signal.is_current());
-            let stale: Vec<u64> = stale.map(Watched::number).collect();
+            let stale: Vec<u64> = stale.map(SignalRead::number).collect();
             showing.touch(&late, &stale);
         }
         self.recent = recent;
@@ -550,7 +550,7 @@ impl Showing {
             if own.hash != Some(new.hash) {
                 (own.hash, own.is_touched) = (None, true);
             }
-            let signals = notes.signals[..new.signals].iter().map(Watched::number);
+            let signals = notes.signals[..new.signals].iter().map(SignalRead::number);
             for signal in signals {
                 if !own.signals.contains(&signal) {
                     own.signals.push(signal);
@@ -582,7 +582,7 @@ impl Showing {
 
 impl Shown {
     fn of(region: &Written, notes: &Notes) -> Self {
-        let signals = notes.signals[..region.signals].iter().map(Watched::number).collect();
+        let signals = notes.signals[..region.signals].iter().map(SignalRead::number).collect();
         Self { hash: Some(region.hash), reads: region.reads, signals, is_touched: false }
     }
 }

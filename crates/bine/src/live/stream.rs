@@ -17,16 +17,17 @@ use bine_pipeline::{
 use bine_push::{Form, Holes, Message, Sequence, Start, View};
 
 use super::events::Listener;
+use super::guest::Guest;
 use super::mailbox::News;
 use super::render::Asker;
 use super::run::{Notes, Part, Run as OneRun, WantedBy};
 use super::showing::{Showing, Showings};
 use super::waiting::FOLLOWS_PAGE;
-use super::{Events, Guest, Live, Unmade, draft, notes_of, patch};
+use super::{Events, Live, Unmade, draft, notes_of, patch};
 use crate::app_state::AppState;
 use crate::channels::{
-    Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention, Settings,
-    Watch, hold_for,
+    Attachment, Draft, Durability, Manner, Name as ChannelName, Order, Pass, Regions, Retention,
+    Settings, Watch, hold_for,
 };
 use crate::look::Look;
 use crate::methods::Methods;
@@ -390,8 +391,8 @@ impl Live {
             let channels = watch.channels.iter().cloned().chain(more).collect();
             // The page is looked at as long as it waits.
             let guest = Guest { listener: None, presence: None, page: Arc::clone(&watch) };
-            let guest = Some(Arc::new(guest));
-            watch = Arc::new(Watch { channels, guest, ..Watch::clone(&watch) });
+            let attached = Some(Attachment(Arc::new(guest)));
+            watch = Arc::new(Watch { channels, attached, ..Watch::clone(&watch) });
         } else if manner != Manner::Poll && (is_seen || !on.is_empty()) {
             let listener = (!on.is_empty()).then(|| self.events().listen(&on, has_user));
             let listener = listener.transpose()?;
@@ -399,8 +400,11 @@ impl Live {
             let channels = watch.channels.iter().cloned().chain(more).collect();
             let presence = is_seen.then(|| self.places().come(&address, name));
             let guest = Guest { listener, presence, page: Arc::clone(&watch) };
-            watch =
-                Arc::new(Watch { channels, guest: Some(Arc::new(guest)), ..Watch::clone(&watch) });
+            watch = Arc::new(Watch {
+                channels,
+                attached: Some(Attachment(Arc::new(guest))),
+                ..Watch::clone(&watch)
+            });
         }
         if let Some(first) = first {
             let regions = Regions::Behind(first, Arc::clone(&watch));

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_pipeline::{After, Clock, Deliver, Hold, Waiters, Why};
+use bine_pipeline::{After, Clock, Deliver, Hold, MakeWaiters, Waiters, Why};
 
-use crate::channels::{Engine, Room};
+use crate::channels::{Channels, Engine, Room};
 
 /// All who wait at one thread.
-pub(crate) struct Waiting {
+struct Waiting {
     channels: Room,
     pages: Room,
 }
@@ -18,8 +18,18 @@ pub(super) const FOLLOWS_PAGE: u32 = 1 << 31;
 /// In a key: it is one of those who follow pages.
 const OF_PAGES: u32 = 1 << 31;
 
+/// Makes the waiters of each thread: for these channels, and for the pages of the other engine.
+pub(crate) fn waiters(channels: &Channels, pages: &Arc<Engine>) -> MakeWaiters {
+    let (engine, pages) = (Arc::clone(channels.engine()), Arc::clone(pages));
+    Box::new(move |clock, bell| {
+        engine.add_bell(bell.clone());
+        pages.add_bell(bell);
+        Box::new(Waiting::new(Arc::clone(&engine), Arc::clone(&pages), &clock))
+    })
+}
+
 impl Waiting {
-    pub(crate) fn new(channels: Arc<Engine>, pages: Arc<Engine>, clock: &Rc<Clock>) -> Self {
+    fn new(channels: Arc<Engine>, pages: Arc<Engine>, clock: &Rc<Clock>) -> Self {
         let channels = Room::new(channels, Rc::clone(clock));
         Self { channels, pages: Room::new(pages, Rc::clone(clock)) }
     }

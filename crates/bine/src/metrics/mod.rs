@@ -2,11 +2,9 @@
 
 mod desk;
 mod figures;
-mod health;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub(crate) use desk::Desk;
 pub(crate) use figures::Metrics;
-pub(crate) use health::{Health, HealthChoices, NAME as HEALTH, is_asked_at};

@@ -6,6 +6,7 @@ use bine_http::Status;
 use serde_json::Value;
 
 use super::address::Address;
+use crate::error::{ErrorMapping, MappedError};
 
 /// Why a call brought no answer.
 ///
@@ -85,3 +86,10 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+inventory::submit! {
+    ErrorMapping(|error| {
+        let (status, message) = error.downcast_ref::<Error>()?.told();
+        Some(MappedError::new(status, message))
+    })
+}

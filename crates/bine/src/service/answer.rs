@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::request_session::RequestSession;
-use crate::respond::{Replying, Respond, Response};
+use crate::respond::{Manner, Replying, Respond, Response};
 use crate::wire;
 
 /// What a service may return, by itself or in a `Result`: a value that `serde` can write, a page or a
@@ -32,17 +32,6 @@ pub enum Valued {}
 /// The kind of an [`Answer`] that is shown.
 #[derive(Debug)]
 pub enum Shown {}
-
-/// How a caller wants to be spoken to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Manner {
-    /// It reads pages rather than JSON.
-    pub(crate) reads_pages: bool,
-    /// Nothing was changed, so that there is nothing to go back for.
-    pub(super) is_safe: bool,
-    /// The page that called.
-    pub(crate) page: Option<String>,
-}
 
 impl<T: Serialize + 'static> Answer<Valued> for T {
     fn answer(self, manner: &Manner, to: &mut Replying<'_, '_>) -> Finished {

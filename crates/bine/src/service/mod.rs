@@ -39,8 +39,9 @@ use crate::store::Transaction;
 use crate::taste::prefers_pages;
 
 pub use crate::problem::Wrong;
+pub use crate::respond::Manner;
 pub use action::{Action, Done};
-pub use answer::{Answer, Manner, Shown, Valued};
+pub use answer::{Answer, Shown, Valued};
 pub(crate) use call::lacking;
 pub use call::{Call, Caller};
 pub use check::check_call;

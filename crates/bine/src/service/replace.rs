@@ -2,11 +2,11 @@
 
 use bine_http::{Finished, Status};
 
-use super::answer::{Answer, Manner};
+use super::answer::Answer;
 use crate::error::Error;
 use crate::frame_address::with_frame_of;
 use crate::origin::is_path;
-use crate::respond::{Replying, Respond, Response};
+use crate::respond::{Manner, Replying, Respond, Response};
 
 /// Another page in the place of the one that called: `Replace::with("/forum/hops")`, as the answer of an action or a
 /// service.

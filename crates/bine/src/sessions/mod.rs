@@ -34,7 +34,6 @@ use login::Hearer;
 use quota::{Made, Most, Quota};
 use row::{Row, Sweep};
 
-use crate::configuration::Configuration;
 use crate::store::{Options, Store, Time};
 
 #[doc(hidden)]
@@ -159,8 +158,8 @@ impl Keeper {
         options.table::<Row>().table::<frame::Row>()
     }
 
-    /// Sessions can be looked at from here on. They last as the configuration says, or the program, and their keys are in
-    /// the data folder, or end with the program.
+    /// Sessions can be looked at from here on. They last as the program says, unless `idle` or
+    /// `absolute`, in seconds, say otherwise. Their keys are in the folder `data`, or end with the program.
     ///
     /// # Errors
     ///
@@ -168,16 +167,18 @@ impl Keeper {
     pub(crate) fn open(
         self: &Arc<Self>,
         store: &Store,
-        configuration: &Configuration,
+        data: Option<&Path>,
+        idle: Option<u32>,
+        absolute: Option<u32>,
     ) -> Result<(), String> {
         let mut times = self.wish.clone();
-        if let Some(seconds) = configuration.session_idle {
+        if let Some(seconds) = idle {
             times = times.idle(Duration::from_secs(seconds.into()));
         }
-        if let Some(seconds) = configuration.session_absolute {
+        if let Some(seconds) = absolute {
             times = times.absolute(Duration::from_secs(seconds.into()));
         }
-        self.open_at(store, configuration.data.as_deref(), times, Time::now().unix())
+        self.open_at(store, data, times, Time::now().unix())
     }
 
     fn open_at(

@@ -37,7 +37,7 @@ impl Health {
     }
 
     /// Why nobody new should be sent here, if so.
-    pub(super) fn reason(&self, tables: &Tables) -> Option<&'static str> {
+    pub(crate) fn reason(&self, tables: &Tables) -> Option<&'static str> {
         let server = self.0.get().and_then(Weak::upgrade);
         match server {
             None => Some("it has not begun or is at its end"),
@@ -56,7 +56,7 @@ impl Health {
     }
 
     /// Status and words for this path; `None`: it asks for something else.
-    pub(super) fn told(&self, path: &str, tables: &Tables) -> Option<(Status, String)> {
+    pub(crate) fn told(&self, path: &str, tables: &Tables) -> Option<(Status, String)> {
         match path {
             "/health" => Some((Status::OK, "alive\n".to_owned())),
             "/ready" => Some(match self.reason(tables) {
