@@ -13,8 +13,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::age;
-use super::seal::Sealing;
-use super::ticket;
+use super::derived_keys::{Sealing, ticket_key};
 
 /// Keys, one of which signs: the newest, unless a clock went astray.
 pub(super) struct Keys {
@@ -168,7 +167,7 @@ impl Key {
 
     fn of(name: Name, secret: [u8; 32], born: u64) -> Self {
         let hmac = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let (sealing, tickets) = (Sealing::of(&hmac), ticket::key(&hmac));
+        let (sealing, tickets) = (Sealing::of(&hmac), ticket_key(&hmac));
         Self { name, secret, born, hmac, sealing, tickets }
     }
 

@@ -6,6 +6,7 @@
 
 mod badge;
 mod caller;
+mod derived_keys;
 mod ended;
 mod frame;
 mod keys;
@@ -16,6 +17,7 @@ mod row;
 mod saving;
 mod seal;
 mod session;
+mod sweep;
 pub(crate) mod ticket;
 mod user;
 mod visit;
@@ -32,7 +34,8 @@ use ended::Ended;
 use keys::Keys;
 use login::Hearer;
 use quota::{Made, Most, Quota};
-use row::{Row, Sweep};
+use row::Row;
+use sweep::Sweep;
 
 use crate::store::{Options, Store, Time};
 

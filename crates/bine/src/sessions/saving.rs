@@ -5,8 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::row::Row;
-use super::visit::Visit;
+use super::visit::{Next, Visit};
 use crate::error::Error;
 use crate::store::{Change, Transaction};
 
@@ -48,17 +47,6 @@ impl Drop for Noted {
             self.visit.opened().ended.take_back(&self.id);
         }
     }
-}
-
-/// How a session is after a change.
-pub(super) enum Next {
-    Same,
-    /// This is kept of it.
-    Kept(Row),
-    /// Another has taken its place, of which this is kept.
-    New(Row),
-    /// It has ended.
-    Over,
 }
 
 impl<T> Saving<T> {

@@ -1,43 +1,18 @@
 //! Decides how a text that a page carries is made unreadable and unchangeable for whoever has the page, and good for one
 //! session alone (docs/formats/sealed.md).
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::hmac;
+use ring::aead::{Aad, NONCE_LEN, Nonce};
 
+use super::derived_keys::{For, own};
 use super::keys::{Keys, Name};
-use super::visit::Visit;
 use crate::base64;
-
-/// What one key of sessions seals with: two keys that are made of it.
-pub(super) struct Sealing {
-    cipher: LessSafeKey,
-    nonces: hmac::Key,
-}
 
 const VERSION: u8 = 1;
 const TAG: usize = 16;
 /// What stands before the sealed content: version, the key's name, the nonce.
 const BEFORE: usize = 1 + size_of::<Name>() + NONCE_LEN;
 
-impl Visit {
-    /// Seals `content` for this visitor's session, which begins if there is none. The same content gives the same text as
-    /// long as the same key has its turn. It is opened for the same `purpose` only.
-    pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> String {
-        let session = self.look_at_session(|badge, _| badge.id);
-        seal(&self.opened().keys, self.now, (purpose, &session), content)
-    }
-
-    /// What was [sealed](Self::seal) for this visitor's session and this purpose. `None`: nothing was. No session begins.
-    pub(crate) fn open_seal(&self, purpose: &str, text: &str) -> Option<Vec<u8>> {
-        let session = self.known_session()?;
-        open(&self.opened().keys, self.now, (purpose, &session), text)
-    }
-}
-
-/// For what, and for whose session.
-type For<'f> = (&'f str, &'f [u8; 16]);
-
-fn seal(keys: &Keys, now: u64, whose: For<'_>, content: &[u8]) -> String {
+pub(super) fn seal(keys: &Keys, now: u64, whose: For<'_>, content: &[u8]) -> String {
     keys.newest(now, |key| {
         let nonce = key.sealing.nonce(whose, content);
         let mut bytes = Vec::with_capacity(BEFORE + content.len() + TAG);
@@ -55,7 +30,7 @@ fn seal(keys: &Keys, now: u64, whose: For<'_>, content: &[u8]) -> String {
     })
 }
 
-fn open(keys: &Keys, now: u64, whose: For<'_>, text: &str) -> Option<Vec<u8>> {
+pub(super) fn open(keys: &Keys, now: u64, whose: For<'_>, text: &str) -> Option<Vec<u8>> {
     let mut bytes = base64::url(text)?;
     let (before, sealed) = bytes.split_first_chunk_mut::<BEFORE>()?;
     let [version, rest @ ..] = *before;
@@ -70,36 +45,6 @@ fn open(keys: &Keys, now: u64, whose: For<'_>, text: &str) -> Option<Vec<u8>> {
         // A seal fits one key only if its nonce is the one that this key would have made.
         (key.sealing.nonce(whose, content) == nonce).then(|| content.to_vec())
     })
-}
-
-/// What is not in the text, and must be the same where it is opened.
-fn own((purpose, session): For<'_>) -> Vec<u8> {
-    [session, purpose.as_bytes()].concat()
-}
-
-impl Sealing {
-    /// Nobody who knows one of a secret's keys knows another.
-    pub(super) fn of(secret: &hmac::Key) -> Self {
-        let derive = |label: &str| hmac::sign(secret, label.as_bytes());
-        let cipher = derive("bine sealed text 1: cipher");
-        let cipher = UnboundKey::new(&AES_256_GCM, cipher.as_ref());
-        let nonces = derive("bine sealed text 1: nonces");
-        Self {
-            cipher: LessSafeKey::new(cipher.expect("an HMAC of SHA-256 has 32 bytes")),
-            nonces: hmac::Key::new(hmac::HMAC_SHA256, nonces.as_ref()),
-        }
-    }
-
-    /// Made of all that is sealed, so that none is used for two contents, and a page that is made again is the same.
-    fn nonce(&self, whose: For<'_>, content: &[u8]) -> [u8; NONCE_LEN] {
-        let own = own(whose);
-        let mut context = hmac::Context::with_key(&self.nonces);
-        context.update(&(own.len() as u64).to_be_bytes());
-        context.update(&own);
-        context.update(content);
-        let signed = context.sign();
-        *signed.as_ref().first_chunk().expect("an HMAC of SHA-256 has 32 bytes")
-    }
 }
 
 /// What must hold of any text in the place of a sealed one: it is never opened, unless it is the one that was given out.

@@ -58,12 +58,6 @@ const HOUR: u64 = 3600;
 /// Hours for which one is good, the one in which it was given out among them.
 const GOOD: u32 = 2;
 
-/// The key that signs tickets, made of one that signs sessions: nobody who knows the one knows the other.
-pub(super) fn key(secret: &hmac::Key) -> hmac::Key {
-    let derived = hmac::sign(secret, b"bine ticket 1");
-    hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
-}
-
 impl Tickets {
     /// Of a program that may have sessions.
     pub(crate) const fn new(sessions: Option<Arc<Keeper>>) -> Self {

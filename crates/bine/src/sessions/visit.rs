@@ -10,7 +10,7 @@ use bine_pipeline::{AddressBlock, Body, Incoming, Peer, Visitor};
 use super::badge::Badge;
 use super::name::name_of;
 use super::row::{Row, time};
-use super::saving::Next;
+use super::seal;
 use super::{Found, Keeper, Login, Opened, age, cookie_name};
 use crate::arguments::{Arguments, Rejection};
 use crate::request_session::{RequestSession, SessionProvider, note_user};
@@ -58,6 +58,17 @@ enum Told {
     Nothing,
     Set,
     Clear,
+}
+
+/// How a session is after a change.
+pub(super) enum Next {
+    Same,
+    /// This is kept of it.
+    Kept(Row),
+    /// Another has taken its place, of which this is kept.
+    New(Row),
+    /// It has ended.
+    Over,
 }
 
 impl Visit {
@@ -181,6 +192,19 @@ impl Visit {
         };
         let always = [("Vary", "Cookie".into()), ("Cache-Control", "private, no-cache".into())];
         always.into_iter().chain(cookie.map(|cookie| ("Set-Cookie", cookie.into())))
+    }
+
+    /// Seals `content` for this visitor's session, which begins if there is none. The same content gives the same text as
+    /// long as the same key has its turn. It is opened for the same `purpose` only.
+    pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> String {
+        let session = self.look_at_session(|badge, _| badge.id);
+        seal::seal(&self.opened().keys, self.now, (purpose, &session), content)
+    }
+
+    /// What was [sealed](Self::seal) for this visitor's session and this purpose. `None`: nothing was. No session begins.
+    pub(crate) fn open_seal(&self, purpose: &str, text: &str) -> Option<Vec<u8>> {
+        let session = self.known_session()?;
+        seal::open(&self.opened().keys, self.now, (purpose, &session), text)
     }
 
     /// Goes on as a change has left it.
