@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::events::Listener;
-use super::here::Presence;
+use super::place::Presence;
 use crate::channels::Watch;
 
 /// One who listens to events, or is seen to be there; until it is dropped.

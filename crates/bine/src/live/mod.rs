@@ -5,12 +5,15 @@
 //! it were asked for; what stands between its marks is sent to all who look at it, if it is another. The server knows of
 //! them what they wait for, nothing else: whoever comes again says what they show, and gets what differs.
 
+mod address;
 mod events;
 mod fair;
 mod guest;
 mod here;
 mod mailbox;
 mod mark;
+mod part;
+mod place;
 mod render;
 mod run;
 mod schedule;
@@ -33,10 +36,11 @@ use crate::app_state::States;
 use crate::channels::{Content, Draft, Engine, Order, Publish};
 use crate::store::Store;
 
-use here::Places;
 use mailbox::{Mailbox, News};
+use part::{Part, WantedBy};
+use place::Places;
 use render::{RenderSource, Renders};
-use run::{Notes, Part, Run as OneRun, WantedBy, Written};
+use run::{Notes, Run as OneRun, Written};
 use showing::{Name, QUIET, Showing, Showings};
 
 pub use events::{Events, Listening, Monitor};

@@ -4,17 +4,13 @@
 //! Only a page that is made for those who follow it is run so; any other costs a look at a thread's variable.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bine_html::{Region, RegionHash};
-use bine_pipeline::Around;
 
-use super::here::Place;
 use super::mailbox::Mailbox;
-use super::render::Asker;
-use crate::channels::Watch;
+use super::place::Place;
 use crate::signal_core::{SignalCore, SignalListener, SignalRead};
 use crate::store::{ReadSet, Recorder};
 use crate::trace::{self, RenderTrace, RequestDependency};
@@ -77,6 +73,12 @@ impl Run {
     pub(crate) fn within<T>(self: &Arc<Self>, part: impl FnOnce() -> T) -> T {
         let own: Arc<dyn RenderTrace> = Arc::<Self>::clone(self);
         trace::within(&own, part)
+    }
+
+    /// A part of it has run for this long.
+    pub(super) fn spend(&self, time: Duration) {
+        let spent = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.spent.fetch_add(spent, Ordering::Relaxed);
     }
 
     /// For how long its parts have run.
@@ -142,47 +144,6 @@ impl RenderTrace for Run {
 
     fn observe(&self, part: &mut dyn FnMut()) {
         self.recorder.around(part);
-    }
-}
-
-/// Is around each part of a run: a poll of its handler, or all of one that may block.
-pub(super) struct Part {
-    pub(super) run: Arc<Run>,
-    pub(super) wanted_by: WantedBy,
-}
-
-/// Who waits for a run.
-pub(super) enum WantedBy {
-    /// One client, which comes to follow the page.
-    Asker(Arc<Asker>),
-    /// All who follow the page; of each way to follow it the page itself has one.
-    Followers([Weak<Watch>; 2]),
-}
-
-impl Around for Part {
-    fn is_wanted(&self, waker: &Waker) -> bool {
-        match &self.wanted_by {
-            WantedBy::Asker(asker) => asker.waits(waker),
-            WantedBy::Followers(watches) => watches.iter().any(|watch| watch.strong_count() > 1),
-        }
-    }
-
-    fn around(&self, part: &mut dyn FnMut()) {
-        let _spending = Spending { run: &self.run, began: Instant::now() };
-        self.run.within(part);
-    }
-}
-
-/// Notes how long a part of a run takes, also when it panics.
-struct Spending<'r> {
-    run: &'r Run,
-    began: Instant,
-}
-
-impl Drop for Spending<'_> {
-    fn drop(&mut self) {
-        let spent = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.run.spent.fetch_add(spent, Ordering::Relaxed);
     }
 }
 

@@ -16,11 +16,13 @@ use bine_pipeline::{
 };
 use bine_push::{Form, Holes, Message, Sequence, Start, View};
 
+use super::address::address;
 use super::events::Listener;
 use super::guest::Guest;
 use super::mailbox::News;
+use super::part::{Part, WantedBy};
 use super::render::Asker;
-use super::run::{Notes, Part, Run as OneRun, WantedBy};
+use super::run::{Notes, Run as OneRun};
 use super::showing::{Showing, Showings};
 use super::waiting::FOLLOWS_PAGE;
 use super::{Events, Live, Unmade, draft, notes_of, patch};
@@ -430,13 +432,6 @@ impl Live {
         let (address, request) = (Arc::clone(&wish.address), wish.request.clone());
         Some(Showing::new(address, request, channel, watches, since, Instant::now()))
     }
-}
-
-/// Where a page is, for all who ask for it so.
-pub(super) fn address(request: &Incoming<'_>) -> Arc<str> {
-    let scheme = if request.peer.is_secure() { "https" } else { "http" };
-    let host = request.head.authority().unwrap_or_default();
-    format!("{scheme}://{host}{}", request.head.target()).into()
 }
 
 /// What is followed in these channels, of which one who misses something comes again.
