@@ -1,9 +1,13 @@
 //! Decides how the fields of a form reach a handler.
 
+use std::fmt;
+use std::ops::Deref;
+
+use bine_html::{Attribute, AttributeValue, Render, Writer};
 use bine_pipeline as pipeline;
 
 use super::multipart::{self, Filed, Source};
-use super::wrapped::{one_of_pairs, texts, value};
+use super::wrapped::{one_of_pairs, reads_like_its_value, texts, value};
 use super::{Argument, Arguments, FromText, MOST_BODY, Needs, Rejection};
 
 /// An argument from a form's field of its name: `body: Form<Text>` takes what stands in
@@ -13,6 +17,8 @@ use super::{Argument, Arguments, FromText, MOST_BODY, Needs, Rejection};
 /// other must be there, and the first one counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Form<T>(pub T);
+
+reads_like_its_value!(Form);
 
 impl<T: FromText> Argument for Form<T> {
     fn take(request: &mut Arguments<'_>, name: &'static str) -> Result<Self, Rejection> {

@@ -158,6 +158,5 @@ macro_rules! reads_like_its_value {
     )+};
 }
 
-use super::form::Form;
-
-reads_like_its_value!(Query, Path, Header, Cookie, Form);
+reads_like_its_value!(Query, Path, Header, Cookie);
+pub(super) use reads_like_its_value;

@@ -6,10 +6,11 @@ use bine_http::{Head, Method, Status, query, websocket};
 use bine_push::{Cursor, Holes, Start, Until};
 
 use super::batch::MOST;
-use super::durable::essence;
-use super::engine::now;
+use super::clock::now;
 use super::instant;
-use super::watch::{Manner, Watch};
+use super::media_type::essence;
+use super::place::Manner;
+use super::watch::Watch;
 
 /// Seconds that a poll waits at most (RFC 6202 section 5.5: proxies give up early).
 pub(super) const LONGEST_WAIT: u64 = 55;

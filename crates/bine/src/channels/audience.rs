@@ -3,39 +3,31 @@
 //! A held reply is told by the waiters of its loop, which know what to send. A task only wants to be woken, and reads by
 //! itself; it may be on any thread, so all tasks wait in one place, under a lock of their own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use bine_push::{Crowd, Kind, Parking, Then, View, Wait, WaiterKey, Waiters};
-
-use super::engine::{Engine, now};
+use bine_push::{Crowd, Hub, Then, WaiterKey, Waiters};
 
 /// Tasks and threads that wait for channels.
 #[derive(Default)]
 pub(super) struct Audience(Mutex<Seats>);
 
 #[derive(Default)]
-struct Seats {
+pub(super) struct Seats {
     /// Who is owed what; made when the first waits.
-    waiters: Option<Waiters>,
+    pub(super) waiters: Option<Waiters>,
     /// Up to this position of the ring all who waited were told.
-    told: u64,
-    all: Vec<Taken>,
-    vacant: Vec<usize>,
+    pub(super) told: u64,
+    pub(super) all: Vec<Taken>,
+    pub(super) vacant: Vec<usize>,
 }
 
 /// What is known of who has a seat.
 #[derive(Default)]
-struct Taken {
+pub(super) struct Taken {
     /// Its name among the waiters, while it waits there.
-    key: Option<WaiterKey>,
-    waker: Option<Waker>,
-}
-
-/// A place in the audience, left by being dropped.
-pub(super) struct Seat {
-    pub(super) engine: Arc<Engine>,
-    number: usize,
+    pub(super) key: Option<WaiterKey>,
+    pub(super) waker: Option<Waker>,
 }
 
 /// Where the ring and the hub were when a reader read that there is nothing for it.
@@ -59,9 +51,14 @@ pub(super) enum Waiting {
 /// Waiters at once, and their channels added up.
 pub(super) const CROWD: Crowd = Crowd { waiters: 1 << 20, places: 1 << 22 };
 
+/// Lends the hub to whoever asks for it, if it runs.
+pub(super) trait HubAccess {
+    fn hub<T>(&self, look: impl FnOnce(&mut Hub) -> T) -> Option<T>;
+}
+
 impl Audience {
     /// Wakes those to whom something has happened that the hub tells by its ring.
-    pub(super) fn tell(&self, engine: &Engine) {
+    pub(super) fn tell(&self, engine: &impl HubAccess) {
         let mut woken = Vec::new();
         let mut seats = self.seats();
         let Seats { waiters, told, all, .. } = &mut *seats;
@@ -112,76 +109,16 @@ impl Audience {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn seats(&self) -> MutexGuard<'_, Seats> {
+    pub(super) fn seats(&self) -> MutexGuard<'_, Seats> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seat {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        let mut seats = engine.audience.seats();
-        let number = seats.vacant.pop().unwrap_or(seats.all.len());
-        if number == seats.all.len() {
-            seats.all.push(Taken::default());
-        }
-        drop(seats);
-        Self { engine, number }
-    }
-
-    /// Whether it waits still; then `waker` is woken instead of the one before.
-    pub(super) fn waits(&self, waker: &Waker) -> bool {
-        let mut seats = self.engine.audience.seats();
-        let taken = &mut seats.all[self.number];
-        if taken.key.is_some() {
-            taken.waker = Some(waker.clone());
-        }
-        taken.key.is_some()
-    }
-
-    /// Waits for what its reader has not seen, who has read everything up to `parking` at that moment.
-    pub(super) fn wait(&self, parking: &Parking, moment: Moment, waker: &Waker) -> Waiting {
-        let mut seats = self.engine.audience.seats();
-        let Seats { waiters, told, all, .. } = &mut *seats;
-        if self.engine.is_over() {
-            return Waiting::Late;
-        }
-        if *told > moment.ring {
-            return Waiting::Late;
-        }
-        let waiters = waiters.get_or_insert_with(|| {
-            *told = moment.ring;
-            Waiters::new(moment.epoch, CROWD, moment.ring, now())
-        });
-        // It reads by itself; the view that costs least is the one of bodies.
-        let wait = Wait { view: View::Raw, kind: Kind::Poll, until: u64::MAX };
-        let Ok(key) = waiters.park(self.number as u64, parking, wait) else { return Waiting::Full };
-        all[self.number] = Taken { key: Some(key), waker: Some(waker.clone()) };
-        Waiting::Begun
-    }
-
-    /// Waits no more, and is not woken.
-    pub(super) fn rise(&self) {
-        self.engine.audience.seats().rise(self.number);
-    }
-}
-
 impl Seats {
-    fn rise(&mut self, number: usize) {
+    pub(super) fn rise(&mut self, number: usize) {
         let taken = std::mem::take(&mut self.all[number]);
         if let (Some(waiters), Some(key)) = (&mut self.waiters, taken.key) {
             waiters.cancel(key);
-        }
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut seats = self.engine.audience.seats();
-        seats.rise(self.number);
-        seats.vacant.push(self.number);
-        if seats.vacant.len() == seats.all.len() {
-            // A crowd that has gone leaves no memory behind.
-            *seats = Seats::default();
         }
     }
 }

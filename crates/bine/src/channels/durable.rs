@@ -8,7 +8,6 @@
 mod asked;
 mod lease;
 mod list;
-mod live;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,17 +20,18 @@ use bine_push::{
 };
 
 use super::access::{Action, Visitor};
-use super::engine::{Error, now};
+use super::clock::now;
+use super::durable_view::{FRESH, Live, put_next, put_place, put_safety, tell};
+use super::engine::Error;
+use super::media_type::essence;
+use super::place::{Manner, Place};
 use super::room::hold_for;
-use super::watch::{Manner, Place, Watch, encoded, status_of};
+use super::status::status_of;
+use super::watch::{Watch, encoded};
 use super::{Channels, instant};
 use crate::inert;
 use asked::{Mode, Offset, Read, drafts, is_json};
 use list::Refusal;
-use live::{put_next, put_place, put_safety};
-
-pub(super) use asked::essence;
-pub(crate) use live::Live;
 
 /// Where resources lie, each with its channel's name.
 pub(crate) const ROOT: &str = "/channels/";
@@ -438,9 +438,6 @@ struct Done {
     there: Option<Description>,
 }
 
-/// What is told of a resource is as it was a moment ago.
-const FRESH: &str = "Cache-Control: no-store\r\n";
-
 /// How a resource is followed.
 fn watch(name: &str, there: &Description, read: &Read, now: u64) -> Watch {
     let kind = kind_of(&there.settings);
@@ -600,17 +597,6 @@ fn not_done(
         _ => {}
     }
     tell(reply, &reason);
-}
-
-/// Why somebody cannot follow.
-pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused: &Refused) {
-    tell(Reply::begin(out, exchange, status_of(refused), date), &refused.to_string());
-}
-
-fn tell(mut reply: Reply<'_>, reason: &str) {
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(FRESH);
-    put_safety(&mut reply, None);
-    reply.whole(format!("{reason}\n").as_bytes());
 }
 
 fn put_number(reply: &mut Reply<'_>, name: &str, number: u64) {

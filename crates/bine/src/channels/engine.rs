@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bine_pipeline::{Bell, log};
 use bine_push::{
@@ -22,7 +22,8 @@ use bine_push::{
 use bine_store::{Blocks, Guest, Pending, RowId, Store, Sync};
 
 use super::access::{Caps, MOST_REVOKED, Parties, Quotas};
-use super::audience::Audience;
+use super::audience::{Audience, HubAccess};
+use super::clock::now;
 use super::presence::Attendance;
 use parts::{LongRecords, PART, Promisee, WHOLE};
 
@@ -357,7 +358,7 @@ impl Engine {
             }
             // Numbered under the lock, so that they are true in their order.
             let applied = self.hub(|hub| hub.apply(prepared, next.fetch_add(1, Ordering::Relaxed)));
-            self.audience.tell(self);
+            self.audience.tell(&**self);
             self.ring();
             return applied
                 .map_or_else(closed, |applied| Ordered::settled(applied.map_err(Error::Refused)));
@@ -397,7 +398,7 @@ impl Engine {
             }
             *told.lock().unwrap_or_else(PoisonError::into_inner) = applied;
             own.alarm.notify_all();
-            own.audience.tell(&own);
+            own.audience.tell(&*own);
             own.ring();
         }
     }
@@ -459,7 +460,8 @@ impl Engine {
                 // A disk that is full or fails has been told of by others; this is tried again.
                 let _ = self.keep(prepared).wait();
             }
-            let next = next.into_iter().chain(self.attendance.look(self)).min();
+            let next =
+                next.into_iter().chain(self.attendance.look(|order| drop(self.order(order)))).min();
             let wait = next.map_or(LOOK, |next| Duration::from_millis(next.saturating_sub(now())));
             let stage = self.stage();
             if !self.is_over() && !self.attendance.was_stirred() {
@@ -481,6 +483,12 @@ impl Engine {
 }
 
 /// What others than tables have kept in the store.
+impl HubAccess for Engine {
+    fn hub<T>(&self, look: impl FnOnce(&mut Hub) -> T) -> Option<T> {
+        Self::hub(self, look)
+    }
+}
+
 impl Guest for Engine {
     fn block(&self, block: &[u8]) -> Result<(), String> {
         let is_own = matches!(block, [BOOT | CLEAN | REVOKED | PART, ..]);
@@ -583,11 +591,6 @@ fn make_room(hub: &mut Hub, order: &Order) -> Option<Prepared> {
     };
     let bytes: usize = messages.iter().map(|draft| draft.content.body.len() + SPARE).sum();
     if hub.has_room(bytes as u64) { None } else { hub.expire(now(), MOST_DUE) }
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 impl Ordered {

@@ -12,12 +12,14 @@ use bine_push::{Cursor, Order, Publish, Published, Taken};
 
 use super::access::{Action, Denied, Gate, Visitor};
 use super::asked::{Following, Unclear, asks_for_websocket, follow};
+use super::attendee::Attendee;
 use super::batch::read_batch;
 use super::durable::{self, Resource};
 use super::engine::Error;
 use super::origin;
-use super::presence::{Attendee, Present};
+use super::presence::Present;
 use super::room::hold_for;
+use super::text_reply::tell;
 use super::watch::{ACCEPT_QUERY, Watch, refuse};
 use super::{Applied, Channels};
 use crate::app_state::AppState;
@@ -368,10 +370,4 @@ fn failed(out: &mut Outgoing<'_>, exchange: Exchange, clock: &Clock) -> Answer {
     let reply = Reply::begin(out.buffer, exchange, status, &clock.date());
     tell(reply, "who may do this could not be found out");
     Answer::Written { close: false }
-}
-
-pub(super) fn tell(mut reply: Reply<'_>, reason: &str) {
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n");
-    inert::put_fields(&mut reply);
-    reply.whole(format!("{reason}\n").as_bytes());
 }

@@ -6,19 +6,27 @@
 mod access;
 mod argument;
 mod asked;
+mod attendee;
 mod audience;
 mod batch;
+mod clock;
 mod durable;
+mod durable_view;
 mod engine;
 mod face;
 mod follow;
 mod hold;
 mod instant;
+mod media_type;
 mod origin;
+mod place;
 mod presence;
 mod reader;
 mod room;
+mod seat;
 mod start;
+mod status;
+mod text_reply;
 mod watch;
 mod websocket;
 
@@ -46,12 +54,15 @@ pub(crate) use face::Face;
 pub use follow::{Follower, Interruption, Received};
 pub use hold::{Held, View};
 pub(crate) use origin::origin;
+pub(crate) use place::Manner;
 pub use presence::Present;
 pub(crate) use room::{Room, hold_for};
 pub(crate) use start::{AtChannels, Kept};
-pub(crate) use watch::{Attachment, Manner, Regions, Watch, status_of};
+pub(crate) use status::status_of;
+pub(crate) use watch::{Attachment, Regions, Watch};
 
-use engine::now;
+use attendee::count_presence;
+use clock::now;
 
 /// All channels of a program, shared by all who use them.
 #[derive(Clone)]
@@ -169,7 +180,7 @@ impl Channels {
 
     /// Counts from now on who follows a channel.
     pub(crate) fn count(&self, name: &str, linger: Duration) -> Result<(), Error> {
-        self.0.attendance.count(&self.0, name, linger)
+        count_presence(&self.0, name, linger)
     }
 
     /// Whoever looks after a folder that no program uses needs it to know what channels have kept there

@@ -4,20 +4,13 @@
 //! order in which they happen. All of it is in memory: whoever is there after a restart comes anew.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bine_pipeline::{AddressBlock, log};
-use bine_push::{
-    Content, Draft, Durability, Name, Order, Presence, PresenceChange, Publish, Refused, Retention,
-    Settings, name_of,
-};
+use bine_push::{Content, Draft, Order, Presence, PresenceChange, Publish};
 
-use super::Error;
-use super::access::{Denied, Visitor};
-use super::engine::{Engine, now};
+use super::clock::now;
 use crate::signal::Signal;
 
 /// Who is present in a channel, as [`Channels::present`](super::Channels::present) tells it.
@@ -40,87 +33,62 @@ pub(crate) struct Attendance {
     changed: Signal<()>,
 }
 
-struct Hall {
+pub(super) struct Hall {
     /// By the numbers of `channels`.
-    presence: Presence,
-    channels: Vec<Counted>,
+    pub(super) presence: Presence,
+    pub(super) channels: Vec<Counted>,
     /// Who may call themselves anything, as long as they are present, and where they came from.
     guests: HashMap<(u64, Arc<str>), AddressBlock>,
     /// How many of them there are in a channel from one address.
     crowds: HashMap<(u64, AddressBlock), u32>,
     /// When those are looked for who have gone.
-    looks_at: u64,
+    pub(super) looks_at: u64,
     /// When the log was last told that somebody is not listed.
     told_at: u64,
 }
 
 /// A channel whose followers are counted.
-struct Counted {
+pub(super) struct Counted {
     name: Arc<str>,
     /// Where comings and goings are told.
     told: Arc<str>,
     /// Milliseconds for which somebody who has left is taken for present.
-    linger: u64,
-}
-
-/// One who is present in channels until this is dropped, and for a while longer.
-pub(crate) struct Attendee {
-    engine: Arc<Engine>,
-    pub(crate) session: Arc<str>,
-    /// The name was given here, and has to be told.
-    pub(crate) is_new: bool,
-    channels: Box<[u64]>,
+    pub(super) linger: u64,
 }
 
 /// Who are present at once, in all channels.
 const MOST: usize = 1 << 20;
 /// Comings and goings that are told at once, and that stay.
-const TOLD: usize = 1000;
+pub(super) const TOLD: usize = 1000;
 /// The log is told once in so many milliseconds that not all are listed.
 const PAUSE: u64 = 60_000;
 /// The channel of comings and goings is called as the channel itself, and this.
-const SUFFIX: &str = "/presence";
+pub(super) const SUFFIX: &str = "/presence";
 
 impl Attendance {
-    /// Begins to count those who follow a channel.
-    ///
-    /// # Errors
-    ///
-    /// The channel of comings and goings cannot be.
-    pub(super) fn count(
-        &self,
-        engine: &Arc<Engine>,
-        name: &str,
-        linger: Duration,
-    ) -> Result<(), Error> {
-        let told: Arc<str> = format!("{name}{SUFFIX}").into();
-        let settings = Settings {
-            content_type: Some("application/json".into()),
-            retention: Retention { messages: TOLD as u64, ..Retention::default() },
-            durability: Durability::Memory,
-            ..Settings::default()
-        };
-        let (fork, first, is_closed) = (None, Vec::new(), false);
-        let given = Name::Given(Arc::clone(&told));
-        let create = Order::Create { name: given, settings, fork, first, is_closed };
-        // Whoever was present before a restart is not.
-        let begins = message(&told, "begin", "{\"count\":0}".to_owned());
-        for order in [create, publication(vec![begins])] {
-            use Refused::{Closed, Conflict, Gone};
-            match engine.order(order).wait() {
-                // What was called so before anybody was counted stays as it is, and ends no start.
-                Err(Error::Refused(refused @ (Closed { .. } | Conflict(_) | Gone(_)))) => {
-                    log::warn(format_args!(
-                        "comings and goings in `{name}` may not be told: {refused}; whatever else is called `{told}` must be removed first"
-                    ));
-                }
-                done => drop(done?),
-            }
-        }
-        let linger = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX);
-        self.hall().channels.push(Counted { name: name.into(), told, linger });
+    /// Whether any channel's followers are counted.
+    pub(super) fn is_used(&self) -> bool {
+        self.counts.load(Ordering::Acquire)
+    }
+
+    /// Counts from now on who follows a channel, for `linger` milliseconds longer. Comings and goings are told in `told`.
+    pub(super) fn begin(&self, name: Arc<str>, told: Arc<str>, linger: u64) {
+        self.hall().channels.push(Counted { name, told, linger });
         self.counts.store(true, Ordering::Release);
-        Ok(())
+    }
+
+    /// Somebody goes before the next look.
+    pub(super) fn stir(&self) {
+        self.is_stirred.store(true, Ordering::Release);
+    }
+
+    /// Tells of comings and goings.
+    pub(super) fn tell(&self, publish: impl FnOnce(Order), messages: Vec<Draft>) {
+        if !messages.is_empty() {
+            // A disk that is full or fails has been told of by others, and who is here can be asked for.
+            publish(publication(messages));
+            self.changed.notify();
+        }
     }
 
     /// Whether whoever follows these is counted.
@@ -135,7 +103,7 @@ impl Attendance {
     }
 
     /// Tells who have gone, and when to look again, in milliseconds since 1970.
-    pub(super) fn look(&self, engine: &Arc<Engine>) -> Option<u64> {
+    pub(super) fn look(&self, publish: impl FnOnce(Order)) -> Option<u64> {
         if !self.counts.load(Ordering::Acquire) {
             return None;
         }
@@ -148,7 +116,7 @@ impl Attendance {
             gone.push(hall.message(&change));
         }
         // Under the lock: who comes back is told behind it.
-        tell(engine, gone);
+        self.tell(publish, gone);
         let next = hall.presence.next_due();
         hall.looks_at = next.unwrap_or(u64::MAX);
         next
@@ -168,82 +136,14 @@ impl Attendance {
         Some(Present { count: hall.presence.count(number), sessions })
     }
 
-    fn hall(&self) -> MutexGuard<'_, Hall> {
+    pub(super) fn hall(&self) -> MutexGuard<'_, Hall> {
         self.hall.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Attendee {
-    /// Has one be present in those of these channels where it is counted. `None`: in none of them. `name`: as they are
-    /// known, or by a name that nobody guesses. `visitor`: whose doing it is, if it is not the program's own.
-    ///
-    /// Whoever is too many, or comes and goes too often, follows all the same and is not listed.
-    pub(super) fn of(
-        engine: &Arc<Engine>,
-        channels: &[Box<str>],
-        name: Option<&str>,
-        visitor: Option<&Visitor<'_>>,
-    ) -> Option<Arc<Self>> {
-        let attendance = &engine.attendance;
-        if !attendance.counts.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut hall = attendance.hall();
-        let numbers: Vec<_> = hall.numbers(channels).collect();
-        if numbers.is_empty() {
-            return None;
-        }
-        let session = name.map_or_else(random_name, Arc::from);
-        let (mut held, mut come) = (Vec::with_capacity(numbers.len()), Vec::new());
-        let crowd = visitor.and_then(Visitor::crowd);
-        let comes = |number: &u64| {
-            !hall.presence.is_present(*number, &session) && hall.has_room(*number, crowd)
-        };
-        let comer = visitor.filter(|_| numbers.iter().any(comes));
-        let unpaid = comer.and_then(|visitor| visitor.come().err()).map(Denied::reason);
-        for number in numbers {
-            let is_here = hall.presence.is_present(number, &session);
-            let holds = match &unpaid {
-                Some(reason) if !is_here => Err(reason.clone()),
-                _ => hall.hold(number, &session, crowd.filter(|_| !is_here)),
-            };
-            match holds {
-                Ok(change) => {
-                    held.push(number);
-                    come.extend(change.map(|change| hall.message(&change)));
-                }
-                Err(reason) => hall.complain(&reason),
-            }
-        }
-        // Under the lock: who goes is told behind it.
-        tell(engine, come);
-        let (engine, is_new) = (Arc::clone(engine), name.is_none());
-        Some(Arc::new(Self { engine, session, is_new, channels: held.into() }))
-    }
-}
-
-impl Drop for Attendee {
-    fn drop(&mut self) {
-        let attendance = &self.engine.attendance;
-        let (mut hall, now) = (attendance.hall(), now());
-        let mut is_earlier = false;
-        for number in &self.channels {
-            let until = now.saturating_add(hall.channels[*number as usize].linger);
-            hall.presence.release(*number, &self.session, until);
-            is_earlier |= until < hall.looks_at;
-            hall.looks_at = hall.looks_at.min(until);
-        }
-        drop(hall);
-        if is_earlier {
-            attendance.is_stirred.store(true, Ordering::Release);
-            self.engine.stir();
-        }
     }
 }
 
 impl Hall {
     /// Of those of these channels that are counted.
-    fn numbers(&self, channels: &[Box<str>]) -> impl Iterator<Item = u64> {
+    pub(super) fn numbers(&self, channels: &[Box<str>]) -> impl Iterator<Item = u64> {
         (0..).zip(&self.channels).filter_map(|(number, counted)| {
             channels.iter().any(|channel| **channel == *counted.name).then_some(number)
         })
@@ -254,7 +154,7 @@ impl Hall {
     /// # Errors
     ///
     /// There is none, for this reason.
-    fn hold(
+    pub(super) fn hold(
         &mut self,
         number: u64,
         session: &Arc<str>,
@@ -274,7 +174,7 @@ impl Hall {
     }
 
     /// Whether one more of a crowd may be here.
-    fn has_room(&self, number: u64, crowd: Option<(AddressBlock, u32)>) -> bool {
+    pub(super) fn has_room(&self, number: u64, crowd: Option<(AddressBlock, u32)>) -> bool {
         let there = crowd.and_then(|(block, _)| self.crowds.get(&(number, block)));
         crowd.is_none_or(|(_, most)| there.copied().unwrap_or_default() < most)
     }
@@ -291,7 +191,7 @@ impl Hall {
     }
 
     /// Tells the log why somebody is not listed, now and then: whoever wants to be many would fill it.
-    fn complain(&mut self, reason: &str) {
+    pub(super) fn complain(&mut self, reason: &str) {
         let now = now();
         if now.saturating_sub(self.told_at) >= PAUSE {
             self.told_at = now;
@@ -300,7 +200,7 @@ impl Hall {
     }
 
     /// What is told of a coming or a going.
-    fn message(&self, change: &PresenceChange) -> Draft {
+    pub(super) fn message(&self, change: &PresenceChange) -> Draft {
         let event = if change.is_present { "join" } else { "leave" };
         let count = self.presence.count(change.channel);
         let session = serde_json::Value::from(&*change.session);
@@ -309,28 +209,14 @@ impl Hall {
     }
 }
 
-fn tell(engine: &Arc<Engine>, messages: Vec<Draft>) {
-    if !messages.is_empty() {
-        // A disk that is full or fails has been told of by others, and who is here can be asked for.
-        drop(engine.order(publication(messages)));
-        engine.attendance.changed.notify();
-    }
-}
-
-fn publication(messages: Vec<Draft>) -> Order {
+pub(super) fn publication(messages: Vec<Draft>) -> Order {
     Order::Publish(Publish { messages, ..Publish::default() })
 }
 
-fn message(channel: &Arc<str>, event: &str, body: String) -> Draft {
+pub(super) fn message(channel: &Arc<str>, event: &str, body: String) -> Draft {
     let content =
         Content { event: Some(event.into()), body: body.into_bytes().into(), ..Content::default() };
     Draft { channels: vec![Arc::clone(channel)], content }
-}
-
-fn random_name() -> Arc<str> {
-    let mut bits = [0; 16];
-    bine_store::disk::random(&mut bits);
-    name_of(u128::from_le_bytes(bits)).into()
 }
 
 impl Default for Attendance {
@@ -345,21 +231,6 @@ impl Default for Attendance {
         });
         let (counts, is_stirred) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { counts, hall, is_stirred, changed: Signal::default() }
-    }
-}
-
-/// Two who follow the same are not one.
-impl PartialEq for Attendee {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for Attendee {}
-
-impl fmt::Debug for Attendee {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "Attendee({:?})", self.session)
     }
 }
 

@@ -5,9 +5,11 @@ use std::task::{Context, Poll};
 
 use bine_push::{Holes, Page, Refused, Rest, Start};
 
-use super::audience::{CROWD, Moment, Seat, Waiting};
-use super::engine::{Engine, now};
-use super::presence::Attendee;
+use super::attendee::Attendee;
+use super::audience::{CROWD, Moment, Waiting};
+use super::clock::now;
+use super::engine::Engine;
+use super::seat::Seat;
 use super::watch::Watch;
 
 /// One who follows, and where it is. `None` in place of a page: the channels end.

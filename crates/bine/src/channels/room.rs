@@ -13,8 +13,10 @@ use bine_push::{
 };
 
 use super::access::{Denied, Parties, Pass};
-use super::engine::{Engine, now};
-use super::watch::{Ahead, Manner, Place, Regions, Watch, encoded, is_head};
+use super::clock::now;
+use super::engine::Engine;
+use super::place::{Ahead, Manner, Place};
+use super::watch::{Regions, Watch, encoded, is_head};
 
 /// Those who follow channels at one thread.
 pub(crate) struct Room {

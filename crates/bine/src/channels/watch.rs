@@ -7,9 +7,11 @@ use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
 use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
 
 use super::access::Denied;
-use super::durable::Live;
+use super::attendee::Attendee;
+use super::durable_view::{self, Live};
 use super::origin;
-use super::presence::Attendee;
+use super::place::{Ahead, Manner, Place};
+use super::status::status_of;
 use crate::inert;
 
 /// A value that lives as long as a subscription, whatever it is.
@@ -56,47 +58,6 @@ pub(crate) enum Regions {
     All,
     /// These bytes come first, then all that the other watch has.
     Behind(Box<[u8]>, Arc<Watch>),
-}
-
-/// Where a reader is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// Behind what it has got.
-    pub(crate) next: Cursor,
-    /// Up to here something may be missing.
-    pub(crate) lost: Option<Cursor>,
-    pub(crate) ahead: Ahead,
-}
-
-/// What is known to come behind a place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ahead {
-    More,
-    /// Nothing yet.
-    Nothing,
-    /// Nothing ever.
-    Closed,
-}
-
-/// How messages come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Manner {
-    /// One answer: an array of JSON.
-    Poll,
-    /// Server-sent events (WHATWG HTML section 9.2), until somebody ends them.
-    Events,
-    /// A line of JSON for each, until somebody ends them.
-    Lines,
-    /// A part for each (RFC 2046 section 5.1), until somebody ends them.
-    Parts,
-    /// One answer: the bodies, as a Durable Streams resource has them.
-    Bodies,
-    /// One answer: an array of the bodies, likewise.
-    Values,
-    /// Events of bodies, and where each ends, likewise.
-    DataEvent,
-    /// The same in base64.
-    Base64Event,
 }
 
 /// Bytes of messages at once, at most.
@@ -340,7 +301,7 @@ impl Watch {
     ) {
         let begin = out.len();
         if self.live.is_some() {
-            super::durable::refuse(out, exchange, date, refused);
+            durable_view::refuse(out, exchange, date, refused);
         } else {
             refuse(out, exchange, date, refused);
         }
@@ -358,37 +319,6 @@ impl Watch {
         if let Some(origin) = &self.origin {
             origin::tell(out, begin, origin);
         }
-    }
-}
-
-impl Manner {
-    pub(crate) const fn view(self) -> View {
-        match self {
-            Self::Poll => View::Json,
-            Self::Events => View::Sse,
-            Self::Lines => View::Ndjson,
-            Self::Parts => View::Multipart,
-            Self::Bodies => View::Raw,
-            Self::Values => View::Values,
-            Self::DataEvent => View::SseData,
-            Self::Base64Event => View::SseBase64,
-        }
-    }
-
-    pub(crate) const fn is_poll(self) -> bool {
-        matches!(self, Self::Poll | Self::Bodies | Self::Values)
-    }
-}
-
-impl Place {
-    /// Where a page leads.
-    pub(crate) fn of(page: &Page) -> Self {
-        let ahead = match page.rest {
-            Rest::More => Ahead::More,
-            Rest::Closed => Ahead::Closed,
-            Rest::Ended | Rest::Wait(_) => Ahead::Nothing,
-        };
-        Self { next: page.next, lost: page.lost, ahead }
     }
 }
 
@@ -413,30 +343,6 @@ pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused
         put_cursor(&mut reply, "Cursor", good);
     }
     reply.whole(format!("{refused}\n").as_bytes());
-}
-
-/// The status that says it.
-pub(crate) const fn status_of(refused: &Refused) -> Status {
-    match refused {
-        Refused::Unknown(_) => Status::NOT_FOUND,
-        Refused::Removed
-        | Refused::Gone(_)
-        | Refused::TooOld { .. }
-        | Refused::ForeignEpoch { .. }
-        | Refused::Ahead { .. } => Status::GONE,
-        Refused::Closed { .. }
-        | Refused::Conflict(_)
-        | Refused::ContentType(_)
-        | Refused::Gap { .. }
-        | Refused::OutOfOrder => Status::CONFLICT,
-        Refused::StaleEpoch { .. } => Status::FORBIDDEN,
-        Refused::TooMuch { .. } => Status::CONTENT_TOO_LARGE,
-        Refused::Quota { .. } => Status::INSUFFICIENT_STORAGE,
-        Refused::Empty(_) | Refused::Malformed(_) | Refused::EpochStart | Refused::OneChannel => {
-            Status::BAD_REQUEST
-        }
-        Refused::Record { .. } => Status::INTERNAL_SERVER_ERROR,
-    }
 }
 
 /// Tells a poll that nothing comes behind it, in the words that one channel has for it.

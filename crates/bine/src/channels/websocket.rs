@@ -18,12 +18,15 @@ use serde_json::value::RawValue;
 use super::Channels;
 use super::access::{Action, Denied, Resident, Seated, Visitor};
 use super::asked::Following;
+use super::attendee::Attendee;
 use super::batch::read_batch;
-use super::engine::{Error, now};
-use super::face::{Face, tell, told};
-use super::presence::Attendee;
+use super::clock::now;
+use super::engine::Error;
+use super::face::{Face, told};
 use super::reader::Reader;
-use super::watch::{Watch, refuse, status_of};
+use super::status::status_of;
+use super::text_reply::tell;
+use super::watch::{Watch, refuse};
 use crate::websocket::{Message, Opening, Refused as Unopened, Upgrade, WebSocket};
 
 /// The subprotocol. A peer that names others and not this one does not mean this.

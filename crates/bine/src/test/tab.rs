@@ -36,6 +36,18 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What the page's script would like to have of a form.
 const ANSWERS: &str = "application/json, text/html;q=0.5";
 
+impl Visitor {
+    /// Opens a page in a tab.
+    ///
+    /// # Panics
+    ///
+    /// No answer comes. One that is an error is a page too: see [`Tab::status`].
+    #[track_caller]
+    pub fn visit(&self, path: &str) -> Tab {
+        Tab::opened(self.clone(), path)
+    }
+}
+
 impl Tab {
     #[track_caller]
     pub(super) fn opened(visitor: Visitor, path: &str) -> Self {

@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::address;
 use super::cookies::Jar;
 use super::exchange::{Reply, Request};
-use super::tab::Tab;
 
 /// Somebody who visits a [`Site`](super::Site): whoever else visits it is another person. A clone is the same one.
 #[derive(Clone, Debug)]
@@ -27,16 +26,6 @@ impl Visitor {
     /// own. One in the test's own process is a [`Site`](super::Site).
     pub fn at(address: SocketAddr) -> Self {
         Self::new(address)
-    }
-
-    /// Opens a page in a tab.
-    ///
-    /// # Panics
-    ///
-    /// No answer comes. One that is an error is a page too: see [`Tab::status`].
-    #[track_caller]
-    pub fn visit(&self, path: &str) -> Tab {
-        Tab::opened(self.clone(), path)
     }
 
     /// Asks for `path` without a tab, as a script of the site would.

@@ -8,7 +8,6 @@ use bine_http::{Head, query};
 use bine_pipeline::Incoming;
 
 use super::grant::Grant;
-use super::visitor::QUERY;
 use crate::Error;
 use crate::arguments::{Argument, Arguments, Needs, Rejection, State};
 use crate::channels::Channels;
@@ -78,6 +77,9 @@ impl Asked {
         }
     }
 }
+
+/// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
+pub(super) const QUERY: &str = "access_token";
 
 /// The login of whoever asks, if they have logged in.
 pub(super) fn login_of(request: &Incoming<'_>) -> Option<Login> {

@@ -5,7 +5,7 @@ use bine_pipeline::Answer;
 use bine_push::Full;
 
 use super::party::{Crowded, RETRY};
-use crate::channels::face::tell;
+use crate::channels::text_reply::tell;
 
 /// Why somebody may not.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use bine_pipeline::{AddressBlock, Incoming, Peer, log};
 use bine_push::{Draft, Publisher};
 use ring::digest;
 
-use super::ask::{Answering, cookie, login_of, token_in_query};
+use super::ask::{Answering, QUERY, cookie, login_of, token_in_query};
 use super::denied::{Denied, unauthorized};
 use super::grant::{Action, Grant, Issued, Rules, Session};
 use super::party::{FIRST, Paid, Parties, Quotas, Shut};
@@ -19,13 +19,11 @@ use super::token::Taken;
 use super::{AGE, Access};
 use crate::Error;
 use crate::arguments::{Arguments, Needs, Rejection};
-use crate::channels::engine::now;
+use crate::channels::clock::now;
 use crate::channels::presence::Attendance;
 use crate::sessions::Login;
 use crate::user_name::UserName;
 
-/// In a query, a token of who can send no fields (RFC 6750 section 2.3). The access log leaves its value out.
-pub(super) const QUERY: &str = "access_token";
 /// Sessions that are known at once; beyond, some are asked again.
 const MOST: usize = 50_000;
 

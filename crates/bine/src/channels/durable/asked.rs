@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::channels::batch::{Batch, MOST};
 use crate::channels::instant;
+use crate::channels::media_type::essence;
 
 /// Where a read begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -242,11 +243,6 @@ fn pieces(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
         body = rest;
         Some(piece)
     })
-}
-
-/// A media type without its parameters, in small letters.
-pub(in crate::channels) fn essence(kind: &str) -> String {
-    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Whether messages are JSON values, by the protocol's rules.

@@ -7,8 +7,9 @@ use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
 
 use super::*;
-use crate::channels::audience::{Moment, Seat, Waiting};
-use crate::channels::engine::now;
+use crate::channels::audience::{Moment, Waiting};
+use crate::channels::clock::now;
+use crate::channels::seat::Seat;
 use crate::channels::{Channels, Retention, Settings};
 
 fn begin() -> (Channels, Store) {

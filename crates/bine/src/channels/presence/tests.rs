@@ -1,6 +1,8 @@
 //! Claims about those who may call themselves anything: from one address a few are listed, and they cannot come and go
 //! as fast as they like.
 
+use std::time::Duration;
+
 use bine_http::{Event, Limits, Machine};
 use bine_pipeline::{Body, Incoming, Peer, Who};
 use bine_store::disk::SimulatedFolder;
@@ -8,6 +10,7 @@ use bine_store::{Options, Store};
 
 use super::*;
 use crate::channels::access::Gate;
+use crate::channels::attendee::Attendee;
 use crate::channels::{Access, Caps, Channels};
 
 /// Where whoever follows `board` is counted, and gone as soon as they leave.
@@ -49,7 +52,8 @@ impl House {
     }
 
     fn count(&self) -> usize {
-        self.channels.0.attendance.look(&self.channels.0);
+        let engine = &self.channels.0;
+        engine.attendance.look(|order| drop(engine.order(order)));
         self.channels.present("board", 100).unwrap().count
     }
 }

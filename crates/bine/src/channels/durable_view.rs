@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use bine_http::{Exchange, Pieces, Reply, Status};
-use bine_push::Cursor;
+use bine_http::{Date, Exchange, Pieces, Reply, Status};
+use bine_push::{Cursor, Refused};
 
-use crate::channels::watch::{Ahead, Manner, Place};
+use super::place::{Ahead, Manner, Place};
+use super::status::status_of;
 use crate::inert;
-use bine_http::Date;
 
 /// How a resource is followed: what no other way of following needs to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Live {
     pub(crate) turn: u64,
 }
 
+/// What is told of a resource is as it was a moment ago.
+pub(super) const FRESH: &str = "Cache-Control: no-store\r\n";
 /// Another site's page may not embed a resource.
 const SAME_ORIGIN: &str = "Cross-Origin-Resource-Policy: same-origin\r\n";
 
@@ -118,6 +120,17 @@ pub(super) fn put_next(reply: &mut Reply<'_>, next: Cursor) {
     // A cursor's text holds nothing that a field must not.
     let _ =
         reply.field("Stream-Next-Offset", std::str::from_utf8(&next.text()).unwrap_or_default());
+}
+
+/// Why somebody cannot follow.
+pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused: &Refused) {
+    tell(Reply::begin(out, exchange, status_of(refused), date), &refused.to_string());
+}
+
+pub(super) fn tell(mut reply: Reply<'_>, reason: &str) {
+    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(FRESH);
+    put_safety(&mut reply, None);
+    reply.whole(format!("{reason}\n").as_bytes());
 }
 
 #[cfg(test)]

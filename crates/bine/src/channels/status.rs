@@ -1,0 +1,28 @@
+//! The status codes of refused orders and subscriptions.
+
+use bine_http::Status;
+use bine_push::Refused;
+
+/// The status that says it.
+pub(crate) const fn status_of(refused: &Refused) -> Status {
+    match refused {
+        Refused::Unknown(_) => Status::NOT_FOUND,
+        Refused::Removed
+        | Refused::Gone(_)
+        | Refused::TooOld { .. }
+        | Refused::ForeignEpoch { .. }
+        | Refused::Ahead { .. } => Status::GONE,
+        Refused::Closed { .. }
+        | Refused::Conflict(_)
+        | Refused::ContentType(_)
+        | Refused::Gap { .. }
+        | Refused::OutOfOrder => Status::CONFLICT,
+        Refused::StaleEpoch { .. } => Status::FORBIDDEN,
+        Refused::TooMuch { .. } => Status::CONTENT_TOO_LARGE,
+        Refused::Quota { .. } => Status::INSUFFICIENT_STORAGE,
+        Refused::Empty(_) | Refused::Malformed(_) | Refused::EpochStart | Refused::OneChannel => {
+            Status::BAD_REQUEST
+        }
+        Refused::Record { .. } => Status::INTERNAL_SERVER_ERROR,
+    }
+}
