@@ -8,11 +8,12 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, SystemTime};
 use std::{env, thread};
 
-use bine_http::websocket::{self, Frame, Reader, Upgrade};
-use bine_http::{Date, Exchange, Limits, Machine};
+use bine_http::websocket::{self, Frame, FrameReader, Upgrade};
+use bine_http::{Date, Exchange, Limits, RequestParser};
 
 /// Chapter 9 of Autobahn's cases sends 16 MiB, and 4 MiB in fragments of 64 bytes with an empty one behind them.
-const LIMITS: websocket::Limits = websocket::Limits { message: 16 << 20, fragments: 1 << 17 };
+const LIMITS: websocket::MessageLimits =
+    websocket::MessageLimits { message: 16 << 20, fragments: 1 << 17 };
 
 /// Whoever says nothing for so long is let go.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -58,13 +59,13 @@ fn shake_hands(
     received: &mut Received,
     out: &mut Vec<u8>,
 ) -> io::Result<bool> {
-    let mut machine = Machine::new();
+    let mut machine = RequestParser::new();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let date = Date::at(now.unwrap_or_default().as_secs());
     while received.more(stream)? {
         let step = machine.receive(received.bytes(), &Limits::default());
         let accepted = match step.event {
-            bine_http::Event::Head(head) => match Upgrade::read(&head) {
+            bine_http::Event::Head(head) => match Upgrade::parse(&head) {
                 Ok(upgrade) => {
                     upgrade.accept(out, &date, &["echo"]).empty();
                     Some(true)
@@ -75,7 +76,7 @@ fn shake_hands(
                 }
             },
             bine_http::Event::Fault(fault) => {
-                fault.reply(out, Exchange::farewell(), &date);
+                fault.reply(out, Exchange::closing(), &date);
                 Some(false)
             }
             _ => None,
@@ -91,7 +92,7 @@ fn shake_hands(
 
 /// Sends back each message until one side closes.
 fn echo(stream: &mut TcpStream, received: &mut Received) -> io::Result<()> {
-    let mut reader = Reader::accepting();
+    let mut reader = FrameReader::server();
     let mut gathered = Vec::new();
     let mut out = Vec::new();
     loop {
@@ -101,19 +102,19 @@ fn echo(stream: &mut TcpStream, received: &mut Received) -> io::Result<()> {
             let step = reader.receive(&mut received.bytes()[consumed..], &mut gathered, &LIMITS);
             consumed += step.consumed;
             match step.event {
-                websocket::Event::More => break,
-                websocket::Event::Frame(frame @ (Frame::Text(_) | Frame::Binary(_))) => {
+                websocket::FrameEvent::More => break,
+                websocket::FrameEvent::Frame(frame @ (Frame::Text(_) | Frame::Binary(_))) => {
                     frame.append(&mut out);
                 }
-                websocket::Event::Frame(frame) => {
+                websocket::FrameEvent::Frame(frame) => {
                     closes |= matches!(frame, Frame::Close { .. });
                     if let Some(answer) = frame.answer() {
                         answer.append(&mut out);
                     }
                 }
-                websocket::Event::Fault(fault) => {
+                websocket::FrameEvent::Fault(fault) => {
                     closes = true;
-                    fault.farewell().append(&mut out);
+                    fault.close_frame().append(&mut out);
                 }
             }
         }

@@ -14,34 +14,34 @@ impl Date {
         const LAST: u64 = 253_402_300_799;
         let seconds = unix_seconds.min(LAST);
         let days = seconds / 86_400;
-        let (year, month, day) = civil(days);
+        let (year, month, day) = civil_from_days(days);
         let of_day = seconds % 86_400;
 
         let mut line = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
         // 1 January 1970 was a Thursday.
-        line[6..9].copy_from_slice(name(b"ThuFriSatSunMonTueWed", days % 7));
-        two_digits(&mut line[11..13], day);
-        line[14..17].copy_from_slice(name(MONTHS, month));
-        two_digits(&mut line[18..20], year / 100);
-        two_digits(&mut line[20..22], year % 100);
-        two_digits(&mut line[23..25], of_day / 3600);
-        two_digits(&mut line[26..28], of_day / 60 % 60);
-        two_digits(&mut line[29..31], of_day % 60);
+        line[6..9].copy_from_slice(three_letters(b"ThuFriSatSunMonTueWed", days % 7));
+        write_two_digits(&mut line[11..13], day);
+        line[14..17].copy_from_slice(three_letters(MONTHS, month));
+        write_two_digits(&mut line[18..20], year / 100);
+        write_two_digits(&mut line[20..22], year % 100);
+        write_two_digits(&mut line[23..25], of_day / 3600);
+        write_two_digits(&mut line[26..28], of_day / 60 % 60);
+        write_two_digits(&mut line[29..31], of_day % 60);
         Self(line)
     }
 
     /// The moment that a date means, in Unix seconds. All three forms of RFC 9110 section 5.6.7 are read; a year of
     /// two digits is one of the years from 1970 to 2069.
-    pub fn read(text: &str) -> Option<u64> {
+    pub fn parse(text: &str) -> Option<u64> {
         let bytes = text.as_bytes();
         let comma = bytes.iter().position(|&byte| byte == b',');
         let (day, month, year, time) = match (comma, bytes.len()) {
             // `Sun, 06 Nov 1994 08:49:37 GMT`
             (Some(3), 29) => {
-                let shape = [bytes[4], bytes[7], bytes[11], bytes[16]] == *b"    ";
-                let year = number(&bytes[12..14])? * 100 + number(&bytes[14..16])?;
-                (shape && text.ends_with(" GMT")).then_some((
-                    number(&bytes[5..7])?,
+                let has_separators = [bytes[4], bytes[7], bytes[11], bytes[16]] == *b"    ";
+                let year = two_digits(&bytes[12..14])? * 100 + two_digits(&bytes[14..16])?;
+                (has_separators && text.ends_with(" GMT")).then_some((
+                    two_digits(&bytes[5..7])?,
                     &bytes[8..11],
                     year,
                     &bytes[17..25],
@@ -50,11 +50,11 @@ impl Date {
             // `Sunday, 06-Nov-94 08:49:37 GMT`
             (Some(6..=9), length) if length == comma? + 24 => {
                 let rest = &bytes[comma? + 1..];
-                let shape = [rest[0], rest[3], rest[7], rest[10]] == *b" -- ";
-                let year = number(&rest[8..10])?;
+                let has_separators = [rest[0], rest[3], rest[7], rest[10]] == *b" -- ";
+                let year = two_digits(&rest[8..10])?;
                 let year = if year < 70 { 2000 + year } else { 1900 + year };
-                (shape && text.ends_with(" GMT")).then_some((
-                    number(&rest[1..3])?,
+                (has_separators && text.ends_with(" GMT")).then_some((
+                    two_digits(&rest[1..3])?,
                     &rest[4..7],
                     year,
                     &rest[11..19],
@@ -62,28 +62,28 @@ impl Date {
             }
             // `Sun Nov  6 08:49:37 1994`
             (None, 24) => {
-                let shape = [bytes[3], bytes[7], bytes[10], bytes[19]] == *b"    ";
-                let year = number(&bytes[20..22])? * 100 + number(&bytes[22..24])?;
+                let has_separators = [bytes[3], bytes[7], bytes[10], bytes[19]] == *b"    ";
+                let year = two_digits(&bytes[20..22])? * 100 + two_digits(&bytes[22..24])?;
                 let day = match bytes[8] {
-                    b' ' => number(&[b'0', bytes[9]])?,
-                    _ => number(&bytes[8..10])?,
+                    b' ' => two_digits(&[b'0', bytes[9]])?,
+                    _ => two_digits(&bytes[8..10])?,
                 };
-                shape.then_some((day, &bytes[4..7], year, &bytes[11..19]))?
+                has_separators.then_some((day, &bytes[4..7], year, &bytes[11..19]))?
             }
             _ => return None,
         };
         let month = MONTHS.chunks(3).position(|name| name == month)? as u64;
-        let [hour, minute, second] = [&time[..2], &time[3..5], &time[6..]].map(number);
+        let [hour, minute, second] = [&time[..2], &time[3..5], &time[6..]].map(two_digits);
         let (hour, minute, second) = (hour?, minute?, second?);
         // 60 is a leap second, which Unix time does not count.
-        let is_time =
+        let is_valid_time =
             time[2] == b':' && time[5] == b':' && hour < 24 && minute < 60 && second <= 60;
-        if !is_time || year < 1970 {
+        if !is_valid_time || year < 1970 {
             return None;
         }
-        let days = days_before(year, month) + day.checked_sub(1)?;
+        let days = days_from_civil(year, month) + day.checked_sub(1)?;
         // A day that the month does not have is that of another month.
-        (civil(days) == (year, month, day))
+        (civil_from_days(days) == (year, month, day))
             .then(|| days * 86_400 + hour * 3600 + minute * 60 + second.min(59))
     }
 
@@ -102,7 +102,7 @@ impl Date {
 /// Year, month from 0 and day from 1 of a day counted from 1 January 1970.
 ///
 /// Counts in years that begin in March, so that the leap day comes last, within cycles of 400 years.
-fn civil(days: u64) -> (u64, u64, u64) {
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let since_march_0000 = days + 719_468;
     let cycle = since_march_0000 / 146_097;
     let of_cycle = since_march_0000 % 146_097;
@@ -115,15 +115,15 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// Days from 1 January 1970 to the first of a month, counted from 0: [`civil`] the other way round.
-const fn days_before(year: u64, month: u64) -> u64 {
+/// Days from 1 January 1970 to the first of a month, counted from 0: [`civil_from_days`] the other way round.
+const fn days_from_civil(year: u64, month: u64) -> u64 {
     let year = if month < 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 10) % 12) + 2) / 5;
     year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468
 }
 
 /// Two digits.
-fn number(digits: &[u8]) -> Option<u64> {
+fn two_digits(digits: &[u8]) -> Option<u64> {
     match digits {
         [tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
             Some(u64::from(tens - b'0') * 10 + u64::from(ones - b'0'))
@@ -132,12 +132,12 @@ fn number(digits: &[u8]) -> Option<u64> {
     }
 }
 
-fn name(names: &[u8], index: u64) -> &[u8] {
+fn three_letters(names: &[u8], index: u64) -> &[u8] {
     let start = index as usize * 3;
     &names[start..start + 3]
 }
 
-fn two_digits(place: &mut [u8], number: u64) {
+fn write_two_digits(place: &mut [u8], number: u64) {
     place[0] = b'0' + (number / 10) as u8;
     place[1] = b'0' + (number % 10) as u8;
 }
@@ -170,7 +170,7 @@ mod tests {
             let moment = day * 86_400 + day % 86_400;
             let date = Date::at(moment);
             if moment < 253_402_300_799 {
-                assert_eq!(Date::read(date.as_str()), Some(moment), "{}", date.as_str());
+                assert_eq!(Date::parse(date.as_str()), Some(moment), "{}", date.as_str());
             }
         }
     }
@@ -182,10 +182,10 @@ mod tests {
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
         ] {
-            assert_eq!(Date::read(text), Some(784_111_777), "{text}");
+            assert_eq!(Date::parse(text), Some(784_111_777), "{text}");
         }
-        assert_eq!(Date::read("Sunday, 06-Nov-22 00:00:00 GMT"), Some(1_667_692_800));
-        assert_eq!(Date::read("Sun Nov 16 08:49:37 1994"), Some(784_111_777 + 864_000));
+        assert_eq!(Date::parse("Sunday, 06-Nov-22 00:00:00 GMT"), Some(1_667_692_800));
+        assert_eq!(Date::parse("Sun Nov 16 08:49:37 1994"), Some(784_111_777 + 864_000));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             "Sunday, 06-Nov-94 08:49:37 GM",
             "\u{e4}\u{e4}\u{e4}, 06 Nov 94 08:49:37 GMT",
         ] {
-            assert_eq!(Date::read(text), None, "{text}");
+            assert_eq!(Date::parse(text), None, "{text}");
         }
     }
 

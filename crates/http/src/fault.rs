@@ -42,7 +42,7 @@ macro_rules! peer_faults {
 }
 
 peer_faults! {
-    // Lines.
+    // FieldLines.
     BlankLines: BAD_REQUEST, "too many blank lines before the request";
     BareLineFeed: BAD_REQUEST, "line feed without carriage return";
     BareCarriageReturn: BAD_REQUEST, "carriage return without line feed";
@@ -93,13 +93,13 @@ peer_faults! {
     ChunkExtensionTooLong: BAD_REQUEST, "chunk extensions over their limit";
     ChunkEnd: BAD_REQUEST, "chunk data not followed by CRLF";
     TrailerField: BAD_REQUEST, "field that may not be a trailer";
-    // Known only to the owner of the clock.
+    // KnownField only to the owner of the clock.
     TimedOut: REQUEST_TIMEOUT, "request took too long";
 }
 
 impl PeerFault {
     /// The short text the peer gets: what to do about it, not where the parser stood.
-    pub const fn told(self) -> &'static str {
+    pub const fn client_message(self) -> &'static str {
         match self.status().code() {
             408 => "The request did not arrive in time.\n",
             411 => "The request needs a Content-Length.\n",
@@ -117,8 +117,8 @@ impl PeerFault {
     /// [farewell](Exchange::farewell).
     pub fn reply(self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
         let mut reply = Reply::begin(out, exchange, self.status(), date);
-        reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
-        reply.whole(self.told().as_bytes());
+        reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
+        reply.whole(self.client_message().as_bytes());
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
             (PeerFault::TargetTooLong, "The address is too long.\n"),
             (PeerFault::TimedOut, "The request did not arrive in time.\n"),
         ] {
-            assert_eq!(fault.told(), told);
+            assert_eq!(fault.client_message(), told);
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn an_answer_to_a_fault_closes_and_is_complete() {
         let mut out = Vec::new();
-        PeerFault::TargetTooLong.reply(&mut out, Exchange::farewell(), &Date::at(0));
+        PeerFault::TargetTooLong.reply(&mut out, Exchange::closing(), &Date::at(0));
         assert_eq!(
             String::from_utf8_lossy(&out),
             "HTTP/1.1 414 URI Too Long\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: close\r\n\
@@ -195,7 +195,7 @@ mod tests {
     fn every_fault_is_an_error_status_and_the_log_says_more_than_the_peer_hears() {
         for fault in PeerFault::ALL {
             assert!((400..600).contains(&fault.status().code()));
-            assert_ne!(alloc::format!("{fault}"), fault.told().trim_end());
+            assert_ne!(alloc::format!("{fault}"), fault.client_message().trim_end());
         }
     }
 }

@@ -4,70 +4,65 @@
 
 use crate::fault::PeerFault;
 use crate::head::{Flags, HeadIndex, Span, Version};
-use crate::known::Known;
+use crate::known_field::KnownField;
 use crate::limits::Limits;
 use crate::line;
 
 /// What the fields have said so far. Give it each field, then [`finish`](Self::finish).
 #[derive(Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct FieldSummary {
     known: u32,
     host: Span,
     length: Option<u64>,
-    codings: Codings,
-    closes: bool,
-    keeps: bool,
-    upgrades: bool,
-    continues: bool,
-    unknown_expectation: bool,
+    codings: TransferCodings,
+    has_close: bool,
+    has_keep_alive: bool,
+    has_upgrade: bool,
+    expects_continue: bool,
+    has_unknown_expectation: bool,
 }
 
 /// The transfer codings in the order applied, over all fields of that name.
 #[derive(Debug, Default)]
-struct Codings {
-    chunked: bool,
-    other: bool,
+struct TransferCodings {
+    is_chunked: bool,
+    has_other: bool,
 }
 
-impl Fields {
+impl FieldSummary {
     /// Takes one field, its value untrimmed; `start` is where the value begins in the head.
     #[inline]
-    pub(crate) fn take(
-        &mut self,
-        name: &[u8],
-        value: &[u8],
-        start: usize,
-    ) -> Result<(), PeerFault> {
-        let Some(known) = Known::of(name) else {
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8], start: usize) -> Result<(), PeerFault> {
+        let Some(known) = KnownField::from_name(name) else {
             return Ok(());
         };
         let repeated = self.known & known.bit() != 0;
         self.known |= known.bit();
         match known {
-            Known::Host if repeated => return Err(PeerFault::RepeatedHost),
-            Known::Host => {
+            KnownField::Host if repeated => return Err(PeerFault::RepeatedHost),
+            KnownField::Host => {
                 let place = line::inner(value);
                 if !crate::host::is_valid(&value[place.clone()]) {
                     return Err(PeerFault::BadHost);
                 }
-                self.host = Span::of(place).moved(start);
+                self.host = Span::from_range(place).shifted(start);
             }
             // Even an equal one: the next server may join them into a list (RFC 9112 section 6.3).
-            Known::ContentLength if repeated => return Err(PeerFault::RepeatedLength),
-            Known::ContentLength => self.length = Some(number(line::trim(value))?),
-            Known::TransferEncoding => self.codings.take(value)?,
-            Known::Connection => {
+            KnownField::ContentLength if repeated => return Err(PeerFault::RepeatedLength),
+            KnownField::ContentLength => self.length = Some(decimal(line::trim(value))?),
+            KnownField::TransferEncoding => self.codings.add(value)?,
+            KnownField::Connection => {
                 for option in elements(value) {
-                    self.closes |= option.eq_ignore_ascii_case(b"close");
-                    self.keeps |= option.eq_ignore_ascii_case(b"keep-alive");
-                    self.upgrades |= option.eq_ignore_ascii_case(b"upgrade");
+                    self.has_close |= option.eq_ignore_ascii_case(b"close");
+                    self.has_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    self.has_upgrade |= option.eq_ignore_ascii_case(b"upgrade");
                 }
             }
-            Known::Expect => {
+            KnownField::Expect => {
                 for expectation in elements(value) {
                     let known = expectation.eq_ignore_ascii_case(b"100-continue");
-                    self.continues |= known;
-                    self.unknown_expectation |= !known;
+                    self.expects_continue |= known;
+                    self.has_unknown_expectation |= !known;
                 }
             }
             _ => {}
@@ -77,27 +72,27 @@ impl Fields {
 
     /// Draws the conclusions into the index, which knows method, version and target already.
     pub(crate) fn finish(self, index: &mut HeadIndex, limits: &Limits) -> Result<(), PeerFault> {
-        let is_new = index.version == Version::Http11;
-        let has = |known: Known| self.known & known.bit() != 0;
-        if is_new && !has(Known::Host) {
+        let is_http11 = index.version == Version::Http11;
+        let has = |known: KnownField| self.known & known.bit() != 0;
+        if is_http11 && !has(KnownField::Host) {
             return Err(PeerFault::MissingHost);
         }
 
-        let chunked = has(Known::TransferEncoding);
+        let chunked = has(KnownField::TransferEncoding);
         match self.length {
             Some(_) if chunked => return Err(PeerFault::LengthAndCoding),
             Some(length) if length > limits.body => return Err(PeerFault::ContentTooLarge),
-            None if chunked && !is_new => return Err(PeerFault::CodingInOldVersion),
+            None if chunked && !is_http11 => return Err(PeerFault::CodingInOldVersion),
             None if chunked => self.codings.finish()?,
             // An old peer without a length would end its content by closing: then it could not be answered.
-            None if !is_new && index.method.carries_content() => {
+            None if !is_http11 && index.method.carries_content() => {
                 return Err(PeerFault::LengthRequired);
             }
             _ => {}
         }
         let length = self.length.unwrap_or(0);
         // RFC 9110 section 10.1.1: an expectation in an HTTP/1.0 request is ignored.
-        if is_new && self.unknown_expectation {
+        if is_http11 && self.has_unknown_expectation {
             return Err(PeerFault::Expectation);
         }
 
@@ -109,33 +104,36 @@ impl Fields {
         let flags = &mut index.flags;
         flags.set(Flags::CHUNKED, chunked);
         flags.set(Flags::LENGTH, length > 0);
-        flags.set(Flags::EXPECTS_CONTINUE, is_new && self.continues && (chunked || length > 0));
-        flags.set(Flags::KEEP_ALIVE, !self.closes && (is_new || self.keeps));
-        flags.set(Flags::UPGRADE, is_new && self.upgrades);
+        flags.set(
+            Flags::EXPECTS_CONTINUE,
+            is_http11 && self.expects_continue && (chunked || length > 0),
+        );
+        flags.set(Flags::KEEP_ALIVE, !self.has_close && (is_http11 || self.has_keep_alive));
+        flags.set(Flags::UPGRADE, is_http11 && self.has_upgrade);
         Ok(())
     }
 }
 
-impl Codings {
-    fn take(&mut self, value: &[u8]) -> Result<(), PeerFault> {
+impl TransferCodings {
+    fn add(&mut self, value: &[u8]) -> Result<(), PeerFault> {
         for coding in elements(value) {
             if !line::is_token(coding) {
                 return Err(PeerFault::CodingSyntax);
             }
             let chunked = coding.eq_ignore_ascii_case(b"chunked");
-            match (self.chunked, chunked) {
+            match (self.is_chunked, chunked) {
                 (true, true) => return Err(PeerFault::ChunkedTwice),
                 (true, false) => return Err(PeerFault::ChunkedNotLast),
                 (false, _) => {}
             }
-            self.chunked = chunked;
-            self.other |= !chunked;
+            self.is_chunked = chunked;
+            self.has_other |= !chunked;
         }
         Ok(())
     }
 
     const fn finish(&self) -> Result<(), PeerFault> {
-        match (self.chunked, self.other) {
+        match (self.is_chunked, self.has_other) {
             (false, _) => Err(PeerFault::ChunkedNotLast),
             (true, true) => Err(PeerFault::UnknownCoding),
             (true, false) => Ok(()),
@@ -147,18 +145,18 @@ impl Codings {
 /// (RFC 9110 section 6.5.1). Any other trailer is dropped.
 pub(crate) fn check_trailer(name: &[u8]) -> Result<(), PeerFault> {
     let decides = matches!(
-        Known::of(name),
+        KnownField::from_name(name),
         Some(
-            Known::Host
-                | Known::ContentLength
-                | Known::TransferEncoding
-                | Known::Connection
-                | Known::Upgrade
-                | Known::Expect
-                | Known::Authorization
-                | Known::Cookie
-                | Known::ContentEncoding
-                | Known::ContentType
+            KnownField::Host
+                | KnownField::ContentLength
+                | KnownField::TransferEncoding
+                | KnownField::Connection
+                | KnownField::Upgrade
+                | KnownField::Expect
+                | KnownField::Authorization
+                | KnownField::Cookie
+                | KnownField::ContentEncoding
+                | KnownField::ContentType
         )
     );
     let also: [&[u8]; 4] = [b"trailer", b"te", b"proxy-authorization", b"content-range"];
@@ -174,7 +172,7 @@ pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A number of digits alone: no sign, no list, no white space.
-fn number(digits: &[u8]) -> Result<u64, PeerFault> {
+fn decimal(digits: &[u8]) -> Result<u64, PeerFault> {
     if digits.is_empty() {
         return Err(PeerFault::LengthSyntax);
     }
@@ -192,11 +190,11 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
 
-    use super::{Codings, check_trailer, number};
+    use super::{TransferCodings, check_trailer, decimal};
 
     fn codings(values: &[&str]) -> String {
-        let mut codings = Codings::default();
-        let taken = values.iter().try_for_each(|value| codings.take(value.as_bytes()));
+        let mut codings = TransferCodings::default();
+        let taken = values.iter().try_for_each(|value| codings.add(value.as_bytes()));
         match taken.and_then(|()| codings.finish()) {
             Ok(()) => String::from("chunked"),
             Err(fault) => format!("{fault}"),
@@ -205,11 +203,11 @@ mod tests {
 
     #[test]
     fn a_length_is_digits_alone() {
-        assert_eq!(number(b"0"), Ok(0));
-        assert_eq!(number(b"007"), Ok(7));
-        assert_eq!(number(b"18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(decimal(b"0"), Ok(0));
+        assert_eq!(decimal(b"007"), Ok(7));
+        assert_eq!(decimal(b"18446744073709551615"), Ok(u64::MAX));
         for bad in ["", "+1", "-1", "1,1", "1 1", "0x1", "1.0", "18446744073709551616", "\u{663}"] {
-            assert!(number(bad.as_bytes()).is_err(), "{bad}");
+            assert!(decimal(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use core::ops::Range;
 use core::str;
 
-use crate::known::Known;
+use crate::known_field::KnownField;
 use crate::line;
 use crate::method::Method;
 use crate::path;
@@ -24,7 +24,7 @@ pub struct Head<'b> {
 pub struct HeadIndex {
     /// Length of the content, if [`Flags::LENGTH`].
     pub(crate) content_length: u64,
-    /// Set of [`Known`] bits.
+    /// Set of [`KnownField`] bits.
     pub(crate) known: u32,
     /// End of the request target; it begins behind the method and its space.
     pub(crate) target_end: u32,
@@ -85,7 +85,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// For an answer to a request that was not understood: content may be sent, then the connection closes.
-    pub const fn farewell() -> Self {
+    pub const fn closing() -> Self {
         Self {
             method: Method::Get,
             version: Version::Http11,
@@ -97,12 +97,12 @@ impl Exchange {
 }
 
 impl Span {
-    pub(crate) const fn of(range: Range<usize>) -> Self {
+    pub(crate) const fn from_range(range: Range<usize>) -> Self {
         Self { start: range.start as u32, end: range.end as u32 }
     }
 
     /// The same range of something that begins so much earlier.
-    pub(crate) const fn moved(self, by: usize) -> Self {
+    pub(crate) const fn shifted(self, by: usize) -> Self {
         Self { start: self.start + by as u32, end: self.end + by as u32 }
     }
 }
@@ -198,7 +198,7 @@ impl<'b> Head<'b> {
     /// The value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'b [u8]> {
         let name = name.as_bytes();
-        if Known::of(name).is_some_and(|known| !self.has(known)) {
+        if KnownField::from_name(name).is_some_and(|known| !self.has(known)) {
             return None;
         }
         // The colon is looked for only where this name would put it; most lines cost one compare.
@@ -224,7 +224,7 @@ impl<'b> Head<'b> {
     }
 
     /// Whether the field is there at all.
-    pub const fn has(&self, known: Known) -> bool {
+    pub const fn has(&self, known: KnownField) -> bool {
         self.index.known & known.bit() != 0
     }
 

@@ -11,27 +11,27 @@ use crate::scan;
 /// percent-encoding or sub-delimiters, and a comma would be a list to somebody else.
 #[inline]
 pub(crate) fn is_valid(authority: &[u8]) -> bool {
-    match authority.split_at(scan::run(authority, |byte| IS_NAME[usize::from(byte)])) {
-        ([], [b'[', bracketed @ ..]) => is_address(bracketed),
+    match authority.split_at(scan::prefix_length(authority, |byte| IS_NAME[usize::from(byte)])) {
+        ([], [b'[', bracketed @ ..]) => is_bracketed_address(bracketed),
         ([], _) => false,
-        (_, behind) => ends_well(behind),
+        (_, rest) => is_port_or_end(rest),
     }
 }
 
-/// An address of IPv6 behind its opening bracket, and what may follow it.
+/// An address of IPv6 rest its opening bracket, and what may follow it.
 #[cold]
-fn is_address(bracketed: &[u8]) -> bool {
+fn is_bracketed_address(bracketed: &[u8]) -> bool {
     let Some(end) = bracketed.iter().position(|&byte| byte == b']') else {
         return false;
     };
     let address = str::from_utf8(&bracketed[..end]).unwrap_or_default();
-    address.parse::<Ipv6Addr>().is_ok() && ends_well(&bracketed[end + 1..])
+    address.parse::<Ipv6Addr>().is_ok() && is_port_or_end(&bracketed[end + 1..])
 }
 
-/// Nothing, or a port behind its colon; RFC 3986 section 3.2.3 lets a port be empty.
+/// Nothing, or a port rest its colon; RFC 3986 section 3.2.3 lets a port be empty.
 #[inline]
-fn ends_well(behind: &[u8]) -> bool {
-    let port = match behind {
+fn is_port_or_end(rest: &[u8]) -> bool {
+    let port = match rest {
         [] => return true,
         [b':', port @ ..] => port,
         _ => return false,

@@ -1,27 +1,45 @@
-//! HTTP/1.1 as a machine: bytes in, events out; it knows no socket, no clock and no lock.
+//! An HTTP/1.1 and WebSocket protocol implementation without I/O: bytes in, events out.
 //!
-//! One [`Machine`] per connection turns received bytes into [`Event`]s; a [`Reply`] writes the answer
-//! into a buffer. Both sides are strict (RFC 9110, RFC 9112): what two servers could read differently is
-//! refused as a [`PeerFault`], never repaired.
+//! Each connection owns one [`RequestParser`], which turns received bytes into [`Event`]s. A [`Reply`] appends the
+//! response to a buffer. The crate uses no socket, no clock and no lock.
+//!
+//! Both sides are strict (RFC 9110, RFC 9112): the parser rejects any input that two servers could read
+//! differently, as a [`PeerFault`], and never repairs it.
+//!
+//! ```
+//! use bine_http::{Date, Event, Limits, Reply, RequestParser, Status};
+//!
+//! let mut parser = RequestParser::new();
+//! let received = b"GET /hello?name=Ada HTTP/1.1\r\nHost: example.org\r\n\r\n";
+//! let step = parser.receive(received, &Limits::default());
+//! assert_eq!(step.consumed, received.len());
+//! let Event::Head(head) = step.event else { panic!("expected a request head") };
+//! assert_eq!((head.path().as_ref(), head.query()), ("/hello", Some("name=Ada")));
+//!
+//! let mut out = Vec::new();
+//! Reply::begin(&mut out, head.exchange(), Status::OK, &Date::at(0)).whole(b"Hello");
+//! assert!(out.ends_with(b"Content-Length: 5\r\n\r\nHello"));
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod body_framing;
 mod chunked;
 mod date;
 mod fault;
 mod fields;
 mod head;
+mod head_parser;
 mod host;
-mod known;
+mod known_field;
 mod limits;
 mod line;
-mod machine;
 mod method;
-mod parse;
+mod one_pass;
+mod parser;
 mod path;
-mod pieces;
 pub mod query;
 mod reply;
 mod scan;
@@ -29,16 +47,15 @@ mod security;
 mod status;
 mod target;
 pub mod websocket;
-mod whole;
 
+pub use body_framing::BodyFraming;
 pub use date::Date;
 pub use fault::{Misuse, PeerFault};
 pub use head::{Exchange, Framing, Head, HeadIndex, Version};
-pub use known::Known;
+pub use known_field::KnownField;
 pub use limits::Limits;
-pub use machine::{Event, Machine, Phase, Step};
 pub use method::Method;
-pub use pieces::Pieces;
-pub use reply::{Body, Finished, Lines, Reply, continue_100};
+pub use parser::{Event, Phase, RequestParser, Step};
+pub use reply::{Body, FieldLines, Finished, Reply, continue_100};
 pub use security::SecurityHeaders;
 pub use status::Status;

@@ -8,7 +8,7 @@ use crate::scan;
 /// The lines of checked bytes, without their CRLF.
 pub(crate) fn lines(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     core::iter::from_fn(move || {
-        let end = scan::line_feed(bytes)?;
+        let end = scan::find_line_feed(bytes)?;
         let line = &bytes[..end - 1];
         bytes = &bytes[end + 1..];
         Some(line)

@@ -27,7 +27,7 @@ pub enum Method {
 
 impl Method {
     /// The method of exactly these bytes; methods are case-sensitive (RFC 9110 section 9.1).
-    pub(crate) fn of(token: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(token: &[u8]) -> Option<Self> {
         Some(match token {
             b"GET" => Self::Get,
             b"HEAD" => Self::Head,
@@ -45,14 +45,14 @@ impl Method {
 
     /// The method in front of the first space.
     #[inline]
-    pub(crate) fn in_front(line: &[u8]) -> Option<Self> {
+    pub(crate) fn parse_prefix(line: &[u8]) -> Option<Self> {
         // Nearly every request is a GET, and then this is one compare of four bytes.
         if line.starts_with(b"GET ") {
             return Some(Self::Get);
         }
         let longest = "OPTIONS ".len();
         let end = line.iter().take(longest).position(|&byte| byte == b' ')?;
-        Self::of(&line[..end])
+        Self::from_bytes(&line[..end])
     }
 
     /// The method as it stands in a request line.
@@ -102,8 +102,8 @@ mod tests {
         ];
         for method in all {
             let name = method.as_str();
-            assert_eq!(Method::of(name.as_bytes()), Some(method));
-            assert_eq!(Method::of(name.to_ascii_lowercase().as_bytes()), None);
+            assert_eq!(Method::from_bytes(name.as_bytes()), Some(method));
+            assert_eq!(Method::from_bytes(name.to_ascii_lowercase().as_bytes()), None);
         }
     }
 

@@ -12,28 +12,28 @@ use crate::fault::PeerFault;
 /// Says whether it stands as it is: nothing encoded and no dot segment.
 #[cold]
 pub(crate) fn check(path: &[u8]) -> Result<bool, PeerFault> {
-    let mut plain = true;
+    let mut is_plain = true;
     let mut depth = 0u32;
     for segment in path[1..].split(|&byte| byte == b'/') {
         let mut rest = segment;
-        while let Some(decoded) = scalar(&mut rest)? {
+        while let Some(decoded) = next_char(&mut rest)? {
             match decoded {
                 '/' | '\\' => return Err(PeerFault::PathSeparator),
                 decoded if decoded.is_control() => return Err(PeerFault::PathControl),
                 _ => {}
             }
         }
-        plain &= !segment.contains(&b'%');
-        match dots(segment) {
-            1 => plain = false,
+        is_plain &= !segment.contains(&b'%');
+        match dot_count(segment) {
+            1 => is_plain = false,
             2 => {
-                plain = false;
+                is_plain = false;
                 depth = depth.checked_sub(1).ok_or(PeerFault::PathAboveRoot)?;
             }
             _ => depth += 1,
         }
     }
-    Ok(plain)
+    Ok(is_plain)
 }
 
 /// Decodes a path that [`check`] has passed and removes its dot segments (RFC 3986 section 5.2.4).
@@ -41,12 +41,12 @@ pub(crate) fn decode(path: &str) -> String {
     let mut decoded = String::with_capacity(path.len());
     let mut segments = path.as_bytes()[1..].split(|&byte| byte == b'/').peekable();
     while let Some(mut segment) = segments.next() {
-        match dots(segment) {
+        match dot_count(segment) {
             0 => {
                 decoded.push('/');
                 // `check` has passed every scalar, so the loop ends with the segment.
-                while let Ok(Some(scalar)) = scalar(&mut segment) {
-                    decoded.push(scalar);
+                while let Ok(Some(decoded_char)) = next_char(&mut segment) {
+                    decoded.push(decoded_char);
                 }
                 continue;
             }
@@ -62,7 +62,7 @@ pub(crate) fn decode(path: &str) -> String {
 }
 
 /// 1 for `.`, 2 for `..`, either way encoded; 0 for any other segment.
-fn dots(segment: &[u8]) -> usize {
+fn dot_count(segment: &[u8]) -> usize {
     let mut rest = segment;
     let mut dots = 0;
     while !rest.is_empty() {
@@ -78,8 +78,8 @@ fn dots(segment: &[u8]) -> usize {
 /// Takes one decoded character off the front.
 ///
 /// A character outside ASCII can only be a run of two to four triplets, since a target is ASCII.
-fn scalar(rest: &mut &[u8]) -> Result<Option<char>, PeerFault> {
-    let Some(first) = byte(rest)? else {
+fn next_char(rest: &mut &[u8]) -> Result<Option<char>, PeerFault> {
+    let Some(first) = next_byte(rest)? else {
         return Ok(None);
     };
     let length = match first {
@@ -91,17 +91,17 @@ fn scalar(rest: &mut &[u8]) -> Result<Option<char>, PeerFault> {
     };
     let mut encoded = [first; 4];
     for place in &mut encoded[1..length] {
-        *place = byte(rest)?.ok_or(PeerFault::PathText)?;
+        *place = next_byte(rest)?.ok_or(PeerFault::PathText)?;
     }
     let text = str::from_utf8(&encoded[..length]).map_err(|_| PeerFault::PathText)?;
     Ok(text.chars().next())
 }
 
 /// Takes one byte, or one triplet, off the front.
-fn byte(rest: &mut &[u8]) -> Result<Option<u8>, PeerFault> {
+fn next_byte(rest: &mut &[u8]) -> Result<Option<u8>, PeerFault> {
     let (byte, behind) = match *rest {
         [] => return Ok(None),
-        [b'%', high, low, behind @ ..] => match (hex(*high), hex(*low)) {
+        [b'%', high, low, behind @ ..] => match (hex_digit(*high), hex_digit(*low)) {
             (Some(high), Some(low)) => (high << 4 | low, behind),
             _ => return Err(PeerFault::PathPercent),
         },
@@ -113,7 +113,7 @@ fn byte(rest: &mut &[u8]) -> Result<Option<u8>, PeerFault> {
 }
 
 /// The value of a hexadecimal digit.
-pub(crate) const fn hex(digit: u8) -> Option<u8> {
+pub(crate) const fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),

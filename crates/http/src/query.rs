@@ -5,14 +5,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::path::hex;
+use crate::path::hex_digit;
 
 /// Pairs beyond this number are not seen: each costs its reader work (hash tables, form fields).
-pub const MOST_PAIRS: u16 = 1000;
+pub const MAX_PAIRS: u16 = 1000;
 
 /// The names and values of a query or a form, in the order sent.
 pub const fn pairs(query: &str) -> Pairs<'_> {
-    pairs_up_to(query, MOST_PAIRS)
+    pairs_up_to(query, MAX_PAIRS)
 }
 
 /// The same, of which at most so many are seen: for content that is expected to hold more.
@@ -37,7 +37,7 @@ pub struct BadEncoding;
 
 impl Pairs<'_> {
     /// Whether the iterator stopped at the most that are seen, with more to come.
-    pub const fn is_cut(&self) -> bool {
+    pub const fn is_truncated(&self) -> bool {
         self.left == 0 && !self.rest.is_empty()
     }
 }
@@ -87,7 +87,7 @@ impl<'q> Encoded<'q> {
             let (byte, behind) = match rest {
                 [] => return None,
                 [b'+', behind @ ..] => (Ok(b' '), behind),
-                [b'%', high, low, behind @ ..] => match (hex(*high), hex(*low)) {
+                [b'%', high, low, behind @ ..] => match (hex_digit(*high), hex_digit(*low)) {
                     (Some(high), Some(low)) => (Ok(high << 4 | low), behind),
                     _ => (Err(BadEncoding), &[][..]),
                 },
@@ -113,7 +113,7 @@ mod tests {
     use alloc::borrow::Cow;
     use alloc::vec::Vec;
 
-    use super::{BadEncoding, Encoded, MOST_PAIRS, pairs};
+    use super::{BadEncoding, Encoded, MAX_PAIRS, pairs};
 
     fn check(query: &str, expected: &str) {
         let text = |encoded: Encoded<'_>| encoded.decode().map_or("!".into(), Cow::into_owned);
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn the_thousandth_pair_is_the_last_and_that_can_be_seen() {
-        let most = usize::from(MOST_PAIRS);
+        let most = usize::from(MAX_PAIRS);
         let text = "a&".repeat(most);
         let mut exact = pairs(&text);
         assert_eq!(exact.by_ref().count(), most);
-        assert!(!exact.is_cut());
+        assert!(!exact.is_truncated());
         let text = "a&".repeat(most + 1);
         let mut more = pairs(&text);
         assert_eq!(more.by_ref().count(), most);
-        assert!(more.is_cut());
+        assert!(more.is_truncated());
     }
 }

@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
+use crate::body_framing::BodyFraming;
 use crate::date::Date;
 use crate::fault::Misuse;
 use crate::head::{Exchange, Version};
-use crate::known::Known;
+use crate::known_field::KnownField;
 use crate::line;
 use crate::method::Method;
-use crate::pieces::Pieces;
 use crate::security::SecurityHeaders;
 use crate::status::Status;
 
@@ -16,19 +16,19 @@ use crate::status::Status;
 /// filled from the right, so that nothing has to move when the length is known.
 const SLOT: &[u8; 26] = b"Content-Length:           ";
 /// The same 26 columns once the content outgrew its buffer.
-const CHUNKED: &[u8; 26] = b"Transfer-Encoding: chunked";
+const SLOT_CHUNKED: &[u8; 26] = b"Transfer-Encoding: chunked";
 /// The same for HTTP/1.0, which has no chunks: the end of the connection ends the content.
-const CLOSE: &[u8; 26] = b"Connection: close         ";
+const SLOT_CLOSE: &[u8; 26] = b"Connection: close         ";
 /// The longest content whose length fits into the slot.
-const SLOT_MOST: u64 = 9_999_999_999;
+const SLOT_MAX: u64 = 9_999_999_999;
 
-/// For a kept HTTP/1.0 exchange.
-const KEPT: &[u8; 24] = b"Connection: keep-alive\r\n";
-/// As long as [`KEPT`], so that it can be written over it.
-const NOT_KEPT: &[u8; 24] = b"Connection: close     \r\n";
+/// For a keep_alive_at HTTP/1.0 exchange.
+const KEEP_ALIVE: &[u8; 24] = b"Connection: keep-alive\r\n";
+/// As long as [`KEEP_ALIVE`], so that it can be written over it.
+const CLOSE_IN_PLACE: &[u8; 24] = b"Connection: close     \r\n";
 
 /// Room for the line before a chunk whose size is not yet known.
-const CHUNK_LINE: &[u8; 10] = b"00000000\r\n";
+const CHUNK_SIZE_LINE: &[u8; 10] = b"00000000\r\n";
 
 /// The interim answer to a peer that [expects](crate::Head::expects_continue) it.
 pub const fn continue_100() -> &'static [u8] {
@@ -42,15 +42,15 @@ pub struct Reply<'o> {
     out: &'o mut Vec<u8>,
     exchange: Exchange,
     status: Status,
-    /// Where [`KEPT`] stands, if it does.
-    kept: Option<usize>,
+    /// Where [`KEEP_ALIVE`] stands, if it does.
+    keep_alive_at: Option<usize>,
 }
 
 /// Fields that many replies have in common, put together once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Lines(Vec<u8>);
+pub struct FieldLines(Vec<u8>);
 
-impl Lines {
+impl FieldLines {
     /// None yet.
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -86,8 +86,8 @@ fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse
         return Err(Misuse::Name);
     }
     let reserved = matches!(
-        Known::of(name.as_bytes()),
-        Some(Known::ContentLength | Known::TransferEncoding | Known::Connection)
+        KnownField::from_name(name.as_bytes()),
+        Some(KnownField::ContentLength | KnownField::TransferEncoding | KnownField::Connection)
     );
     if reserved || name.eq_ignore_ascii_case("date") {
         return Err(Misuse::Reserved);
@@ -105,7 +105,7 @@ fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse
 /// The content of a response, being appended behind its head.
 ///
 /// Append it to the buffer that the [`Reply`] began in; it borrows nothing, so a page writer may have the buffer
-/// to itself. Whenever the buffer is large enough to be sent, [`spill`](Self::spill) it; [`finish`](Self::finish)
+/// to itself. Whenever the buffer is large enough to be sent, [`flush`](Self::flush) it; [`finish`](Self::finish)
 /// at the end. For HEAD, and for a status that has no content, all of this works the same and what was appended is
 /// cut off again.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ pub struct Body {
     delimiter: Delimiter,
     close: bool,
     /// Where the content of this piece begins in `out`.
-    piece: usize,
+    piece_start: usize,
 }
 
 /// A response that is complete in its buffer.
@@ -128,7 +128,7 @@ pub struct Finished {
 #[derive(Clone, Copy, Debug)]
 enum Delimiter {
     /// The length, to be written into the slot at `at`, unless the content grows too large.
-    Slot { at: usize, exchange: Exchange, kept: Option<usize> },
+    Slot { at: usize, exchange: Exchange, keep_alive_at: Option<usize> },
     /// Chunks.
     Chunks,
     /// The end of the connection.
@@ -150,14 +150,14 @@ impl<'o> Reply<'o> {
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(date.as_bytes());
-        let mut kept = None;
+        let mut keep_alive_at = None;
         match (exchange.keep_alive, exchange.version) {
             // An interim reply, and the one that changes protocols, decide nothing about closing.
             _ if status < Status::OK => {}
             (true, Version::Http11) => {}
             (true, Version::Http10) => {
-                kept = Some(out.len());
-                out.extend_from_slice(KEPT);
+                keep_alive_at = Some(out.len());
+                out.extend_from_slice(KEEP_ALIVE);
             }
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         }
@@ -170,11 +170,11 @@ impl<'o> Reply<'o> {
             out.extend_from_slice(Decimal::of(u64::from(exchange.hsts)).digits());
             out.extend_from_slice(b"\r\n");
         }
-        Self { out, exchange, status, kept }
+        Self { out, exchange, status, keep_alive_at }
     }
 
     /// Appends lines rendered beforehand, each with its CRLF.
-    pub fn constant(&mut self, block: &'static str) -> &mut Self {
+    pub fn static_lines(&mut self, block: &'static str) -> &mut Self {
         debug_assert!(block.is_empty() || block.ends_with("\r\n"), "{block:?}");
         self.out.extend_from_slice(block.as_bytes());
         self
@@ -195,74 +195,74 @@ impl<'o> Reply<'o> {
 
     /// Appends fields that were checked when they were put together.
     #[inline]
-    pub fn lines(&mut self, lines: &Lines) -> &mut Self {
+    pub fn field_lines(&mut self, lines: &FieldLines) -> &mut Self {
         self.out.extend_from_slice(&lines.0);
         self
     }
 
     /// Ends the head for content of this length that somebody else sends, such as a file.
-    pub fn length(mut self, content_length: u64) {
-        self.end(content_length);
+    pub fn content_length(mut self, content_length: u64) {
+        self.end_head(content_length);
     }
 
     /// Ends the head of a response without content.
     pub fn empty(mut self) {
-        self.end(0);
+        self.end_head(0);
     }
 
     /// Ends the head of a reply to HEAD whose content nobody has counted: what a GET would bring is not told (RFC 9110
     /// section 8.6).
-    pub fn uncounted(self) {
+    pub fn unknown_length(self) {
         debug_assert_eq!(self.exchange.method, Method::Head);
         self.out.extend_from_slice(b"\r\n");
     }
 
     /// Ends the head and appends the whole content.
     pub fn whole(mut self, content: &[u8]) {
-        self.end(content.len() as u64);
-        if self.exchange.method != Method::Head && !self.status.is_bare() {
+        self.end_head(content.len() as u64);
+        if self.exchange.method != Method::Head && !self.status.forbids_content() {
             self.out.extend_from_slice(content);
         }
     }
 
     /// Ends the head for content whose length is not yet known.
     pub fn body(self) -> Body {
-        let delimiter = if self.status.is_bare() {
+        let delimiter = if self.status.forbids_content() {
             Delimiter::Head
         } else {
             let at = self.out.len();
             self.out.extend_from_slice(SLOT);
             self.out.extend_from_slice(b"\r\n");
-            Delimiter::Slot { at, exchange: self.exchange, kept: self.kept }
+            Delimiter::Slot { at, exchange: self.exchange, keep_alive_at: self.keep_alive_at }
         };
         self.out.extend_from_slice(b"\r\n");
-        Body { piece: self.out.len(), delimiter, close: !self.exchange.keep_alive }
+        Body { piece_start: self.out.len(), delimiter, close: !self.exchange.keep_alive }
     }
 
     /// Ends the head for content that is framed piece by piece, wherever the pieces are made.
-    pub fn pieces(self) -> Pieces {
-        let Self { out, exchange, status, kept } = self;
+    pub fn stream(self) -> BodyFraming {
+        let Self { out, exchange, status, keep_alive_at } = self;
         let pieces = match exchange.version {
-            _ if status.is_bare() => Pieces::Nothing,
+            _ if status.forbids_content() => BodyFraming::Empty,
             Version::Http11 => {
-                out.extend_from_slice(CHUNKED);
+                out.extend_from_slice(SLOT_CHUNKED);
                 out.extend_from_slice(b"\r\n");
-                Pieces::Chunks
+                BodyFraming::Chunked
             }
             Version::Http10 => {
-                if let Some(at) = kept {
-                    out[at..at + KEPT.len()].copy_from_slice(NOT_KEPT);
+                if let Some(at) = keep_alive_at {
+                    out[at..at + KEEP_ALIVE.len()].copy_from_slice(CLOSE_IN_PLACE);
                 }
-                Pieces::UntilClose
+                BodyFraming::CloseDelimited
             }
         };
         out.extend_from_slice(b"\r\n");
-        if exchange.method == Method::Head { Pieces::Nothing } else { pieces }
+        if exchange.method == Method::Head { BodyFraming::Empty } else { pieces }
     }
 
-    fn end(&mut self, content_length: u64) {
+    fn end_head(&mut self, content_length: u64) {
         // RFC 9110 section 8.6 forbids the field for 1xx and 204; for 304 it would be the length of the 200.
-        if !self.status.is_bare() {
+        if !self.status.forbids_content() {
             self.out.extend_from_slice(b"Content-Length: ");
             self.out.extend_from_slice(Decimal::of(content_length).digits());
             self.out.extend_from_slice(b"\r\n");
@@ -275,7 +275,7 @@ impl Body {
     /// Makes all that is in `out` ready to be sent and lets `drain` send it.
     ///
     /// What `drain` leaves in the buffer, to be sent later, must be the end of what it found.
-    pub fn spill(&mut self, out: &mut Vec<u8>, drain: impl FnOnce(&mut Vec<u8>)) {
+    pub fn flush(&mut self, out: &mut Vec<u8>, drain: impl FnOnce(&mut Vec<u8>)) {
         self.end_piece(out);
         drain(out);
         self.begin_piece(out);
@@ -283,14 +283,14 @@ impl Body {
 
     /// Ends the content.
     pub fn finish(mut self, out: &mut Vec<u8>) -> Finished {
-        let length = (out.len() - self.piece) as u64;
+        let length = (out.len() - self.piece_start) as u64;
         match self.delimiter {
-            Delimiter::Slot { at, exchange, .. } if length <= SLOT_MOST => {
+            Delimiter::Slot { at, exchange, .. } if length <= SLOT_MAX => {
                 let length = Decimal::of(length);
                 let end = at + SLOT.len();
                 out[end - length.digits().len()..end].copy_from_slice(length.digits());
                 if exchange.method == Method::Head {
-                    out.truncate(self.piece);
+                    out.truncate(self.piece_start);
                 }
             }
             _ => {
@@ -305,34 +305,40 @@ impl Body {
 
     fn end_piece(&mut self, out: &mut Vec<u8>) {
         match self.delimiter {
-            Delimiter::Slot { at, exchange, kept } => {
-                self.outgrow(out, at, exchange, kept);
+            Delimiter::Slot { at, exchange, keep_alive_at } => {
+                self.abandon_slot(out, at, exchange, keep_alive_at);
                 if matches!(self.delimiter, Delimiter::Chunks) {
                     self.end_chunk(out, 0);
                 }
             }
-            Delimiter::Chunks => self.end_chunk(out, CHUNK_LINE.len()),
+            Delimiter::Chunks => self.end_chunk(out, CHUNK_SIZE_LINE.len()),
             Delimiter::Close | Delimiter::Head => {}
         }
         if matches!(self.delimiter, Delimiter::Head) {
-            out.truncate(self.piece);
+            out.truncate(self.piece_start);
         }
     }
 
     fn begin_piece(&mut self, out: &mut Vec<u8>) {
         if matches!(self.delimiter, Delimiter::Chunks) {
-            out.extend_from_slice(CHUNK_LINE);
+            out.extend_from_slice(CHUNK_SIZE_LINE);
         }
-        self.piece = out.len();
+        self.piece_start = out.len();
     }
 
     /// Gives up the slot: the length will not be known before the head is sent.
-    fn outgrow(&mut self, out: &mut [u8], slot: usize, exchange: Exchange, kept: Option<usize>) {
-        let instead = match exchange.version {
-            Version::Http11 => CHUNKED,
-            Version::Http10 => CLOSE,
+    fn abandon_slot(
+        &mut self,
+        out: &mut [u8],
+        slot: usize,
+        exchange: Exchange,
+        keep_alive_at: Option<usize>,
+    ) {
+        let replacement = match exchange.version {
+            Version::Http11 => SLOT_CHUNKED,
+            Version::Http10 => SLOT_CLOSE,
         };
-        out[slot..slot + SLOT.len()].copy_from_slice(instead);
+        out[slot..slot + SLOT.len()].copy_from_slice(replacement);
         self.delimiter = match (exchange.method, exchange.version) {
             (Method::Head, _) => Delimiter::Head,
             (_, Version::Http11) => Delimiter::Chunks,
@@ -340,16 +346,16 @@ impl Body {
         };
         if exchange.version == Version::Http10 {
             self.close = true;
-            if let Some(at) = kept {
-                out[at..at + KEPT.len()].copy_from_slice(NOT_KEPT);
+            if let Some(at) = keep_alive_at {
+                out[at..at + KEEP_ALIVE.len()].copy_from_slice(CLOSE_IN_PLACE);
             }
         }
     }
 
     /// Makes the piece a chunk: its size goes into the `room` before it. The first one has none, so it moves.
     fn end_chunk(&self, out: &mut Vec<u8>, room: usize) {
-        let length = out.len() - self.piece;
-        let line = self.piece - room..self.piece;
+        let length = out.len() - self.piece_start;
+        let line = self.piece_start - room..self.piece_start;
         if length == 0 {
             // A chunk of size zero would end the content.
             out.truncate(line.start);

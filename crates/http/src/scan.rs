@@ -3,25 +3,25 @@
 use crate::line;
 
 /// Position of the first line feed.
-pub(crate) fn line_feed(bytes: &[u8]) -> Option<usize> {
-    first(bytes, |byte| byte == b'\n')
+pub(crate) fn find_line_feed(bytes: &[u8]) -> Option<usize> {
+    position(bytes, |byte| byte == b'\n')
 }
 
 /// Position of the first control, DEL and tab included.
 #[inline]
-pub(crate) fn control(bytes: &[u8]) -> Option<usize> {
-    first(bytes, line::is_control)
+pub(crate) fn find_control(bytes: &[u8]) -> Option<usize> {
+    position(bytes, line::is_control)
 }
 
 /// How many bytes of a token stand in front.
 #[inline]
-pub(crate) fn token(bytes: &[u8]) -> usize {
-    run(bytes, |byte| IS_TOKEN[usize::from(byte)])
+pub(crate) fn token_length(bytes: &[u8]) -> usize {
+    prefix_length(bytes, |byte| IS_TOKEN[usize::from(byte)])
 }
 
 /// How many bytes of a kind stand in front: four at a time, for a kind that is looked up in a table.
 #[inline]
-pub(crate) fn run(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
+pub(crate) fn prefix_length(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
     let (fours, rest) = bytes.as_chunks::<4>();
     for (number, four) in fours.iter().enumerate() {
         // Counted without a branch: where a run ends cannot be predicted.
@@ -44,7 +44,7 @@ pub(crate) fn run(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
 /// The compiler makes vector instructions of a block, which over a browser's head took a fifth fewer of them
 /// than words of eight bytes.
 #[inline]
-fn first(bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
+fn position(bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let (blocks, rest) = bytes.as_chunks::<16>();
     for (number, block) in blocks.iter().enumerate() {
         let marks = block.map(|byte| if is_wanted(byte) { 0xff } else { 0 });
@@ -72,7 +72,7 @@ const IS_TOKEN: [bool; 256] = {
 mod tests {
     use alloc::vec;
 
-    use super::{control, line_feed, token};
+    use super::{find_control, find_line_feed, token_length};
     use crate::line;
 
     /// Each byte at each place among others, before a second of its kind.
@@ -93,19 +93,19 @@ mod tests {
 
     #[test]
     fn a_line_feed_is_found_wherever_it_stands() {
-        check(b'\x0b', line_feed, |byte| byte == b'\n');
+        check(b'\x0b', find_line_feed, |byte| byte == b'\n');
     }
 
     #[test]
     fn a_control_is_found_wherever_it_stands() {
         for filler in [b' ', b'~', 0x80, 0xff] {
-            check(filler, control, line::is_control);
+            check(filler, find_control, line::is_control);
         }
     }
 
     #[test]
     fn a_token_ends_at_the_first_byte_of_another_kind() {
-        let ends = |bytes: &[u8]| Some(token(bytes)).filter(|&length| length < bytes.len());
+        let ends = |bytes: &[u8]| Some(token_length(bytes)).filter(|&length| length < bytes.len());
         check(b'a', ends, |byte| !line::is_token(&[byte]));
     }
 }

@@ -20,7 +20,7 @@ impl Status {
 
     /// Whether a reply of this status has no content, whatever the request
     /// (RFC 9110 sections 6.4.1, 8.6): its head carries no framing field either.
-    pub const fn is_bare(self) -> bool {
+    pub const fn forbids_content(self) -> bool {
         matches!(self.0, 100..=199 | 204 | 304)
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Target {
     /// Empty unless the target is in absolute form.
     pub(crate) authority: Span,
     /// The path stands as it is.
-    pub(crate) plain: bool,
+    pub(crate) is_plain: bool,
 }
 
 /// Classes of the bytes of a target.
@@ -45,7 +45,7 @@ const CLASSES: [u8; 256] = {
 
 /// What a first look at a target tells.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Front {
+pub(crate) struct TargetScan {
     /// How many bytes may stand in a target, from the first on.
     pub(crate) length: usize,
     /// Where the query begins with its `?`; the length if there is none.
@@ -56,18 +56,18 @@ pub(crate) struct Front {
 
 /// Takes a target apart (RFC 9112 section 3.2).
 pub(crate) fn read(target: &[u8], method: Method) -> Result<Target, PeerFault> {
-    let front = front(target);
+    let front = scan_target(target);
     if front.length < target.len() {
         return Err(PeerFault::TargetByte);
     }
-    parts(target, front, method)
+    split(target, front, method)
 }
 
 /// Looks at each byte once, up to the first that cannot stand in a target.
 #[inline]
-pub(crate) fn front(bytes: &[u8]) -> Front {
+pub(crate) fn scan_target(bytes: &[u8]) -> TargetScan {
     let class = |byte: u8| CLASSES[usize::from(byte)];
-    let mut question = scan::run(bytes, |byte| class(byte) == 0);
+    let mut question = scan::prefix_length(bytes, |byte| class(byte) == 0);
     let mut seen = 0;
     for &byte in &bytes[question..] {
         if class(byte) & (FORBIDDEN | QUESTION) != 0 {
@@ -76,14 +76,14 @@ pub(crate) fn front(bytes: &[u8]) -> Front {
         seen |= class(byte);
         question += 1;
     }
-    let query = scan::run(&bytes[question..], |byte| class(byte) & FORBIDDEN == 0);
-    Front { length: question + query, question, seen }
+    let query = scan::prefix_length(&bytes[question..], |byte| class(byte) & FORBIDDEN == 0);
+    TargetScan { length: question + query, question, seen }
 }
 
 /// Takes a target apart that consists of this front.
 #[inline]
-pub(crate) fn parts(target: &[u8], front: Front, method: Method) -> Result<Target, PeerFault> {
-    let Front { question: end, seen, .. } = front;
+pub(crate) fn split(target: &[u8], front: TargetScan, method: Method) -> Result<Target, PeerFault> {
+    let TargetScan { question: end, seen, .. } = front;
     let authority = match target {
         [b'/', ..] => 0..0,
         b"*" if method == Method::Options => 0..0,
@@ -92,10 +92,14 @@ pub(crate) fn parts(target: &[u8], front: Front, method: Method) -> Result<Targe
     let start = authority.end;
     let path = &target[start..end];
     // Most paths are seen to be plain without looking at their segments.
-    let suspect =
+    let may_need_decoding =
         seen & PERCENT != 0 || seen & DOT != 0 && path.windows(2).any(|pair| pair == b"/.");
-    let plain = !suspect || path.is_empty() || path::check(path)?;
-    Ok(Target { path: Span::of(start..end), authority: Span::of(authority), plain })
+    let is_plain = !may_need_decoding || path.is_empty() || path::check(path)?;
+    Ok(Target {
+        path: Span::from_range(start..end),
+        authority: Span::from_range(authority),
+        is_plain,
+    })
 }
 
 /// The range of the authority in an absolute-form target of our own schemes.
@@ -131,11 +135,11 @@ mod tests {
     fn check(method: Method, target: &str, expected: &str) {
         let part = |span: Span| String::from(&target[span.start as usize..span.end as usize]);
         let told = match read(target.as_bytes(), method) {
-            Ok(Target { path, authority, plain }) => format!(
+            Ok(Target { path, authority, is_plain }) => format!(
                 "{}|{}|{}",
                 part(authority),
                 part(path),
-                if plain { "plain" } else { "coded" }
+                if is_plain { "plain" } else { "coded" }
             ),
             Err(fault) => format!("{fault}"),
         };

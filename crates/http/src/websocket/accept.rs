@@ -11,7 +11,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 ///
 /// It shows that the answer was made for this request by somebody who knows the protocol. It keeps no secret, so the
 /// weakness of SHA-1 does not matter.
-pub fn accept(key: &[u8]) -> [u8; 28] {
+pub fn accept_key(key: &[u8]) -> [u8; 28] {
     let mut hash = Sha1::new();
     hash.update(key);
     hash.update(GUID);
@@ -39,11 +39,11 @@ fn base64(bytes: [u8; 20]) -> [u8; 28] {
 
 #[cfg(test)]
 mod tests {
-    use super::{accept, is_key};
+    use super::{accept_key, is_key};
 
     #[test]
     fn the_key_of_the_standard_is_answered_as_the_standard_says() {
-        assert_eq!(&accept(b"dGhlIHNhbXBsZSBub25jZQ=="), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(&accept_key(b"dGhlIHNhbXBsZSBub25jZQ=="), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]

@@ -2,55 +2,55 @@
 
 use core::fmt;
 
-use super::code::Code;
+use super::close_code::CloseCode;
 use super::frame::Frame;
 
-/// A mistake of the peer. Send [`farewell`](Self::farewell), then close.
+/// A mistake of the peer. Send [`close_frame`](Self::close_frame), then close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FrameFault {
     /// A reserved bit is set, and no extension gives it a meaning (RFC 6455 section 5.2).
     ReservedBit,
     /// An opcode that nobody has given a meaning.
     Opcode,
     /// A control frame that is not the whole of itself (RFC 6455 section 5.5).
-    ControlInParts,
+    FragmentedControl,
     /// A control frame of more than 125 bytes.
     ControlTooLong,
     /// Not masked although it comes from who asked, or masked although from who answers (RFC 6455 section 5.1).
     Mask,
     /// A length that is not in its shortest form, or that reaches the sign bit.
-    LengthForm,
+    InvalidLength,
     /// A continuation of nothing (RFC 6455 section 5.4).
-    NothingToContinue,
+    UnexpectedContinuation,
     /// A message begins inside another.
-    Interrupted,
+    InterleavedMessage,
     /// A close frame of one byte (RFC 6455 section 5.5.1).
     CloseLength,
     /// A close code that may not be sent.
-    CloseCode,
+    InvalidCloseCode,
     /// Text that is not UTF-8.
-    NotText,
-    /// A message in more parts than [`Limits::fragments`](super::Limits::fragments).
+    InvalidUtf8,
+    /// A message in more parts than [`MessageLimits::fragments`](super::MessageLimits::fragments).
     TooManyFragments,
-    /// A message larger than [`Limits::message`](super::Limits::message).
+    /// A message larger than [`MessageLimits::message`](super::MessageLimits::message).
     TooLarge,
 }
 
-impl Fault {
+impl FrameFault {
     /// The code that the close frame carries.
-    pub const fn code(self) -> Code {
+    pub const fn code(self) -> CloseCode {
         match self {
-            Self::NotText => Code::NOT_TEXT,
-            Self::TooManyFragments => Code::POLICY,
-            Self::TooLarge => Code::TOO_LARGE,
-            _ => Code::PROTOCOL,
+            Self::InvalidUtf8 => CloseCode::INVALID_PAYLOAD,
+            Self::TooManyFragments => CloseCode::POLICY_VIOLATION,
+            Self::TooLarge => CloseCode::MESSAGE_TOO_BIG,
+            _ => CloseCode::PROTOCOL_ERROR,
         }
     }
 
     /// The short text the peer gets: what to do about it, not where the reader stood.
-    pub const fn told(self) -> &'static str {
+    pub const fn close_reason(self) -> &'static str {
         match self {
-            Self::NotText => "The text is not UTF-8.",
+            Self::InvalidUtf8 => "The text is not UTF-8.",
             Self::TooManyFragments => "The message is in too many fragments.",
             Self::TooLarge => "The message is too large.",
             _ => "The frame is malformed.",
@@ -58,29 +58,29 @@ impl Fault {
     }
 
     /// The close frame that tells the peer.
-    pub const fn farewell(self) -> Frame<'static> {
-        Frame::Close { code: Some(self.code()), reason: self.told() }
+    pub const fn close_frame(self) -> Frame<'static> {
+        Frame::Close { code: Some(self.code()), reason: self.close_reason() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FrameFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::ReservedBit => "reserved bit in a frame",
             Self::Opcode => "unknown opcode",
-            Self::ControlInParts => "control frame in fragments",
+            Self::FragmentedControl => "control frame in fragments",
             Self::ControlTooLong => "control frame over 125 bytes",
             Self::Mask => "frame masked the wrong way",
-            Self::LengthForm => "length of a frame not in its shortest form",
-            Self::NothingToContinue => "continuation of no message",
-            Self::Interrupted => "message inside another",
+            Self::InvalidLength => "length of a frame not in its shortest form",
+            Self::UnexpectedContinuation => "continuation of no message",
+            Self::InterleavedMessage => "message inside another",
             Self::CloseLength => "close frame of one byte",
-            Self::CloseCode => "close code that may not be sent",
-            Self::NotText => "text is not UTF-8",
+            Self::InvalidCloseCode => "close code that may not be sent",
+            Self::InvalidUtf8 => "text is not UTF-8",
             Self::TooManyFragments => "too many fragments in a message",
             Self::TooLarge => "message over its limit",
         })
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for FrameFault {}

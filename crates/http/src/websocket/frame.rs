@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::code::Code;
-use super::header::{Header, Opcode, SHORT};
+use super::close_code::CloseCode;
+use super::header::{Header, MAX_SHORT_LENGTH, Opcode};
 use super::mask::mask;
 
 /// Something said, whole: a message in parts is one frame here.
@@ -20,7 +20,7 @@ pub enum Frame<'p> {
     /// Nothing follows: once both have said so, the connection closes (RFC 6455 section 7).
     Close {
         /// Why, if it is said.
-        code: Option<Code>,
+        code: Option<CloseCode>,
         /// The same for people, at most 123 bytes: what is longer is cut, and without a code it is left out.
         reason: &'p str,
     },
@@ -59,7 +59,7 @@ impl<'p> Frame<'p> {
 
     /// The header and the payload, of which the code of a close is apart.
     fn parts(&self) -> (Header, Option<[u8; 2]>, &'p [u8]) {
-        let cut = |payload: &'p [u8]| &payload[..payload.len().min(usize::from(SHORT))];
+        let cut = |payload: &'p [u8]| &payload[..payload.len().min(usize::from(MAX_SHORT_LENGTH))];
         let (opcode, code, payload) = match *self {
             Self::Text(text) => (Opcode::Text, None, text.as_bytes()),
             Self::Binary(bytes) => (Opcode::Binary, None, bytes),
@@ -68,12 +68,12 @@ impl<'p> Frame<'p> {
             Self::Close { code: None, .. } => (Opcode::Close, None, b"".as_slice()),
             Self::Close { code: Some(code), reason } => {
                 let code = code.number().to_be_bytes();
-                let end = reason.floor_char_boundary(usize::from(SHORT) - code.len());
+                let end = reason.floor_char_boundary(usize::from(MAX_SHORT_LENGTH) - code.len());
                 (Opcode::Close, Some(code), &reason.as_bytes()[..end])
             }
         };
         let length = code.as_slice().as_flattened().len() + payload.len();
-        (Header::last(opcode, length as u64), code, payload)
+        (Header::final_frame(opcode, length as u64), code, payload)
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::Frame;
-    use crate::websocket::code::Code;
+    use crate::websocket::close_code::CloseCode;
 
     #[track_caller]
     fn check(frame: Frame<'_>, expected: &[u8]) {
@@ -97,7 +97,10 @@ mod tests {
         check(Frame::Binary(&[1, 2]), &[0x82, 2, 1, 2]);
         check(Frame::Ping(b""), &[0x89, 0]);
         check(Frame::Pong(b"a"), b"\x8a\x01a");
-        check(Frame::Close { code: Some(Code::NORMAL), reason: "bye" }, b"\x88\x05\x03\xe8bye");
+        check(
+            Frame::Close { code: Some(CloseCode::NORMAL), reason: "bye" },
+            b"\x88\x05\x03\xe8bye",
+        );
     }
 
     #[test]
@@ -111,7 +114,7 @@ mod tests {
     fn a_reason_is_cut_between_letters_and_needs_a_code() {
         let reason = alloc::format!("a{}", "\u{20ac}".repeat(42));
         let mut out = Vec::new();
-        Frame::Close { code: Some(Code::NORMAL), reason: &reason }.append(&mut out);
+        Frame::Close { code: Some(CloseCode::NORMAL), reason: &reason }.append(&mut out);
         assert_eq!(out[1], 2 + 1 + 40 * 3);
         assert!(reason.as_bytes().starts_with(&out[4..]));
         check(Frame::Close { code: None, reason: "bye" }, &[0x88, 0]);
@@ -127,8 +130,11 @@ mod tests {
     #[test]
     fn a_ping_is_answered_with_its_bytes_and_a_close_with_its_code() {
         assert_eq!(Frame::Ping(b"a").answer(), Some(Frame::Pong(b"a")));
-        let close = Frame::Close { code: Some(Code::NORMAL), reason: "bye" };
-        assert_eq!(close.answer(), Some(Frame::Close { code: Some(Code::NORMAL), reason: "" }));
+        let close = Frame::Close { code: Some(CloseCode::NORMAL), reason: "bye" };
+        assert_eq!(
+            close.answer(),
+            Some(Frame::Close { code: Some(CloseCode::NORMAL), reason: "" })
+        );
         assert_eq!(Frame::Text("a").answer(), None);
     }
 }

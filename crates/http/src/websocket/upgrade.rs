@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{fmt, str};
 
-use super::accept::{accept, is_key};
+use super::accept::{accept_key, is_key};
 use crate::date::Date;
 use crate::fields::elements;
 use crate::head::{Exchange, Framing, Head};
@@ -24,9 +24,9 @@ pub struct Upgrade<'b> {
 
 /// Why a request cannot become a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum UpgradeError {
     /// It does not ask for it: a resource with other views may still answer it.
-    NotAsked,
+    NotRequested,
     /// Another version than 13, the only one there is.
     Version,
     /// Another method than GET.
@@ -41,25 +41,26 @@ pub enum Refusal {
 
 impl<'b> Upgrade<'b> {
     /// Checks what the request says.
-    pub fn read(head: &Head<'b>) -> Result<Self, Refusal> {
+    pub fn parse(head: &Head<'b>) -> Result<Self, UpgradeError> {
         let asks =
             |value: &[u8]| elements(value).any(|name| name.eq_ignore_ascii_case(b"websocket"));
         // The head has one only if Connection names it and the version is 1.1.
         if head.upgrade().is_none() || !values(head, "upgrade").any(asks) {
-            return Err(Refusal::NotAsked);
+            return Err(UpgradeError::NotRequested);
         }
         if head.method() != Method::Get {
-            return Err(Refusal::Method);
+            return Err(UpgradeError::Method);
         }
         if head.framing() != Framing::None {
-            return Err(Refusal::Content);
+            return Err(UpgradeError::Content);
         }
         if only(head, "sec-websocket-version") != Some(b"13") {
-            return Err(Refusal::Version);
+            return Err(UpgradeError::Version);
         }
-        let key = only(head, "sec-websocket-key").filter(|key| is_key(key)).ok_or(Refusal::Key)?;
+        let key =
+            only(head, "sec-websocket-key").filter(|key| is_key(key)).ok_or(UpgradeError::Key)?;
         if !values(head, PROTOCOL).flat_map(elements).all(line::is_token) {
-            return Err(Refusal::Protocol);
+            return Err(UpgradeError::Protocol);
         }
         Ok(Self { head: *head, key })
     }
@@ -73,18 +74,18 @@ impl<'b> Upgrade<'b> {
     /// The subprotocol that [`accept`](Self::accept) would agree on: the first of the peer's that is spoken here.
     ///
     /// Where none is, a browser that asked for one closes.
-    pub fn choose(&self, spoken: &[&str]) -> Option<&'b str> {
+    pub fn select_protocol(&self, spoken: &[&str]) -> Option<&'b str> {
         self.protocols().find(|name| spoken.contains(name))
     }
 
     /// Begins the answer, to which fields may be added; end it with [`Reply::empty`]. Frames follow in both directions.
     pub fn accept<'o>(&self, out: &'o mut Vec<u8>, date: &Date, spoken: &[&str]) -> Reply<'o> {
         let mut reply = Reply::begin(out, self.head.exchange(), Status::SWITCHING_PROTOCOLS, date);
-        reply.constant("Upgrade: websocket\r\nConnection: Upgrade\r\n");
-        let accepted = accept(self.key);
+        reply.static_lines("Upgrade: websocket\r\nConnection: Upgrade\r\n");
+        let accepted = accept_key(self.key);
         let accepted = str::from_utf8(&accepted).unwrap_or_default();
         reply.field("Sec-WebSocket-Accept", accepted).expect("base64 has no control bytes");
-        if let Some(protocol) = self.choose(spoken) {
+        if let Some(protocol) = self.select_protocol(spoken) {
             reply.field("Sec-WebSocket-Protocol", protocol).expect("a token has no control bytes");
         }
         reply
@@ -93,19 +94,19 @@ impl<'b> Upgrade<'b> {
 
 const PROTOCOL: &str = "sec-websocket-protocol";
 
-impl Refusal {
+impl UpgradeError {
     /// The status of the answer.
     pub const fn status(self) -> Status {
         match self {
-            Self::NotAsked | Self::Version => Status::UPGRADE_REQUIRED,
+            Self::NotRequested | Self::Version => Status::UPGRADE_REQUIRED,
             _ => Status::BAD_REQUEST,
         }
     }
 
     /// The short text the peer gets.
-    pub const fn told(self) -> &'static str {
+    pub const fn client_message(self) -> &'static str {
         match self {
-            Self::NotAsked => "This address speaks WebSocket.\n",
+            Self::NotRequested => "This address speaks WebSocket.\n",
             Self::Version => "This address speaks WebSocket of version 13.\n",
             Self::Method => "A WebSocket is opened with GET.\n",
             Self::Content => "A request for a WebSocket has no content.\n",
@@ -118,19 +119,19 @@ impl Refusal {
     pub fn reply(self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
         let mut reply = Reply::begin(out, exchange, self.status(), date);
         if self.status() == Status::UPGRADE_REQUIRED {
-            reply.constant(
+            reply.static_lines(
                 "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
             );
         }
-        reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
-        reply.whole(self.told().as_bytes());
+        reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
+        reply.whole(self.client_message().as_bytes());
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for UpgradeError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::NotAsked => "no WebSocket asked for",
+            Self::NotRequested => "no WebSocket asked for",
             Self::Version => "WebSocket of another version than 13",
             Self::Method => "WebSocket with another method than GET",
             Self::Content => "WebSocket with content",
@@ -140,7 +141,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for UpgradeError {}
 
 /// The values of all fields of this name.
 fn values<'b>(head: &Head<'b>, name: &'static str) -> impl Iterator<Item = &'b [u8]> + use<'b> {

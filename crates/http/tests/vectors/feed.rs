@@ -1,6 +1,6 @@
 //! Decides what is told of a feeding: the events as text, pieces of content joined.
 
-use bine_http::{Event, Framing, Head, Limits, Machine, PeerFault, Phase, Version};
+use bine_http::{Event, Framing, Head, Limits, PeerFault, Phase, RequestParser, Version};
 
 /// What a machine made of some input.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) fn feed(
     lengths: impl IntoIterator<Item = usize>,
     limits: &Limits,
 ) -> Told {
-    let mut machine = Machine::new();
+    let mut machine = RequestParser::new();
     let mut told = Told::default();
     let (mut consumed, mut received) = (0, 0);
     let mut in_content = false;

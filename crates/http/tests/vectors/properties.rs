@@ -1,6 +1,6 @@
 //! Decides what holds for all input: splits do not matter, nothing panics, what is valid comes back.
 
-use bine_http::{Event, Head, Limits, Machine, Method};
+use bine_http::{Event, Head, Limits, Method, RequestParser};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
@@ -12,7 +12,7 @@ fn narrow() -> Limits {
     Limits { head: 120, fields: 4, target: 40, body: 60, chunk_extension: 8, chunk_extensions: 12 }
 }
 
-/// Pieces of requests, right and wrong, so that their sequences come far into the machine.
+/// BodyFraming of requests, right and wrong, so that their sequences come far into the machine.
 fn fragments() -> impl Strategy<Value = Vec<u8>> {
     let fragment = select(vec![
         "GET ",
@@ -155,7 +155,7 @@ proptest! {
     fn a_valid_request_comes_back_as_it_was(request in requests()) {
         let bytes = request.rendered();
         let limits = Limits::default();
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         let mut rest = bytes.as_slice();
         let mut content = Vec::new();
         loop {

@@ -1,7 +1,8 @@
 //! Decides how replies stand on the wire, and that another parser finds the same content in them.
 
 use bine_http::{
-    Date, Exchange, Lines, Method, Misuse, Reply, SecurityHeaders, Status, Version, continue_100,
+    Date, Exchange, FieldLines, Method, Misuse, Reply, SecurityHeaders, Status, Version,
+    continue_100,
 };
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
@@ -36,17 +37,17 @@ fn empty(reply: Reply<'_>) {
 }
 
 fn uncounted(reply: Reply<'_>) {
-    reply.uncounted();
+    reply.unknown_length();
 }
 
-/// Writes the pieces with a spill between each two, of all or of half; joins what was sent each time.
+/// Writes the pieces with a flush between each two, of all or of half; joins what was sent each time.
 fn stream(exchange: Exchange, status: Status, pieces: &[&[u8]], slowly: bool) -> (Vec<u8>, bool) {
     let (mut out, mut sent) = (Vec::new(), Vec::new());
     let mut body = Reply::begin(&mut out, exchange, status, &Date::at(0)).body();
     for (number, piece) in pieces.iter().enumerate() {
         if number > 0 {
             // A peer that reads slowly leaves something behind.
-            body.spill(&mut out, |out| {
+            body.flush(&mut out, |out| {
                 let taken = if slowly { out.len() / 2 } else { out.len() };
                 sent.extend(out.drain(..taken));
             });
@@ -73,10 +74,10 @@ fn check_stream(exchange: Exchange, pieces: &[&str], expected: &str) {
 fn pieces_for_a_peer_without_chunks_end_with_the_connection() {
     let pieces = |exchange| {
         let mut out = Vec::new();
-        let pieces = Reply::begin(&mut out, exchange, Status::OK, &Date::at(0)).pieces();
+        let framing = Reply::begin(&mut out, exchange, Status::OK, &Date::at(0)).stream();
         let text = String::from_utf8(out).expect("the tests write text");
         let (_, rest) = text.split_once("GMT\r\n").expect("a date");
-        (rest.replace("\r\n", "|"), pieces.close())
+        (rest.replace("\r\n", "|"), framing.closes_connection())
     };
     assert_eq!(pieces(KEPT), ("Transfer-Encoding: chunked||".to_owned(), false));
     assert_eq!(pieces(OLD_KEPT), ("Connection: close     ||".to_owned(), true));
@@ -86,7 +87,7 @@ fn pieces_for_a_peer_without_chunks_end_with_the_connection() {
 
 #[test]
 fn lines_are_empty_until_one_is_added() {
-    let mut lines = Lines::new();
+    let mut lines = FieldLines::new();
     assert!(lines.is_empty());
     lines.add("X-Kind", "a").expect("a field");
     assert!(!lines.is_empty());
@@ -117,7 +118,7 @@ fn a_whole_reply_has_its_exact_length() {
     check(
         KEPT,
         Status::OK,
-        |reply| reply.length(u64::MAX),
+        |reply| reply.content_length(u64::MAX),
         "Content-Length: 18446744073709551615||",
     );
 }
@@ -127,7 +128,7 @@ fn a_status_without_content_has_neither_length_nor_content() {
     for status in [Status::NO_CONTENT, Status::NOT_MODIFIED, Status::SWITCHING_PROTOCOLS] {
         check(KEPT, status, |reply| reply.whole(b"hello"), "|");
         check(KEPT, status, empty, "|");
-        check(KEPT, status, |reply| reply.length(5), "|");
+        check(KEPT, status, |reply| reply.content_length(5), "|");
         let pieces: [&[u8]; 2] = [b"hello", b"hello"];
         let (sent, close) = stream(KEPT, status, &pieces, false);
         assert!(sent.ends_with(b"GMT\r\n\r\n") && !close);
@@ -138,7 +139,7 @@ fn a_status_without_content_has_neither_length_nor_content() {
 fn a_change_of_protocol_says_nothing_about_closing() {
     let exchange = Exchange { keep_alive: false, ..KEPT };
     let write = |mut reply: Reply<'_>| {
-        reply.constant("Connection: Upgrade\r\n").constant("Upgrade: websocket\r\n");
+        reply.static_lines("Connection: Upgrade\r\n").static_lines("Upgrade: websocket\r\n");
         reply.empty();
     };
     check(exchange, Status::SWITCHING_PROTOCOLS, write, "Connection: Upgrade|Upgrade: websocket||");

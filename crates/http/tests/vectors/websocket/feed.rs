@@ -1,6 +1,6 @@
 //! Decides what is told of a feeding of frames: what was said, as text.
 
-use bine_http::websocket::{Event, Frame, Limits, Reader, mask};
+use bine_http::websocket::{Frame, FrameEvent, FrameReader, MessageLimits, mask};
 
 /// The key of every frame here; a wrong turn of it shows in the payload.
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -38,7 +38,7 @@ pub(crate) struct Told {
 /// Feeds the bytes whole, byte by byte and with a tail; all must tell the same.
 #[track_caller]
 pub(crate) fn check(bytes: &[u8], expected: &str) {
-    let limits = Limits { message: 200_000, fragments: 20 };
+    let limits = MessageLimits { message: 200_000, fragments: 20 };
     let whole = feed(bytes, [bytes.len()], &limits);
     assert_eq!(whole.text, expected, "whole");
     let single = feed(bytes, std::iter::repeat_n(1, bytes.len()), &limits);
@@ -56,9 +56,9 @@ pub(crate) fn check(bytes: &[u8], expected: &str) {
 pub(crate) fn feed(
     bytes: &[u8],
     lengths: impl IntoIterator<Item = usize>,
-    limits: &Limits,
+    limits: &MessageLimits,
 ) -> Told {
-    let mut reader = Reader::accepting();
+    let mut reader = FrameReader::server();
     let mut told = Told::default();
     let mut gathered = Vec::new();
     let mut kept = Vec::new();
@@ -74,17 +74,17 @@ pub(crate) fn feed(
             let step = reader.receive(input, &mut gathered, limits);
             assert!(step.consumed <= most, "consumed what was not there");
             consumed += step.consumed;
-            if step.event != Event::More && !told.text.is_empty() {
+            if step.event != FrameEvent::More && !told.text.is_empty() {
                 told.text += "; ";
             }
             match step.event {
-                Event::More => break,
-                Event::Frame(frame) => {
+                FrameEvent::More => break,
+                FrameEvent::Frame(frame) => {
                     assert!(!told.ended, "said behind the end");
                     told.ended = matches!(frame, Frame::Close { .. });
                     told.text += &describe(frame);
                 }
-                Event::Fault(fault) => {
+                FrameEvent::Fault(fault) => {
                     assert!(!told.ended, "a fault behind the end");
                     told.ended = true;
                     told.text += &format!("{} {fault}", fault.code().number());
@@ -92,11 +92,11 @@ pub(crate) fn feed(
             }
         }
         kept.drain(..consumed);
-        assert!(kept.len() <= Reader::LONGEST_KEPT, "kept {} bytes", kept.len());
+        assert!(kept.len() <= FrameReader::MAX_UNCONSUMED, "kept {} bytes", kept.len());
         assert!(gathered.len() <= limits.message as usize, "gathered {} bytes", gathered.len());
         assert!(!told.ended || kept.is_empty(), "behind the end everything is ignored");
     }
-    if !kept.is_empty() || reader.gathers() {
+    if !kept.is_empty() || reader.has_partial_message() {
         told.text += if told.text.is_empty() { "..." } else { " ..." };
     }
     told

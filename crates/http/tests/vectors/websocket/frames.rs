@@ -1,6 +1,6 @@
 //! Decides what single frames mean: chapters 1 to 4, and closing (7).
 
-use bine_http::websocket::{Event, Frame, Limits, Reader};
+use bine_http::websocket::{Frame, FrameEvent, FrameReader, MessageLimits};
 
 use super::feed::{check, frame};
 use super::sequences;
@@ -94,21 +94,21 @@ fn a_whole_message_is_told_from_where_it_lies() {
     let mut bytes = frame(TEXT, "Hello");
     let place = bytes.as_ptr_range();
     let mut gathered = Vec::new();
-    let step = Reader::accepting().receive(&mut bytes, &mut gathered, &Limits::default());
-    let Event::Frame(Frame::Text("Hello")) = step.event else { panic!("{:?}", step.event) };
-    let Event::Frame(Frame::Text(text)) = step.event else { unreachable!("the same event") };
+    let step = FrameReader::server().receive(&mut bytes, &mut gathered, &MessageLimits::default());
+    let FrameEvent::Frame(Frame::Text("Hello")) = step.event else { panic!("{:?}", step.event) };
+    let FrameEvent::Frame(Frame::Text(text)) = step.event else { unreachable!("the same event") };
     assert!(place.contains(&text.as_ptr()));
     assert_eq!(gathered.capacity(), 0, "nothing was allocated");
 }
 
 #[test]
 fn who_opened_the_connection_hears_frames_without_mask_only() {
-    let limits = Limits::default();
+    let limits = MessageLimits::default();
     let mut gathered = Vec::new();
     let mut bytes = *b"\x81\x01a";
-    let event = Reader::opening().receive(&mut bytes, &mut gathered, &limits).event;
-    assert_eq!(event, Event::Frame(Frame::Text("a")));
+    let event = FrameReader::client().receive(&mut bytes, &mut gathered, &limits).event;
+    assert_eq!(event, FrameEvent::Frame(Frame::Text("a")));
     let mut bytes = frame(TEXT, "a");
-    let event = Reader::opening().receive(&mut bytes, &mut gathered, &limits).event;
-    assert!(matches!(event, Event::Fault(fault) if fault.code().number() == 1002));
+    let event = FrameReader::client().receive(&mut bytes, &mut gathered, &limits).event;
+    assert!(matches!(event, FrameEvent::Fault(fault) if fault.code().number() == 1002));
 }

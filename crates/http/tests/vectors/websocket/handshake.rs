@@ -1,7 +1,7 @@
 //! Decides which requests become a WebSocket, and what the others are told.
 
-use bine_http::websocket::{Refusal, Upgrade};
-use bine_http::{Date, Event, Limits, Machine};
+use bine_http::websocket::{Upgrade, UpgradeError};
+use bine_http::{Date, Event, Limits, RequestParser};
 
 const ASKED: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
@@ -9,10 +9,10 @@ const ASKED: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-
 /// What a request of these lines is answered, without its date.
 fn answer(line: &str, fields: &str, spoken: &[&str]) -> String {
     let request = format!("{line}\r\nHost: example.org\r\n{fields}\r\n");
-    let step = Machine::new().receive(request.as_bytes(), &Limits::default());
+    let step = RequestParser::new().receive(request.as_bytes(), &Limits::default());
     let Event::Head(head) = step.event else { panic!("{:?}", step.event) };
     let mut out = Vec::new();
-    match Upgrade::read(&head) {
+    match Upgrade::parse(&head) {
         Ok(upgrade) => upgrade.accept(&mut out, &Date::at(0), spoken).empty(),
         Err(refusal) => refusal.reply(&mut out, head.exchange(), &Date::at(0)),
     }
@@ -21,10 +21,10 @@ fn answer(line: &str, fields: &str, spoken: &[&str]) -> String {
 }
 
 #[track_caller]
-fn refused(line: &str, fields: &str, expected: Refusal) {
+fn refused(line: &str, fields: &str, expected: UpgradeError) {
     let answer = answer(line, fields, &[]);
     let status = format!("HTTP/1.1 {} ", expected.status().code());
-    assert!(answer.starts_with(&status) && answer.ends_with(expected.told()), "{answer}");
+    assert!(answer.starts_with(&status) && answer.ends_with(expected.client_message()), "{answer}");
 }
 
 #[test]
@@ -71,29 +71,33 @@ fn who_does_not_ask_is_told_what_is_spoken() {
          Content-Length: 31\r\n\r\nThis address speaks WebSocket.\n"
     );
     let without_connection = ASKED.replace("Connection: Upgrade\r\n", "");
-    refused("GET / HTTP/1.1", &without_connection, Refusal::NotAsked);
-    refused("GET / HTTP/1.1", &ASKED.replace("websocket", "h2c"), Refusal::NotAsked);
-    refused("GET / HTTP/1.0", ASKED, Refusal::NotAsked);
+    refused("GET / HTTP/1.1", &without_connection, UpgradeError::NotRequested);
+    refused("GET / HTTP/1.1", &ASKED.replace("websocket", "h2c"), UpgradeError::NotRequested);
+    refused("GET / HTTP/1.0", ASKED, UpgradeError::NotRequested);
 }
 
 #[test]
 fn other_versions_are_told_the_one_there_is() {
     for version in ["8", "0", "13, 8", "013", ""] {
         let fields = ASKED.replace("Version: 13", &format!("Version: {version}"));
-        refused("GET / HTTP/1.1", &fields, Refusal::Version);
+        refused("GET / HTTP/1.1", &fields, UpgradeError::Version);
     }
-    refused("GET / HTTP/1.1", &format!("{ASKED}Sec-WebSocket-Version: 8\r\n"), Refusal::Version);
+    refused(
+        "GET / HTTP/1.1",
+        &format!("{ASKED}Sec-WebSocket-Version: 8\r\n"),
+        UpgradeError::Version,
+    );
 }
 
 #[test]
 fn a_malformed_request_is_refused() {
-    refused("POST / HTTP/1.1", ASKED, Refusal::Method);
-    refused("GET / HTTP/1.1", &format!("{ASKED}Content-Length: 1\r\n"), Refusal::Content);
-    refused("GET / HTTP/1.1", &ASKED.replace("dGhl", ""), Refusal::Key);
+    refused("POST / HTTP/1.1", ASKED, UpgradeError::Method);
+    refused("GET / HTTP/1.1", &format!("{ASKED}Content-Length: 1\r\n"), UpgradeError::Content);
+    refused("GET / HTTP/1.1", &ASKED.replace("dGhl", ""), UpgradeError::Key);
     let repeated = format!("{ASKED}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
-    refused("GET / HTTP/1.1", &repeated, Refusal::Key);
+    refused("GET / HTTP/1.1", &repeated, UpgradeError::Key);
     for protocol in ["a b", "a,,b", "", "\"a\""] {
         let fields = format!("{ASKED}Sec-WebSocket-Protocol: {protocol}\r\n");
-        refused("GET / HTTP/1.1", &fields, Refusal::Protocol);
+        refused("GET / HTTP/1.1", &fields, UpgradeError::Protocol);
     }
 }

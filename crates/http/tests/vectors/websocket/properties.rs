@@ -1,14 +1,16 @@
 //! Decides what holds for all frames: splits do not matter, nothing panics, what is sent arrives.
 
-use bine_http::websocket::{Code, Event, Frame, Header, Limits, Opcode, Reader, mask};
+use bine_http::websocket::{
+    CloseCode, Frame, FrameEvent, FrameReader, Header, MessageLimits, Opcode, mask,
+};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
 
 use super::feed::{feed, frame};
 
-/// Limits that short input reaches.
-const NARROW: Limits = Limits { message: 150, fragments: 4 };
+/// MessageLimits that short input reaches.
+const NARROW: MessageLimits = MessageLimits { message: 150, fragments: 4 };
 
 /// Frames right and wrong, and what is none, so that their sequences come far into the reader.
 fn sequences() -> impl Strategy<Value = Vec<u8>> {
@@ -43,7 +45,7 @@ impl Said {
             Self::Ping(payload) => Frame::Ping(payload),
             Self::Pong(payload) => Frame::Pong(payload),
             Self::Close(None, _) => Frame::Close { code: None, reason: "" },
-            Self::Close(Some(code), reason) => Frame::Close { code: Code::new(*code), reason },
+            Self::Close(Some(code), reason) => Frame::Close { code: CloseCode::new(*code), reason },
         }
     }
 
@@ -57,8 +59,8 @@ impl Said {
         let mut parts = payload.chunks(length).peekable();
         while let Some(part) = parts.next() {
             let header = match parts.peek() {
-                Some(_) => Header::part(opcode, part.len() as u64),
-                None => Header::last(opcode, part.len() as u64),
+                Some(_) => Header::fragment(opcode, part.len() as u64),
+                None => Header::final_frame(opcode, part.len() as u64),
             };
             out.extend_from_slice(header.masked(key).as_bytes());
             let start = out.len();
@@ -84,13 +86,13 @@ fn said() -> impl Strategy<Value = Said> {
 }
 
 /// All that a reader says of these bytes must be `frames`, in their order.
-fn hears(mut reader: Reader, bytes: &mut [u8], frames: &[Said]) {
+fn hears(mut reader: FrameReader, bytes: &mut [u8], frames: &[Said]) {
     let mut gathered = Vec::new();
     let mut consumed = 0;
     for said in frames {
-        let step = reader.receive(&mut bytes[consumed..], &mut gathered, &Limits::default());
+        let step = reader.receive(&mut bytes[consumed..], &mut gathered, &MessageLimits::default());
         consumed += step.consumed;
-        assert_eq!(step.event, Event::Frame(said.frame()));
+        assert_eq!(step.event, FrameEvent::Frame(said.frame()));
         if matches!(said, Said::Close(..)) {
             return;
         }
@@ -103,7 +105,7 @@ proptest! {
 
     #[test]
     fn splits_of_frames_do_not_matter(bytes in sequences(), lengths in vec(1..40usize, 0..40)) {
-        for limits in [Limits::default(), NARROW] {
+        for limits in [MessageLimits::default(), NARROW] {
             let whole = feed(&bytes, [bytes.len()], &limits);
             let single = feed(&bytes, std::iter::repeat_n(1, bytes.len()), &limits);
             assert_eq!(single, whole);
@@ -128,8 +130,8 @@ proptest! {
             said.frame().append_masked(&mut asked, key);
             said.append_in_parts(&mut in_parts, length, key);
         }
-        hears(Reader::opening(), &mut answered, &frames);
-        hears(Reader::accepting(), &mut asked, &frames);
-        hears(Reader::accepting(), &mut in_parts, &frames);
+        hears(FrameReader::client(), &mut answered, &frames);
+        hears(FrameReader::server(), &mut asked, &frames);
+        hears(FrameReader::server(), &mut in_parts, &frames);
     }
 }

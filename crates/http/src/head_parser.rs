@@ -5,23 +5,23 @@ use crate::head::Head;
 use crate::limits::Limits;
 use crate::line;
 use crate::method::Method;
+use crate::one_pass;
 use crate::scan;
 use crate::target;
-use crate::whole;
 
-/// How far an unfinished head was looked at, so that no byte of it is looked at again.
+/// How far an incomplete head was looked at, so that no byte of it is looked at again.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// Where the unfinished line begins; 0 is the request line.
-    line: u32,
+pub(crate) struct HeadParser {
+    /// Where the incomplete line begins; 0 is the request line.
+    line_start: u32,
     /// Up to here there is no line feed in it.
-    seen: u32,
+    scanned: u32,
     fields: u16,
 }
 
-impl Progress {
+impl HeadParser {
     pub(crate) const fn new() -> Self {
-        Self { line: 0, seen: 0, fields: 0 }
+        Self { line_start: 0, scanned: 0, fields: 0 }
     }
 
     /// The head at the front of the bytes and its length, or nothing yet.
@@ -32,23 +32,23 @@ impl Progress {
         limits: &Limits,
     ) -> Result<Option<Head<'b>>, PeerFault> {
         // What was looked at under wider limits, before a reload, is not taken back.
-        let limit = limits.head.max(self.seen) as usize;
+        let limit = limits.head.max(self.scanned) as usize;
         let within = &bytes[..bytes.len().min(limit)];
-        let begun = self.seen > 0;
-        if begun && !self.walk(within, limits)? {
-            return self.unfinished(within.len() < limit);
+        let has_started = self.scanned > 0;
+        if has_started && !self.check_lines(within, limits)? {
+            return self.incomplete(within.len() < limit);
         }
         // Usually the first look finds all of it.
-        if let Some(head) = whole::read(within, limits) {
+        if let Some(head) = one_pass::read(within, limits) {
             return head.map(Some);
         }
-        if !begun {
+        if !has_started {
             // A hello of TLS may hold no line feed; its peer should not wait for one.
             if !within.first().is_some_and(|first| line::is_token(&[*first])) {
                 return Err(PeerFault::MethodSyntax);
             }
-            if !self.walk(within, limits)? {
-                return self.unfinished(within.len() < limit);
+            if !self.check_lines(within, limits)? {
+                return self.incomplete(within.len() < limit);
             }
         }
         // Each line is well formed, so this is not expected; refusing is safe.
@@ -57,11 +57,11 @@ impl Progress {
 
     /// Checks each line as it ends; says whether the empty line has ended the head.
     #[cold]
-    fn walk(&mut self, bytes: &[u8], limits: &Limits) -> Result<bool, PeerFault> {
-        while let Some(length) = scan::line_feed(&bytes[self.seen as usize..]) {
-            let end = self.seen as usize + length + 1;
-            let line = line::end(&bytes[self.line as usize..end])?;
-            if self.line == 0 {
+    fn check_lines(&mut self, bytes: &[u8], limits: &Limits) -> Result<bool, PeerFault> {
+        while let Some(length) = scan::find_line_feed(&bytes[self.scanned as usize..]) {
+            let end = self.scanned as usize + length + 1;
+            let line = line::end(&bytes[self.line_start as usize..end])?;
+            if self.line_start == 0 {
                 request_line(line, limits)?;
             } else if line.is_empty() {
                 return Ok(true);
@@ -71,16 +71,16 @@ impl Progress {
                 self.fields += 1;
                 line::field(line)?;
             }
-            self.line = end as u32;
-            self.seen = end as u32;
+            self.line_start = end as u32;
+            self.scanned = end as u32;
         }
-        self.seen = bytes.len() as u32;
+        self.scanned = bytes.len() as u32;
         Ok(false)
     }
 
     /// What becomes of a head without an end: more may come only if there is room for it.
-    fn unfinished<T>(&self, has_room: bool) -> Result<Option<T>, PeerFault> {
-        match self.line {
+    fn incomplete<T>(&self, has_room: bool) -> Result<Option<T>, PeerFault> {
+        match self.line_start {
             _ if has_room => Ok(None),
             0 => Err(PeerFault::TargetTooLong),
             _ => Err(PeerFault::HeadTooLarge),
@@ -106,7 +106,7 @@ fn request_line(line: &[u8], limits: &Limits) -> Result<(), PeerFault> {
         }
         _ => return Err(PeerFault::VersionSyntax),
     }
-    let method = match Method::of(token) {
+    let method = match Method::from_bytes(token) {
         Some(Method::Connect) => return Err(PeerFault::Connect),
         Some(method) => method,
         None => return Err(PeerFault::UnknownMethod),
@@ -126,9 +126,9 @@ mod tests {
     use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
     use proptest::sample::{Index, select};
 
-    use super::Progress;
+    use super::HeadParser;
     use crate::limits::Limits;
-    use crate::whole;
+    use crate::one_pass;
 
     /// Heads of every kind, each of which a few bytes make malformed, incomplete or meaningless.
     const HEADS: &[&str] = &[
@@ -168,13 +168,13 @@ mod tests {
             }
             let usual = Limits::default();
             let limits = if narrow { Limits { fields: 3, target: 12, ..usual } } else { usual };
-            let mut progress = Progress::new();
-            let ended = progress.walk(&bytes, &limits) == Ok(true);
-            let read = whole::read(&bytes, &limits);
+            let mut parser = HeadParser::new();
+            let ended = parser.check_lines(&bytes, &limits) == Ok(true);
+            let read = one_pass::read(&bytes, &limits);
             assert_eq!(read.is_some(), ended, "{}", bytes.escape_ascii());
             if let Some(Ok(head)) = read {
-                assert_eq!(head.raw().len(), progress.seen as usize + 2);
-                assert_eq!(head.fields().count(), usize::from(progress.fields));
+                assert_eq!(head.raw().len(), parser.scanned as usize + 2);
+                assert_eq!(head.fields().count(), usize::from(parser.fields));
             }
         }
     }

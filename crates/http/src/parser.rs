@@ -1,10 +1,10 @@
 //! Decides where one request ends and the next begins.
 
-use crate::chunked::{Chunk, Chunks, Trailers};
+use crate::chunked::{Chunk, ChunkReader, TrailerReader};
 use crate::fault::PeerFault;
 use crate::head::{Framing, Head};
+use crate::head_parser::HeadParser;
 use crate::limits::Limits;
-use crate::parse::Progress;
 
 /// Line ends that may stand before a request line (RFC 9112 section 2.2).
 const BLANK_LINES: u8 = 4;
@@ -15,7 +15,7 @@ const BLANK_LINES: u8 = 4;
 /// [`Event::More`]; it is then worth asking again only with more bytes. After a reply that closes the
 /// connection call [`end`](Self::end), or the next pipelined request would be read.
 #[derive(Debug, Default)]
-pub struct Machine {
+pub struct RequestParser {
     state: State,
 }
 
@@ -23,15 +23,15 @@ pub struct Machine {
 #[derive(Debug)]
 enum State {
     /// Between requests, or inside a head.
-    Head { progress: Progress, blank: u8 },
+    Head { parser: HeadParser, blank_lines: u8 },
     /// Inside content of known length, never 0.
     Length { left: u64 },
     /// Inside chunks.
-    Chunks(Chunks),
+    Chunks(ChunkReader),
     /// Behind the last chunk.
-    Trailers(Trailers),
+    Trailers(TrailerReader),
     /// The content ended and that is still to be said.
-    Behind,
+    ContentComplete,
     /// Nothing further is understood.
     Ended,
 }
@@ -71,7 +71,7 @@ pub enum Phase {
     Ended,
 }
 
-impl Machine {
+impl RequestParser {
     /// A machine that awaits its first request.
     pub const fn new() -> Self {
         Self { state: State::START }
@@ -101,9 +101,10 @@ impl Machine {
     pub const fn phase(&self) -> Phase {
         match self.state {
             State::Head { .. } => Phase::Head,
-            State::Length { .. } | State::Chunks(_) | State::Trailers(_) | State::Behind => {
-                Phase::Body
-            }
+            State::Length { .. }
+            | State::Chunks(_)
+            | State::Trailers(_)
+            | State::ContentComplete => Phase::Body,
             State::Ended => Phase::Ended,
         }
     }
@@ -116,22 +117,22 @@ impl Machine {
         consumed: &mut usize,
         limits: &Limits,
     ) -> Result<Event<'b>, PeerFault> {
-        let State::Head { progress, blank } = &mut self.state else {
+        let State::Head { parser, blank_lines } = &mut self.state else {
             return self.advance_content(input, consumed, limits);
         };
-        *consumed = skip_blank_lines(input, blank)?;
+        *consumed = skip_blank_lines(input, blank_lines)?;
         let rest = &input[*consumed..];
         if matches!(rest, [] | [b'\r']) {
             return Ok(Event::More);
         }
-        let Some(head) = progress.receive(rest, limits)? else {
+        let Some(head) = parser.receive(rest, limits)? else {
             return Ok(Event::More);
         };
         *consumed += head.raw().len();
         self.state = match head.framing() {
             Framing::None => State::START,
             Framing::Length(left) => State::Length { left },
-            Framing::Chunked => State::Chunks(Chunks::default()),
+            Framing::Chunked => State::Chunks(ChunkReader::default()),
         };
         Ok(Event::Head(head))
     }
@@ -153,7 +154,7 @@ impl Machine {
                     *consumed += length;
                     *left -= length as u64;
                     if *left == 0 {
-                        self.state = State::Behind;
+                        self.state = State::ContentComplete;
                     }
                     return Ok(Event::Body(&rest[..length]));
                 }
@@ -163,7 +164,7 @@ impl Machine {
                     match chunk {
                         Chunk::More => return Ok(Event::More),
                         Chunk::Data(data) => return Ok(Event::Body(data)),
-                        Chunk::Last => self.state = State::Trailers(Trailers::default()),
+                        Chunk::Last => self.state = State::Trailers(TrailerReader::default()),
                     }
                 }
                 State::Trailers(trailers) => {
@@ -172,9 +173,9 @@ impl Machine {
                     if !ended {
                         return Ok(Event::More);
                     }
-                    self.state = State::Behind;
+                    self.state = State::ContentComplete;
                 }
-                State::Behind => {
+                State::ContentComplete => {
                     self.state = State::START;
                     return Ok(Event::End);
                 }
@@ -190,7 +191,7 @@ impl Machine {
 }
 
 impl State {
-    const START: Self = Self::Head { progress: Progress::new(), blank: 0 };
+    const START: Self = Self::Head { parser: HeadParser::new(), blank_lines: 0 };
 }
 
 impl Default for State {
@@ -201,7 +202,7 @@ impl Default for State {
 
 /// Counts and skips whole line ends before a request line; a carriage return alone may still become one.
 #[inline]
-fn skip_blank_lines(input: &[u8], blank: &mut u8) -> Result<usize, PeerFault> {
+fn skip_blank_lines(input: &[u8], blank_lines: &mut u8) -> Result<usize, PeerFault> {
     let mut rest = input;
     loop {
         rest = match rest {
@@ -210,10 +211,10 @@ fn skip_blank_lines(input: &[u8], blank: &mut u8) -> Result<usize, PeerFault> {
             [b'\n', ..] => return Err(PeerFault::BareLineFeed),
             _ => return Ok(input.len() - rest.len()),
         };
-        if *blank == BLANK_LINES {
+        if *blank_lines == BLANK_LINES {
             return Err(PeerFault::BlankLines);
         }
-        *blank += 1;
+        *blank_lines += 1;
     }
 }
 
@@ -221,21 +222,21 @@ fn skip_blank_lines(input: &[u8], blank: &mut u8) -> Result<usize, PeerFault> {
 mod tests {
     use alloc::format;
 
-    use super::{Event, Machine, Phase};
+    use super::{Event, Phase, RequestParser};
     use crate::fault::PeerFault;
     use crate::head::HeadIndex;
     use crate::limits::Limits;
 
     #[test]
     fn an_idle_connection_costs_little() {
-        assert!(size_of::<Machine>() <= 32);
+        assert!(size_of::<RequestParser>() <= 32);
         assert!(size_of::<HeadIndex>() <= 48);
     }
 
     #[test]
     fn the_phases_follow_a_request() {
         let limits = Limits::default();
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         assert_eq!(machine.phase(), Phase::Head);
         machine.receive(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", &limits);
         assert_eq!(machine.phase(), Phase::Body);
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn behind_the_end_everything_is_discarded() {
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         machine.end();
         let step = machine.receive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default());
         assert_eq!(step.consumed, 27);
@@ -260,23 +261,23 @@ mod tests {
     fn wider_limits_take_more_fields_than_are_usual() {
         let limits = Limits { fields: 300, ..Limits::default() };
         let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(299));
-        let event = Machine::new().receive(head.as_bytes(), &limits).event;
+        let event = RequestParser::new().receive(head.as_bytes(), &limits).event;
         assert!(matches!(event, Event::Head(head) if head.fields().count() == 300));
         let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(300));
-        let event = Machine::new().receive(head.as_bytes(), &limits).event;
+        let event = RequestParser::new().receive(head.as_bytes(), &limits).event;
         assert!(matches!(event, Event::Fault(PeerFault::TooManyFields)));
     }
 
     #[test]
     fn limits_may_shrink_while_a_head_or_trailers_come() {
         let small = Limits { head: 8, fields: 0, ..Limits::default() };
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         let half = b"GET / HTTP/1.1\r\nHost: a\r\nB: ";
         machine.receive(half, &Limits::default());
         let event = machine.receive(half, &small).event;
         assert!(matches!(event, Event::Fault(PeerFault::HeadTooLarge)));
 
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
         machine.receive(head, &Limits::default());
         machine.receive(b"0\r\nA: bcdefgh\r\n", &Limits::default());

@@ -2,29 +2,29 @@
 
 /// Why a WebSocket closes: a number that may stand in a close frame (RFC 6455 section 7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Code(u16);
+pub struct CloseCode(u16);
 
-impl Code {
+impl CloseCode {
     /// 1000: what the connection was for is done.
     pub const NORMAL: Self = Self(1000);
     /// 1001: the server goes down, or the browser leaves the page.
     pub const GOING_AWAY: Self = Self(1001);
     /// 1002: the peer broke the protocol.
-    pub const PROTOCOL: Self = Self(1002);
+    pub const PROTOCOL_ERROR: Self = Self(1002);
     /// 1003: data of a kind that is not taken here, such as binary.
-    pub const UNACCEPTABLE: Self = Self(1003);
+    pub const UNSUPPORTED_DATA: Self = Self(1003);
     /// 1007: text that is not UTF-8.
-    pub const NOT_TEXT: Self = Self(1007);
+    pub const INVALID_PAYLOAD: Self = Self(1007);
     /// 1008: the peer broke a rule that no other number names.
-    pub const POLICY: Self = Self(1008);
+    pub const POLICY_VIOLATION: Self = Self(1008);
     /// 1009: the message is too large.
-    pub const TOO_LARGE: Self = Self(1009);
+    pub const MESSAGE_TOO_BIG: Self = Self(1009);
     /// 1011: the server failed.
-    pub const INTERNAL: Self = Self(1011);
+    pub const INTERNAL_ERROR: Self = Self(1011);
     /// 1012: the server restarts; come back after a while of random length.
-    pub const RESTART: Self = Self(1012);
+    pub const SERVICE_RESTART: Self = Self(1012);
     /// 1013: the server has too much to do; come back later.
-    pub const TRY_AGAIN: Self = Self(1013);
+    pub const TRY_AGAIN_LATER: Self = Self(1013);
 
     /// The code of this number, if it may be sent: one that is registered for frames, or from 3000 to 4999.
     ///
@@ -44,15 +44,15 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
-    use super::Code;
+    use super::CloseCode;
 
     #[test]
     fn a_code_is_registered_for_frames_or_private() {
         for number in [1000, 1003, 1007, 1014, 3000, 4999] {
-            assert_eq!(Code::new(number).map(Code::number), Some(number));
+            assert_eq!(CloseCode::new(number).map(CloseCode::number), Some(number));
         }
         for number in [0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, u16::MAX] {
-            assert_eq!(Code::new(number), None);
+            assert_eq!(CloseCode::new(number), None);
         }
     }
 }

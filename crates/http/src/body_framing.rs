@@ -6,30 +6,30 @@ use alloc::vec::Vec;
 ///
 /// Made by [`Reply::pieces`](crate::Reply::pieces), which has announced it in the head, unless they come framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pieces {
+pub enum BodyFraming {
     /// Each piece is a chunk; an empty one ends the content (RFC 9112 section 7.1).
-    Chunks,
+    Chunked,
     /// The end of the connection ends the content: the peer knows no chunks.
-    UntilClose,
+    CloseDelimited,
     /// The pieces come framed, and so does their end: a [`Body`](crate::Body) sees to that.
-    Framed,
+    Preframed,
     /// There is no content: the reply is to HEAD, or its status allows none.
-    Nothing,
+    Empty,
 }
 
-impl Pieces {
+impl BodyFraming {
     /// The connection must close behind the content.
-    pub const fn close(self) -> bool {
-        matches!(self, Self::UntilClose)
+    pub const fn closes_connection(self) -> bool {
+        matches!(self, Self::CloseDelimited)
     }
 
     /// Appends `piece` to `out`, framed. An empty piece is none.
     pub fn append(self, out: &mut Vec<u8>, piece: &[u8]) {
         match self {
-            Self::Nothing => {}
+            Self::Empty => {}
             _ if piece.is_empty() => {}
-            Self::UntilClose | Self::Framed => out.extend_from_slice(piece),
-            Self::Chunks => {
+            Self::CloseDelimited | Self::Preframed => out.extend_from_slice(piece),
+            Self::Chunked => {
                 let digits = (piece.len().ilog2() / 4 + 1) as usize;
                 let size =
                     (0..digits).rev().map(|at| b"0123456789abcdef"[piece.len() >> (at * 4) & 15]);
@@ -43,7 +43,7 @@ impl Pieces {
 
     /// Appends what ends the content. Without it a peer that knows chunks sees that some are missing.
     pub fn end(self, out: &mut Vec<u8>) {
-        if self == Self::Chunks {
+        if self == Self::Chunked {
             out.extend_from_slice(b"0\r\n\r\n");
         }
     }
@@ -56,26 +56,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::chunked::{Chunk, Chunks};
+    use crate::chunked::{Chunk, ChunkReader};
     use crate::limits::Limits;
 
     #[test]
     fn a_chunk_says_its_size_in_hexadecimal() {
         let mut out = Vec::new();
-        Pieces::Chunks.append(&mut out, b"");
-        Pieces::Chunks.append(&mut out, b"a");
-        Pieces::Chunks.append(&mut out, &[b'x'; 16]);
-        Pieces::Chunks.end(&mut out);
+        BodyFraming::Chunked.append(&mut out, b"");
+        BodyFraming::Chunked.append(&mut out, b"a");
+        BodyFraming::Chunked.append(&mut out, &[b'x'; 16]);
+        BodyFraming::Chunked.end(&mut out);
         assert_eq!(out, b"1\r\na\r\n10\r\nxxxxxxxxxxxxxxxx\r\n0\r\n\r\n");
     }
 
     #[test]
     fn without_chunks_the_pieces_stand_bare_or_not_at_all() {
         let mut out = Vec::new();
-        Pieces::UntilClose.append(&mut out, b"ab");
-        Pieces::UntilClose.end(&mut out);
-        Pieces::Nothing.append(&mut out, b"cd");
-        Pieces::Nothing.end(&mut out);
+        BodyFraming::CloseDelimited.append(&mut out, b"ab");
+        BodyFraming::CloseDelimited.end(&mut out);
+        BodyFraming::Empty.append(&mut out, b"cd");
+        BodyFraming::Empty.end(&mut out);
         assert_eq!(out, b"ab");
     }
 
@@ -86,10 +86,10 @@ mod tests {
         )) {
             let mut out = Vec::new();
             for piece in &pieces {
-                Pieces::Chunks.append(&mut out, piece);
+                BodyFraming::Chunked.append(&mut out, piece);
             }
-            Pieces::Chunks.end(&mut out);
-            let (mut reader, mut rest, mut found) = (Chunks::default(), &out[..], vec![]);
+            BodyFraming::Chunked.end(&mut out);
+            let (mut reader, mut rest, mut found) = (ChunkReader::default(), &out[..], vec![]);
             loop {
                 let (length, chunk) = reader.receive(rest, &Limits::default()).unwrap();
                 match chunk {

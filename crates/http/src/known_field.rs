@@ -6,22 +6,22 @@ macro_rules! known_fields {
         /// A field whose presence is noted in a [`Head`](crate::Head) while it is parsed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
-        pub enum Known {
+        pub enum KnownField {
             $($(
                 #[doc = concat!("`", $name, "`.")]
                 $variant,
             )+)+
         }
 
-        impl Known {
+        impl KnownField {
             /// The known field of this name, in any case. The name must consist of token bytes.
             #[inline]
-            pub(crate) fn of(name: &[u8]) -> Option<Self> {
+            pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
                 match name.len() {
                     $($length => {
                         let name: &[u8; $length] = name.try_into().ok()?;
                         $(
-                            if equals(name, constant::<$length>($name)) {
+                            if eq_ignore_case(name, lower_case_name::<$length>($name)) {
                                 return Some(Self::$variant);
                             }
                         )+
@@ -54,19 +54,19 @@ known_fields! {
     19: IfUnmodifiedSince = "if-unmodified-since";
 }
 
-impl Known {
+impl KnownField {
     /// This field's bit in a set.
     pub(crate) const fn bit(self) -> u32 {
         1 << self as u32
     }
 }
 
-/// Equality without regard to case, of token bytes with a lower-case constant.
+/// Equality without regard to case, of token bytes with a lower-case lower_case_name.
 ///
 /// Setting bit 0x20 is exact here: of all token bytes only the letters themselves and `-` map onto the
 /// letters and `-` of the constants. Whole words are compared, the last of which overlaps the one before.
 #[inline]
-fn equals<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
+fn eq_ignore_case<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
     const { assert!(N >= 4, "a shorter name has no whole word") };
     let unlike = |name: &[u8; 4], lower: &[u8; 4]| {
         (u32::from_ne_bytes(*name) | 0x2020_2020) ^ u32::from_ne_bytes(*lower)
@@ -78,7 +78,7 @@ fn equals<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
 }
 
 /// The name as an array of its length, which the table states beside it.
-const fn constant<const N: usize>(name: &'static str) -> &'static [u8; N] {
+const fn lower_case_name<const N: usize>(name: &'static str) -> &'static [u8; N] {
     match name.as_bytes().first_chunk::<N>() {
         Some(bytes) if name.len() == N => bytes,
         _ => panic!("the table states another length than the name has"),
@@ -87,34 +87,37 @@ const fn constant<const N: usize>(name: &'static str) -> &'static [u8; N] {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use super::KnownField;
 
     #[test]
     fn a_known_name_is_found_in_any_case_and_nothing_near_it() {
-        for &(known, name) in Known::ALL {
-            assert_eq!(Known::of(name.as_bytes()), Some(known));
-            assert_eq!(Known::of(name.to_ascii_uppercase().as_bytes()), Some(known));
-            assert_eq!(Known::of(name.replace('-', "_").as_bytes()).is_none(), name.contains('-'));
-            assert_eq!(Known::of(&name.as_bytes()[1..]), None);
+        for &(known, name) in KnownField::ALL {
+            assert_eq!(KnownField::from_name(name.as_bytes()), Some(known));
+            assert_eq!(KnownField::from_name(name.to_ascii_uppercase().as_bytes()), Some(known));
+            assert_eq!(
+                KnownField::from_name(name.replace('-', "_").as_bytes()).is_none(),
+                name.contains('-')
+            );
+            assert_eq!(KnownField::from_name(&name.as_bytes()[1..]), None);
         }
     }
 
     /// The words of a name are compared four bytes at a time: two differences do not make up for each other.
     #[test]
     fn a_name_that_differs_alike_in_two_words_is_not_known() {
-        for &(_, name) in Known::ALL {
+        for &(_, name) in KnownField::ALL {
             for at in 4..name.len() {
                 let mut bytes = name.as_bytes().to_vec();
                 bytes[at] ^= 1;
                 bytes[at - 4] ^= 1;
-                assert_eq!(Known::of(&bytes), None, "{}", bytes.escape_ascii());
+                assert_eq!(KnownField::from_name(&bytes), None, "{}", bytes.escape_ascii());
             }
         }
     }
 
     #[test]
     fn the_bits_fit_their_set() {
-        let all = Known::ALL.iter().fold(0u32, |set, (known, _)| set | known.bit());
-        assert_eq!(all.count_ones() as usize, Known::ALL.len());
+        let all = KnownField::ALL.iter().fold(0u32, |set, (known, _)| set | known.bit());
+        assert_eq!(all.count_ones() as usize, KnownField::ALL.len());
     }
 }
