@@ -1,29 +1,31 @@
-//! Decides how content of unknown length is framed, piece after piece.
+//! Framing of response content whose length is unknown at its start.
 
 use alloc::vec::Vec;
 
-/// How the pieces of a content are told apart from what follows it (RFC 9112 section 6).
+/// How the client finds the end of streamed content (RFC 9112 section 6).
 ///
-/// Made by [`Reply::pieces`](crate::Reply::pieces), which has announced it in the head, unless they come framed.
+/// [`Reply::stream`](crate::Reply::stream) returns the framing that it has announced in the head.
+/// For [`Preframed`](Self::Preframed) content, the caller announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
-    /// Each piece is a chunk; an empty one ends the content (RFC 9112 section 7.1).
+    /// Chunked transfer coding: a chunk of size 0 ends the content (RFC 9112 section 7.1).
     Chunked,
-    /// The end of the connection ends the content: the peer knows no chunks.
+    /// The end of the connection ends the content, because the client does not know chunks.
     CloseDelimited,
-    /// The pieces come framed, and so does their end: a [`Body`](crate::Body) sees to that.
+    /// The caller passes data that is already framed, including its end, as [`Body`](crate::Body)
+    /// writes it.
     Preframed,
-    /// There is no content: the reply is to HEAD, or its status allows none.
+    /// There is no content: the response is to HEAD, or its status forbids content.
     Empty,
 }
 
 impl BodyFraming {
-    /// The connection must close behind the content.
+    /// Returns whether the connection must close after the content.
     pub const fn closes_connection(self) -> bool {
         matches!(self, Self::CloseDelimited)
     }
 
-    /// Appends `piece` to `out`, framed. An empty piece is none.
+    /// Appends `piece` to `out` with its framing. An empty piece appends no bytes.
     pub fn append(self, out: &mut Vec<u8>, piece: &[u8]) {
         match self {
             Self::Empty => {}
@@ -41,7 +43,8 @@ impl BodyFraming {
         }
     }
 
-    /// Appends what ends the content. Without it a peer that knows chunks sees that some are missing.
+    /// Appends the end of the content. Without it a client that knows chunks detects that some are
+    /// missing.
     pub fn end(self, out: &mut Vec<u8>) {
         if self == Self::Chunked {
             out.extend_from_slice(b"0\r\n\r\n");
@@ -60,7 +63,7 @@ mod tests {
     use crate::limits::Limits;
 
     #[test]
-    fn a_chunk_says_its_size_in_hexadecimal() {
+    fn writes_chunk_size_in_hexadecimal() {
         let mut out = Vec::new();
         BodyFraming::Chunked.append(&mut out, b"");
         BodyFraming::Chunked.append(&mut out, b"a");
@@ -70,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn without_chunks_the_pieces_stand_bare_or_not_at_all() {
+    fn writes_unchunked_pieces_without_framing() {
         let mut out = Vec::new();
         BodyFraming::CloseDelimited.append(&mut out, b"ab");
         BodyFraming::CloseDelimited.end(&mut out);
@@ -81,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn our_own_reader_finds_what_was_written(pieces in prop::collection::vec(
+        fn chunk_reader_recovers_written_content(pieces in prop::collection::vec(
             prop::collection::vec(any::<u8>(), 0..5000), 0..8,
         )) {
             let mut out = Vec::new();

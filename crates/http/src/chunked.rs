@@ -1,4 +1,4 @@
-//! Decides where chunks, their extensions and the trailers behind them end.
+//! Reads chunked content: chunks, their extensions, and the trailer section.
 
 use crate::fault::PeerFault;
 use crate::fields;
@@ -7,20 +7,21 @@ use crate::line;
 use crate::path::hex_digit;
 use crate::scan;
 
-/// Reads chunks (RFC 9112 section 7.1). Consumes every byte at once, so nothing is ever looked at twice.
+/// Reads chunks (RFC 9112 section 7.1). Consumes every byte at once, so it examines no byte twice.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkReader {
-    /// The size of this chunk while its digits come, then what is left of its data.
+    /// The size of this chunk while its digits are read, then the remaining size of its data.
     size: u64,
-    /// Sizes of the chunks so far, this one included.
+    /// The sum of the sizes of all chunks so far, including this one.
     total_size: u64,
-    /// Bytes of extensions of this chunk, and of all.
+    /// The size of the extensions of this chunk.
     extension_bytes: u16,
+    /// The size of the extensions of all chunks.
     total_extension_bytes: u16,
     state: ChunkState,
 }
 
-/// What comes next.
+/// The next expected part of a chunk.
 #[derive(Clone, Copy, Debug)]
 enum ChunkState {
     Size { digits: u8 },
@@ -32,23 +33,23 @@ enum ChunkState {
     DataLineFeed,
 }
 
-/// What became of some input.
+/// The result of reading some input.
 #[derive(Debug)]
 pub(crate) enum Chunk<'b> {
-    /// It was used up.
+    /// The input was consumed without a result.
     More,
-    /// It held data, never empty.
+    /// Data of a chunk. Never empty.
     Data(&'b [u8]),
-    /// The chunk of size zero: trailers follow.
+    /// The chunk of size 0. The trailer section follows.
     Last,
 }
 
-/// Reads the fields behind the last chunk; they are checked like those of a head and dropped.
+/// Reads the trailer section. Checks its fields like those of a head, then drops them.
 #[derive(Debug, Default)]
 pub(crate) struct TrailerReader {
-    /// Bytes of the lines read.
+    /// The size of the complete lines so far.
     total_bytes: u32,
-    /// Bytes of the unfinished line known to hold no line feed.
+    /// The size of the incomplete line that was scanned and has no line feed.
     scanned: u32,
     fields: u16,
 }
@@ -60,7 +61,8 @@ impl Default for ChunkState {
 }
 
 impl ChunkReader {
-    /// Takes input up to and including the next piece of data; says how much.
+    /// Reads input up to and including the next piece of data. Returns the number of bytes
+    /// consumed.
     pub(crate) fn receive<'b>(
         &mut self,
         input: &'b [u8],
@@ -86,7 +88,7 @@ impl ChunkReader {
         Ok((consumed, Chunk::More))
     }
 
-    /// What comes after this byte of a size line, or of the line end behind the data.
+    /// Returns the state after this byte of a size line, or of the line end after the data.
     fn next_state(&mut self, byte: u8, limits: &Limits) -> Result<ChunkState, PeerFault> {
         Ok(match (self.state, byte) {
             (
@@ -99,7 +101,8 @@ impl ChunkReader {
             }
 
             (ChunkState::Size { digits: 1.. }, b'\r' | b';') => {
-                // ChunkState once, not when the data has come (sizes of sixteen digits were seen to wait elsewhere).
+                // Rejects a large chunk before its data arrives (other servers were seen to wait
+                // for sizes of sixteen digits).
                 self.total_size = self
                     .total_size
                     .checked_add(self.size)
@@ -125,7 +128,8 @@ impl ChunkReader {
                 self.count_extension(limits)?;
                 if byte == b';' { ChunkState::ExtensionStart } else { ChunkState::Extension }
             }
-            // A semicolon promises a name; the white space between is allowed to be bad.
+            // A name must follow the semicolon. RFC 9112 section 7.1.1 allows white space in
+            // between.
             (ChunkState::ExtensionStart, b'\t' | b' ') => {
                 self.count_extension(limits)?;
                 ChunkState::ExtensionStart
@@ -143,7 +147,7 @@ impl ChunkReader {
 
             (ChunkState::DataReturn, b'\r') => ChunkState::DataLineFeed,
             (ChunkState::DataLineFeed, b'\n') => ChunkState::Size { digits: 0 },
-            // `Data` is not asked: its bytes are taken in `receive`.
+            // `receive` handles the state `Data`.
             (ChunkState::DataReturn | ChunkState::DataLineFeed | ChunkState::Data, _) => {
                 return Err(PeerFault::ChunkEnd);
             }
@@ -163,7 +167,8 @@ impl ChunkReader {
 }
 
 impl TrailerReader {
-    /// Takes whole lines; says how much, and whether the empty line was among them.
+    /// Reads complete lines. Returns the number of bytes consumed, and whether the empty line was
+    /// among them.
     pub(crate) fn receive(
         &mut self,
         input: &[u8],
@@ -175,7 +180,7 @@ impl TrailerReader {
             let seen = self.scanned as usize;
             let left = limits.head.saturating_sub(self.total_bytes) as usize;
             let Some(end) = scan::find_line_feed(&rest[seen..]) else {
-                // The line cannot end within the limit any more.
+                // The line can no longer end within the limit.
                 if rest.len() >= left {
                     return Err(PeerFault::HeadTooLarge);
                 }

@@ -1,15 +1,16 @@
-//! Decides how a moment stands in a `Date` field.
+//! Dates in HTTP fields (RFC 9110 section 5.6.7).
 
-/// The whole field line, such as `Date: Fri, 20 Nov 2026 21:00:00 GMT` and its CRLF.
+/// The complete `Date` field line, such as `Date: Fri, 20 Nov 2026 21:00:00 GMT` with its CRLF.
 ///
-/// Made once a second by whoever owns the clock and copied into every head as one block.
+/// The owner of the clock creates it once a second. Each response head copies it as one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date([u8; 37]);
 
 const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
 impl Date {
-    /// The line for a moment in Unix seconds; past the year 9999, where IMF-fixdate ends, its last second.
+    /// Formats a time in Unix seconds. Times after the year 9999, where IMF-fixdate ends, become
+    /// its last second.
     pub fn at(unix_seconds: u64) -> Self {
         const LAST: u64 = 253_402_300_799;
         let seconds = unix_seconds.min(LAST);
@@ -30,8 +31,8 @@ impl Date {
         Self(line)
     }
 
-    /// The moment that a date means, in Unix seconds. All three forms of RFC 9110 section 5.6.7 are read; a year of
-    /// two digits is one of the years from 1970 to 2069.
+    /// Parses a date into Unix seconds. Accepts all three formats of RFC 9110 section 5.6.7. A year
+    /// of two digits is one of the years from 1970 to 2069.
     pub fn parse(text: &str) -> Option<u64> {
         let bytes = text.as_bytes();
         let comma = bytes.iter().position(|&byte| byte == b',');
@@ -75,33 +76,34 @@ impl Date {
         let month = MONTHS.chunks(3).position(|name| name == month)? as u64;
         let [hour, minute, second] = [&time[..2], &time[3..5], &time[6..]].map(two_digits);
         let (hour, minute, second) = (hour?, minute?, second?);
-        // 60 is a leap second, which Unix time does not count.
+        // A leap second has the number 60. Unix time does not count it.
         let is_valid_time =
             time[2] == b':' && time[5] == b':' && hour < 24 && minute < 60 && second <= 60;
         if !is_valid_time || year < 1970 {
             return None;
         }
         let days = days_from_civil(year, month) + day.checked_sub(1)?;
-        // A day that the month does not have is that of another month.
+        // Rejects a day that the month does not have: it converts back to a day of another month.
         (civil_from_days(days) == (year, month, day))
             .then(|| days * 86_400 + hour * 3600 + minute * 60 + second.min(59))
     }
 
-    /// The line, CRLF included.
+    /// Returns the field line, including CRLF.
     pub const fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Only the moment, as `Last-Modified` and `Expires` carry it too (RFC 9110 section 5.6.7).
+    /// Returns the date alone, as `Last-Modified` and `Expires` use it (RFC 9110 section 5.6.7).
     pub fn as_str(&self) -> &str {
-        // The line is made of ASCII in `at`, so the fallback cannot be taken.
+        // `at` writes only ASCII, so the fallback is unreachable.
         core::str::from_utf8(&self.0[6..35]).unwrap_or_default()
     }
 }
 
-/// Year, month from 0 and day from 1 of a day counted from 1 January 1970.
+/// Converts days since 1 January 1970 to year, month (from 0) and day (from 1).
 ///
-/// Counts in years that begin in March, so that the leap day comes last, within cycles of 400 years.
+/// Counts in years that begin in March, so that the leap day is the last day, within cycles of 400
+/// years.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let since_march_0000 = days + 719_468;
     let cycle = since_march_0000 / 146_097;
@@ -115,14 +117,15 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// Days from 1 January 1970 to the first of a month, counted from 0: [`civil_from_days`] the other way round.
+/// Returns the days from 1 January 1970 to the first day of a month (from 0). Inverse of
+/// [`civil_from_days`].
 const fn days_from_civil(year: u64, month: u64) -> u64 {
     let year = if month < 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 10) % 12) + 2) / 5;
     year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468
 }
 
-/// Two digits.
+/// Parses a number of two digits.
 fn two_digits(digits: &[u8]) -> Option<u64> {
     match digits {
         [tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_epoch_and_the_leap_days_are_right() {
+    fn formats_epoch_and_leap_days() {
         check(0, "Thu, 01 Jan 1970 00:00:00 GMT");
         check(951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT");
         check(1_709_251_199, "Thu, 29 Feb 2024 23:59:59 GMT");
@@ -160,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_year_of_the_format_is_never_passed() {
+    fn clamps_to_year_9999() {
         check(u64::MAX, "Fri, 31 Dec 9999 23:59:59 GMT");
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn parses_formatted_dates() {
         for day in (0..3_000_000).step_by(37) {
             let moment = day * 86_400 + day % 86_400;
             let date = Date::at(moment);
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn all_three_forms_are_read() {
+    fn parses_all_three_formats() {
         for text in [
             "Sun, 06 Nov 1994 08:49:37 GMT",
             "Sunday, 06-Nov-94 08:49:37 GMT",
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn rejects_malformed_dates() {
         for text in [
             "",
             "Sun, 06 Nov 1994 08:49:37",
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_ends_itself() {
+    fn field_line_includes_line_end() {
         assert_eq!(Date::at(1_795_208_400).as_bytes(), b"Date: Fri, 20 Nov 2026 21:00:00 GMT\r\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Decides what is told and what is logged when a peer, or a caller, does wrong.
+//! Faults of clients and of callers, each with a message for the client and one for the log.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,10 +8,12 @@ use crate::head::Exchange;
 use crate::reply::Reply;
 use crate::status::Status;
 
-/// Each mistake once: its variant, its status, and its line in the log, which documents it too.
+/// Defines each fault once: its variant, its status, and its log message, which is also its
+/// documentation.
 macro_rules! peer_faults {
     ($($name:ident: $status:ident, $logged:literal;)+) => {
-        /// One mistake of the peer. It is answered once, then the connection closes.
+        /// A protocol violation by the client. The server answers it once, then closes the
+        /// connection.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum PeerFault {
             $(
@@ -24,14 +26,14 @@ macro_rules! peer_faults {
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The status of the answer.
+            /// Returns the status of the error response.
             pub const fn status(self) -> Status {
                 match self {
                     $(Self::$name => Status::$status,)+
                 }
             }
 
-            /// What the log records.
+            /// Returns the message for the log.
             const fn logged(self) -> &'static str {
                 match self {
                     $(Self::$name => $logged,)+
@@ -42,7 +44,7 @@ macro_rules! peer_faults {
 }
 
 peer_faults! {
-    // FieldLines.
+    // Line ends.
     BlankLines: BAD_REQUEST, "too many blank lines before the request";
     BareLineFeed: BAD_REQUEST, "line feed without carriage return";
     BareCarriageReturn: BAD_REQUEST, "carriage return without line feed";
@@ -93,12 +95,13 @@ peer_faults! {
     ChunkExtensionTooLong: BAD_REQUEST, "chunk extensions over their limit";
     ChunkEnd: BAD_REQUEST, "chunk data not followed by CRLF";
     TrailerField: BAD_REQUEST, "field that may not be a trailer";
-    // KnownField only to the owner of the clock.
+    // Raised by the caller, which owns the clock.
     TimedOut: REQUEST_TIMEOUT, "request took too long";
 }
 
 impl PeerFault {
-    /// The short text the peer gets: what to do about it, not where the parser stood.
+    /// Returns the short text for the client: how to correct the request, without the position of
+    /// the parser.
     pub const fn client_message(self) -> &'static str {
         match self.status().code() {
             408 => "The request did not arrive in time.\n",
@@ -113,8 +116,8 @@ impl PeerFault {
         }
     }
 
-    /// Appends the whole answer, which announces that the connection closes if `exchange` is a
-    /// [farewell](Exchange::farewell).
+    /// Appends the complete error response. It announces that the connection closes if `exchange`
+    /// is [`Exchange::closing`].
     pub fn reply(self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
         let mut reply = Reply::begin(out, exchange, self.status(), date);
         reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
@@ -130,14 +133,14 @@ impl fmt::Display for PeerFault {
 
 impl core::error::Error for PeerFault {}
 
-/// A mistake of the program that writes a reply; nothing was written.
+/// An error of the program that writes a response. The response is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misuse {
-    /// The field's name is not a token.
+    /// The name of the field is not a token.
     Name,
-    /// The field's value holds a control byte, so it could split the reply.
+    /// The value of the field contains a control byte, so it could split the response.
     Value,
-    /// The field is written by the reply itself: framing, connection and date.
+    /// [`Reply`] writes this field itself: framing, connection or date.
     Reserved,
 }
 
@@ -163,25 +166,26 @@ mod tests {
     use crate::head::Exchange;
 
     #[test]
-    fn a_peer_is_told_what_to_do_about_its_fault() {
-        for (fault, told) in [
+    fn client_message_explains_the_fault() {
+        for (fault, message) in [
             (PeerFault::ContentTooLarge, "The content is too large.\n"),
             (PeerFault::TargetTooLong, "The address is too long.\n"),
             (PeerFault::TimedOut, "The request did not arrive in time.\n"),
         ] {
-            assert_eq!(fault.client_message(), told);
+            assert_eq!(fault.client_message(), message);
         }
     }
 
     #[test]
-    fn a_mistake_says_which_rule_it_breaks() {
-        let told = [Misuse::Name, Misuse::Value, Misuse::Reserved].map(|it| alloc::format!("{it}"));
-        assert!(told[0].contains("not a token") && told[1].contains("control byte"));
-        assert!(told[2].contains("by the reply itself"));
+    fn misuse_names_the_broken_rule() {
+        let messages =
+            [Misuse::Name, Misuse::Value, Misuse::Reserved].map(|it| alloc::format!("{it}"));
+        assert!(messages[0].contains("not a token") && messages[1].contains("control byte"));
+        assert!(messages[2].contains("by the reply itself"));
     }
 
     #[test]
-    fn an_answer_to_a_fault_closes_and_is_complete() {
+    fn fault_response_is_complete_and_closes() {
         let mut out = Vec::new();
         PeerFault::TargetTooLong.reply(&mut out, Exchange::closing(), &Date::at(0));
         assert_eq!(
@@ -192,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_an_error_status_and_the_log_says_more_than_the_peer_hears() {
+    fn each_fault_has_an_error_status_and_its_own_log_message() {
         for fault in PeerFault::ALL {
             assert!((400..600).contains(&fault.status().code()));
             assert_ne!(alloc::format!("{fault}"), fault.client_message().trim_end());

@@ -1,6 +1,7 @@
-//! Decides what the fields of a head say about host, framing and connection.
+//! Interprets the fields that concern host, framing and connection.
 //!
-//! Whatever two servers could frame differently is refused (RFC 9112 sections 6.3 and 11.2).
+//! Rejects any combination that two servers could frame differently (RFC 9112 sections 6.3 and
+//! 11.2).
 
 use crate::fault::PeerFault;
 use crate::head::{Flags, HeadIndex, Span, Version};
@@ -8,7 +9,8 @@ use crate::known_field::KnownField;
 use crate::limits::Limits;
 use crate::line;
 
-/// What the fields have said so far. Give it each field, then [`finish`](Self::finish).
+/// The meaning of the fields so far. Pass each field to [`add`](Self::add), then call
+/// [`finish`](Self::finish).
 #[derive(Debug, Default)]
 pub(crate) struct FieldSummary {
     known: u32,
@@ -22,7 +24,7 @@ pub(crate) struct FieldSummary {
     has_unknown_expectation: bool,
 }
 
-/// The transfer codings in the order applied, over all fields of that name.
+/// The transfer codings in the order applied, from all Transfer-Encoding fields.
 #[derive(Debug, Default)]
 struct TransferCodings {
     is_chunked: bool,
@@ -30,7 +32,7 @@ struct TransferCodings {
 }
 
 impl FieldSummary {
-    /// Takes one field, its value untrimmed; `start` is where the value begins in the head.
+    /// Adds one field with its untrimmed value, which begins at `start` in the head.
     #[inline]
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8], start: usize) -> Result<(), PeerFault> {
         let Some(known) = KnownField::from_name(name) else {
@@ -47,7 +49,8 @@ impl FieldSummary {
                 }
                 self.host = Span::from_range(place).shifted(start);
             }
-            // Even an equal one: the next server may join them into a list (RFC 9112 section 6.3).
+            // Rejects even an equal length: the next server may join both into a list (RFC 9112
+            // section 6.3).
             KnownField::ContentLength if repeated => return Err(PeerFault::RepeatedLength),
             KnownField::ContentLength => self.length = Some(decimal(line::trim(value))?),
             KnownField::TransferEncoding => self.codings.add(value)?,
@@ -70,7 +73,8 @@ impl FieldSummary {
         Ok(())
     }
 
-    /// Draws the conclusions into the index, which knows method, version and target already.
+    /// Checks the fields together and writes the result to the index, which already contains
+    /// method, version and target.
     pub(crate) fn finish(self, index: &mut HeadIndex, limits: &Limits) -> Result<(), PeerFault> {
         let is_http11 = index.version == Version::Http11;
         let has = |known: KnownField| self.known & known.bit() != 0;
@@ -84,14 +88,15 @@ impl FieldSummary {
             Some(length) if length > limits.body => return Err(PeerFault::ContentTooLarge),
             None if chunked && !is_http11 => return Err(PeerFault::CodingInOldVersion),
             None if chunked => self.codings.finish()?,
-            // An old peer without a length would end its content by closing: then it could not be answered.
+            // An HTTP/1.0 client without a length could end its content only by closing, and then
+            // it could not receive a response.
             None if !is_http11 && index.method.carries_content() => {
                 return Err(PeerFault::LengthRequired);
             }
             _ => {}
         }
         let length = self.length.unwrap_or(0);
-        // RFC 9110 section 10.1.1: an expectation in an HTTP/1.0 request is ignored.
+        // RFC 9110 section 10.1.1: a server ignores an expectation in an HTTP/1.0 request.
         if is_http11 && self.has_unknown_expectation {
             return Err(PeerFault::Expectation);
         }
@@ -141,8 +146,8 @@ impl TransferCodings {
     }
 }
 
-/// Refuses a field that decides what the head decided already: framing, routing, identity
-/// (RFC 9110 section 6.5.1). Any other trailer is dropped.
+/// Rejects a trailer field that concerns framing, routing or identity, which the head has already
+/// decided (RFC 9110 section 6.5.1). The parser drops any other trailer field.
 pub(crate) fn check_trailer(name: &[u8]) -> Result<(), PeerFault> {
     let decides = matches!(
         KnownField::from_name(name),
@@ -166,12 +171,12 @@ pub(crate) fn check_trailer(name: &[u8]) -> Result<(), PeerFault> {
     Ok(())
 }
 
-/// The elements of a comma-separated list, empty ones included.
+/// Returns the elements of a comma-separated list, including empty ones.
 pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(line::trim)
 }
 
-/// A number of digits alone: no sign, no list, no white space.
+/// Parses a number of decimal digits, without sign, list or white space.
 fn decimal(digits: &[u8]) -> Result<u64, PeerFault> {
     if digits.is_empty() {
         return Err(PeerFault::LengthSyntax);
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_digits_alone() {
+    fn content_length_is_digits_only() {
         assert_eq!(decimal(b"0"), Ok(0));
         assert_eq!(decimal(b"007"), Ok(7));
         assert_eq!(decimal(b"18446744073709551615"), Ok(u64::MAX));
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn chunked_stands_last_and_alone() {
+    fn requires_chunked_as_last_and_only_coding() {
         assert_eq!(codings(&["chunked"]), "chunked");
         assert_eq!(codings(&["Chunked"]), "chunked");
         assert_eq!(codings(&["gzip"]), "chunked is not the last coding");
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coding_with_anything_odd_around_it_is_refused() {
+    fn rejects_malformed_transfer_codings() {
         for odd in
             ["", "chunked,", ",chunked", "chunked;a=b", "\"chunked\"", "chun ked", "chunked\x0b"]
         {
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trailer_cannot_change_what_the_head_decided() {
+    fn rejects_trailers_that_contradict_the_head() {
         for name in ["host", "Content-Length", "TRANSFER-ENCODING", "Cookie", "te"] {
             assert!(check_trailer(name.as_bytes()).is_err(), "{name}");
         }

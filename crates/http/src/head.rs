@@ -1,4 +1,4 @@
-//! Decides how a checked request head is read: views into its bytes, found once.
+//! Access to a valid request head: views into its bytes, located once by the parser.
 
 use alloc::borrow::Cow;
 use core::ops::Range;
@@ -10,56 +10,58 @@ use crate::method::Method;
 use crate::path;
 use crate::security::SecurityHeaders;
 
-/// A whole, valid request head: the bytes of the request line and the fields, and where things are in them.
+/// A complete, valid request head: the bytes of the request line and the fields, and an index of
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'b> {
     raw: &'b [u8],
     index: HeadIndex,
 }
 
-/// Where things are in the bytes of a [`Head`], without the bytes.
+/// The positions of the parts of a [`Head`], without its bytes.
 ///
-/// Copy the bytes elsewhere, keep this beside them, and [`Head::from_parts`] is free.
+/// Copy the bytes elsewhere and keep this index with them: [`Head::from_parts`] then costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadIndex {
-    /// Length of the content, if [`Flags::LENGTH`].
+    /// The length of the content, if [`Flags::LENGTH`] is set.
     pub(crate) content_length: u64,
-    /// Set of [`KnownField`] bits.
+    /// The set of [`KnownField`] bits.
     pub(crate) known: u32,
-    /// End of the request target; it begins behind the method and its space.
+    /// The end of the request target, which begins after the method and one space.
     pub(crate) target_end: u32,
-    /// The path as sent; empty if an absolute-form target has none.
+    /// The path as sent. Empty if an absolute-form target has no path.
     pub(crate) path: Span,
-    /// The authority of an absolute-form target, else the value of Host; empty if there is none.
+    /// The authority of an absolute-form target, otherwise the value of Host. Empty if neither
+    /// exists.
     pub(crate) authority: Span,
     pub(crate) method: Method,
     pub(crate) version: Version,
     pub(crate) flags: Flags,
 }
 
-/// A range of the head's bytes.
+/// A range of the bytes of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
-/// What the parser noted for the readers.
+/// Boolean properties of a head, set by the parser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u8);
 
-/// How the content behind a head is delimited.
+/// How the content after a head is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no content; a Content-Length of 0 says so too.
+    /// There is no content. Includes a Content-Length of 0.
     None,
-    /// So many bytes, at least one.
+    /// Content with this Content-Length, at least 1.
     Length(u64),
-    /// Chunks, each with its own length (RFC 9112 section 7.1).
+    /// Chunked transfer coding (RFC 9112 section 7.1).
     Chunked,
 }
 
-/// The version of HTTP a request was made in.
+/// The HTTP version of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0.
@@ -68,23 +70,24 @@ pub enum Version {
     Http11,
 }
 
-/// All that a reply must know of its request.
+/// The properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// HEAD gets no content.
+    /// The request method. A response to HEAD has no content.
     pub method: Method,
-    /// HTTP/1.0 gets no chunks.
+    /// The HTTP version of the request. HTTP/1.0 has no chunked transfer coding.
     pub version: Version,
-    /// Whether the connection lives on.
+    /// Whether the connection stays open after the response.
     pub keep_alive: bool,
-    /// Security headers of the reply.
+    /// The security headers that the response carries.
     pub security: SecurityHeaders,
-    /// For how many seconds the peer shall come in secret alone (RFC 6797); 0 says nothing of it.
+    /// The `max-age` of Strict-Transport-Security in seconds (RFC 6797). 0 omits the header.
     pub hsts: u32,
 }
 
 impl Exchange {
-    /// For an answer to a request that was not understood: content may be sent, then the connection closes.
+    /// The exchange for a response to a request that could not be parsed: the response may have
+    /// content, and the connection closes after it.
     pub const fn closing() -> Self {
         Self {
             method: Method::Get,
@@ -101,7 +104,7 @@ impl Span {
         Self { start: range.start as u32, end: range.end as u32 }
     }
 
-    /// The same range of something that begins so much earlier.
+    /// Returns the range shifted towards the end by `by` bytes.
     pub(crate) const fn shifted(self, by: usize) -> Self {
         Self { start: self.start + by as u32, end: self.end + by as u32 }
     }
@@ -128,39 +131,39 @@ impl Flags {
 }
 
 impl<'b> Head<'b> {
-    /// Joins the bytes of a head with the index that was made for them.
+    /// Joins the bytes of a head with their index.
     ///
-    /// With an index made for other bytes the methods return nonsense or panic on a range.
+    /// With the index of other bytes, the methods return wrong values or panic on a range.
     pub const fn from_parts(raw: &'b [u8], index: HeadIndex) -> Self {
         Self { raw, index }
     }
 
-    /// All bytes of the head, the empty line at its end included.
+    /// Returns all bytes of the head, including the empty line at its end.
     pub const fn raw(&self) -> &'b [u8] {
         self.raw
     }
 
-    /// Where things are in [`raw`](Self::raw).
+    /// Returns the index of [`raw`](Self::raw).
     pub const fn index(&self) -> HeadIndex {
         self.index
     }
 
-    /// The method.
+    /// Returns the request method.
     pub const fn method(&self) -> Method {
         self.index.method
     }
 
-    /// The version.
+    /// Returns the HTTP version.
     pub const fn version(&self) -> Version {
         self.index.version
     }
 
-    /// The request target as it was sent, for logs.
+    /// Returns the request target as sent, for logs.
     pub fn target(&self) -> &'b str {
         self.text(Span { start: self.target_start(), end: self.index.target_end })
     }
 
-    /// The path, decoded once and without dot segments: it begins with `/`, or is `*`.
+    /// Returns the path, decoded once and without dot segments. It begins with `/`, or is `*`.
     pub fn path(&self) -> Cow<'b, str> {
         match self.plain_path() {
             Some(path) => Cow::Borrowed(path),
@@ -168,40 +171,43 @@ impl<'b> Head<'b> {
         }
     }
 
-    /// The path if it stands in the request as it is: nearly always.
+    /// Returns the path if it needs no decoding, which is the usual case.
     pub fn plain_path(&self) -> Option<&'b str> {
         if !self.index.flags.has(Flags::PLAIN_PATH) {
             return None;
         }
         let path = self.text(self.index.path);
         Some(match path {
-            // RFC 9112 section 3.2.4: OPTIONS of an authority alone means the server as a whole.
+            // RFC 9112 section 3.2.4: OPTIONS with an authority and no path addresses the whole
+            // server.
             "" if self.index.method == Method::Options && self.query().is_none() => "*",
             "" => "/",
             path => path,
         })
     }
 
-    /// What follows the `?`, as it was sent.
+    /// Returns the query as sent: the part of the target after `?`.
     pub fn query(&self) -> Option<&'b str> {
         let start = self.index.path.end + 1;
         (start <= self.index.target_end)
             .then(|| self.text(Span { start, end: self.index.target_end }))
     }
 
-    /// The host and port the peer wants: an absolute target's, else the Host field's.
+    /// Returns the host and port that the client addresses: from an absolute-form target, otherwise
+    /// from the Host field.
     pub fn authority(&self) -> Option<&'b str> {
         let span = self.index.authority;
         (span.start < span.end).then(|| self.text(span))
     }
 
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field with this name. The name is case-insensitive.
     pub fn field(&self, name: &str) -> Option<&'b [u8]> {
         let name = name.as_bytes();
         if KnownField::from_name(name).is_some_and(|known| !self.has(known)) {
             return None;
         }
-        // The colon is looked for only where this name would put it; most lines cost one compare.
+        // The search compares a line only if its colon is at the position that this name requires.
+        // Most lines cost one comparison.
         line::lines(self.fields_raw())
             .find(|line| {
                 line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name)
@@ -209,12 +215,12 @@ impl<'b> Head<'b> {
             .map(|line| line::trim(&line[name.len() + 1..]))
     }
 
-    /// The value of the first field of this name, if it is UTF-8.
+    /// Returns the value of the first field with this name, if it is UTF-8.
     pub fn field_text(&self, name: &str) -> Option<&'b str> {
         str::from_utf8(self.field(name)?).ok()
     }
 
-    /// All fields in the order sent, values without the white space around them.
+    /// Returns all fields in the order sent. Values are trimmed of surrounding white space.
     pub fn fields(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> + use<'b> {
         line::lines(self.fields_raw()).filter_map(|line| {
             let colon = line.iter().position(|&byte| byte == b':')?;
@@ -223,12 +229,12 @@ impl<'b> Head<'b> {
         })
     }
 
-    /// Whether the field is there at all.
+    /// Returns whether the request has this field.
     pub const fn has(&self, known: KnownField) -> bool {
         self.index.known & known.bit() != 0
     }
 
-    /// How the content is delimited.
+    /// Returns how the content is delimited.
     pub const fn framing(&self) -> Framing {
         if self.index.flags.has(Flags::CHUNKED) {
             Framing::Chunked
@@ -239,17 +245,19 @@ impl<'b> Head<'b> {
         }
     }
 
-    /// Whether the peer wants the connection kept after the reply (RFC 9112 section 9.3).
+    /// Returns whether the client keeps the connection open after the response (RFC 9112 section
+    /// 9.3).
     pub const fn keep_alive(&self) -> bool {
         self.index.flags.has(Flags::KEEP_ALIVE)
     }
 
-    /// Whether the peer holds its content back until it reads `100 Continue`.
+    /// Returns whether the client sends its content only after it has read `100 Continue`.
     pub const fn expects_continue(&self) -> bool {
         self.index.flags.has(Flags::EXPECTS_CONTINUE)
     }
 
-    /// The protocols to change to, if this is HTTP/1.1 and Connection names the upgrade (RFC 9110 section 7.8).
+    /// Returns the value of Upgrade, if the version is HTTP/1.1 and Connection lists `upgrade` (RFC
+    /// 9110 section 7.8).
     pub fn upgrade(&self) -> Option<&'b str> {
         if !self.index.flags.has(Flags::UPGRADE) {
             return None;
@@ -257,7 +265,7 @@ impl<'b> Head<'b> {
         self.field_text("upgrade")
     }
 
-    /// What the reply must know.
+    /// Returns the properties that the response depends on.
     pub const fn exchange(&self) -> Exchange {
         Exchange {
             method: self.index.method,
@@ -272,15 +280,15 @@ impl<'b> Head<'b> {
         self.index.method.as_str().len() as u32 + 1
     }
 
-    /// The field lines, without the empty line behind them.
+    /// Returns the field lines, without the empty line after them.
     fn fields_raw(&self) -> &'b [u8] {
         let start = self.index.target_end as usize + " HTTP/1.1\r\n".len();
         &self.raw[start..self.raw.len() - 2]
     }
 
     fn text(&self, span: Span) -> &'b str {
-        // Every span holds bytes that were checked to be ASCII; without unsafe the check is done again,
-        // which costs about a nanosecond on a path.
+        // The parser has checked that every span is ASCII. Without unsafe code the check runs
+        // again, which costs about a nanosecond for a path.
         str::from_utf8(&self.raw[span.start as usize..span.end as usize]).unwrap_or_default()
     }
 }

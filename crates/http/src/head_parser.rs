@@ -1,4 +1,7 @@
-//! Decides whether bytes form a valid head: all at once if they are all there, else line by line.
+//! Parses a request head that may arrive in several reads.
+//!
+//! A complete head takes the fast path of [`one_pass`](crate::one_pass). An incomplete or malformed
+//! one is checked line by line.
 
 use crate::fault::PeerFault;
 use crate::head::Head;
@@ -9,12 +12,12 @@ use crate::one_pass;
 use crate::scan;
 use crate::target;
 
-/// How far an incomplete head was looked at, so that no byte of it is looked at again.
+/// The progress through an incomplete head, so that no byte is examined twice.
 #[derive(Debug, Default)]
 pub(crate) struct HeadParser {
-    /// Where the incomplete line begins; 0 is the request line.
+    /// The start of the incomplete line. 0 is the request line.
     line_start: u32,
-    /// Up to here there is no line feed in it.
+    /// The end of the bytes that were scanned. The incomplete line has no line feed before it.
     scanned: u32,
     fields: u16,
 }
@@ -24,26 +27,27 @@ impl HeadParser {
         Self { line_start: 0, scanned: 0, fields: 0 }
     }
 
-    /// The head at the front of the bytes and its length, or nothing yet.
+    /// Returns the head at the front of the bytes, or `None` while it is incomplete.
     #[inline]
     pub(crate) fn receive<'b>(
         &mut self,
         bytes: &'b [u8],
         limits: &Limits,
     ) -> Result<Option<Head<'b>>, PeerFault> {
-        // What was looked at under wider limits, before a reload, is not taken back.
+        // A reload may lower the limit. Bytes that were scanned under a higher limit stay valid.
         let limit = limits.head.max(self.scanned) as usize;
         let within = &bytes[..bytes.len().min(limit)];
         let has_started = self.scanned > 0;
         if has_started && !self.check_lines(within, limits)? {
             return self.incomplete(within.len() < limit);
         }
-        // Usually the first look finds all of it.
+        // Most heads arrive complete in one read.
         if let Some(head) = one_pass::read(within, limits) {
             return head.map(Some);
         }
         if !has_started {
-            // A hello of TLS may hold no line feed; its peer should not wait for one.
+            // A TLS ClientHello may contain no line feed. Its client receives the error at once
+            // instead of a timeout.
             if !within.first().is_some_and(|first| line::is_token(&[*first])) {
                 return Err(PeerFault::MethodSyntax);
             }
@@ -51,11 +55,12 @@ impl HeadParser {
                 return self.incomplete(within.len() < limit);
             }
         }
-        // Each line is well formed, so this is not expected; refusing is safe.
+        // Every line is well-formed, so this is unreachable unless the two parsers disagree.
+        // Rejecting is safe.
         Err(PeerFault::Malformed)
     }
 
-    /// Checks each line as it ends; says whether the empty line has ended the head.
+    /// Checks each complete line. Returns whether the empty line that ends the head was found.
     #[cold]
     fn check_lines(&mut self, bytes: &[u8], limits: &Limits) -> Result<bool, PeerFault> {
         while let Some(length) = scan::find_line_feed(&bytes[self.scanned as usize..]) {
@@ -78,7 +83,8 @@ impl HeadParser {
         Ok(false)
     }
 
-    /// What becomes of a head without an end: more may come only if there is room for it.
+    /// Decides about a head without an end: wait for more bytes if the limit allows them, otherwise
+    /// reject it.
     fn incomplete<T>(&self, has_room: bool) -> Result<Option<T>, PeerFault> {
         match self.line_start {
             _ if has_room => Ok(None),
@@ -88,7 +94,7 @@ impl HeadParser {
     }
 }
 
-/// Refuses a request line (RFC 9112 section 3), most general mistake first.
+/// Rejects a malformed request line (RFC 9112 section 3). The most general fault has precedence.
 fn request_line(line: &[u8], limits: &Limits) -> Result<(), PeerFault> {
     if line.contains(&b'\r') {
         return Err(PeerFault::BareCarriageReturn);
@@ -130,7 +136,8 @@ mod tests {
     use crate::limits::Limits;
     use crate::one_pass;
 
-    /// Heads of every kind, each of which a few bytes make malformed, incomplete or meaningless.
+    /// Heads of every kind. A change of a few bytes makes each of them malformed, incomplete or
+    /// ambiguous.
     const HEADS: &[&str] = &[
         "GET /hello?name=TLUG HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n",
         "POST /a%20b/../c HTTP/1.1\r\nhost:[::1]:80\r\nContent-Length:\t12 \r\n\r\n",
@@ -140,7 +147,7 @@ mod tests {
         "GET /a.b/.c HTTP/1.1\r\nHost: a\r\nUser-Agent: sixteen and more; \u{e4}/1.0\r\n\r\n",
     ];
 
-    /// One change: at this place so many bytes give way to these.
+    /// A list of edits: at this position, replace this number of bytes with these bytes.
     fn changes() -> impl Strategy<Value = Vec<(Index, usize, Vec<u8>)>> {
         let telling = b"\r\n\t :,/?.%#\0\x1f\x7f\x80\xffaZ0-_(".to_vec();
         let byte = prop_oneof![5 => select(telling), 1 => any::<u8>()];
@@ -152,10 +159,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-        /// A head that came whole and one that came in pieces must get the same answer, so the two ways of
-        /// looking at lines must agree about every one of them.
+        /// A head must produce the same result however its bytes are split over reads, so the fast
+        /// path and the check of single lines must agree about every line.
         #[test]
-        fn a_head_is_read_whole_exactly_if_each_of_its_lines_is_well_formed(
+        fn one_pass_accepts_exactly_the_heads_with_well_formed_lines(
             head in select(HEADS),
             changes in changes(),
             narrow in any::<bool>(),

@@ -1,14 +1,15 @@
-//! Decides which text names a host.
+//! Validation of the host and port in Host fields and absolute-form targets.
 
 use core::net::Ipv6Addr;
 use core::str;
 
 use crate::scan;
 
-/// Whether this is a `uri-host [ ":" port ]` (RFC 9110 section 7.2).
+/// Returns whether the text is a `uri-host [ ":" port ]` (RFC 9110 section 7.2).
 ///
-/// Narrower than RFC 3986: a name consists of letters, digits, `-`, `.`, `_` and `~`. No host in use needs
-/// percent-encoding or sub-delimiters, and a comma would be a list to somebody else.
+/// The rule is narrower than RFC 3986: a name consists of letters, digits, `-`, `.`, `_` and `~`.
+/// No host in use needs percent-encoding or sub-delimiters, and other software could read a comma
+/// as a list separator.
 #[inline]
 pub(crate) fn is_valid(authority: &[u8]) -> bool {
     match authority.split_at(scan::prefix_length(authority, |byte| IS_NAME[usize::from(byte)])) {
@@ -18,7 +19,8 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
     }
 }
 
-/// An address of IPv6 rest its opening bracket, and what may follow it.
+/// Returns whether the text after an opening bracket is an IPv6 address with its closing bracket
+/// and an optional port.
 #[cold]
 fn is_bracketed_address(bracketed: &[u8]) -> bool {
     let Some(end) = bracketed.iter().position(|&byte| byte == b']') else {
@@ -28,7 +30,8 @@ fn is_bracketed_address(bracketed: &[u8]) -> bool {
     address.parse::<Ipv6Addr>().is_ok() && is_port_or_end(&bracketed[end + 1..])
 }
 
-/// Nothing, or a port rest its colon; RFC 3986 section 3.2.3 lets a port be empty.
+/// Returns whether the text is empty or a port after a colon. RFC 3986 section 3.2.3 allows an
+/// empty port.
 #[inline]
 fn is_port_or_end(rest: &[u8]) -> bool {
     let port = match rest {
@@ -39,11 +42,11 @@ fn is_port_or_end(rest: &[u8]) -> bool {
     let value = |port: &[u8]| {
         port.iter().fold(0u32, |value, digit| (value * 10 + u32::from(digit - b'0')).min(1 << 16))
     };
-    // Four digits are below the last port, whatever they are.
+    // A number of four digits is always a valid port.
     port.iter().all(u8::is_ascii_digit) && (port.len() <= 4 || value(port) < 1 << 16)
 }
 
-/// The bytes that a name may have.
+/// The bytes that are allowed in a host name.
 const IS_NAME: [bool; 256] = {
     let mut is_name = [false; 256];
     let mut byte = 0;
@@ -60,7 +63,7 @@ mod tests {
     use super::is_valid;
 
     #[test]
-    fn names_and_addresses_with_and_without_port_are_valid() {
+    fn accepts_names_and_addresses_with_optional_port() {
         for host in [
             "a",
             "a.example",
@@ -80,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_not_a_host() {
+    fn rejects_malformed_hosts() {
         for host in [
             "",
             ":80",

@@ -1,9 +1,11 @@
-//! Decides which field names the machine tells apart while parsing.
+//! The field names that the parser recognizes.
 
-/// Each known field once: its variant and its name in lower case, grouped by length for the look-up.
+/// Defines each known field once: its variant and its lower-case name, grouped by length for the
+/// lookup.
 macro_rules! known_fields {
     ($($length:literal: $($variant:ident = $name:literal),+;)+) => {
-        /// A field whose presence is noted in a [`Head`](crate::Head) while it is parsed.
+        /// A field that the parser recognizes. [`Head::has`](crate::Head::has) reports its
+        /// presence.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum KnownField {
@@ -14,7 +16,8 @@ macro_rules! known_fields {
         }
 
         impl KnownField {
-            /// The known field of this name, in any case. The name must consist of token bytes.
+            /// Returns the known field with this name. The comparison ignores case. The name must
+            /// consist of token bytes.
             #[inline]
             pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
                 match name.len() {
@@ -55,16 +58,17 @@ known_fields! {
 }
 
 impl KnownField {
-    /// This field's bit in a set.
+    /// The bit of this field in a set.
     pub(crate) const fn bit(self) -> u32 {
         1 << self as u32
     }
 }
 
-/// Equality without regard to case, of token bytes with a lower-case lower_case_name.
+/// Compares token bytes with a lower-case constant, ignoring case.
 ///
-/// Setting bit 0x20 is exact here: of all token bytes only the letters themselves and `-` map onto the
-/// letters and `-` of the constants. Whole words are compared, the last of which overlaps the one before.
+/// Setting bit 0x20 is exact here: of all token bytes, only letters and `-` map onto the letters
+/// and `-` of the constants. The comparison works on words of four bytes. The last word overlaps
+/// the one before it.
 #[inline]
 fn eq_ignore_case<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
     const { assert!(N >= 4, "a shorter name has no whole word") };
@@ -77,7 +81,7 @@ fn eq_ignore_case<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
     last.is_some_and(|(name, lower)| difference | unlike(name, lower) == 0)
 }
 
-/// The name as an array of its length, which the table states beside it.
+/// Returns the name as an array of the length that the table states.
 const fn lower_case_name<const N: usize>(name: &'static str) -> &'static [u8; N] {
     match name.as_bytes().first_chunk::<N>() {
         Some(bytes) if name.len() == N => bytes,
@@ -90,7 +94,7 @@ mod tests {
     use super::KnownField;
 
     #[test]
-    fn a_known_name_is_found_in_any_case_and_nothing_near_it() {
+    fn finds_known_names_in_any_case() {
         for &(known, name) in KnownField::ALL {
             assert_eq!(KnownField::from_name(name.as_bytes()), Some(known));
             assert_eq!(KnownField::from_name(name.to_ascii_uppercase().as_bytes()), Some(known));
@@ -102,9 +106,9 @@ mod tests {
         }
     }
 
-    /// The words of a name are compared four bytes at a time: two differences do not make up for each other.
+    /// Two differences in different words must not cancel each other out.
     #[test]
-    fn a_name_that_differs_alike_in_two_words_is_not_known() {
+    fn rejects_names_with_equal_differences_in_two_words() {
         for &(_, name) in KnownField::ALL {
             for at in 4..name.len() {
                 let mut bytes = name.as_bytes().to_vec();
@@ -116,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_fit_their_set() {
+    fn each_known_field_has_its_own_bit() {
         let all = KnownField::ALL.iter().fold(0u32, |set, (known, _)| set | known.bit());
         assert_eq!(all.count_ones() as usize, KnownField::ALL.len());
     }

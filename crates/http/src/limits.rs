@@ -1,19 +1,21 @@
-//! Decides how much of a request the machine takes before it refuses.
+//! The size limits of a request.
 
-/// What one request may cost. Each limit holds for a single request and starts anew with the next.
+/// The size limits of a request. Each limit applies to every request separately.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of request line and fields together; trailers may take as many again.
+    /// Maximum size of the request line and fields in bytes. The trailer section has a separate
+    /// allowance of the same size.
     pub head: u32,
-    /// Number of fields; trailers may be as many again.
+    /// Maximum number of fields. The trailer section has a separate allowance of the same number.
     pub fields: u16,
-    /// Bytes of the request target.
+    /// Maximum size of the request target in bytes.
     pub target: u32,
-    /// Bytes of content, whatever the route: a route can only choose less.
+    /// Maximum size of the content in bytes. A route can only lower it.
     pub body: u64,
-    /// Bytes of extensions after the size of one chunk.
+    /// Maximum size of the extensions of one chunk in bytes.
     pub chunk_extension: u16,
-    /// Bytes of chunk extensions in one body (Go's CVE-2023-39326: extensions outweighed the content).
+    /// Maximum size of all chunk extensions of one request in bytes (CVE-2023-39326 in Go: the
+    /// extensions outweighed the content).
     pub chunk_extensions: u16,
 }
 

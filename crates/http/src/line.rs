@@ -1,11 +1,11 @@
-//! Decides what a line is, and which single lines of a head are well formed.
+//! Splits lines and checks single field lines.
 
 use core::ops::Range;
 
 use crate::fault::PeerFault;
 use crate::scan;
 
-/// The lines of checked bytes, without their CRLF.
+/// Returns the lines of checked bytes, without their CRLF.
 pub(crate) fn lines(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     core::iter::from_fn(move || {
         let end = scan::find_line_feed(bytes)?;
@@ -15,12 +15,13 @@ pub(crate) fn lines(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The value without the spaces and tabs around it.
+/// Trims spaces and tabs from both ends of a value.
 pub(crate) fn trim(value: &[u8]) -> &[u8] {
     &value[inner(value)]
 }
 
-/// Where the value is between the spaces and tabs around it (OWS, RFC 9110 section 5.6.3).
+/// Returns the range of a value without the optional white space around it (OWS, RFC 9110 section
+/// 5.6.3).
 pub(crate) fn inner(value: &[u8]) -> Range<usize> {
     let is_inner = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let start = value.iter().position(is_inner).unwrap_or(value.len());
@@ -28,7 +29,7 @@ pub(crate) fn inner(value: &[u8]) -> Range<usize> {
     start..end
 }
 
-/// The line without its CRLF; given up to and including its line feed.
+/// Removes the CRLF from a line that ends with a line feed.
 pub(crate) fn end(line: &[u8]) -> Result<&[u8], PeerFault> {
     match line {
         [line @ .., b'\r', b'\n'] => Ok(line),
@@ -36,7 +37,7 @@ pub(crate) fn end(line: &[u8]) -> Result<&[u8], PeerFault> {
     }
 }
 
-/// Splits a field line into its name and its untrimmed value, if it is well formed (RFC 9112 section 5).
+/// Splits a well-formed field line into its name and its untrimmed value (RFC 9112 section 5).
 pub(crate) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), PeerFault> {
     if matches!(line, [b' ' | b'\t', ..]) {
         return Err(PeerFault::FoldedLine);
@@ -59,17 +60,17 @@ pub(crate) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), PeerFault> {
     Ok((name, value))
 }
 
-/// Whether these bytes form a token (RFC 9110 section 5.6.2).
+/// Returns whether these bytes form a token (RFC 9110 section 5.6.2).
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
 }
 
-/// Whether the byte is a control, DEL included.
+/// Returns whether the byte is a control byte, including DEL.
 pub(crate) const fn is_control(byte: u8) -> bool {
     byte < b' ' || byte == 0x7f
 }
 
-/// Whether the byte may stand in a token.
+/// Returns whether the byte is allowed in a token.
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
@@ -82,19 +83,19 @@ mod tests {
     use super::{is_token, lines, trim};
 
     #[test]
-    fn lines_come_without_their_ends() {
+    fn returns_lines_without_line_ends() {
         let found: Vec<_> = lines(b"a: b\r\n\r\nc\r\n").collect();
         assert_eq!(found, [b"a: b".as_slice(), b"", b"c"]);
     }
 
     #[test]
-    fn only_spaces_and_tabs_are_trimmed() {
+    fn trims_only_spaces_and_tabs() {
         assert_eq!(trim(b" \t a b\t "), b"a b");
         assert_eq!(trim(b" \t "), b"");
     }
 
     #[test]
-    fn the_token_bytes_are_those_of_the_grammar() {
+    fn token_bytes_match_grammar() {
         let tokens = (0..=255u8).filter(|&byte| is_token(&[byte])).count();
         assert_eq!(tokens, 10 + 26 + 26 + 15);
         assert!(is_token(b"!#$%&'*+-.^_`|~"));

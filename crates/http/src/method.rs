@@ -1,11 +1,11 @@
-//! Decides which request methods exist here.
+//! Request methods.
 
-/// A request method this server knows; any other is answered 501.
+/// A request method. The server answers any other method with 501.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// RFC 9110 section 9.3.1.
     Get,
-    /// RFC 9110 section 9.3.2: the head of GET's answer.
+    /// RFC 9110 section 9.3.2: GET without the content of the response.
     Head,
     /// RFC 9110 section 9.3.3.
     Post,
@@ -13,7 +13,7 @@ pub enum Method {
     Put,
     /// RFC 9110 section 9.3.5.
     Delete,
-    /// RFC 9110 section 9.3.6; the machine refuses it, so no head carries it.
+    /// RFC 9110 section 9.3.6. The parser rejects it, so no [`Head`](crate::Head) has this method.
     Connect,
     /// RFC 9110 section 9.3.7.
     Options,
@@ -26,7 +26,8 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method of exactly these bytes; methods are case-sensitive (RFC 9110 section 9.1).
+    /// Returns the method with exactly this name. Methods are case-sensitive (RFC 9110 section
+    /// 9.1).
     pub(crate) fn from_bytes(token: &[u8]) -> Option<Self> {
         Some(match token {
             b"GET" => Self::Get,
@@ -43,10 +44,10 @@ impl Method {
         })
     }
 
-    /// The method in front of the first space.
+    /// Parses the method before the first space.
     #[inline]
     pub(crate) fn parse_prefix(line: &[u8]) -> Option<Self> {
-        // Nearly every request is a GET, and then this is one compare of four bytes.
+        // Nearly every request is a GET, which costs one comparison of four bytes here.
         if line.starts_with(b"GET ") {
             return Some(Self::Get);
         }
@@ -55,7 +56,7 @@ impl Method {
         Self::from_bytes(&line[..end])
     }
 
-    /// The method as it stands in a request line.
+    /// Returns the method as written in a request line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -71,12 +72,13 @@ impl Method {
         }
     }
 
-    /// Whether the peer asks for no change of state (RFC 9110 section 9.2.1).
+    /// Returns whether the method is safe: the client requests no change of state (RFC 9110 section
+    /// 9.2.1).
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace | Self::Query)
     }
 
-    /// Whether a request of this method is expected to carry content.
+    /// Returns whether a request with this method usually has content.
     pub(crate) const fn carries_content(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
@@ -87,7 +89,7 @@ mod tests {
     use super::Method;
 
     #[test]
-    fn a_method_is_its_own_name_in_capitals_only() {
+    fn methods_are_upper_case_only() {
         let all = [
             Method::Get,
             Method::Head,
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_that_only_read_are_safe() {
+    fn read_only_methods_are_safe() {
         let safe = [Method::Get, Method::Head, Method::Options, Method::Trace, Method::Query];
         assert!(safe.iter().all(|method| method.is_safe()));
         let unsafe_ones =

@@ -1,4 +1,4 @@
-//! Decides what a head means that came whole, in one pass over its bytes.
+//! Parses a complete request head in one pass over its bytes.
 
 use crate::fault::PeerFault;
 use crate::fields::FieldSummary;
@@ -8,10 +8,11 @@ use crate::method::Method;
 use crate::scan;
 use crate::target::{self, Target};
 
-/// Reads the head in front. `None` says: incomplete, or some line is malformed.
+/// Parses the head at the front. Returns `None` if it is incomplete or a line is malformed.
 ///
-/// Only a check line by line says which, so a head gets the same answer however it was cut on its way. For
-/// the same reason what a field means counts only when all lines are well formed.
+/// [`HeadParser`](crate::head_parser::HeadParser) then decides which of the two applies, so a head
+/// has the same result however its bytes were split over reads. For the same reason, a fault in the
+/// meaning of a field counts only when all lines are well-formed.
 #[inline]
 pub(crate) fn read<'b>(bytes: &'b [u8], limits: &Limits) -> Option<Result<Head<'b>, PeerFault>> {
     let (mut index, mut at) = request_line(bytes, limits)?;
@@ -21,8 +22,8 @@ pub(crate) fn read<'b>(bytes: &'b [u8], limits: &Limits) -> Option<Result<Head<'
         let line = &bytes[at..];
         if let [b'\r', b'\n', ..] = line {
             let raw = &bytes[..at + 2];
-            let finished = summary.and_then(|()| fields.finish(&mut index, limits));
-            return Some(finished.map(|()| Head::from_parts(raw, index)));
+            let result = summary.and_then(|()| fields.finish(&mut index, limits));
+            return Some(result.map(|()| Head::from_parts(raw, index)));
         }
         let (name, value) = field(line)?;
         let place = at + name.len() + 1;
@@ -34,7 +35,8 @@ pub(crate) fn read<'b>(bytes: &'b [u8], limits: &Limits) -> Option<Result<Head<'
     None
 }
 
-/// Begins the index with a request line (RFC 9112 section 3); says where the first field begins.
+/// Parses the request line (RFC 9112 section 3). Returns the index so far and the position of the
+/// first field.
 #[inline]
 fn request_line(bytes: &[u8], limits: &Limits) -> Option<(HeadIndex, usize)> {
     let method = Method::parse_prefix(bytes).filter(|&method| method != Method::Connect)?;
@@ -67,17 +69,18 @@ fn request_line(bytes: &[u8], limits: &Limits) -> Option<(HeadIndex, usize)> {
     Some((index, end + " HTTP/1.1\r\n".len()))
 }
 
-/// The name and the untrimmed value of the well-formed field line in front (RFC 9112 section 5).
+/// Returns the name and the untrimmed value of the field line at the front, if it is well-formed
+/// (RFC 9112 section 5).
 #[inline]
 fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (name, behind) = line.split_at(scan::token_length(line));
-    let [b':', behind @ ..] = behind else {
+    let (name, rest) = line.split_at(scan::token_length(line));
+    let [b':', after_colon @ ..] = rest else {
         return None;
     };
-    let mut end = scan::find_control(behind)?;
-    while behind[end] == b'\t' {
-        end += 1 + scan::find_control(&behind[end + 1..])?;
+    let mut end = scan::find_control(after_colon)?;
+    while after_colon[end] == b'\t' {
+        end += 1 + scan::find_control(&after_colon[end + 1..])?;
     }
-    let (value, behind) = behind.split_at(end);
-    (!name.is_empty() && behind.starts_with(b"\r\n")).then_some((name, value))
+    let (value, rest) = after_colon.split_at(end);
+    (!name.is_empty() && rest.starts_with(b"\r\n")).then_some((name, value))
 }

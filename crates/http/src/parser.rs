@@ -1,4 +1,4 @@
-//! Decides where one request ends and the next begins.
+//! Request framing: where one request ends and the next begins.
 
 use crate::chunked::{Chunk, ChunkReader, TrailerReader};
 use crate::fault::PeerFault;
@@ -6,82 +6,84 @@ use crate::head::{Framing, Head};
 use crate::head_parser::HeadParser;
 use crate::limits::Limits;
 
-/// Line ends that may stand before a request line (RFC 9112 section 2.2).
-const BLANK_LINES: u8 = 4;
+/// The maximum number of empty lines before a request line (RFC 9112 section 2.2).
+const MAX_BLANK_LINES: u8 = 4;
 
-/// The receiving half of one connection. Owns no buffer, no socket and no clock.
+/// Parses the requests of one connection. Performs no I/O and reads no clock.
 ///
-/// Give [`receive`](Self::receive) all bytes received and not yet consumed, again and again until it says
-/// [`Event::More`]; it is then worth asking again only with more bytes. After a reply that closes the
-/// connection call [`end`](Self::end), or the next pipelined request would be read.
+/// Pass [`receive`](Self::receive) all bytes that were received and not yet consumed. Call it until
+/// it returns [`Event::More`], then again when more bytes have arrived. After a response that
+/// closes the connection, call [`end`](Self::end), so that the parser ignores further pipelined
+/// requests.
 #[derive(Debug, Default)]
 pub struct RequestParser {
     state: State,
 }
 
-/// All the states there are.
+/// The position of the parser in the sequence of requests.
 #[derive(Debug)]
 enum State {
     /// Between requests, or inside a head.
     Head { parser: HeadParser, blank_lines: u8 },
-    /// Inside content of known length, never 0.
-    Length { left: u64 },
-    /// Inside chunks.
+    /// Inside content with a Content-Length. `remaining` is never 0.
+    Length { remaining: u64 },
+    /// Inside chunked content, before the last chunk.
     Chunks(ChunkReader),
-    /// Behind the last chunk.
+    /// After the last chunk, inside the trailer section.
     Trailers(TrailerReader),
-    /// The content ended and that is still to be said.
+    /// The content is complete, but [`Event::End`] has not been returned yet.
     ContentComplete,
-    /// Nothing further is understood.
+    /// After a fault, or after [`RequestParser::end`]. Input is ignored.
     Ended,
 }
 
-/// What became of some input: how much of it is done with, and what it meant.
+/// The result of one call of [`RequestParser::receive`].
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'b> {
-    /// Bytes at the front of the input that must not be given again.
+    /// The number of bytes that the parser consumed from the front of the input.
     pub consumed: usize,
-    /// What they meant.
+    /// The event that these bytes produced.
     pub event: Event<'b>,
 }
 
-/// What the machine has to say.
+/// What the parser found in the input.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'b> {
-    /// Nothing further: keep what is not consumed and call again with more behind it.
+    /// The input contains no further event. Keep the unconsumed bytes and append to them.
     More,
-    /// A request begins.
+    /// The head of a request.
     Head(Head<'b>),
-    /// A piece of content, never empty.
+    /// Part of the content. Never empty.
     Body(&'b [u8]),
-    /// The content ended.
+    /// The end of the content.
     End,
-    /// The peer did wrong: answer it, then close.
+    /// The client violated the protocol. Send the error response, then close the connection.
     Fault(PeerFault),
 }
 
-/// Where the machine is.
+/// The position of a parser within a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Between requests or inside a head.
+    /// Between requests, or inside a head.
     Head,
-    /// Behind a head, before the end of its content.
+    /// After a head whose content is not complete.
     Body,
-    /// Nothing further will be understood.
+    /// The parser ignores all further input.
     Ended,
 }
 
 impl RequestParser {
-    /// A machine that awaits its first request.
+    /// Creates a parser for a new connection.
     pub const fn new() -> Self {
         Self { state: State::START }
     }
 
-    /// Looks at all bytes received and not yet consumed.
+    /// Parses the bytes that were received and not yet consumed, and returns the next event.
     ///
-    /// A request without content is complete with its [`Event::Head`]; behind any other an [`Event::End`]
-    /// follows its content, and it may need no further byte. An unfinished head, and an unfinished line of
-    /// trailers, are not consumed, and neither grows past [`Limits::head`].
+    /// A request without content is complete with its [`Event::Head`]. For any other request,
+    /// [`Event::End`] follows the content, possibly without a further byte of input. An incomplete
+    /// head, and an incomplete line of the trailer section, stay unconsumed. Neither exceeds
+    /// [`Limits::head`].
     #[inline]
     pub fn receive<'b>(&mut self, input: &'b [u8], limits: &Limits) -> Step<'b> {
         let mut consumed = 0;
@@ -92,12 +94,12 @@ impl RequestParser {
         Step { consumed, event }
     }
 
-    /// Nothing further will be answered: all further input is consumed and ignored.
+    /// Ends parsing. The parser consumes and ignores all further input.
     pub const fn end(&mut self) {
         self.state = State::Ended;
     }
 
-    /// Where the machine is.
+    /// Returns the position of the parser within a request.
     pub const fn phase(&self) -> Phase {
         match self.state {
             State::Head { .. } => Phase::Head,
@@ -109,7 +111,7 @@ impl RequestParser {
         }
     }
 
-    /// The transitions between requests and into one.
+    /// The state transitions between requests and at a request head.
     #[inline]
     fn advance<'b>(
         &mut self,
@@ -131,13 +133,14 @@ impl RequestParser {
         *consumed += head.raw().len();
         self.state = match head.framing() {
             Framing::None => State::START,
-            Framing::Length(left) => State::Length { left },
+            Framing::Length(remaining) => State::Length { remaining },
             Framing::Chunked => State::Chunks(ChunkReader::default()),
         };
         Ok(Event::Head(head))
     }
 
-    /// The transitions behind a head. Apart, so that a head has the registers for itself.
+    /// The state transitions after a head. A separate function leaves the registers to
+    /// [`advance`](Self::advance).
     #[inline(never)]
     fn advance_content<'b>(
         &mut self,
@@ -149,11 +152,11 @@ impl RequestParser {
             let rest = &input[*consumed..];
             match &mut self.state {
                 State::Length { .. } if rest.is_empty() => return Ok(Event::More),
-                State::Length { left } => {
-                    let length = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                State::Length { remaining } => {
+                    let length = rest.len().min(usize::try_from(*remaining).unwrap_or(usize::MAX));
                     *consumed += length;
-                    *left -= length as u64;
-                    if *left == 0 {
+                    *remaining -= length as u64;
+                    if *remaining == 0 {
                         self.state = State::ContentComplete;
                     }
                     return Ok(Event::Body(&rest[..length]));
@@ -179,7 +182,7 @@ impl RequestParser {
                     self.state = State::START;
                     return Ok(Event::End);
                 }
-                // A head is read by `advance`.
+                // `advance` handles this state.
                 State::Head { .. } => return Ok(Event::More),
                 State::Ended => {
                     *consumed = input.len();
@@ -200,7 +203,8 @@ impl Default for State {
     }
 }
 
-/// Counts and skips whole line ends before a request line; a carriage return alone may still become one.
+/// Skips empty lines before a request line and counts them. A carriage return at the end of the
+/// input stays unconsumed, because its line feed may follow.
 #[inline]
 fn skip_blank_lines(input: &[u8], blank_lines: &mut u8) -> Result<usize, PeerFault> {
     let mut rest = input;
@@ -211,7 +215,7 @@ fn skip_blank_lines(input: &[u8], blank_lines: &mut u8) -> Result<usize, PeerFau
             [b'\n', ..] => return Err(PeerFault::BareLineFeed),
             _ => return Ok(input.len() - rest.len()),
         };
-        if *blank_lines == BLANK_LINES {
+        if *blank_lines == MAX_BLANK_LINES {
             return Err(PeerFault::BlankLines);
         }
         *blank_lines += 1;
@@ -228,27 +232,27 @@ mod tests {
     use crate::limits::Limits;
 
     #[test]
-    fn an_idle_connection_costs_little() {
+    fn idle_connection_is_small() {
         assert!(size_of::<RequestParser>() <= 32);
         assert!(size_of::<HeadIndex>() <= 48);
     }
 
     #[test]
-    fn the_phases_follow_a_request() {
+    fn reports_phase_of_request() {
         let limits = Limits::default();
         let mut machine = RequestParser::new();
         assert_eq!(machine.phase(), Phase::Head);
         machine.receive(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", &limits);
         assert_eq!(machine.phase(), Phase::Body);
         assert!(matches!(machine.receive(b"x", &limits).event, Event::Body(b"x")));
-        // The end needs no further byte, but it must be asked for.
+        // The end of the content needs no further byte, but a further call of `receive`.
         assert_eq!(machine.phase(), Phase::Body);
         assert!(matches!(machine.receive(b"", &limits).event, Event::End));
         assert_eq!(machine.phase(), Phase::Head);
     }
 
     #[test]
-    fn behind_the_end_everything_is_discarded() {
+    fn discards_input_after_end() {
         let mut machine = RequestParser::new();
         machine.end();
         let step = machine.receive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default());
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn wider_limits_take_more_fields_than_are_usual() {
+    fn accepts_more_fields_under_raised_limit() {
         let limits = Limits { fields: 300, ..Limits::default() };
         let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(299));
         let event = RequestParser::new().receive(head.as_bytes(), &limits).event;
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_may_shrink_while_a_head_or_trailers_come() {
+    fn applies_lowered_limits_to_partial_head_and_trailers() {
         let small = Limits { head: 8, fields: 0, ..Limits::default() };
         let mut machine = RequestParser::new();
         let half = b"GET / HTTP/1.1\r\nHost: a\r\nB: ";

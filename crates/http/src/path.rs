@@ -1,15 +1,17 @@
-//! Decides what path a request means: percent-decoding and dot segments, once and for all.
+//! Decodes the path of a request: percent-encoding and dot segments, exactly once.
 //!
-//! Whatever decodes to something a file system or a router could read differently is refused.
+//! The module rejects any path that a file system or a router could read differently after
+//! decoding.
 
 use alloc::string::String;
 use core::str;
 
 use crate::fault::PeerFault;
 
-/// Refuses a path that must not be decoded; the bytes were checked to be those of a target and begin with `/`.
+/// Rejects a path that is unsafe to decode. The caller has checked that it consists of target bytes
+/// and begins with `/`.
 ///
-/// Says whether it stands as it is: nothing encoded and no dot segment.
+/// Returns whether the path is literal: without percent-encoding and dot segments.
 #[cold]
 pub(crate) fn check(path: &[u8]) -> Result<bool, PeerFault> {
     let mut is_plain = true;
@@ -36,7 +38,7 @@ pub(crate) fn check(path: &[u8]) -> Result<bool, PeerFault> {
     Ok(is_plain)
 }
 
-/// Decodes a path that [`check`] has passed and removes its dot segments (RFC 3986 section 5.2.4).
+/// Decodes a path that [`check`] accepted and removes its dot segments (RFC 3986 section 5.2.4).
 pub(crate) fn decode(path: &str) -> String {
     let mut decoded = String::with_capacity(path.len());
     let mut segments = path.as_bytes()[1..].split(|&byte| byte == b'/').peekable();
@@ -44,7 +46,8 @@ pub(crate) fn decode(path: &str) -> String {
         match dot_count(segment) {
             0 => {
                 decoded.push('/');
-                // `check` has passed every scalar, so the loop ends with the segment.
+                // `check` accepted every character, so the loop stops only at the end of the
+                // segment.
                 while let Ok(Some(decoded_char)) = next_char(&mut segment) {
                     decoded.push(decoded_char);
                 }
@@ -53,7 +56,7 @@ pub(crate) fn decode(path: &str) -> String {
             2 => decoded.truncate(decoded.rfind('/').unwrap_or(0)),
             _ => {}
         }
-        // A dot segment at the end leaves a directory: its slash stays.
+        // A dot segment at the end resolves to a directory, so the slash stays.
         if segments.peek().is_none() {
             decoded.push('/');
         }
@@ -61,7 +64,7 @@ pub(crate) fn decode(path: &str) -> String {
     decoded
 }
 
-/// 1 for `.`, 2 for `..`, either way encoded; 0 for any other segment.
+/// Returns 1 for `.` and 2 for `..`, also percent-encoded, and 0 for any other segment.
 fn dot_count(segment: &[u8]) -> usize {
     let mut rest = segment;
     let mut dots = 0;
@@ -75,9 +78,9 @@ fn dot_count(segment: &[u8]) -> usize {
     if dots <= 2 { dots } else { 0 }
 }
 
-/// Takes one decoded character off the front.
+/// Removes one decoded character from the front.
 ///
-/// A character outside ASCII can only be a run of two to four triplets, since a target is ASCII.
+/// A target is ASCII, so a character outside ASCII can only be a run of two to four triplets.
 fn next_char(rest: &mut &[u8]) -> Result<Option<char>, PeerFault> {
     let Some(first) = next_byte(rest)? else {
         return Ok(None);
@@ -97,22 +100,22 @@ fn next_char(rest: &mut &[u8]) -> Result<Option<char>, PeerFault> {
     Ok(text.chars().next())
 }
 
-/// Takes one byte, or one triplet, off the front.
+/// Removes one byte or one percent-encoded triplet from the front.
 fn next_byte(rest: &mut &[u8]) -> Result<Option<u8>, PeerFault> {
-    let (byte, behind) = match *rest {
+    let (byte, after) = match *rest {
         [] => return Ok(None),
-        [b'%', high, low, behind @ ..] => match (hex_digit(*high), hex_digit(*low)) {
-            (Some(high), Some(low)) => (high << 4 | low, behind),
+        [b'%', high, low, after @ ..] => match (hex_digit(*high), hex_digit(*low)) {
+            (Some(high), Some(low)) => (high << 4 | low, after),
             _ => return Err(PeerFault::PathPercent),
         },
         [b'%', ..] => return Err(PeerFault::PathPercent),
-        [byte, behind @ ..] => (*byte, behind),
+        [byte, after @ ..] => (*byte, after),
     };
-    *rest = behind;
+    *rest = after;
     Ok(Some(byte))
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 pub(crate) const fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -129,23 +132,23 @@ mod tests {
     use super::{check, decode};
 
     fn means(path: &str, expected: &str) {
-        let told = match check(path.as_bytes()) {
+        let actual = match check(path.as_bytes()) {
             Ok(true) => path.to_string(),
             Ok(false) => decode(path),
             Err(fault) => fault.to_string(),
         };
-        assert_eq!(told, expected, "{path}");
+        assert_eq!(actual, expected, "{path}");
     }
 
     #[test]
-    fn a_plain_path_stands_as_it_is() {
+    fn literal_path_needs_no_decoding() {
         for path in ["/", "/a", "/a/b.c", "//", "/a//b", "/...", "/.a", "/a..", "/..a/b"] {
             assert_eq!(check(path.as_bytes()), Ok(true), "{path}");
         }
     }
 
     #[test]
-    fn dot_segments_are_removed() {
+    fn removes_dot_segments_of_path() {
         means("/a/../b", "/b");
         means("/a/..", "/");
         means("/a/.", "/a/");
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_dots_are_dots() {
+    fn decodes_dots_before_segments_are_removed() {
         means("/a/%2e%2E/b", "/b");
         means("/a/.%2e/b", "/b");
         means("/%2e/a", "/a");
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_never_climbs_above_the_root() {
+    fn rejects_paths_above_the_root() {
         means("/..", "path climbs above the root");
         means("/a/../..", "path climbs above the root");
         means("/a/../../b/c", "path climbs above the root");
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding_happens_once() {
+    fn decodes_exactly_once() {
         means("/%252e%252e/a", "/%2e%2e/a");
         means("/%2525", "/%25");
         means("/a%20b+c", "/a b+c");
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_utf8() {
+    fn requires_utf8_after_decoding() {
         means("/%C3%A4%e2%82%ac", "/\u{e4}\u{20ac}");
         means("/%f0%9f%90%9d", "/\u{1f41d}");
         means("/%c0%af", "path is not UTF-8");
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_and_controls_are_refused() {
+    fn rejects_encoded_separators_and_controls() {
         means("/a%2fb", "encoded slash or backslash in path");
         means("/a%2Fb", "encoded slash or backslash in path");
         means("/a%5cb", "encoded slash or backslash in path");
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percent_sign_needs_two_digits() {
+    fn rejects_incomplete_triplets() {
         means("/%", "malformed percent-encoding in path");
         means("/%2", "malformed percent-encoding in path");
         means("/%zz", "malformed percent-encoding in path");

@@ -1,4 +1,4 @@
-//! Decides how `application/x-www-form-urlencoded` text is taken apart: a query or a form's content.
+//! Parses `application/x-www-form-urlencoded` text: a query, or the content of a form.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -7,36 +7,36 @@ use core::fmt;
 
 use crate::path::hex_digit;
 
-/// Pairs beyond this number are not seen: each costs its reader work (hash tables, form fields).
+/// The maximum number of pairs. Each pair costs its consumer work (hash tables, form fields).
 pub const MAX_PAIRS: u16 = 1000;
 
-/// The names and values of a query or a form, in the order sent.
+/// Returns the names and values of a query or a form, in the order sent, up to [`MAX_PAIRS`].
 pub const fn pairs(query: &str) -> Pairs<'_> {
     pairs_up_to(query, MAX_PAIRS)
 }
 
-/// The same, of which at most so many are seen: for content that is expected to hold more.
+/// Returns at most `most` names and values, for content that may contain more than [`MAX_PAIRS`].
 pub const fn pairs_up_to(form: &str, most: u16) -> Pairs<'_> {
     Pairs { rest: form, left: most }
 }
 
-/// Iterator over names and values; see [`pairs`].
+/// An iterator over names and values. See [`pairs`].
 #[derive(Clone, Debug)]
 pub struct Pairs<'q> {
     rest: &'q str,
     left: u16,
 }
 
-/// A name or a value as it was sent, still encoded.
+/// A name or a value, still encoded as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoded<'q>(&'q str);
 
-/// The text is encoded wrongly: a percent sign without two digits, or bytes that are not UTF-8.
+/// The text is malformed: a percent sign without two digits, or bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadEncoding;
 
 impl Pairs<'_> {
-    /// Whether the iterator stopped at the most that are seen, with more to come.
+    /// Returns whether the iterator stopped at its limit before the end of the text.
     pub const fn is_truncated(&self) -> bool {
         self.left == 0 && !self.rest.is_empty()
     }
@@ -46,7 +46,7 @@ impl<'q> Iterator for Pairs<'q> {
     type Item = (Encoded<'q>, Encoded<'q>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Nothing between two `&` is no pair.
+        // An empty part between two `&` is not a pair.
         self.rest = self.rest.trim_start_matches('&');
         if self.rest.is_empty() || self.left == 0 {
             return None;
@@ -60,12 +60,12 @@ impl<'q> Iterator for Pairs<'q> {
 }
 
 impl<'q> Encoded<'q> {
-    /// The text as it was sent.
+    /// Returns the text as sent.
     pub const fn raw(self) -> &'q str {
         self.0
     }
 
-    /// The text meant; borrowed if it stands as it is.
+    /// Decodes the text. Borrows it if there is no encoding to undo.
     pub fn decode(&self) -> Result<Cow<'q, str>, BadEncoding> {
         if !self.0.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
             return Ok(Cow::Borrowed(self.0));
@@ -75,12 +75,12 @@ impl<'q> Encoded<'q> {
         Ok(Cow::Owned(text))
     }
 
-    /// Whether the text meant is this one, found without decoding it elsewhere.
+    /// Returns whether the decoded text equals `plain`, without allocation.
     pub fn is(&self, plain: &str) -> bool {
         self.bytes().eq(plain.bytes().map(Ok))
     }
 
-    /// The bytes meant, one by one; nothing follows an error.
+    /// Returns the decoded bytes. An error is the last item.
     fn bytes(self) -> impl Iterator<Item = Result<u8, BadEncoding>> + use<'q> {
         let mut rest = self.0.as_bytes();
         core::iter::from_fn(move || {
@@ -117,20 +117,20 @@ mod tests {
 
     fn check(query: &str, expected: &str) {
         let text = |encoded: Encoded<'_>| encoded.decode().map_or("!".into(), Cow::into_owned);
-        let told: Vec<_> =
+        let decoded: Vec<_> =
             pairs(query).map(|(name, value)| [text(name), text(value)].join("|")).collect();
-        assert_eq!(told.join(" "), expected, "{query}");
+        assert_eq!(decoded.join(" "), expected, "{query}");
     }
 
     #[test]
-    fn a_value_is_there_as_it_was_sent() {
+    fn returns_raw_names_and_values() {
         let raw: Vec<_> =
             pairs("a%20b=c+d&e").map(|(name, value)| [name.raw(), value.raw()]).collect();
         assert_eq!(raw, [["a%20b", "c+d"], ["e", ""]]);
     }
 
     #[test]
-    fn pairs_come_in_the_order_sent() {
+    fn returns_pairs_in_order() {
         check("a=1&b=2&a=3", "a|1 b|2 a|3");
         check("", "");
         check("&&a&&", "a|");
@@ -139,24 +139,24 @@ mod tests {
     }
 
     #[test]
-    fn plus_is_a_space_and_triplets_are_bytes() {
+    fn decodes_plus_and_triplets() {
         check("a+b=%C3%A4%2B", "a b|\u{e4}+");
         check("%26=%3d", "&|=");
     }
 
     #[test]
-    fn bad_encodings_are_errors() {
+    fn rejects_malformed_encodings() {
         check("a=%&b=%f&c=%zz&d=%ff&e=%+1", "a|! b|! c|! d|! e|!");
         assert_eq!(Encoded("%0").decode(), Err(BadEncoding));
     }
 
     #[test]
-    fn what_needs_no_decoding_is_borrowed() {
+    fn borrows_plain_text() {
         assert!(matches!(Encoded("plain").decode(), Ok(Cow::Borrowed("plain"))));
     }
 
     #[test]
-    fn equality_sees_through_the_encoding() {
+    fn compares_decoded_text() {
         assert!(Encoded("a+%62").is("a b"));
         assert!(!Encoded("a").is("a b"));
         assert!(!Encoded("a+b").is("a"));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thousandth_pair_is_the_last_and_that_can_be_seen() {
+    fn stops_after_a_thousand_pairs() {
         let most = usize::from(MAX_PAIRS);
         let text = "a&".repeat(most);
         let mut exact = pairs(&text);

@@ -1,4 +1,4 @@
-//! Decides how a response is written: its head in one pass, its length filled in afterwards.
+//! Writes responses: the head in one pass, and the length of the content afterwards.
 
 use alloc::vec::Vec;
 
@@ -12,46 +12,47 @@ use crate::method::Method;
 use crate::security::SecurityHeaders;
 use crate::status::Status;
 
-/// The framing slot of a head whose content is still being written: a Content-Length of ten columns,
-/// filled from the right, so that nothing has to move when the length is known.
+/// The framing line of a head whose content is still being written: a Content-Length with ten
+/// columns, filled from the right, so that no byte moves once the length is known.
 const SLOT: &[u8; 26] = b"Content-Length:           ";
-/// The same 26 columns once the content outgrew its buffer.
+/// Replaces [`SLOT`] once the server must send content before its length is known.
 const SLOT_CHUNKED: &[u8; 26] = b"Transfer-Encoding: chunked";
-/// The same for HTTP/1.0, which has no chunks: the end of the connection ends the content.
+/// Replaces [`SLOT`] for HTTP/1.0, which has no chunks: the end of the connection ends the content.
 const SLOT_CLOSE: &[u8; 26] = b"Connection: close         ";
-/// The longest content whose length fits into the slot.
+/// The greatest content length that fits into [`SLOT`].
 const SLOT_MAX: u64 = 9_999_999_999;
 
-/// For a keep_alive_at HTTP/1.0 exchange.
+/// The line for a persistent HTTP/1.0 connection.
 const KEEP_ALIVE: &[u8; 24] = b"Connection: keep-alive\r\n";
-/// As long as [`KEEP_ALIVE`], so that it can be written over it.
+/// Replaces [`KEEP_ALIVE`]. Has the same length.
 const CLOSE_IN_PLACE: &[u8; 24] = b"Connection: close     \r\n";
 
-/// Room for the line before a chunk whose size is not yet known.
+/// Reserves space for the size line of a chunk whose size is not yet known.
 const CHUNK_SIZE_LINE: &[u8; 10] = b"00000000\r\n";
 
-/// The interim answer to a peer that [expects](crate::Head::expects_continue) it.
+/// Returns the interim response for a client that [expects](crate::Head::expects_continue) it.
 pub const fn continue_100() -> &'static [u8] {
     b"HTTP/1.1 100 Continue\r\n\r\n"
 }
 
-/// The head of a response, being appended to a buffer. End it with one of the methods that take `self`.
+/// Writes the head of a response into a buffer. Complete it with one of the methods that take
+/// `self`.
 #[derive(Debug)]
 #[must_use = "a head that is not ended is no response"]
 pub struct Reply<'o> {
     out: &'o mut Vec<u8>,
     exchange: Exchange,
     status: Status,
-    /// Where [`KEEP_ALIVE`] stands, if it does.
+    /// The position of [`KEEP_ALIVE`] in the buffer, if it was written.
     keep_alive_at: Option<usize>,
 }
 
-/// Fields that many replies have in common, put together once.
+/// Field lines that many responses share, validated and formatted once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FieldLines(Vec<u8>);
 
 impl FieldLines {
-    /// None yet.
+    /// Creates an empty block.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -60,7 +61,7 @@ impl FieldLines {
     ///
     /// # Errors
     ///
-    /// Which rule it breaks; nothing is added then.
+    /// Returns the broken rule. The block is unchanged.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
         append_field(&mut self.0, name, value)
     }
@@ -70,12 +71,12 @@ impl FieldLines {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// The bytes they take in a reply.
+    /// Returns the size of the lines in bytes.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the block is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -102,43 +103,44 @@ fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse
     Ok(())
 }
 
-/// The content of a response, being appended behind its head.
+/// Writes the content of a response after its head.
 ///
-/// Append it to the buffer that the [`Reply`] began in; it borrows nothing, so a page writer may have the buffer
-/// to itself. Whenever the buffer is large enough to be sent, [`flush`](Self::flush) it; [`finish`](Self::finish)
-/// at the end. For HEAD, and for a status that has no content, all of this works the same and what was appended is
-/// cut off again.
+/// Append the content to the buffer that the [`Reply`] used. This type does not borrow the buffer,
+/// so a page writer can own it. When the buffer is large enough to send, call
+/// [`flush`](Self::flush). At the end, call [`finish`](Self::finish). For HEAD, and for a status
+/// that forbids content, the same calls remove the appended content again.
 #[derive(Debug)]
 #[must_use = "a body that is not finished has no length"]
 pub struct Body {
     delimiter: Delimiter,
     close: bool,
-    /// Where the content of this piece begins in `out`.
+    /// The start of the current piece of content in `out`.
     piece_start: usize,
 }
 
 /// A response that is complete in its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The connection must close once the response is sent.
+    /// Whether the connection must close after the response.
     pub close: bool,
 }
 
-/// What tells the peer where the content ends.
+/// How the client finds the end of the content.
 #[derive(Clone, Copy, Debug)]
 enum Delimiter {
-    /// The length, to be written into the slot at `at`, unless the content grows too large.
+    /// The length, which goes into the slot at `at`, unless content is sent before the length is
+    /// known.
     Slot { at: usize, exchange: Exchange, keep_alive_at: Option<usize> },
-    /// Chunks.
+    /// Chunked transfer coding.
     Chunks,
     /// The end of the connection.
     Close,
-    /// The head: there is no content.
+    /// The end of the head: there is no content.
     Head,
 }
 
 impl<'o> Reply<'o> {
-    /// Appends the status line, the date and what is to be said about the connection.
+    /// Appends the status line, the date, and the fields that the [`Exchange`] asks for.
     pub fn begin(out: &'o mut Vec<u8>, exchange: Exchange, status: Status, date: &Date) -> Self {
         if status == Status::OK {
             out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
@@ -152,7 +154,7 @@ impl<'o> Reply<'o> {
         out.extend_from_slice(date.as_bytes());
         let mut keep_alive_at = None;
         match (exchange.keep_alive, exchange.version) {
-            // An interim reply, and the one that changes protocols, decide nothing about closing.
+            // An interim response and a 101 do not decide whether the connection closes.
             _ if status < Status::OK => {}
             (true, Version::Http11) => {}
             (true, Version::Http10) => {
@@ -161,7 +163,7 @@ impl<'o> Reply<'o> {
             }
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         }
-        // An interim reply, and the one that changes protocols, have nothing that a browser shows.
+        // An interim response and a 101 have no content for a browser to protect.
         if status >= Status::OK {
             out.extend_from_slice(exchange.security.lines().as_bytes());
         }
@@ -173,14 +175,15 @@ impl<'o> Reply<'o> {
         Self { out, exchange, status, keep_alive_at }
     }
 
-    /// Appends lines rendered beforehand, each with its CRLF.
+    /// Appends constant lines, each with its CRLF.
     pub fn static_lines(&mut self, block: &'static str) -> &mut Self {
         debug_assert!(block.is_empty() || block.ends_with("\r\n"), "{block:?}");
         self.out.extend_from_slice(block.as_bytes());
         self
     }
 
-    /// Appends a field, if it can neither split the reply nor contradict what the reply itself writes.
+    /// Appends a field. Returns an error if the field could split the response or contradict a line
+    /// that `Reply` writes itself.
     pub fn field(&mut self, name: &str, value: &str) -> Result<(), Misuse> {
         append_field(self.out, name, value)
     }
@@ -193,14 +196,14 @@ impl<'o> Reply<'o> {
         self
     }
 
-    /// Appends fields that were checked when they were put together.
+    /// Appends field lines that were validated earlier.
     #[inline]
     pub fn field_lines(&mut self, lines: &FieldLines) -> &mut Self {
         self.out.extend_from_slice(&lines.0);
         self
     }
 
-    /// Ends the head for content of this length that somebody else sends, such as a file.
+    /// Ends the head for content of this length that the caller sends separately, such as a file.
     pub fn content_length(mut self, content_length: u64) {
         self.end_head(content_length);
     }
@@ -210,14 +213,14 @@ impl<'o> Reply<'o> {
         self.end_head(0);
     }
 
-    /// Ends the head of a reply to HEAD whose content nobody has counted: what a GET would bring is not told (RFC 9110
-    /// section 8.6).
+    /// Ends the head of a response to HEAD without a Content-Length, because the length that GET
+    /// would have is unknown (RFC 9110 section 8.6).
     pub fn unknown_length(self) {
         debug_assert_eq!(self.exchange.method, Method::Head);
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Ends the head and appends the whole content.
+    /// Ends the head and appends the complete content.
     pub fn whole(mut self, content: &[u8]) {
         self.end_head(content.len() as u64);
         if self.exchange.method != Method::Head && !self.status.forbids_content() {
@@ -225,7 +228,7 @@ impl<'o> Reply<'o> {
         }
     }
 
-    /// Ends the head for content whose length is not yet known.
+    /// Ends the head for content that is written into the same buffer.
     pub fn body(self) -> Body {
         let delimiter = if self.status.forbids_content() {
             Delimiter::Head
@@ -239,7 +242,7 @@ impl<'o> Reply<'o> {
         Body { piece_start: self.out.len(), delimiter, close: !self.exchange.keep_alive }
     }
 
-    /// Ends the head for content that is framed piece by piece, wherever the pieces are made.
+    /// Ends the head for streamed content. Any thread may frame its pieces with the returned value.
     pub fn stream(self) -> BodyFraming {
         let Self { out, exchange, status, keep_alive_at } = self;
         let pieces = match exchange.version {
@@ -261,7 +264,8 @@ impl<'o> Reply<'o> {
     }
 
     fn end_head(&mut self, content_length: u64) {
-        // RFC 9110 section 8.6 forbids the field for 1xx and 204; for 304 it would be the length of the 200.
+        // RFC 9110 section 8.6 forbids the field for 1xx and 204. For 304 it would be the length of
+        // the 200.
         if !self.status.forbids_content() {
             self.out.extend_from_slice(b"Content-Length: ");
             self.out.extend_from_slice(Decimal::of(content_length).digits());
@@ -272,9 +276,9 @@ impl<'o> Reply<'o> {
 }
 
 impl Body {
-    /// Makes all that is in `out` ready to be sent and lets `drain` send it.
+    /// Frames the content in `out`, then calls `drain` to send it.
     ///
-    /// What `drain` leaves in the buffer, to be sent later, must be the end of what it found.
+    /// If `drain` leaves bytes in the buffer to send later, they must be the last ones.
     pub fn flush(&mut self, out: &mut Vec<u8>, drain: impl FnOnce(&mut Vec<u8>)) {
         self.end_piece(out);
         drain(out);
@@ -326,7 +330,7 @@ impl Body {
         self.piece_start = out.len();
     }
 
-    /// Gives up the slot: the length will not be known before the head is sent.
+    /// Replaces the slot, because the head is sent before the length is known.
     fn abandon_slot(
         &mut self,
         out: &mut [u8],
@@ -352,16 +356,17 @@ impl Body {
         }
     }
 
-    /// Makes the piece a chunk: its size goes into the `room` before it. The first one has none, so it moves.
+    /// Frames the current piece as a chunk and writes its size into the `room` bytes before it. The
+    /// first chunk has no room, so its data moves.
     fn end_chunk(&self, out: &mut Vec<u8>, room: usize) {
         let length = out.len() - self.piece_start;
         let line = self.piece_start - room..self.piece_start;
         if length == 0 {
-            // A chunk of size zero would end the content.
+            // A chunk of size 0 would end the content.
             out.truncate(line.start);
             return;
         }
-        // Eight digits say 4 GiB; a larger piece gets sixteen and moves.
+        // Eight digits hold sizes below 4 GiB. A larger piece gets sixteen digits and moves.
         let digits = if length >> 32 == 0 { 8 } else { 16 };
         let size = (0..digits).rev().map(|digit| b"0123456789abcdef"[length >> (digit * 4) & 15]);
         out.splice(line, size.chain(*b"\r\n"));
@@ -369,7 +374,7 @@ impl Body {
     }
 }
 
-/// A number in decimal digits.
+/// A number formatted as decimal digits.
 struct Decimal {
     digits: [u8; 20],
     start: usize,

@@ -1,30 +1,31 @@
-//! Decides how bytes are searched: many at a time, without unsafe code.
+//! Searches byte slices several bytes at a time, without unsafe code.
 
 use crate::line;
 
-/// Position of the first line feed.
+/// Returns the position of the first line feed.
 pub(crate) fn find_line_feed(bytes: &[u8]) -> Option<usize> {
     position(bytes, |byte| byte == b'\n')
 }
 
-/// Position of the first control, DEL and tab included.
+/// Returns the position of the first control byte, including DEL and tab.
 #[inline]
 pub(crate) fn find_control(bytes: &[u8]) -> Option<usize> {
     position(bytes, line::is_control)
 }
 
-/// How many bytes of a token stand in front.
+/// Returns the length of the token at the front.
 #[inline]
 pub(crate) fn token_length(bytes: &[u8]) -> usize {
     prefix_length(bytes, |byte| IS_TOKEN[usize::from(byte)])
 }
 
-/// How many bytes of a kind stand in front: four at a time, for a kind that is looked up in a table.
+/// Returns the length of the prefix whose bytes all satisfy `is_kind`. Tests four bytes at a time,
+/// for predicates that look up a table.
 #[inline]
 pub(crate) fn prefix_length(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
     let (fours, rest) = bytes.as_chunks::<4>();
     for (number, four) in fours.iter().enumerate() {
-        // Counted without a branch: where a run ends cannot be predicted.
+        // Counts without a branch, because the end of the prefix is unpredictable.
         let mut lasts = true;
         let mut length = 0;
         for &byte in four {
@@ -39,10 +40,11 @@ pub(crate) fn prefix_length(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize
     fours.len() * 4 + end
 }
 
-/// Position of the first byte looked for: sixteen at a time, for a kind that is found by comparing.
+/// Returns the position of the first byte that satisfies `is_wanted`. Tests sixteen bytes at a
+/// time, for predicates that compare.
 ///
-/// The compiler makes vector instructions of a block, which over a browser's head took a fifth fewer of them
-/// than words of eight bytes.
+/// The compiler emits vector instructions for a block. Over a browser's request head that took a
+/// fifth fewer instructions than words of eight bytes.
 #[inline]
 fn position(bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let (blocks, rest) = bytes.as_chunks::<16>();
@@ -57,7 +59,7 @@ fn position(bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     Some(blocks.len() * 16 + place)
 }
 
-/// The bytes that a token may have (RFC 9110 section 5.6.2).
+/// The bytes that are allowed in a token (RFC 9110 section 5.6.2).
 const IS_TOKEN: [bool; 256] = {
     let mut is_token = [false; 256];
     let mut byte = 0;
@@ -75,7 +77,8 @@ mod tests {
     use super::{find_control, find_line_feed, token_length};
     use crate::line;
 
-    /// Each byte at each place among others, before a second of its kind.
+    /// Compares `scan` with a simple loop: each byte value at each position, followed by a line
+    /// feed.
     #[track_caller]
     fn check(filler: u8, scan: fn(&[u8]) -> Option<usize>, is_wanted: fn(u8) -> bool) {
         for length in 0..40 {
@@ -92,19 +95,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_feed_is_found_wherever_it_stands() {
+    fn finds_line_feed_at_any_position() {
         check(b'\x0b', find_line_feed, |byte| byte == b'\n');
     }
 
     #[test]
-    fn a_control_is_found_wherever_it_stands() {
+    fn finds_control_at_any_position() {
         for filler in [b' ', b'~', 0x80, 0xff] {
             check(filler, find_control, line::is_control);
         }
     }
 
     #[test]
-    fn a_token_ends_at_the_first_byte_of_another_kind() {
+    fn token_ends_at_first_other_byte() {
         let ends = |bytes: &[u8]| Some(token_length(bytes)).filter(|&length| length < bytes.len());
         check(b'a', ends, |byte| !line::is_token(&[byte]));
     }

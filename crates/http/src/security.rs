@@ -44,7 +44,7 @@ impl SecurityHeaders {
         self.0 & other.0 == other.0
     }
 
-    /// The headers that a response has no more use for once it has a header of this name.
+    /// Returns the headers that a header with this name replaces.
     pub fn named(name: &str) -> Self {
         if name.eq_ignore_ascii_case("x-content-type-options") {
             Self::NOSNIFF

@@ -1,11 +1,11 @@
-//! Decides what a status code is and which reason phrase goes with it.
+//! Status codes and their reason phrases.
 
-/// A status code, always of three digits (RFC 9110 section 15).
+/// A status code of three digits (RFC 9110 section 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(u16);
 
 impl Status {
-    /// The status of this number, if it has three digits.
+    /// Returns the status with this number, if it has three digits.
     pub const fn new(code: u16) -> Option<Self> {
         match code {
             100..=999 => Some(Self(code)),
@@ -13,19 +13,19 @@ impl Status {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn code(self) -> u16 {
         self.0
     }
 
-    /// Whether a reply of this status has no content, whatever the request
-    /// (RFC 9110 sections 6.4.1, 8.6): its head carries no framing field either.
+    /// Returns whether a response with this status has no content, for any request (RFC 9110
+    /// sections 6.4.1, 8.6). Its head has no framing field either.
     pub const fn forbids_content(self) -> bool {
         matches!(self.0, 100..=199 | 204 | 304)
     }
 }
 
-/// Each status once: its constant, its number and its reason phrase.
+/// Defines each status once: its constant, its number and its reason phrase.
 macro_rules! statuses {
     ($($name:ident = $code:literal, $reason:literal;)+) => {
         impl Status {
@@ -34,7 +34,8 @@ macro_rules! statuses {
                 pub const $name: Self = Self($code);
             )+
 
-            /// The registered reason phrase; empty for a number without one, as RFC 9112 section 4 allows.
+            /// Returns the registered reason phrase. It is empty for an unregistered number, as RFC
+            /// 9112 section 4 allows.
             pub const fn reason(self) -> &'static str {
                 match self.0 {
                     $($code => $reason,)+
@@ -99,14 +100,14 @@ mod tests {
     use super::Status;
 
     #[test]
-    fn a_status_has_three_digits() {
+    fn status_has_three_digits() {
         assert_eq!(Status::new(99), None);
         assert_eq!(Status::new(1000), None);
         assert_eq!(Status::new(404), Some(Status::NOT_FOUND));
     }
 
     #[test]
-    fn a_number_without_a_registered_phrase_has_an_empty_one() {
+    fn unregistered_status_has_empty_reason() {
         assert_eq!(Status::new(599).map(Status::reason), Some(""));
         assert_eq!(Status::GONE.reason(), "Gone");
     }

@@ -1,4 +1,4 @@
-//! Decides which request targets are taken, and where path, query and authority are in one.
+//! Parses request targets into path, query and authority.
 
 use crate::fault::PeerFault;
 use crate::head::Span;
@@ -8,24 +8,25 @@ use crate::method::Method;
 use crate::path;
 use crate::scan;
 
-/// The parts of a request target, as ranges of it.
+/// The parts of a request target, as ranges of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) path: Span,
     /// Empty unless the target is in absolute form.
     pub(crate) authority: Span,
-    /// The path stands as it is.
+    /// Whether the path needs no decoding and has no dot segments.
     pub(crate) is_plain: bool,
 }
 
-/// Classes of the bytes of a target.
+/// Classes of target bytes.
 const FORBIDDEN: u8 = 1;
 const PERCENT: u8 = 2;
 const QUESTION: u8 = 4;
 const DOT: u8 = 8;
 
-/// Browsers send `|`, `{`, `}`, `^`, `[`, `]` and the backtick unencoded, so these may stand although
-/// RFC 3986 forbids them; what could end a line, a field or an attribute somewhere else may not.
+/// The class of each byte. Browsers send `|`, `{`, `}`, `^`, `[`, `]` and the backtick unencoded,
+/// so the server accepts them although RFC 3986 forbids them. It rejects bytes that could end a
+/// line, a field or an attribute in other software.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -43,18 +44,18 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
-/// What a first look at a target tells.
+/// The result of scanning a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetScan {
-    /// How many bytes may stand in a target, from the first on.
+    /// The length of the prefix that consists of allowed bytes.
     pub(crate) length: usize,
-    /// Where the query begins with its `?`; the length if there is none.
+    /// The position of the first `?`, or `length` if there is none.
     question: usize,
-    /// All classes of the bytes before the query.
+    /// The union of the classes of all bytes before the query.
     seen: u8,
 }
 
-/// Takes a target apart (RFC 9112 section 3.2).
+/// Parses a request target (RFC 9112 section 3.2).
 pub(crate) fn read(target: &[u8], method: Method) -> Result<Target, PeerFault> {
     let front = scan_target(target);
     if front.length < target.len() {
@@ -63,7 +64,7 @@ pub(crate) fn read(target: &[u8], method: Method) -> Result<Target, PeerFault> {
     split(target, front, method)
 }
 
-/// Looks at each byte once, up to the first that cannot stand in a target.
+/// Scans the bytes up to the first that is not allowed in a target. Examines each byte once.
 #[inline]
 pub(crate) fn scan_target(bytes: &[u8]) -> TargetScan {
     let class = |byte: u8| CLASSES[usize::from(byte)];
@@ -80,7 +81,7 @@ pub(crate) fn scan_target(bytes: &[u8]) -> TargetScan {
     TargetScan { length: question + query, question, seen }
 }
 
-/// Takes a target apart that consists of this front.
+/// Splits a target that was scanned completely.
 #[inline]
 pub(crate) fn split(target: &[u8], front: TargetScan, method: Method) -> Result<Target, PeerFault> {
     let TargetScan { question: end, seen, .. } = front;
@@ -91,7 +92,7 @@ pub(crate) fn split(target: &[u8], front: TargetScan, method: Method) -> Result<
     };
     let start = authority.end;
     let path = &target[start..end];
-    // Most paths are seen to be plain without looking at their segments.
+    // Most paths need no check of their segments.
     let may_need_decoding =
         seen & PERCENT != 0 || seen & DOT != 0 && path.windows(2).any(|pair| pair == b"/.");
     let is_plain = !may_need_decoding || path.is_empty() || path::check(path)?;
@@ -102,7 +103,7 @@ pub(crate) fn split(target: &[u8], front: TargetScan, method: Method) -> Result<
     })
 }
 
-/// The range of the authority in an absolute-form target of our own schemes.
+/// Returns the range of the authority in an absolute-form target with the scheme `http` or `https`.
 #[cold]
 fn absolute(target: &[u8]) -> Result<core::ops::Range<usize>, PeerFault> {
     let start = [b"http://".as_slice(), b"https://"]
@@ -134,7 +135,7 @@ mod tests {
 
     fn check(method: Method, target: &str, expected: &str) {
         let part = |span: Span| String::from(&target[span.start as usize..span.end as usize]);
-        let told = match read(target.as_bytes(), method) {
+        let actual = match read(target.as_bytes(), method) {
             Ok(Target { path, authority, is_plain }) => format!(
                 "{}|{}|{}",
                 part(authority),
@@ -143,11 +144,11 @@ mod tests {
             ),
             Err(fault) => format!("{fault}"),
         };
-        assert_eq!(told, expected, "{target}");
+        assert_eq!(actual, expected, "{target}");
     }
 
     #[test]
-    fn the_forms_are_told_apart() {
+    fn distinguishes_target_forms() {
         check(Method::Get, "/a?b?c", "|/a|plain");
         check(Method::Get, "/a/./b?%", "|/a/./b|coded");
         check(Method::Get, "/a.b?/../", "|/a.b|plain");
@@ -157,18 +158,18 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_refused() {
-        let told = "request target of no allowed form";
+    fn rejects_other_target_forms() {
+        let message = "request target of no allowed form";
         for target in ["*", "a:80", "a", "", "?a", "ftp://a/", "http:/a", "*/", "javascript:1"] {
-            check(Method::Get, target, told);
+            check(Method::Get, target, message);
         }
-        check(Method::Options, "**", told);
+        check(Method::Options, "**", message);
         check(Method::Get, "http://u@a/", "invalid host");
         check(Method::Get, "http:///a", "invalid host");
     }
 
     #[test]
-    fn what_browsers_send_may_stand_and_nothing_else() {
+    fn accepts_bytes_that_browsers_send() {
         check(Method::Get, "/|{}^[]`'!$&()*+,;=:@~-_", "|/|{}^[]`'!$&()*+,;=:@~-_|plain");
         for byte in ["\"", "<", ">", "\\", "#", " ", "\t", "\0", "\x7f", "\u{e4}"] {
             check(Method::Get, &format!("/{byte}"), "forbidden byte in request target");

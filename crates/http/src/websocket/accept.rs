@@ -1,15 +1,16 @@
-//! Decides how the key of a handshake is answered.
+//! The key of a handshake and the value that accepts it.
 
 use sha1_smol::Sha1;
 
-/// What a server that does not speak WebSocket would not append (RFC 6455 section 1.3).
+/// The fixed text that only a WebSocket server appends to the key (RFC 6455 section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The value of `Sec-WebSocket-Accept` for this key: base64 of the SHA-1 of key and GUID (RFC 6455 section 4.2.2).
+/// Returns the value of `Sec-WebSocket-Accept` for this key: base64 of the SHA-1 of key and GUID
+/// (RFC 6455 section 4.2.2).
 ///
-/// It shows that the answer was made for this request by somebody who knows the protocol. It keeps no secret, so the
+/// The value proves that a WebSocket server answered this request. It protects no secret, so the
 /// weakness of SHA-1 does not matter.
 pub fn accept_key(key: &[u8]) -> [u8; 28] {
     let mut hash = Sha1::new();
@@ -18,13 +19,13 @@ pub fn accept_key(key: &[u8]) -> [u8; 28] {
     base64(hash.digest().bytes())
 }
 
-/// Whether these are sixteen bytes in base64: what a key must be, whatever it says.
+/// Returns whether the key is sixteen bytes in base64. Their value has no meaning.
 pub(super) fn is_key(key: &[u8]) -> bool {
     matches!(key, [digits @ .., b'=', b'='] if digits.len() == 22
         && digits.iter().all(|byte| ALPHABET.contains(byte)))
 }
 
-/// Twenty bytes are six groups of three and one of two.
+/// Encodes twenty bytes in base64: six groups of three bytes and one of two.
 fn base64(bytes: [u8; 20]) -> [u8; 28] {
     let mut out = [b'='; 28];
     for (group, out) in bytes.chunks(3).zip(out.chunks_mut(4)) {
@@ -42,12 +43,12 @@ mod tests {
     use super::{accept_key, is_key};
 
     #[test]
-    fn the_key_of_the_standard_is_answered_as_the_standard_says() {
+    fn computes_accept_value_of_rfc_example() {
         assert_eq!(&accept_key(b"dGhlIHNhbXBsZSBub25jZQ=="), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]
-    fn a_key_is_sixteen_bytes_in_base64() {
+    fn key_is_sixteen_bytes_in_base64() {
         assert!(is_key(b"dGhlIHNhbXBsZSBub25jZQ=="));
         for key in [
             "",

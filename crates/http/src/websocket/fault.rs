@@ -1,43 +1,44 @@
-//! Decides which mistakes a peer can make, and with which code each closes the connection.
+//! Protocol violations in WebSocket frames, and the code with which each closes the connection.
 
 use core::fmt;
 
 use super::close_code::CloseCode;
 use super::frame::Frame;
 
-/// A mistake of the peer. Send [`close_frame`](Self::close_frame), then close.
+/// A protocol violation by the client. Send the [`close_frame`](Self::close_frame), then close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameFault {
-    /// A reserved bit is set, and no extension gives it a meaning (RFC 6455 section 5.2).
+    /// A reserved bit is set although no extension defines it (RFC 6455 section 5.2).
     ReservedBit,
-    /// An opcode that nobody has given a meaning.
+    /// An undefined opcode.
     Opcode,
-    /// A control frame that is not the whole of itself (RFC 6455 section 5.5).
+    /// A fragmented control frame (RFC 6455 section 5.5).
     FragmentedControl,
     /// A control frame of more than 125 bytes.
     ControlTooLong,
-    /// Not masked although it comes from who asked, or masked although from who answers (RFC 6455 section 5.1).
+    /// An unmasked frame from a client, or a masked frame from a server (RFC 6455 section 5.1).
     Mask,
-    /// A length that is not in its shortest form, or that reaches the sign bit.
+    /// A length that is not in its shortest form, or that uses the sign bit.
     InvalidLength,
-    /// A continuation of nothing (RFC 6455 section 5.4).
+    /// A continuation frame outside a message (RFC 6455 section 5.4).
     UnexpectedContinuation,
-    /// A message begins inside another.
+    /// A message begins before the previous one is complete.
     InterleavedMessage,
     /// A close frame of one byte (RFC 6455 section 5.5.1).
     CloseLength,
-    /// A close code that may not be sent.
+    /// A code that is not allowed in a close frame.
     InvalidCloseCode,
     /// Text that is not UTF-8.
     InvalidUtf8,
-    /// A message in more parts than [`MessageLimits::fragments`](super::MessageLimits::fragments).
+    /// A message with more fragments than
+    /// [`MessageLimits::fragments`](super::MessageLimits::fragments).
     TooManyFragments,
     /// A message larger than [`MessageLimits::message`](super::MessageLimits::message).
     TooLarge,
 }
 
 impl FrameFault {
-    /// The code that the close frame carries.
+    /// Returns the code of the close frame.
     pub const fn code(self) -> CloseCode {
         match self {
             Self::InvalidUtf8 => CloseCode::INVALID_PAYLOAD,
@@ -47,7 +48,8 @@ impl FrameFault {
         }
     }
 
-    /// The short text the peer gets: what to do about it, not where the reader stood.
+    /// Returns the reason for the close frame: how to correct the message, without the position of
+    /// the reader.
     pub const fn close_reason(self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "The text is not UTF-8.",
@@ -57,7 +59,7 @@ impl FrameFault {
         }
     }
 
-    /// The close frame that tells the peer.
+    /// Returns the close frame that reports the fault to the client.
     pub const fn close_frame(self) -> Frame<'static> {
         Frame::Close { code: Some(self.code()), reason: self.close_reason() }
     }

@@ -1,4 +1,4 @@
-//! Decides how what is said becomes a frame.
+//! WebSocket messages and control frames, and how they are written.
 
 use alloc::vec::Vec;
 
@@ -6,29 +6,33 @@ use super::close_code::CloseCode;
 use super::header::{Header, MAX_SHORT_LENGTH, Opcode};
 use super::mask::mask;
 
-/// Something said, whole: a message in parts is one frame here.
+/// A control frame or a complete message. The fragments of a message are joined into one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'p> {
     /// A message of text.
     Text(&'p str),
     /// A message of bytes.
     Binary(&'p [u8]),
-    /// To be answered by a pong of the same bytes, at most 125; what is longer is cut.
+    /// A ping of at most 125 bytes. A longer payload is truncated. The response is a pong with the
+    /// same bytes.
     Ping(&'p [u8]),
-    /// The answer to a ping, or a sign of life; at most 125 bytes, what is longer is cut.
+    /// A pong of at most 125 bytes: the response to a ping, or an unsolicited heartbeat. A longer
+    /// payload is truncated.
     Pong(&'p [u8]),
-    /// Nothing follows: once both have said so, the connection closes (RFC 6455 section 7).
+    /// The last frame in this direction. The connection closes after both sides have sent one (RFC
+    /// 6455 section 7).
     Close {
-        /// Why, if it is said.
+        /// The status code, if any.
         code: Option<CloseCode>,
-        /// The same for people, at most 123 bytes: what is longer is cut, and without a code it is left out.
+        /// The reason for people, at most 123 bytes. A longer text is truncated. Without a code it
+        /// is omitted.
         reason: &'p str,
     },
 }
 
 impl<'p> Frame<'p> {
-    /// What the protocol wants said in return: a pong to a ping, and a close, with the same code, to a close that was
-    /// not itself an answer (RFC 6455 sections 5.5.1, 5.5.2).
+    /// Returns the response that the protocol requires: a pong to a ping, and a close with the same
+    /// code to a close that is not itself a response (RFC 6455 sections 5.5.1, 5.5.2).
     pub const fn answer(&self) -> Option<Self> {
         match *self {
             Self::Ping(payload) => Some(Self::Pong(payload)),
@@ -37,7 +41,7 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Appends what a server sends.
+    /// Appends the frame as a server sends it.
     pub fn append(&self, out: &mut Vec<u8>) {
         let (header, code, payload) = self.parts();
         out.extend_from_slice(header.as_bytes());
@@ -45,9 +49,9 @@ impl<'p> Frame<'p> {
         out.extend_from_slice(payload);
     }
 
-    /// Appends what the end that opened the connection sends: the same under a mask.
+    /// Appends the frame as a client sends it: masked.
     ///
-    /// The key must be one that nobody can foretell, another for each frame (RFC 6455 section 5.3).
+    /// The key must be unpredictable and different for each frame (RFC 6455 section 5.3).
     pub fn append_masked(&self, out: &mut Vec<u8>, key: [u8; 4]) {
         let (header, code, payload) = self.parts();
         out.extend_from_slice(header.masked(key).as_bytes());
@@ -57,14 +61,15 @@ impl<'p> Frame<'p> {
         mask(&mut out[start..], key);
     }
 
-    /// The header and the payload, of which the code of a close is apart.
+    /// Returns the header, the code of a close frame, and the rest of the payload.
     fn parts(&self) -> (Header, Option<[u8; 2]>, &'p [u8]) {
-        let cut = |payload: &'p [u8]| &payload[..payload.len().min(usize::from(MAX_SHORT_LENGTH))];
+        let truncate =
+            |payload: &'p [u8]| &payload[..payload.len().min(usize::from(MAX_SHORT_LENGTH))];
         let (opcode, code, payload) = match *self {
             Self::Text(text) => (Opcode::Text, None, text.as_bytes()),
             Self::Binary(bytes) => (Opcode::Binary, None, bytes),
-            Self::Ping(payload) => (Opcode::Ping, None, cut(payload)),
-            Self::Pong(payload) => (Opcode::Pong, None, cut(payload)),
+            Self::Ping(payload) => (Opcode::Ping, None, truncate(payload)),
+            Self::Pong(payload) => (Opcode::Pong, None, truncate(payload)),
             Self::Close { code: None, .. } => (Opcode::Close, None, b"".as_slice()),
             Self::Close { code: Some(code), reason } => {
                 let code = code.number().to_be_bytes();
@@ -92,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_sends_without_a_mask() {
+    fn writes_unmasked_frames() {
         check(Frame::Text("Hello"), b"\x81\x05Hello");
         check(Frame::Binary(&[1, 2]), &[0x82, 2, 1, 2]);
         check(Frame::Ping(b""), &[0x89, 0]);
@@ -104,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn the_masked_hello_of_the_standard_comes_out() {
+    fn writes_masked_hello_of_rfc() {
         let mut out = Vec::new();
         Frame::Text("Hello").append_masked(&mut out, [0x37, 0xfa, 0x21, 0x3d]);
         assert_eq!(out, b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58");
     }
 
     #[test]
-    fn a_reason_is_cut_between_letters_and_needs_a_code() {
+    fn truncates_reason_at_char_boundary_and_requires_code() {
         let reason = alloc::format!("a{}", "\u{20ac}".repeat(42));
         let mut out = Vec::new();
         Frame::Close { code: Some(CloseCode::NORMAL), reason: &reason }.append(&mut out);
@@ -121,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_is_cut_rather_than_malformed() {
+    fn truncates_long_pings() {
         let mut out = Vec::new();
         Frame::Ping(&[7; 200]).append(&mut out);
         assert_eq!((out[1], out.len()), (125, 127));
     }
 
     #[test]
-    fn a_ping_is_answered_with_its_bytes_and_a_close_with_its_code() {
+    fn answers_pings_and_closes() {
         assert_eq!(Frame::Ping(b"a").answer(), Some(Frame::Pong(b"a")));
         let close = Frame::Close { code: Some(CloseCode::NORMAL), reason: "bye" };
         assert_eq!(

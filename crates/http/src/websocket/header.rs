@@ -1,31 +1,32 @@
-//! Decides what stands in front of a payload, written and read (RFC 6455 section 5.2).
+//! Frame headers, written and parsed (RFC 6455 section 5.2).
 
 use super::fault::FrameFault;
 
-/// The bit of the first byte that says that a message ends with this frame.
+/// The bit of the first byte that marks the last frame of a message.
 const FIN: u8 = 0x80;
-/// The bits that only extensions give a meaning.
+/// The bits that only extensions define.
 const RSV: u8 = 0x70;
-/// The bit of the second byte that says that a key follows the length.
+/// The bit of the second byte that announces a masking key.
 const MASK: u8 = 0x80;
-/// The longest payload whose length stands in the second byte, and the longest of a control frame.
+/// The longest payload whose length fits into the second byte. Also the longest payload of a
+/// control frame.
 pub(super) const MAX_SHORT_LENGTH: u8 = 125;
 
-/// What a frame is.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Opcode {
-    /// A further part of a message.
+    /// A further fragment of a message.
     Continuation = 0,
-    /// Text, or its first part.
+    /// A text message, or its first fragment.
     Text = 1,
-    /// Bytes, or their first part.
+    /// A binary message, or its first fragment.
     Binary = 2,
-    /// The sender sends nothing further.
+    /// The last frame of its sender.
     Close = 8,
-    /// To be answered by a pong.
+    /// A request for a pong.
     Ping = 9,
-    /// The answer to a ping, or a sign of life.
+    /// The response to a ping, or an unsolicited heartbeat.
     Pong = 10,
 }
 
@@ -47,10 +48,10 @@ impl Opcode {
     }
 }
 
-/// The bytes in front of a payload that is sent.
+/// The header of a frame to send.
 ///
-/// They depend on its length alone, so what is sent to many is put together once. A message whose length is not yet
-/// known is sent in parts: [`fragment`](Self::fragment) for all but the last.
+/// It depends only on the length of the payload, so a broadcast formats it once. A message of
+/// unknown length is sent in fragments: use [`fragment`](Self::fragment) for all but the last.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     bytes: [u8; 14],
@@ -58,17 +59,17 @@ pub struct Header {
 }
 
 impl Header {
-    /// For a whole message, or the last part of one, of so many bytes.
+    /// Creates the header of an unfragmented message, or of the last fragment.
     pub fn final_frame(opcode: Opcode, payload: u64) -> Self {
         Self::new(FIN | opcode as u8, payload)
     }
 
-    /// For a part of a message behind which others follow as [`Opcode::Continuation`].
+    /// Creates the header of a fragment that more [`Opcode::Continuation`] frames follow.
     pub fn fragment(opcode: Opcode, payload: u64) -> Self {
         Self::new(opcode as u8, payload)
     }
 
-    /// The same for a payload under this mask, as it is sent by who opened the connection.
+    /// Adds a masking key to the header, as a client sends it.
     #[must_use]
     pub fn masked(mut self, key: [u8; 4]) -> Self {
         self.bytes[1] |= MASK;
@@ -76,7 +77,7 @@ impl Header {
         self
     }
 
-    /// What is sent.
+    /// Returns the bytes of the header.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
@@ -102,19 +103,19 @@ impl Header {
     }
 }
 
-/// A header that was received, so far as it is there.
+/// A received header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceivedHeader {
     pub(super) opcode: Opcode,
     pub(super) is_last: bool,
-    /// Bytes of the header itself.
+    /// The size of the header in bytes.
     pub(super) size: usize,
-    /// Bytes of the payload; checked by the caller before it goes anywhere.
+    /// The size of the payload in bytes. The caller checks it before use.
     pub(super) payload: u64,
 }
 
 impl ReceivedHeader {
-    /// What the first byte says.
+    /// Parses the first byte: the opcode, and whether the frame is the last of its message.
     #[inline]
     pub(super) const fn parse_first_byte(byte: u8) -> Result<(Opcode, bool), FrameFault> {
         if byte & RSV != 0 {
@@ -128,7 +129,7 @@ impl ReceivedHeader {
         }
     }
 
-    /// What follows the first byte, up to the key; nothing yet if the length is not all there.
+    /// Parses the header up to the key. Returns `None` while the length is incomplete.
     #[inline]
     pub(super) fn parse(
         bytes: &[u8],
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_in_its_shortest_form() {
+    fn writes_length_in_shortest_form() {
         check(Header::final_frame(Opcode::Text, 0), &[0x81, 0]);
         check(Header::final_frame(Opcode::Text, 125), &[0x81, 125]);
         check(Header::final_frame(Opcode::Binary, 126), &[0x82, 126, 0, 126]);
@@ -181,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_parts_says_so_in_each() {
+    fn marks_fragments_of_a_message() {
         check(Header::fragment(Opcode::Text, 3), &[0x01, 3]);
         check(Header::fragment(Opcode::Continuation, 3), &[0x00, 3]);
         check(Header::final_frame(Opcode::Continuation, 3), &[0x80, 3]);
     }
 
     #[test]
-    fn a_key_follows_the_length() {
+    fn writes_key_after_length() {
         check(Header::final_frame(Opcode::Text, 1).masked([1, 2, 3, 4]), &[0x81, 0x81, 1, 2, 3, 4]);
         let long = Header::final_frame(Opcode::Text, 0x1_0000).masked([1, 2, 3, 4]);
         check(long, &[0x81, 0xff, 0, 0, 0, 0, 0, 1, 0, 0, 1, 2, 3, 4]);

@@ -1,13 +1,13 @@
-//! Decides how a mask is put on and taken off.
+//! Masking of payloads.
 
-/// Puts the mask onto a payload, or takes it off: both are the same (RFC 6455 section 5.3).
+/// Masks or unmasks a payload: both are the same operation (RFC 6455 section 5.3).
 ///
-/// The mask protects proxies from a page that chooses its own bytes; against others it hides nothing.
+/// Masking protects proxies from pages that choose the bytes they send. It keeps no secret.
 #[inline]
 pub fn mask(payload: &mut [u8], key: [u8; 4]) {
     let [a, b, c, d] = key;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
-    // Words of eight bytes, of which the compiler makes vectors.
+    // The compiler emits vector instructions for these words of eight bytes.
     let (words, rest) = payload.as_chunks_mut();
     for word in words {
         *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
@@ -26,7 +26,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_byte_meets_its_own_byte_of_the_key(payload in vec(any::<u8>(), 0..100), key: [u8; 4]) {
+        fn combines_each_byte_with_its_key_byte(payload in vec(any::<u8>(), 0..100), key: [u8; 4]) {
             let mut masked = payload.clone();
             mask(&mut masked, key);
             for (at, (masked, byte)) in masked.iter().zip(&payload).enumerate() {

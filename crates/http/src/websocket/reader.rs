@@ -1,4 +1,4 @@
-//! Decides where one frame ends and the next begins, and how parts become a message.
+//! Frame boundaries, and the assembly of fragments into messages.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -10,83 +10,83 @@ use super::frame::Frame;
 use super::header::{Opcode, ReceivedHeader};
 use super::mask::mask;
 
-/// The receiving half of one WebSocket. Owns no buffer, no socket and no clock.
+/// Reads the frames of one WebSocket. Performs no I/O and reads no clock.
 ///
-/// Give [`receive`](Self::receive) all bytes received and not yet consumed, again and again until it says
-/// [`FrameEvent::More`]; it is then worth asking again only with more bytes. Behind a close frame and behind a fault all
-/// further input is consumed and ignored.
+/// Pass [`receive`](Self::receive) all bytes that were received and not yet consumed. Call it until
+/// it returns [`FrameEvent::More`], then again when more bytes have arrived. After a close frame or
+/// a fault, the reader consumes and ignores all further input.
 #[derive(Debug)]
 pub struct FrameReader {
-    /// Whether frames must come under a mask; the other way about they must not.
+    /// Whether frames must be masked. Otherwise they must not be.
     expects_mask: bool,
     state: State,
 }
 
-/// All the states there are.
+/// The position of the reader in the sequence of messages.
 #[derive(Debug)]
 enum State {
     /// Between messages.
     BetweenMessages,
-    /// Inside a message that is not all in one place: between its frames, or in one of them.
+    /// Inside a fragmented or incomplete message: between its frames, or in one of them.
     Message(PartialMessage),
-    /// Nothing further is understood.
+    /// After a close frame or a fault. Input is ignored.
     Ended,
 }
 
-/// What one message may cost.
+/// The size limits of a message.
 #[derive(Clone, Debug)]
 pub struct MessageLimits {
-    /// Bytes of its content.
+    /// Maximum size of its content in bytes.
     pub message: u32,
-    /// Frames that it comes in: empty ones would otherwise go on forever.
+    /// Maximum number of its frames. Otherwise empty frames could continue forever.
     pub fragments: u32,
 }
 
-/// What became of some input: how much of it is done with, and what it meant.
+/// The result of one call of [`FrameReader::receive`].
 #[derive(Debug)]
 pub struct FrameStep<'b> {
-    /// Bytes at the front of the input that must not be given again.
+    /// The number of bytes that the reader consumed from the front of the input.
     pub consumed: usize,
-    /// What they meant.
+    /// The event that these bytes produced.
     pub event: FrameEvent<'b>,
 }
 
-/// What the reader has to say.
+/// What the reader found in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameEvent<'b> {
-    /// Nothing further: keep what is not consumed and call again with more behind it.
+    /// The input contains no further event. Keep the unconsumed bytes and append to them.
     More,
-    /// Something was said, and all of it is here.
+    /// A control frame or a complete message.
     Frame(Frame<'b>),
-    /// The peer did wrong: send the farewell, then close.
+    /// The client violated the protocol. Send [`FrameFault::close_frame`], then close.
     Fault(FrameFault),
 }
 
-/// What is known of a message that is being buffer.
+/// A message that is not complete.
 #[derive(Debug)]
 struct PartialMessage {
     /// Text or binary.
     opcode: Opcode,
-    /// Frames that it has had.
+    /// The number of frames so far.
     fragments: u32,
-    /// Up to here what was buffer is text.
+    /// The length of the buffered prefix that is valid UTF-8.
     valid_up_to: usize,
-    /// The frame that it is in.
+    /// The frame whose payload is incomplete, if any.
     frame: Option<PartialFrame>,
 }
 
-/// A frame whose payload is still to come, or some of it.
+/// A frame whose payload is incomplete.
 #[derive(Debug)]
 struct PartialFrame {
     remaining: u32,
-    /// The key, turned so that its first byte belongs to the next byte of the payload.
+    /// The key, rotated so that its first byte belongs to the next byte of the payload.
     key: [u8; 4],
     is_last: bool,
 }
 
-/// Where something whole is.
+/// The location of a complete frame or message.
 enum Complete {
-    /// In the input, under its key.
+    /// In the input, masked with the key.
     InPlace { opcode: Opcode, key: [u8; 4], payload: Range<usize> },
     /// In the buffer: text or binary.
     Buffered(Opcode),
@@ -99,17 +99,17 @@ impl Default for MessageLimits {
 }
 
 impl FrameReader {
-    /// The most that is ever remaining unconsumed: a byte less than the longest control frame.
+    /// The maximum number of unconsumed bytes: one byte less than the longest control frame.
     ///
-    /// Of other frames not even a whole header is kept.
+    /// Of other frames, not even a complete header stays unconsumed.
     pub const MAX_UNCONSUMED: usize = 2 + 4 + 125 - 1;
 
-    /// For the end that accepted the connection: frames must come under a mask.
+    /// Creates a reader for a server: frames must be masked.
     pub const fn server() -> Self {
         Self::new(true)
     }
 
-    /// For the end that opened the connection: frames must come without a mask.
+    /// Creates a reader for a client: frames must not be masked.
     pub const fn client() -> Self {
         Self::new(false)
     }
@@ -118,12 +118,13 @@ impl FrameReader {
         Self { expects_mask, state: State::BetweenMessages }
     }
 
-    /// Looks at all bytes received and not yet consumed; masks are taken off where they lie.
+    /// Reads the bytes that were received and not yet consumed, and unmasks them in place.
     ///
-    /// A message that lies whole in the input is told from there. The parts of any other are moved to `buffer`, which
-    /// grows no further than [`MessageLimits::message`]. It must be the same from call to call while this
-    /// [`has_partial_message`](Self::has_partial_message); else it may be any, and what is in it is lost. Of the input at most
-    /// [`MAX_UNCONSUMED`](Self::MAX_UNCONSUMED) bytes are remaining unconsumed.
+    /// A message that is complete in the input is returned from there. The fragments of any other
+    /// message are moved to `buffer`, which grows to [`MessageLimits::message`] at most. While
+    /// [`has_partial_message`](Self::has_partial_message) is true, pass the same buffer in each
+    /// call. Otherwise any buffer will do, and its content is lost. At most
+    /// [`MAX_UNCONSUMED`](Self::MAX_UNCONSUMED) bytes of the input stay unconsumed.
     #[inline]
     pub fn receive<'b>(
         &mut self,
@@ -139,7 +140,7 @@ impl FrameReader {
         FrameStep { consumed, event }
     }
 
-    /// Whether a message is being buffer.
+    /// Returns whether a message is incomplete.
     pub const fn has_partial_message(&self) -> bool {
         matches!(self.state, State::Message(_))
     }
@@ -166,7 +167,8 @@ impl FrameReader {
             }
         };
         Ok(FrameEvent::Frame(match opcode {
-            // Gathered text was valid_up_to as it came, but for whether its last letter ends; without unsafe all is valid_up_to.
+            // Buffered text was validated as it arrived, except for the end of its last character.
+            // Without unsafe code all of it is validated again.
             Opcode::Text => {
                 Frame::Text(str::from_utf8(payload).map_err(|_| FrameFault::InvalidUtf8)?)
             }
@@ -180,7 +182,7 @@ impl FrameReader {
         }))
     }
 
-    /// The next that is whole; what is on the way to it is buffer.
+    /// Returns the next complete frame or message. Buffers incomplete messages.
     #[inline]
     fn next_complete(
         &mut self,
@@ -235,7 +237,8 @@ impl FrameReader {
         }
     }
 
-    /// The header at the front of the bytes, and its key, if all of it is there and it may stand here.
+    /// Parses the header at the front of the bytes, and its key. Returns `None` while it is
+    /// incomplete. Rejects a header that is not allowed in the current state.
     #[inline]
     fn read_header(
         &self,
@@ -274,7 +277,7 @@ impl FrameReader {
 }
 
 impl PartialMessage {
-    /// Refuses what is not text as soon as no further byte could make it so.
+    /// Rejects malformed text as soon as no further byte could complete it.
     fn validate_text(&mut self, buffer: &[u8]) -> Result<(), FrameFault> {
         if self.opcode != Opcode::Text {
             return Ok(());
@@ -282,7 +285,7 @@ impl PartialMessage {
         let fresh = buffer.get(self.valid_up_to..).unwrap_or_default();
         match str::from_utf8(fresh) {
             Ok(_) => self.valid_up_to = buffer.len(),
-            // A letter has begun that may yet end.
+            // The last character is incomplete.
             Err(error) if error.error_len().is_none() => self.valid_up_to += error.valid_up_to(),
             Err(_) => return Err(FrameFault::InvalidUtf8),
         }
@@ -291,7 +294,7 @@ impl PartialMessage {
 }
 
 impl PartialFrame {
-    /// Moves what is there of the payload, without its mask; says how much.
+    /// Moves the available payload to the buffer and unmasks it. Returns its length.
     fn unmask_into(&mut self, input: &[u8], buffer: &mut Vec<u8>) -> usize {
         let length = input.len().min(self.remaining as usize);
         let start = buffer.len();
@@ -303,7 +306,7 @@ impl PartialFrame {
     }
 }
 
-/// What a close frame says (RFC 6455 section 5.5.1).
+/// Parses the payload of a close frame (RFC 6455 section 5.5.1).
 fn parse_close(payload: &[u8]) -> Result<Frame<'_>, FrameFault> {
     match payload {
         [] => Ok(Frame::Close { code: None, reason: "" }),
@@ -322,7 +325,7 @@ mod tests {
     use super::FrameReader;
 
     #[test]
-    fn a_reader_costs_little() {
+    fn reader_is_small() {
         assert!(size_of::<FrameReader>() <= 40);
     }
 }

@@ -1,4 +1,4 @@
-//! Decides whether a request may change its connection into a WebSocket, and how it is answered.
+//! The handshake that changes a connection to WebSocket.
 
 use alloc::vec::Vec;
 use core::{fmt, str};
@@ -12,39 +12,41 @@ use crate::method::Method;
 use crate::reply::Reply;
 use crate::status::Status;
 
-/// A request to change to WebSocket, checked (RFC 6455 section 4.2.1).
+/// A validated request to change to WebSocket (RFC 6455 section 4.2.1).
 ///
-/// Nothing of this says that the peer may. A browser lets every page open a WebSocket to every host and sends the
-/// visitor's cookies along, so who may do something by cookie must ask where the page is from (RFC 6455 section 10.2).
+/// Validation grants no permission. A browser lets every page open a WebSocket to every host and
+/// sends the visitor's cookies with the request. A service that authenticates by cookie must check
+/// the origin of the page (RFC 6455 section 10.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Upgrade<'b> {
     head: Head<'b>,
     key: &'b [u8],
 }
 
-/// Why a request cannot become a WebSocket.
+/// The reason why a request cannot open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpgradeError {
-    /// It does not ask for it: a resource with other views may still answer it.
+    /// The request does not ask for a WebSocket. A resource with other representations can still
+    /// answer it.
     NotRequested,
-    /// Another version than 13, the only one there is.
+    /// The version is not 13, the only version of the protocol.
     Version,
-    /// Another method than GET.
+    /// The method is not GET.
     Method,
-    /// Content, which would lie where the frames begin.
+    /// The request has content, whose bytes would be read as frames.
     Content,
-    /// The key is not sixteen bytes in base64, or there is not one.
+    /// The key is missing, repeated, or not sixteen bytes in base64.
     Key,
-    /// A subprotocol that is not a token.
+    /// A subprotocol is not a token.
     Protocol,
 }
 
 impl<'b> Upgrade<'b> {
-    /// Checks what the request says.
+    /// Validates a request.
     pub fn parse(head: &Head<'b>) -> Result<Self, UpgradeError> {
         let asks =
             |value: &[u8]| elements(value).any(|name| name.eq_ignore_ascii_case(b"websocket"));
-        // The head has one only if Connection names it and the version is 1.1.
+        // `Head::upgrade` requires Connection: upgrade and version 1.1.
         if head.upgrade().is_none() || !values(head, "upgrade").any(asks) {
             return Err(UpgradeError::NotRequested);
         }
@@ -65,27 +67,29 @@ impl<'b> Upgrade<'b> {
         Ok(Self { head: *head, key })
     }
 
-    /// The subprotocols that the peer speaks, the one it likes best first.
+    /// Returns the subprotocols that the client offers, in order of its preference.
     pub fn protocols(&self) -> impl Iterator<Item = &'b str> + use<'b> {
         // Tokens are ASCII.
         values(&self.head, PROTOCOL).flat_map(elements).filter_map(|name| str::from_utf8(name).ok())
     }
 
-    /// The subprotocol that [`accept`](Self::accept) would agree on: the first of the peer's that is spoken here.
+    /// Returns the subprotocol that [`accept`](Self::accept) selects: the first of the client's
+    /// that the server supports.
     ///
-    /// Where none is, a browser that asked for one closes.
-    pub fn select_protocol(&self, spoken: &[&str]) -> Option<&'b str> {
-        self.protocols().find(|name| spoken.contains(name))
+    /// If there is none, a browser that offered subprotocols closes the connection.
+    pub fn select_protocol(&self, supported: &[&str]) -> Option<&'b str> {
+        self.protocols().find(|name| supported.contains(name))
     }
 
-    /// Begins the answer, to which fields may be added; end it with [`Reply::empty`]. Frames follow in both directions.
-    pub fn accept<'o>(&self, out: &'o mut Vec<u8>, date: &Date, spoken: &[&str]) -> Reply<'o> {
+    /// Begins the 101 response. Add fields if needed, then end it with [`Reply::empty`]. Frames
+    /// follow in both directions.
+    pub fn accept<'o>(&self, out: &'o mut Vec<u8>, date: &Date, supported: &[&str]) -> Reply<'o> {
         let mut reply = Reply::begin(out, self.head.exchange(), Status::SWITCHING_PROTOCOLS, date);
         reply.static_lines("Upgrade: websocket\r\nConnection: Upgrade\r\n");
         let accepted = accept_key(self.key);
         let accepted = str::from_utf8(&accepted).unwrap_or_default();
         reply.field("Sec-WebSocket-Accept", accepted).expect("base64 has no control bytes");
-        if let Some(protocol) = self.select_protocol(spoken) {
+        if let Some(protocol) = self.select_protocol(supported) {
             reply.field("Sec-WebSocket-Protocol", protocol).expect("a token has no control bytes");
         }
         reply
@@ -95,7 +99,7 @@ impl<'b> Upgrade<'b> {
 const PROTOCOL: &str = "sec-websocket-protocol";
 
 impl UpgradeError {
-    /// The status of the answer.
+    /// Returns the status of the error response.
     pub const fn status(self) -> Status {
         match self {
             Self::NotRequested | Self::Version => Status::UPGRADE_REQUIRED,
@@ -103,7 +107,7 @@ impl UpgradeError {
         }
     }
 
-    /// The short text the peer gets.
+    /// Returns the short text for the client.
     pub const fn client_message(self) -> &'static str {
         match self {
             Self::NotRequested => "This address speaks WebSocket.\n",
@@ -115,7 +119,8 @@ impl UpgradeError {
         }
     }
 
-    /// Appends the whole answer; one of 426 says what to change to (RFC 9110 section 15.5.22).
+    /// Appends the complete error response. A 426 names the protocol to change to (RFC 9110 section
+    /// 15.5.22).
     pub fn reply(self, out: &mut Vec<u8>, exchange: Exchange, date: &Date) {
         let mut reply = Reply::begin(out, exchange, self.status(), date);
         if self.status() == Status::UPGRADE_REQUIRED {
@@ -143,12 +148,12 @@ impl fmt::Display for UpgradeError {
 
 impl core::error::Error for UpgradeError {}
 
-/// The values of all fields of this name.
+/// Returns the values of all fields with this name.
 fn values<'b>(head: &Head<'b>, name: &'static str) -> impl Iterator<Item = &'b [u8]> + use<'b> {
     head.fields().filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// The value of the field of this name, if there is one and no other.
+/// Returns the value of the field with this name, if there is exactly one.
 fn only<'b>(head: &Head<'b>, name: &'static str) -> Option<&'b [u8]> {
     let mut values = values(head, name);
     values.next().filter(|_| values.next().is_none())
