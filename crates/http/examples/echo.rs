@@ -1,7 +1,8 @@
-//! Decides how the machine is joined to a socket in the plainest way: a WebSocket server that sends back what it hears.
+//! A WebSocket echo server: the simplest way to connect [`RequestParser`] and [`FrameReader`] to
+//! sockets.
 //!
-//! A thread for each connection, which blocks. It is what the suites of others are run against:
-//! `cargo run --release -p bine-http --example echo -- 127.0.0.1:9001`
+//! Each connection has a thread that blocks. External test suites run against this server: `cargo
+//! run --release -p bine-http --example echo -- 127.0.0.1:9001`
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,12 +12,13 @@ use std::{env, thread};
 use bine_http::websocket::{self, Frame, FrameReader, Upgrade};
 use bine_http::{Date, Exchange, Limits, RequestParser};
 
-/// Chapter 9 of Autobahn's cases sends 16 MiB, and 4 MiB in fragments of 64 bytes with an empty one behind them.
+/// Chapter 9 of the Autobahn test suite sends 16 MiB, and 4 MiB in fragments of 64 bytes followed
+/// by an empty one.
 const LIMITS: websocket::MessageLimits =
     websocket::MessageLimits { message: 16 << 20, fragments: 1 << 17 };
 
-/// Whoever says nothing for so long is let go.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The time after which an idle connection is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn main() -> io::Result<()> {
     let address = env::args().nth(1);
@@ -33,45 +35,45 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// One connection, from its first byte to its last.
+/// Serves one connection from its first byte to its last.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(IDLE_TIMEOUT))?;
+    stream.set_write_timeout(Some(IDLE_TIMEOUT))?;
     stream.set_nodelay(true)?;
-    let mut received = Received::new();
+    let mut received = ReceiveBuffer::new();
     let mut out = Vec::new();
-    let accepted = shake_hands(&mut stream, &mut received, &mut out)?;
+    let accepted = handshake(&mut stream, &mut received, &mut out)?;
     stream.write_all(&out)?;
     if accepted {
         echo(&mut stream, &mut received)?;
     }
-    // What is still coming would turn the farewell into a reset.
+    // Reads until the client closes. Unread bytes would turn the close frame into a reset.
     stream.shutdown(std::net::Shutdown::Write)?;
-    while received.more(&mut stream)? {
+    while received.read_more(&mut stream)? {
         received.consume(received.length);
     }
     Ok(())
 }
 
-/// Reads the request and writes its answer; says whether frames follow.
-fn shake_hands(
+/// Reads the request and writes its response. Returns whether frames follow.
+fn handshake(
     stream: &mut TcpStream,
-    received: &mut Received,
+    received: &mut ReceiveBuffer,
     out: &mut Vec<u8>,
 ) -> io::Result<bool> {
-    let mut machine = RequestParser::new();
+    let mut parser = RequestParser::new();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let date = Date::at(now.unwrap_or_default().as_secs());
-    while received.more(stream)? {
-        let step = machine.receive(received.bytes(), &Limits::default());
+    while received.read_more(stream)? {
+        let step = parser.receive(received.bytes(), &Limits::default());
         let accepted = match step.event {
             bine_http::Event::Head(head) => match Upgrade::parse(&head) {
                 Ok(upgrade) => {
                     upgrade.accept(out, &date, &["echo"]).empty();
                     Some(true)
                 }
-                Err(refusal) => {
-                    refusal.reply(out, head.exchange(), &date);
+                Err(error) => {
+                    error.reply(out, head.exchange(), &date);
                     Some(false)
                 }
             },
@@ -91,15 +93,15 @@ fn shake_hands(
 }
 
 /// Sends back each message until one side closes.
-fn echo(stream: &mut TcpStream, received: &mut Received) -> io::Result<()> {
+fn echo(stream: &mut TcpStream, received: &mut ReceiveBuffer) -> io::Result<()> {
     let mut reader = FrameReader::server();
-    let mut gathered = Vec::new();
+    let mut fragments = Vec::new();
     let mut out = Vec::new();
     loop {
         let mut closes = false;
         let mut consumed = 0;
         loop {
-            let step = reader.receive(&mut received.bytes()[consumed..], &mut gathered, &LIMITS);
+            let step = reader.receive(&mut received.bytes()[consumed..], &mut fragments, &LIMITS);
             consumed += step.consumed;
             match step.event {
                 websocket::FrameEvent::More => break,
@@ -121,26 +123,26 @@ fn echo(stream: &mut TcpStream, received: &mut Received) -> io::Result<()> {
         received.consume(consumed);
         stream.write_all(&out)?;
         out.clear();
-        if closes || !received.more(stream)? {
+        if closes || !received.read_more(stream)? {
             return Ok(());
         }
     }
 }
 
-/// What was received and not yet understood.
-struct Received {
+/// Bytes that were received and not yet consumed.
+struct ReceiveBuffer {
     buffer: Box<[u8]>,
     length: usize,
 }
 
-impl Received {
-    /// More than a head, and much more than a reader leaves.
+impl ReceiveBuffer {
+    /// Larger than a request head, and much larger than what a reader leaves unconsumed.
     fn new() -> Self {
         Self { buffer: vec![0; 1 << 16].into(), length: 0 }
     }
 
-    /// Waits for more; says whether any came before the end.
-    fn more(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+    /// Waits for more bytes. Returns false at the end of the stream.
+    fn read_more(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
         let read = stream.read(&mut self.buffer[self.length..])?;
         self.length += read;
         Ok(read > 0)

@@ -85,7 +85,7 @@ fn eq_ignore_case<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
 const fn lower_case_name<const N: usize>(name: &'static str) -> &'static [u8; N] {
     match name.as_bytes().first_chunk::<N>() {
         Some(bytes) if name.len() == N => bytes,
-        _ => panic!("the table states another length than the name has"),
+        _ => panic!("the table states a different length than the name has"),
     }
 }
 

@@ -240,25 +240,25 @@ mod tests {
     #[test]
     fn reports_phase_of_request() {
         let limits = Limits::default();
-        let mut machine = RequestParser::new();
-        assert_eq!(machine.phase(), Phase::Head);
-        machine.receive(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", &limits);
-        assert_eq!(machine.phase(), Phase::Body);
-        assert!(matches!(machine.receive(b"x", &limits).event, Event::Body(b"x")));
+        let mut parser = RequestParser::new();
+        assert_eq!(parser.phase(), Phase::Head);
+        parser.receive(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", &limits);
+        assert_eq!(parser.phase(), Phase::Body);
+        assert!(matches!(parser.receive(b"x", &limits).event, Event::Body(b"x")));
         // The end of the content needs no further byte, but a further call of `receive`.
-        assert_eq!(machine.phase(), Phase::Body);
-        assert!(matches!(machine.receive(b"", &limits).event, Event::End));
-        assert_eq!(machine.phase(), Phase::Head);
+        assert_eq!(parser.phase(), Phase::Body);
+        assert!(matches!(parser.receive(b"", &limits).event, Event::End));
+        assert_eq!(parser.phase(), Phase::Head);
     }
 
     #[test]
     fn discards_input_after_end() {
-        let mut machine = RequestParser::new();
-        machine.end();
-        let step = machine.receive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default());
+        let mut parser = RequestParser::new();
+        parser.end();
+        let step = parser.receive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default());
         assert_eq!(step.consumed, 27);
         assert!(matches!(step.event, Event::More));
-        assert_eq!(machine.phase(), Phase::Ended);
+        assert_eq!(parser.phase(), Phase::Ended);
     }
 
     #[test]
@@ -275,17 +275,17 @@ mod tests {
     #[test]
     fn applies_lowered_limits_to_partial_head_and_trailers() {
         let small = Limits { head: 8, fields: 0, ..Limits::default() };
-        let mut machine = RequestParser::new();
+        let mut parser = RequestParser::new();
         let half = b"GET / HTTP/1.1\r\nHost: a\r\nB: ";
-        machine.receive(half, &Limits::default());
-        let event = machine.receive(half, &small).event;
+        parser.receive(half, &Limits::default());
+        let event = parser.receive(half, &small).event;
         assert!(matches!(event, Event::Fault(PeerFault::HeadTooLarge)));
 
-        let mut machine = RequestParser::new();
+        let mut parser = RequestParser::new();
         let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-        machine.receive(head, &Limits::default());
-        machine.receive(b"0\r\nA: bcdefgh\r\n", &Limits::default());
-        let event = machine.receive(b"A", &small).event;
+        parser.receive(head, &Limits::default());
+        parser.receive(b"0\r\nA: bcdefgh\r\n", &Limits::default());
+        let event = parser.receive(b"A", &small).event;
         assert!(matches!(event, Event::Fault(PeerFault::HeadTooLarge)));
     }
 }

@@ -84,17 +84,17 @@ impl<'q> Encoded<'q> {
     fn bytes(self) -> impl Iterator<Item = Result<u8, BadEncoding>> + use<'q> {
         let mut rest = self.0.as_bytes();
         core::iter::from_fn(move || {
-            let (byte, behind) = match rest {
+            let (byte, after) = match rest {
                 [] => return None,
-                [b'+', behind @ ..] => (Ok(b' '), behind),
-                [b'%', high, low, behind @ ..] => match (hex_digit(*high), hex_digit(*low)) {
-                    (Some(high), Some(low)) => (Ok(high << 4 | low), behind),
+                [b'+', after @ ..] => (Ok(b' '), after),
+                [b'%', high, low, after @ ..] => match (hex_digit(*high), hex_digit(*low)) {
+                    (Some(high), Some(low)) => (Ok(high << 4 | low), after),
                     _ => (Err(BadEncoding), &[][..]),
                 },
                 [b'%', ..] => (Err(BadEncoding), &[][..]),
-                [byte, behind @ ..] => (Ok(*byte), behind),
+                [byte, after @ ..] => (Ok(*byte), after),
             };
-            rest = behind;
+            rest = after;
             Some(byte)
         })
     }

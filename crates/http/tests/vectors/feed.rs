@@ -1,19 +1,21 @@
-//! Decides what is told of a feeding: the events as text, pieces of content joined.
+//! Feeds input to a parser and records its events as text. Consecutive pieces of content are
+//! joined.
 
 use bine_http::{Event, Framing, Head, Limits, PeerFault, Phase, RequestParser, Version};
 
-/// What a machine made of some input.
+/// The events that a parser returned for some input.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// The events, `; ` between them; ` ...` at the end if something is unfinished.
+pub(crate) struct Events {
+    /// The events, separated by `; `. Ends with ` ...` if a request is incomplete.
     pub(crate) text: String,
-    /// Where each request ended.
+    /// The positions at which requests ended.
     pub(crate) ends: Vec<usize>,
     pub(crate) fault: Option<PeerFault>,
     complete: bool,
 }
 
-/// Feeds the bytes whole, byte by byte and with two different tails; all must tell the same.
+/// Feeds the bytes at once, byte by byte, and followed by two different tails. The events must be
+/// the same.
 #[track_caller]
 pub(crate) fn check(bytes: &[u8], expected: &str) {
     let limits = Limits::default();
@@ -31,79 +33,82 @@ pub(crate) fn check(bytes: &[u8], expected: &str) {
             assert_eq!(tailed, whole, "with a tail");
         } else {
             assert!(tailed.text.starts_with(&whole.text), "with a tail: {}", tailed.text);
-            assert!(tailed.ends.starts_with(&whole.ends), "the tail was touched");
+            assert!(
+                tailed.ends.starts_with(&whole.ends),
+                "the tail changed the position of an end"
+            );
         }
     }
 }
 
-/// Feeds pieces of these lengths as a connection would: what is not consumed is kept and given again.
+/// Feeds pieces of these lengths like a connection does: unconsumed bytes are fed again.
 pub(crate) fn feed(
     bytes: &[u8],
     lengths: impl IntoIterator<Item = usize>,
     limits: &Limits,
-) -> Told {
-    let mut machine = RequestParser::new();
-    let mut told = Told::default();
+) -> Events {
+    let mut parser = RequestParser::new();
+    let mut events = Events::default();
     let (mut consumed, mut received) = (0, 0);
     let mut in_content = false;
     for length in lengths.into_iter().chain(std::iter::once(bytes.len())) {
         received = bytes.len().min(received + length);
         loop {
             let input = &bytes[consumed..received];
-            let step = machine.receive(input, limits);
-            assert!(step.consumed <= input.len(), "consumed what was not there");
+            let step = parser.receive(input, limits);
+            assert!(step.consumed <= input.len(), "consumed more bytes than the input has");
             consumed += step.consumed;
-            if !in_content && !matches!(step.event, Event::More) && !told.text.is_empty() {
-                told.text += "; ";
+            if !in_content && !matches!(step.event, Event::More) && !events.text.is_empty() {
+                events.text += "; ";
             }
             match step.event {
                 Event::More => break,
                 Event::Head(head) => {
                     assert!(input[..step.consumed].ends_with(head.raw()));
-                    told.text += &describe(&head);
+                    events.text += &describe(&head);
                     match head.framing() {
-                        Framing::None => told.ends.push(consumed),
+                        Framing::None => events.ends.push(consumed),
                         Framing::Length(_) | Framing::Chunked => {
                             in_content = true;
-                            told.text += " \"";
+                            events.text += " \"";
                         }
                     }
                 }
                 Event::Body(piece) => {
                     assert!(in_content && !piece.is_empty());
-                    told.text += &piece.escape_ascii().to_string();
+                    events.text += &piece.escape_ascii().to_string();
                 }
                 Event::End => {
                     assert!(in_content);
                     in_content = false;
-                    told.text += "\"";
-                    told.ends.push(consumed);
+                    events.text += "\"";
+                    events.ends.push(consumed);
                 }
                 Event::Fault(fault) => {
                     if in_content {
                         in_content = false;
-                        told.text += "\"; ";
+                        events.text += "\"; ";
                     }
-                    told.text += &format!("{} {fault}", fault.status().code());
-                    told.fault = Some(fault);
-                    assert_eq!(machine.phase(), Phase::Ended);
+                    events.text += &format!("{} {fault}", fault.status().code());
+                    events.fault = Some(fault);
+                    assert_eq!(parser.phase(), Phase::Ended);
                 }
             }
         }
         let kept = received - consumed;
-        assert!(kept < limits.head as usize, "an unfinished head may not fill its limit");
-        if machine.phase() == Phase::Ended {
-            assert_eq!(kept, 0, "behind a fault everything is discarded");
+        assert!(kept < limits.head as usize, "an incomplete head must not fill its limit");
+        if parser.phase() == Phase::Ended {
+            assert_eq!(kept, 0, "the parser must discard all input after a fault");
         }
     }
-    told.complete = machine.phase() == Phase::Head && consumed == bytes.len();
-    if !told.complete && told.fault.is_none() {
-        told.text += " ...";
+    events.complete = parser.phase() == Phase::Head && consumed == bytes.len();
+    if !events.complete && events.fault.is_none() {
+        events.text += " ...";
     }
-    told
+    events
 }
 
-/// A head as text: method, path, query, authority, then only what is not usual.
+/// Formats a head as text: method, path, query, authority, then unusual properties only.
 fn describe(head: &Head<'_>) -> String {
     let mut text = format!("{} {}", head.method().as_str(), head.path());
     if let Some(query) = head.query() {
@@ -124,7 +129,7 @@ fn describe(head: &Head<'_>) -> String {
     if let Some(upgrade) = head.upgrade() {
         text += &format!(" upgrade {upgrade}");
     }
-    // What the head says must not depend on where its bytes are.
+    // The properties of a head must not depend on the address of its bytes.
     let moved = head.raw().to_vec();
     let again = Head::from_parts(&moved, head.index());
     assert_eq!(again.path(), head.path());

@@ -1,7 +1,8 @@
-//! Decides, vector by vector, what the machine takes and what it refuses.
+//! Test vectors: which requests the parser accepts, and which it rejects.
 //!
-//! Each vector is a claim, the bytes, and what they mean as text. Every one is fed whole, byte by byte and
-//! with something behind it, and must mean the same each time.
+//! Each vector is a claim, the input bytes, and the expected events as text. `feed::check` feeds
+//! the bytes at once, byte by byte, and with further bytes after them. The events must be the same
+//! each time.
 
 #![allow(
     clippy::format_push_string,
@@ -18,13 +19,13 @@ mod replies;
 mod request_line;
 mod websocket;
 
-/// Makes a test of each line: its claim, the bytes, and what [`feed::check`] must tell of them.
+/// Defines one test per line: its name, the input, and the events that [`feed::check`] expects.
 macro_rules! vectors {
-    ($($claim:ident: $bytes:expr => $told:expr;)+) => {
+    ($($claim:ident: $bytes:expr => $expected:expr;)+) => {
         $(
             #[test]
             fn $claim() {
-                crate::feed::check(AsRef::<[u8]>::as_ref(&$bytes), $told);
+                crate::feed::check(AsRef::<[u8]>::as_ref(&$bytes), $expected);
             }
         )+
     };

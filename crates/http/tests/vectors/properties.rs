@@ -1,4 +1,5 @@
-//! Decides what holds for all input: splits do not matter, nothing panics, what is valid comes back.
+//! Properties of all input: results are independent of splits, no input panics, and valid requests
+//! are parsed exactly.
 
 use bine_http::{Event, Head, Limits, Method, RequestParser};
 use proptest::collection::vec;
@@ -7,12 +8,12 @@ use proptest::sample::select;
 
 use crate::feed::feed;
 
-/// Limits that short input reaches.
+/// Returns limits low enough for short input to reach.
 fn narrow() -> Limits {
     Limits { head: 120, fields: 4, target: 40, body: 60, chunk_extension: 8, chunk_extensions: 12 }
 }
 
-/// BodyFraming of requests, right and wrong, so that their sequences come far into the machine.
+/// Generates sequences of valid and invalid request fragments that reach many states of the parser.
 fn fragments() -> impl Strategy<Value = Vec<u8>> {
     let fragment = select(vec![
         "GET ",
@@ -51,7 +52,7 @@ fn fragments() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|fragments| fragments.concat())
 }
 
-/// A valid request: its bytes, its decoded path, its fields and its content.
+/// A valid request: its method, decoded path, fields and content.
 #[derive(Clone, Debug)]
 struct Request {
     method: Method,
@@ -77,7 +78,7 @@ fn requests() -> impl Strategy<Value = Request> {
             content,
             chunked,
         })
-        .prop_filter("names that mean something have vectors", |request| {
+        .prop_filter("fields with a meaning have vectors", |request| {
             request.fields.iter().all(|(name, _)| !name.eq_ignore_ascii_case("if-range"))
         })
 }
@@ -133,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn splits_do_not_matter(bytes in fragments(), lengths in vec(1..40usize, 0..40)) {
+    fn result_is_independent_of_splits(bytes in fragments(), lengths in vec(1..40usize, 0..40)) {
         for limits in [Limits::default(), narrow()] {
             let whole = feed(&bytes, [bytes.len()], &limits);
             let single = feed(&bytes, std::iter::repeat_n(1, bytes.len()), &limits);
@@ -152,14 +153,14 @@ proptest! {
 
 proptest! {
     #[test]
-    fn a_valid_request_comes_back_as_it_was(request in requests()) {
+    fn parses_any_valid_request(request in requests()) {
         let bytes = request.rendered();
         let limits = Limits::default();
-        let mut machine = RequestParser::new();
+        let mut parser = RequestParser::new();
         let mut rest = bytes.as_slice();
         let mut content = Vec::new();
         loop {
-            let step = machine.receive(rest, &limits);
+            let step = parser.receive(rest, &limits);
             rest = &rest[step.consumed..];
             match step.event {
                 Event::Head(head) => request.compare(&head),

@@ -1,4 +1,4 @@
-//! Decides how replies stand on the wire, and that another parser finds the same content in them.
+//! The bytes of responses, checked also by an independent parser (httparse).
 
 use bine_http::{
     Date, Exchange, FieldLines, Method, Misuse, Reply, SecurityHeaders, Status, Version,
@@ -7,18 +7,18 @@ use bine_http::{
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
 
-const KEPT: Exchange = Exchange {
+const KEEP_ALIVE: Exchange = Exchange {
     method: Method::Get,
     version: Version::Http11,
     keep_alive: true,
     security: SecurityHeaders::NONE,
     hsts: 0,
 };
-const HEAD: Exchange = Exchange { method: Method::Head, ..KEPT };
-const OLD: Exchange = Exchange { version: Version::Http10, keep_alive: false, ..KEPT };
-const OLD_KEPT: Exchange = Exchange { keep_alive: true, ..OLD };
+const HEAD: Exchange = Exchange { method: Method::Head, ..KEEP_ALIVE };
+const HTTP_1_0: Exchange = Exchange { version: Version::Http10, keep_alive: false, ..KEEP_ALIVE };
+const HTTP_1_0_KEEP_ALIVE: Exchange = Exchange { keep_alive: true, ..HTTP_1_0 };
 
-/// The reply behind its status line and date, with `|` for each line end.
+/// Checks the response after its status line and date, with `|` for each line end.
 fn check(exchange: Exchange, status: Status, write: impl FnOnce(Reply<'_>), expected: &str) {
     let mut out = Vec::new();
     write(Reply::begin(&mut out, exchange, status, &Date::at(0)));
@@ -36,17 +36,18 @@ fn empty(reply: Reply<'_>) {
     reply.empty();
 }
 
-fn uncounted(reply: Reply<'_>) {
+fn unknown_length(reply: Reply<'_>) {
     reply.unknown_length();
 }
 
-/// Writes the pieces with a flush between each two, of all or of half; joins what was sent each time.
+/// Writes the pieces with a flush between them, sends all or half of the buffer each time, and
+/// joins the sent bytes.
 fn stream(exchange: Exchange, status: Status, pieces: &[&[u8]], slowly: bool) -> (Vec<u8>, bool) {
     let (mut out, mut sent) = (Vec::new(), Vec::new());
     let mut body = Reply::begin(&mut out, exchange, status, &Date::at(0)).body();
     for (number, piece) in pieces.iter().enumerate() {
         if number > 0 {
-            // A peer that reads slowly leaves something behind.
+            // With a slow client, part of the buffer stays unsent.
             body.flush(&mut out, |out| {
                 let taken = if slowly { out.len() / 2 } else { out.len() };
                 sent.extend(out.drain(..taken));
@@ -65,13 +66,13 @@ fn check_stream(exchange: Exchange, pieces: &[&str], expected: &str) {
         let (sent, close) = stream(exchange, Status::OK, &pieces, slowly);
         let text = String::from_utf8(sent).expect("the tests write text");
         let (_, rest) = text.split_once("GMT\r\n").expect("a date");
-        let told = rest.replace("\r\n", "|") + if close { " closes" } else { "" };
-        assert_eq!(told, expected);
+        let actual = rest.replace("\r\n", "|") + if close { " closes" } else { "" };
+        assert_eq!(actual, expected);
     }
 }
 
 #[test]
-fn pieces_for_a_peer_without_chunks_end_with_the_connection() {
+fn ends_stream_with_connection_for_http_1_0() {
     let pieces = |exchange| {
         let mut out = Vec::new();
         let framing = Reply::begin(&mut out, exchange, Status::OK, &Date::at(0)).stream();
@@ -79,14 +80,14 @@ fn pieces_for_a_peer_without_chunks_end_with_the_connection() {
         let (_, rest) = text.split_once("GMT\r\n").expect("a date");
         (rest.replace("\r\n", "|"), framing.closes_connection())
     };
-    assert_eq!(pieces(KEPT), ("Transfer-Encoding: chunked||".to_owned(), false));
-    assert_eq!(pieces(OLD_KEPT), ("Connection: close     ||".to_owned(), true));
-    assert!(pieces(OLD).1);
+    assert_eq!(pieces(KEEP_ALIVE), ("Transfer-Encoding: chunked||".to_owned(), false));
+    assert_eq!(pieces(HTTP_1_0_KEEP_ALIVE), ("Connection: close     ||".to_owned(), true));
+    assert!(pieces(HTTP_1_0).1);
     assert!(!pieces(HEAD).1);
 }
 
 #[test]
-fn lines_are_empty_until_one_is_added() {
+fn field_lines_start_empty() {
     let mut lines = FieldLines::new();
     assert!(lines.is_empty());
     lines.add("X-Kind", "a").expect("a field");
@@ -95,28 +96,28 @@ fn lines_are_empty_until_one_is_added() {
 }
 
 #[test]
-fn a_peer_is_told_to_come_in_secret_where_that_is_wished() {
+fn writes_strict_transport_security_if_configured() {
     let mut out = Vec::new();
-    let exchange = Exchange { hsts: 31_536_000, ..KEPT };
+    let exchange = Exchange { hsts: 31_536_000, ..KEEP_ALIVE };
     Reply::begin(&mut out, exchange, Status::OK, &Date::at(0)).empty();
     let head = String::from_utf8(out).unwrap();
     assert!(head.contains("\r\nStrict-Transport-Security: max-age=31536000\r\n"), "{head}");
 }
 
 #[test]
-fn a_whole_reply_has_its_exact_length() {
-    check(KEPT, Status::OK, |reply| reply.whole(b"hello"), "Content-Length: 5||hello");
+fn writes_exact_length_of_whole_content() {
+    check(KEEP_ALIVE, Status::OK, |reply| reply.whole(b"hello"), "Content-Length: 5||hello");
     check(HEAD, Status::OK, |reply| reply.whole(b"hello"), "Content-Length: 5||");
-    check(HEAD, Status::OK, uncounted, "|");
+    check(HEAD, Status::OK, unknown_length, "|");
     check(
-        OLD,
+        HTTP_1_0,
         Status::NOT_FOUND,
         |reply| reply.whole(b""),
         "Connection: close|Content-Length: 0||",
     );
-    check(OLD_KEPT, Status::OK, empty, "Connection: keep-alive|Content-Length: 0||");
+    check(HTTP_1_0_KEEP_ALIVE, Status::OK, empty, "Connection: keep-alive|Content-Length: 0||");
     check(
-        KEPT,
+        KEEP_ALIVE,
         Status::OK,
         |reply| reply.content_length(u64::MAX),
         "Content-Length: 18446744073709551615||",
@@ -124,20 +125,20 @@ fn a_whole_reply_has_its_exact_length() {
 }
 
 #[test]
-fn a_status_without_content_has_neither_length_nor_content() {
+fn omits_length_and_content_if_status_forbids_content() {
     for status in [Status::NO_CONTENT, Status::NOT_MODIFIED, Status::SWITCHING_PROTOCOLS] {
-        check(KEPT, status, |reply| reply.whole(b"hello"), "|");
-        check(KEPT, status, empty, "|");
-        check(KEPT, status, |reply| reply.content_length(5), "|");
+        check(KEEP_ALIVE, status, |reply| reply.whole(b"hello"), "|");
+        check(KEEP_ALIVE, status, empty, "|");
+        check(KEEP_ALIVE, status, |reply| reply.content_length(5), "|");
         let pieces: [&[u8]; 2] = [b"hello", b"hello"];
-        let (sent, close) = stream(KEPT, status, &pieces, false);
+        let (sent, close) = stream(KEEP_ALIVE, status, &pieces, false);
         assert!(sent.ends_with(b"GMT\r\n\r\n") && !close);
     }
 }
 
 #[test]
-fn a_change_of_protocol_says_nothing_about_closing() {
-    let exchange = Exchange { keep_alive: false, ..KEPT };
+fn omits_connection_close_from_101() {
+    let exchange = Exchange { keep_alive: false, ..KEEP_ALIVE };
     let write = |mut reply: Reply<'_>| {
         reply.static_lines("Connection: Upgrade\r\n").static_lines("Upgrade: websocket\r\n");
         reply.empty();
@@ -146,53 +147,61 @@ fn a_change_of_protocol_says_nothing_about_closing() {
 }
 
 #[test]
-fn content_that_stays_small_gets_its_length_in_the_slot() {
-    check_stream(KEPT, &["hello"], "Content-Length:          5||hello");
-    check_stream(KEPT, &[""], "Content-Length:          0||");
+fn writes_length_of_small_content_into_slot() {
+    check_stream(KEEP_ALIVE, &["hello"], "Content-Length:          5||hello");
+    check_stream(KEEP_ALIVE, &[""], "Content-Length:          0||");
     check_stream(HEAD, &["hello"], "Content-Length:          5||");
-    check_stream(OLD, &["hello"], "Connection: close|Content-Length:          5||hello closes");
-    check_stream(OLD_KEPT, &["hello"], "Connection: keep-alive|Content-Length:          5||hello");
+    check_stream(
+        HTTP_1_0,
+        &["hello"],
+        "Connection: close|Content-Length:          5||hello closes",
+    );
+    check_stream(
+        HTTP_1_0_KEEP_ALIVE,
+        &["hello"],
+        "Connection: keep-alive|Content-Length:          5||hello",
+    );
 }
 
 #[test]
-fn content_that_outgrows_its_buffer_becomes_chunks() {
+fn sends_flushed_content_in_chunks() {
     check_stream(
-        KEPT,
+        KEEP_ALIVE,
         &["hello", " world"],
         "Transfer-Encoding: chunked||00000005|hello|00000006| world|0||",
     );
-    check_stream(KEPT, &["", ""], "Transfer-Encoding: chunked||0||");
+    check_stream(KEEP_ALIVE, &["", ""], "Transfer-Encoding: chunked||0||");
     check_stream(
-        KEPT,
+        KEEP_ALIVE,
         &["a", "", "0123456789abcdef0"],
         "Transfer-Encoding: chunked||00000001|a|00000011|0123456789abcdef0|0||",
     );
 }
 
 #[test]
-fn head_gets_the_head_of_the_chunks_alone() {
+fn answers_head_request_without_chunks() {
     check_stream(HEAD, &["hello", " world", "!"], "Transfer-Encoding: chunked||");
 }
 
 #[test]
-fn an_old_peer_gets_its_content_up_to_the_close() {
+fn closes_connection_after_flushed_content_for_http_1_0() {
     check_stream(
-        OLD,
+        HTTP_1_0,
         &["hello", " world"],
         "Connection: close|Connection: close         ||hello world closes",
     );
     check_stream(
-        OLD_KEPT,
+        HTTP_1_0_KEEP_ALIVE,
         &["hello", " world"],
         "Connection: close     |Connection: close         ||hello world closes",
     );
 }
 
 #[test]
-fn a_field_cannot_split_the_reply() {
+fn rejects_fields_that_split_the_response() {
     let check_field = |name: &str, value: &str, expected| {
         let mut out = Vec::new();
-        let mut reply = Reply::begin(&mut out, KEPT, Status::OK, &Date::at(0));
+        let mut reply = Reply::begin(&mut out, KEEP_ALIVE, Status::OK, &Date::at(0));
         assert_eq!(reply.field(name, value), expected, "{name}: {value}");
         reply.empty();
         let text = String::from_utf8(out).expect("the tests write text");
@@ -212,17 +221,17 @@ fn a_field_cannot_split_the_reply() {
 }
 
 #[test]
-fn the_interim_answer_is_complete() {
+fn interim_response_is_complete() {
     assert!(continue_100().ends_with(b"\r\n\r\n"));
 }
 
-/// The content another parser finds behind the head, and whether the head alone was sent.
+/// Returns the content that httparse finds after the head.
 fn content(sent: &[u8]) -> Vec<u8> {
     let mut slots = [httparse::EMPTY_HEADER; 16];
     let mut response = httparse::Response::new(&mut slots);
     let parsed = response.parse(sent).expect("a valid head");
     let httparse::Status::Complete(end) = parsed else {
-        panic!("half a head");
+        panic!("an incomplete head");
     };
     let mut rest = &sent[end..];
     let field = |name: &str| {
@@ -241,12 +250,12 @@ fn content(sent: &[u8]) -> Vec<u8> {
     loop {
         let parsed = httparse::parse_chunk_size(rest).expect("a valid size");
         let httparse::Status::Complete((start, size)) = parsed else {
-            panic!("half a size");
+            panic!("an incomplete size");
         };
         let size = usize::try_from(size).expect("a small size");
-        let (data, behind) = rest[start..].split_at(size);
+        let (data, after) = rest[start..].split_at(size);
         content.extend_from_slice(data);
-        rest = behind.strip_prefix(b"\r\n").expect("a line end behind the data");
+        rest = after.strip_prefix(b"\r\n").expect("a line end after the data");
         if size == 0 {
             assert!(rest.is_empty());
             return content;
@@ -256,14 +265,14 @@ fn content(sent: &[u8]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn another_parser_finds_the_content_written(
+    fn independent_parser_recovers_written_content(
         pieces in vec(vec(any::<u8>(), 0..300), 1..8),
         old in any::<bool>(),
         keep_alive in any::<bool>(),
         slowly in any::<bool>(),
     ) {
         let version = if old { Version::Http10 } else { Version::Http11 };
-        let exchange = Exchange { version, keep_alive, ..KEPT };
+        let exchange = Exchange { version, keep_alive, ..KEEP_ALIVE };
         let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
         let (sent, close) = stream(exchange, Status::OK, &pieces, slowly);
         assert_eq!(content(&sent), pieces.concat());
@@ -272,9 +281,9 @@ proptest! {
 }
 
 #[test]
-fn writes_security_headers_with_final_responses_alone() {
+fn writes_security_headers_with_final_responses_only() {
     let security = SecurityHeaders::NOSNIFF.with(SecurityHeaders::SAME_ORIGIN_FRAMES);
-    let exchange = Exchange { security, ..KEPT };
+    let exchange = Exchange { security, ..KEEP_ALIVE };
     let lines = "X-Content-Type-Options: nosniff\r\nX-Frame-Options: SAMEORIGIN\r\n";
     for (status, expected) in [
         (Status::OK, true),
@@ -293,7 +302,7 @@ fn writes_security_headers_with_final_responses_alone() {
 fn writes_nosniff_once() {
     for security in [SecurityHeaders::NONE, SecurityHeaders::NOSNIFF] {
         let mut out = Vec::new();
-        let exchange = Exchange { security, ..KEPT };
+        let exchange = Exchange { security, ..KEEP_ALIVE };
         let mut reply = Reply::begin(&mut out, exchange, Status::OK, &Date::at(0));
         reply.nosniff();
         reply.empty();

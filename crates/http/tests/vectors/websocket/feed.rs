@@ -1,11 +1,11 @@
-//! Decides what is told of a feeding of frames: what was said, as text.
+//! Feeds frames to a reader and records its events as text.
 
 use bine_http::websocket::{Frame, FrameEvent, FrameReader, MessageLimits, mask};
 
-/// The key of every frame here; a wrong turn of it shows in the payload.
+/// The key of all frames in these tests. A wrong rotation would show in the payload.
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
-/// A frame as a browser would send it, but for what the first byte says.
+/// Builds a frame as a browser sends it, with an arbitrary first byte.
 pub(crate) fn frame(first: u8, payload: impl AsRef<[u8]>) -> Vec<u8> {
     let mut payload = payload.as_ref().to_vec();
     mask(&mut payload, KEY);
@@ -26,16 +26,16 @@ pub(crate) fn frame(first: u8, payload: impl AsRef<[u8]>) -> Vec<u8> {
     bytes
 }
 
-/// What a reader made of some input.
+/// The events that a reader returned for some input.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// What was said, `; ` between; ` ...` at the end if something is unfinished.
+pub(crate) struct Events {
+    /// The events, separated by `; `. Ends with ` ...` if a frame or a message is incomplete.
     pub(crate) text: String,
-    /// Whether a close frame or a fault ended it.
+    /// Whether the last event is a close frame or a fault.
     pub(crate) ended: bool,
 }
 
-/// Feeds the bytes whole, byte by byte and with a tail; all must tell the same.
+/// Feeds the bytes at once, byte by byte, and followed by a ping. The events must be the same.
 #[track_caller]
 pub(crate) fn check(bytes: &[u8], expected: &str) {
     let limits = MessageLimits { message: 200_000, fragments: 20 };
@@ -52,15 +52,15 @@ pub(crate) fn check(bytes: &[u8], expected: &str) {
     }
 }
 
-/// Feeds pieces of these lengths as a connection would: what is not consumed is kept and given again.
+/// Feeds pieces of these lengths like a connection does: unconsumed bytes are fed again.
 pub(crate) fn feed(
     bytes: &[u8],
     lengths: impl IntoIterator<Item = usize>,
     limits: &MessageLimits,
-) -> Told {
+) -> Events {
     let mut reader = FrameReader::server();
-    let mut told = Told::default();
-    let mut gathered = Vec::new();
+    let mut events = Events::default();
+    let mut buffer = Vec::new();
     let mut kept = Vec::new();
     let mut received = 0;
     for length in lengths.into_iter().chain(std::iter::once(bytes.len())) {
@@ -71,52 +71,52 @@ pub(crate) fn feed(
         loop {
             let input = &mut kept[consumed..];
             let most = input.len();
-            let step = reader.receive(input, &mut gathered, limits);
-            assert!(step.consumed <= most, "consumed what was not there");
+            let step = reader.receive(input, &mut buffer, limits);
+            assert!(step.consumed <= most, "consumed more bytes than the input has");
             consumed += step.consumed;
-            if step.event != FrameEvent::More && !told.text.is_empty() {
-                told.text += "; ";
+            if step.event != FrameEvent::More && !events.text.is_empty() {
+                events.text += "; ";
             }
             match step.event {
                 FrameEvent::More => break,
                 FrameEvent::Frame(frame) => {
-                    assert!(!told.ended, "said behind the end");
-                    told.ended = matches!(frame, Frame::Close { .. });
-                    told.text += &describe(frame);
+                    assert!(!events.ended, "a frame after the end");
+                    events.ended = matches!(frame, Frame::Close { .. });
+                    events.text += &describe(frame);
                 }
                 FrameEvent::Fault(fault) => {
-                    assert!(!told.ended, "a fault behind the end");
-                    told.ended = true;
-                    told.text += &format!("{} {fault}", fault.code().number());
+                    assert!(!events.ended, "a fault after the end");
+                    events.ended = true;
+                    events.text += &format!("{} {fault}", fault.code().number());
                 }
             }
         }
         kept.drain(..consumed);
         assert!(kept.len() <= FrameReader::MAX_UNCONSUMED, "kept {} bytes", kept.len());
-        assert!(gathered.len() <= limits.message as usize, "gathered {} bytes", gathered.len());
-        assert!(!told.ended || kept.is_empty(), "behind the end everything is ignored");
+        assert!(buffer.len() <= limits.message as usize, "buffer {} bytes", buffer.len());
+        assert!(!events.ended || kept.is_empty(), "the reader must ignore all input after the end");
     }
     if !kept.is_empty() || reader.has_partial_message() {
-        told.text += if told.text.is_empty() { "..." } else { " ..." };
+        events.text += if events.text.is_empty() { "..." } else { " ..." };
     }
-    told
+    events
 }
 
 fn describe(frame: Frame<'_>) -> String {
     match frame {
-        Frame::Text(text) => format!("text {}", shown(text.as_bytes())),
-        Frame::Binary(bytes) => format!("binary {}", shown(bytes)),
-        Frame::Ping(payload) => format!("ping {}", shown(payload)),
-        Frame::Pong(payload) => format!("pong {}", shown(payload)),
+        Frame::Text(text) => format!("text {}", format_payload(text.as_bytes())),
+        Frame::Binary(bytes) => format!("binary {}", format_payload(bytes)),
+        Frame::Ping(payload) => format!("ping {}", format_payload(payload)),
+        Frame::Pong(payload) => format!("pong {}", format_payload(payload)),
         Frame::Close { code: None, .. } => String::from("close"),
         Frame::Close { code: Some(code), reason } => {
-            format!("close {} {}", code.number(), shown(reason.as_bytes()))
+            format!("close {} {}", code.number(), format_payload(reason.as_bytes()))
         }
     }
 }
 
-/// What is long is told by its length and its ends.
-fn shown(bytes: &[u8]) -> String {
+/// Formats a payload. A long one is summarized by its length, its first and its last byte.
+fn format_payload(bytes: &[u8]) -> String {
     match bytes {
         [first, .., last] if bytes.len() > 100 => {
             format!("of {} from {first:#04x} to {last:#04x}", bytes.len())

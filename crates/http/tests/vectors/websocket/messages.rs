@@ -1,69 +1,69 @@
-//! Decides what messages in parts mean (chapter 5), and what text is (6).
+//! Vectors for fragmented messages (chapter 5) and for UTF-8 (6).
 
 use super::feed::{check, frame};
 use super::sequences;
 
 const TEXT: u8 = 0x81;
-const TEXT_BEGINS: u8 = 0x01;
-const BINARY_BEGINS: u8 = 0x02;
-const GOES_ON: u8 = 0x00;
-const ENDS: u8 = 0x80;
+const FIRST_TEXT: u8 = 0x01;
+const FIRST_BINARY: u8 = 0x02;
+const MIDDLE: u8 = 0x00;
+const LAST: u8 = 0x80;
 const PING: u8 = 0x89;
 
 sequences! {
-    text_in_two_parts_is_one: [frame(TEXT_BEGINS, "ab"), frame(ENDS, "cd")] => "text \"abcd\"";
-    bytes_in_three_parts_are_one: [frame(BINARY_BEGINS, "a"), frame(GOES_ON, "\0"), frame(ENDS, "c")] => "binary \"a\\x00c\"";
-    parts_may_be_empty: [frame(TEXT_BEGINS, ""), frame(GOES_ON, ""), frame(ENDS, "")] => "text \"\"";
-    an_empty_part_may_stand_between: [frame(TEXT_BEGINS, "a"), frame(GOES_ON, ""), frame(ENDS, "b")] => "text \"ab\"";
-    a_ping_between_parts_comes_first: [frame(TEXT_BEGINS, "a"), frame(PING, "p"), frame(ENDS, "b")] => "ping \"p\"; text \"ab\"";
-    pings_may_stand_between_all_parts: [
-        frame(TEXT_BEGINS, "a"), frame(PING, "1"), frame(GOES_ON, "b"), frame(PING, "2"), frame(GOES_ON, "c"),
-        frame(PING, "3"), frame(PING, "4"), frame(ENDS, "d"),
+    joins_two_text_fragments: [frame(FIRST_TEXT, "ab"), frame(LAST, "cd")] => "text \"abcd\"";
+    joins_three_binary_fragments: [frame(FIRST_BINARY, "a"), frame(MIDDLE, "\0"), frame(LAST, "c")] => "binary \"a\\x00c\"";
+    accepts_empty_fragments: [frame(FIRST_TEXT, ""), frame(MIDDLE, ""), frame(LAST, "")] => "text \"\"";
+    accepts_empty_fragment_in_the_middle: [frame(FIRST_TEXT, "a"), frame(MIDDLE, ""), frame(LAST, "b")] => "text \"ab\"";
+    returns_ping_before_incomplete_message: [frame(FIRST_TEXT, "a"), frame(PING, "p"), frame(LAST, "b")] => "ping \"p\"; text \"ab\"";
+    accepts_pings_between_all_fragments: [
+        frame(FIRST_TEXT, "a"), frame(PING, "1"), frame(MIDDLE, "b"), frame(PING, "2"), frame(MIDDLE, "c"),
+        frame(PING, "3"), frame(PING, "4"), frame(LAST, "d"),
     ] => "ping \"1\"; ping \"2\"; ping \"3\"; ping \"4\"; text \"abcd\"";
-    a_message_after_one_in_parts_is_another: [frame(TEXT_BEGINS, "a"), frame(ENDS, "b"), frame(TEXT, "c")] => "text \"ab\"; text \"c\"";
-    two_messages_in_parts_are_two: [
-        frame(TEXT_BEGINS, "a"), frame(ENDS, "b"), frame(BINARY_BEGINS, "c"), frame(ENDS, "d"),
+    separates_fragmented_and_next_message: [frame(FIRST_TEXT, "a"), frame(LAST, "b"), frame(TEXT, "c")] => "text \"ab\"; text \"c\"";
+    separates_two_fragmented_messages: [
+        frame(FIRST_TEXT, "a"), frame(LAST, "b"), frame(FIRST_BINARY, "c"), frame(LAST, "d"),
     ] => "text \"ab\"; binary \"cd\"";
-    a_ping_in_parts_is_refused: [frame(0x09, "a"), frame(ENDS, "b")] => "1002 control frame in fragments";
-    a_pong_in_parts_is_refused: [frame(0x0a, "a"), frame(ENDS, "b")] => "1002 control frame in fragments";
-    the_end_of_nothing_is_refused: [frame(ENDS, "a")] => "1002 continuation of no message";
-    a_part_of_nothing_is_refused: [frame(GOES_ON, "a"), frame(TEXT, "b")] => "1002 continuation of no message";
-    a_part_behind_the_last_is_refused: [
-        frame(TEXT_BEGINS, "a"), frame(ENDS, "b"), frame(GOES_ON, "c"),
+    rejects_fragmented_ping: [frame(0x09, "a"), frame(LAST, "b")] => "1002 control frame in fragments";
+    rejects_fragmented_pong: [frame(0x0a, "a"), frame(LAST, "b")] => "1002 control frame in fragments";
+    rejects_last_fragment_without_message: [frame(LAST, "a")] => "1002 continuation of no message";
+    rejects_fragment_without_message: [frame(MIDDLE, "a"), frame(TEXT, "b")] => "1002 continuation of no message";
+    rejects_fragment_after_last: [
+        frame(FIRST_TEXT, "a"), frame(LAST, "b"), frame(MIDDLE, "c"),
     ] => "text \"ab\"; 1002 continuation of no message";
-    a_message_inside_another_is_refused: [frame(TEXT_BEGINS, "a"), frame(TEXT, "b")] => "1002 message inside another";
-    parts_of_two_messages_are_not_mixed: [frame(TEXT_BEGINS, "a"), frame(BINARY_BEGINS, "b")] => "1002 message inside another";
-    an_unfinished_message_waits: [frame(TEXT_BEGINS, "a"), frame(PING, "")] => "ping \"\" ...";
-    parts_of_the_limit_are_taken: [
-        frame(BINARY_BEGINS, vec![7; 150_000]), frame(ENDS, vec![7; 50_000]),
+    rejects_message_inside_message: [frame(FIRST_TEXT, "a"), frame(TEXT, "b")] => "1002 message inside another";
+    rejects_interleaved_fragments: [frame(FIRST_TEXT, "a"), frame(FIRST_BINARY, "b")] => "1002 message inside another";
+    waits_for_rest_of_message: [frame(FIRST_TEXT, "a"), frame(PING, "")] => "ping \"\" ...";
+    accepts_fragments_at_size_limit: [
+        frame(FIRST_BINARY, vec![7; 150_000]), frame(LAST, vec![7; 50_000]),
     ] => "binary of 200000 from 0x07 to 0x07";
-    parts_over_the_limit_are_refused: [
-        frame(BINARY_BEGINS, vec![7; 150_000]), frame(ENDS, vec![7; 50_001]),
+    rejects_fragments_over_size_limit: [
+        frame(FIRST_BINARY, vec![7; 150_000]), frame(LAST, vec![7; 50_001]),
     ] => "1009 message over its limit";
-    twenty_parts_of_twenty_are_taken: [
-        frame(TEXT_BEGINS, "a"), frame(GOES_ON, "b").repeat(18), frame(ENDS, "c"),
+    accepts_fragments_at_count_limit: [
+        frame(FIRST_TEXT, "a"), frame(MIDDLE, "b").repeat(18), frame(LAST, "c"),
     ] => "text \"abbbbbbbbbbbbbbbbbbc\"";
-    parts_of_nothing_do_not_go_on_forever: [
-        frame(TEXT_BEGINS, ""), frame(GOES_ON, "").repeat(20),
+    rejects_empty_fragments_over_count_limit: [
+        frame(FIRST_TEXT, ""), frame(MIDDLE, "").repeat(20),
     ] => "1008 too many fragments in a message";
 
     // Text.
-    text_is_cut_anywhere: [
-        frame(TEXT_BEGINS, b"\xce"), frame(GOES_ON, b"\xba\xe1\xbd"), frame(GOES_ON, b"\xb9\xcf"), frame(ENDS, b"\x83"),
+    accepts_text_split_within_characters: [
+        frame(FIRST_TEXT, b"\xce"), frame(MIDDLE, b"\xba\xe1\xbd"), frame(MIDDLE, b"\xb9\xcf"), frame(LAST, b"\x83"),
     ] => "text \"\\xce\\xba\\xe1\\xbd\\xb9\\xcf\\x83\"";
-    text_that_ends_within_a_letter_is_refused: [frame(TEXT, b"\xce\xba\xe1\xbd")] => "1007 text is not UTF-8";
-    text_in_parts_that_ends_within_a_letter_is_refused: [frame(TEXT_BEGINS, b"\xce"), frame(ENDS, b"")] => "1007 text is not UTF-8";
-    text_is_refused_before_its_last_part: [
-        frame(TEXT_BEGINS, "\u{3ba}"), frame(GOES_ON, b"\xf4\x90"),
+    rejects_text_with_incomplete_last_character: [frame(TEXT, b"\xce\xba\xe1\xbd")] => "1007 text is not UTF-8";
+    rejects_fragmented_text_with_incomplete_last_character: [frame(FIRST_TEXT, b"\xce"), frame(LAST, b"")] => "1007 text is not UTF-8";
+    rejects_invalid_text_before_last_fragment: [
+        frame(FIRST_TEXT, "\u{3ba}"), frame(MIDDLE, b"\xf4\x90"),
     ] => "1007 text is not UTF-8";
-    text_is_refused_before_its_frame_ends: [*b"\x81\x88\0\0\0\0\xce\xba\xf4\x90"] => "1007 text is not UTF-8";
-    a_letter_that_may_yet_end_waits: [*b"\x81\x88\0\0\0\0\xce\xba\xf4\x8f\xbf"] => "...";
-    bytes_need_not_be_text: [frame(BINARY_BEGINS, b"\xff"), frame(ENDS, b"\xc0")] => "binary \"\\xff\\xc0\"";
+    rejects_invalid_text_before_end_of_frame: [*b"\x81\x88\0\0\0\0\xce\xba\xf4\x90"] => "1007 text is not UTF-8";
+    waits_for_rest_of_character: [*b"\x81\x88\0\0\0\0\xce\xba\xf4\x8f\xbf"] => "...";
+    accepts_binary_that_is_not_utf8: [frame(FIRST_BINARY, b"\xff"), frame(LAST, b"\xc0")] => "binary \"\\xff\\xc0\"";
 }
 
-/// Sequences that are text, from the public stress test for UTF-8 decoders: first and last of each length, and the
-/// code points that look forbidden and are not.
-const TEXTS: [&[u8]; 22] = [
+/// Valid UTF-8 from the public stress test for UTF-8 decoders: the first and last code point of
+/// each length, and code points that look forbidden but are allowed.
+const VALID_TEXTS: [&[u8]; 22] = [
     b"\x00",
     b"\x7f",
     b"\xc2\x80",
@@ -88,9 +88,9 @@ const TEXTS: [&[u8]; 22] = [
     b"\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5",
 ];
 
-/// Sequences that are not.
-const NO_TEXTS: [&[u8]; 40] = [
-    // Continuations of nothing, and nothing continued.
+/// Invalid UTF-8.
+const INVALID_TEXTS: [&[u8]; 40] = [
+    // Unexpected and missing continuation bytes.
     b"\x80",
     b"\xbf",
     b"\x80\xbf",
@@ -105,7 +105,7 @@ const NO_TEXTS: [&[u8]; 40] = [
     b"\xf0\x90\x80",
     b"\xf4\x8f\xbf",
     b"\xe1\x80\xe2\xf0\x91\x92",
-    // Lengths that there are not.
+    // Undefined sequence lengths.
     b"\xf8\x88\x80\x80\x80",
     b"\xfb\xbf\xbf\xbf\xbf",
     b"\xfc\x84\x80\x80\x80\x80",
@@ -113,7 +113,7 @@ const NO_TEXTS: [&[u8]; 40] = [
     b"\xfe",
     b"\xff",
     b"\xfe\xfe\xff\xff",
-    // Longer than need be.
+    // Overlong encodings.
     b"\xc0\xaf",
     b"\xe0\x80\xaf",
     b"\xf0\x80\x80\xaf",
@@ -124,7 +124,7 @@ const NO_TEXTS: [&[u8]; 40] = [
     b"\xc0\x80",
     b"\xe0\x80\x80",
     b"\xf0\x80\x80\x80",
-    // Halves of pairs in UTF-16, and beyond the last.
+    // UTF-16 surrogates, and code points above the last.
     b"\xed\xa0\x80",
     b"\xed\xad\xbf",
     b"\xed\xae\x80",
@@ -136,29 +136,29 @@ const NO_TEXTS: [&[u8]; 40] = [
     b"\xf7\xbf\xbf\xbf",
 ];
 
-/// The text with a part for each of its bytes.
-fn in_parts(text: &[u8]) -> Vec<u8> {
-    let mut parts = frame(TEXT_BEGINS, "");
+/// Fragments the text into one frame per byte.
+fn fragmented(text: &[u8]) -> Vec<u8> {
+    let mut parts = frame(FIRST_TEXT, "");
     for byte in text {
-        parts.extend(frame(GOES_ON, [*byte]));
+        parts.extend(frame(MIDDLE, [*byte]));
     }
-    parts.extend(frame(ENDS, ""));
+    parts.extend(frame(LAST, ""));
     parts
 }
 
 #[test]
-fn what_is_text_is_taken_in_one_part_and_in_many() {
-    for text in TEXTS {
+fn accepts_valid_utf8_whole_and_fragmented() {
+    for text in VALID_TEXTS {
         let expected = format!("text \"{}\"", text.escape_ascii());
         check(&frame(TEXT, text), &expected);
-        check(&in_parts(text), &expected);
+        check(&fragmented(text), &expected);
     }
 }
 
 #[test]
-fn what_is_no_text_is_refused_in_one_part_and_in_many() {
-    for text in NO_TEXTS {
+fn rejects_invalid_utf8_whole_and_fragmented() {
+    for text in INVALID_TEXTS {
         check(&frame(TEXT, text), "1007 text is not UTF-8");
-        check(&in_parts(text), "1007 text is not UTF-8");
+        check(&fragmented(text), "1007 text is not UTF-8");
     }
 }

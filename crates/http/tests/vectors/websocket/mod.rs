@@ -1,6 +1,6 @@
-//! Decides, vector by vector, how a connection becomes a WebSocket and what its frames mean.
+//! Test vectors for the WebSocket handshake and for frames.
 //!
-//! The chapters follow those of the Autobahn suite, which the echo example passes as a whole.
+//! The chapters follow those of the Autobahn test suite, which the echo example passes completely.
 
 mod feed;
 mod frames;
@@ -8,13 +8,13 @@ mod handshake;
 mod messages;
 mod properties;
 
-/// Makes a test of each line: its claim, the frames, and what [`feed::check`] must tell of them.
+/// Defines one test per line: its name, the frames, and the events that [`feed::check`] expects.
 macro_rules! sequences {
-    ($($claim:ident: [$($frame:expr),+ $(,)?] => $told:expr;)+) => {
+    ($($claim:ident: [$($frame:expr),+ $(,)?] => $expected:expr;)+) => {
         $(
             #[test]
             fn $claim() {
-                crate::websocket::feed::check(&[$($frame),+].concat(), $told);
+                crate::websocket::feed::check(&[$($frame),+].concat(), $expected);
             }
         )+
     };

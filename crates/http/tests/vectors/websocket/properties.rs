@@ -1,4 +1,5 @@
-//! Decides what holds for all frames: splits do not matter, nothing panics, what is sent arrives.
+//! Properties of all frames: results are independent of splits, no input panics, and what is sent
+//! arrives.
 
 use bine_http::websocket::{
     CloseCode, Frame, FrameEvent, FrameReader, Header, MessageLimits, Opcode, mask,
@@ -9,10 +10,11 @@ use proptest::sample::select;
 
 use super::feed::{feed, frame};
 
-/// MessageLimits that short input reaches.
+/// Limits low enough for short input to reach.
 const NARROW: MessageLimits = MessageLimits { message: 150, fragments: 4 };
 
-/// Frames right and wrong, and what is none, so that their sequences come far into the reader.
+/// Generates sequences of valid frames, invalid frames and other bytes that reach many states of
+/// the reader.
 fn sequences() -> impl Strategy<Value = Vec<u8>> {
     let first = prop_oneof![
         6 => select(vec![0x81, 0x82, 0x01, 0x02, 0x00, 0x80, 0x89, 0x8a]),
@@ -27,9 +29,9 @@ fn sequences() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..10).prop_map(|pieces| pieces.concat())
 }
 
-/// Something said that owns its payload.
+/// A frame that owns its payload.
 #[derive(Clone, Debug)]
-enum Said {
+enum OwnedFrame {
     Text(String),
     Binary(Vec<u8>),
     Ping(Vec<u8>),
@@ -37,7 +39,7 @@ enum Said {
     Close(Option<u16>, String),
 }
 
-impl Said {
+impl OwnedFrame {
     fn frame(&self) -> Frame<'_> {
         match self {
             Self::Text(text) => Frame::Text(text),
@@ -49,8 +51,9 @@ impl Said {
         }
     }
 
-    /// A message in parts of this length, as the end that opened a connection sends it; anything else whole.
-    fn append_in_parts(&self, out: &mut Vec<u8>, length: usize, key: [u8; 4]) {
+    /// Appends a message in fragments of this length, masked as a client sends it. Any other frame
+    /// stays whole.
+    fn append_in_fragments(&self, out: &mut Vec<u8>, length: usize, key: [u8; 4]) {
         let (mut opcode, payload) = match self {
             Self::Text(text) if text.len() > length => (Opcode::Text, text.as_bytes()),
             Self::Binary(bytes) if bytes.len() > length => (Opcode::Binary, bytes.as_slice()),
@@ -71,29 +74,29 @@ impl Said {
     }
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn owned_frame() -> impl Strategy<Value = OwnedFrame> {
     let control = || vec(any::<u8>(), 0..=125);
     let code = prop_oneof![1000..=1003u16, 1007..=1014u16, 3000..=4999u16];
     let text = || prop_oneof![4 => any::<String>(), 1 => Just("\u{20ac}".repeat(30_000))];
     let bytes = prop_oneof![4 => vec(any::<u8>(), 0..300), 1 => Just(vec![7; 70_000])];
     prop_oneof![
-        4 => text().prop_map(Said::Text),
-        4 => bytes.prop_map(Said::Binary),
-        1 => control().prop_map(Said::Ping),
-        1 => control().prop_map(Said::Pong),
-        1 => (proptest::option::of(code), ".{0,30}").prop_map(|(code, why)| Said::Close(code, why)),
+        4 => text().prop_map(OwnedFrame::Text),
+        4 => bytes.prop_map(OwnedFrame::Binary),
+        1 => control().prop_map(OwnedFrame::Ping),
+        1 => control().prop_map(OwnedFrame::Pong),
+        1 => (proptest::option::of(code), ".{0,30}").prop_map(|(code, reason)| OwnedFrame::Close(code, reason)),
     ]
 }
 
-/// All that a reader says of these bytes must be `frames`, in their order.
-fn hears(mut reader: FrameReader, bytes: &mut [u8], frames: &[Said]) {
-    let mut gathered = Vec::new();
+/// Asserts that the reader returns exactly these frames.
+fn check_frames(mut reader: FrameReader, bytes: &mut [u8], frames: &[OwnedFrame]) {
+    let mut buffer = Vec::new();
     let mut consumed = 0;
-    for said in frames {
-        let step = reader.receive(&mut bytes[consumed..], &mut gathered, &MessageLimits::default());
+    for expected in frames {
+        let step = reader.receive(&mut bytes[consumed..], &mut buffer, &MessageLimits::default());
         consumed += step.consumed;
-        assert_eq!(step.event, FrameEvent::Frame(said.frame()));
-        if matches!(said, Said::Close(..)) {
+        assert_eq!(step.event, FrameEvent::Frame(expected.frame()));
+        if matches!(expected, OwnedFrame::Close(..)) {
             return;
         }
     }
@@ -104,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn splits_of_frames_do_not_matter(bytes in sequences(), lengths in vec(1..40usize, 0..40)) {
+    fn frames_are_independent_of_splits(bytes in sequences(), lengths in vec(1..40usize, 0..40)) {
         for limits in [MessageLimits::default(), NARROW] {
             let whole = feed(&bytes, [bytes.len()], &limits);
             let single = feed(&bytes, std::iter::repeat_n(1, bytes.len()), &limits);
@@ -122,16 +125,18 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_is_said_is_heard(frames in vec(said(), 0..6), key: [u8; 4], length in 1..50_000usize) {
+    fn reads_what_was_written(frames in vec(owned_frame(), 0..6), key: [u8; 4], length in 1..50_000usize) {
         let length = length.max(100);
-        let (mut answered, mut asked, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
-        for said in &frames {
-            said.frame().append(&mut answered);
-            said.frame().append_masked(&mut asked, key);
-            said.append_in_parts(&mut in_parts, length, key);
+        let mut unmasked = Vec::new();
+        let mut masked = Vec::new();
+        let mut fragmented = Vec::new();
+        for expected in &frames {
+            expected.frame().append(&mut unmasked);
+            expected.frame().append_masked(&mut masked, key);
+            expected.append_in_fragments(&mut fragmented, length, key);
         }
-        hears(FrameReader::client(), &mut answered, &frames);
-        hears(FrameReader::server(), &mut asked, &frames);
-        hears(FrameReader::server(), &mut in_parts, &frames);
+        check_frames(FrameReader::client(), &mut unmasked, &frames);
+        check_frames(FrameReader::server(), &mut masked, &frames);
+        check_frames(FrameReader::server(), &mut fragmented, &frames);
     }
 }
