@@ -110,8 +110,8 @@ impl PeerFault {
             414 => "The address is too long.\n",
             417 => "The expectation cannot be met.\n",
             431 => "The request head is too large.\n",
-            501 => "The request asks for something this server does not do.\n",
-            505 => "The server speaks HTTP/1.1 and HTTP/1.0.\n",
+            501 => "The server does not implement this method or transfer coding.\n",
+            505 => "The server supports HTTP/1.1 and HTTP/1.0.\n",
             _ => "The request is malformed.\n",
         }
     }

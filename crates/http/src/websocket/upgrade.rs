@@ -110,11 +110,11 @@ impl UpgradeError {
     /// Returns the short text for the client.
     pub const fn client_message(self) -> &'static str {
         match self {
-            Self::NotRequested => "This address speaks WebSocket.\n",
-            Self::Version => "This address speaks WebSocket of version 13.\n",
-            Self::Method => "A WebSocket is opened with GET.\n",
-            Self::Content => "A request for a WebSocket has no content.\n",
-            Self::Key => "Sec-WebSocket-Key must be there once, 16 bytes in base64.\n",
+            Self::NotRequested => "This URL accepts only WebSocket connections.\n",
+            Self::Version => "This URL accepts only version 13 of WebSocket.\n",
+            Self::Method => "Open the WebSocket with GET.\n",
+            Self::Content => "Open the WebSocket with a request without content.\n",
+            Self::Key => "Send exactly one Sec-WebSocket-Key: 16 bytes in base64.\n",
             Self::Protocol => "Sec-WebSocket-Protocol must be a list of tokens.\n",
         }
     }
@@ -136,10 +136,10 @@ impl UpgradeError {
 impl fmt::Display for UpgradeError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::NotRequested => "no WebSocket asked for",
-            Self::Version => "WebSocket of another version than 13",
-            Self::Method => "WebSocket with another method than GET",
-            Self::Content => "WebSocket with content",
+            Self::NotRequested => "request does not ask for a WebSocket",
+            Self::Version => "WebSocket version other than 13",
+            Self::Method => "WebSocket request with a method other than GET",
+            Self::Content => "WebSocket request with content",
             Self::Key => "malformed Sec-WebSocket-Key",
             Self::Protocol => "malformed Sec-WebSocket-Protocol",
         })

@@ -72,7 +72,7 @@ fn answers_plain_request_with_426() {
         response("GET / HTTP/1.1", "", &[]),
         "HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nContent-Type: text/plain; charset=utf-8\r\n\
-         Content-Length: 31\r\n\r\nThis address speaks WebSocket.\n"
+         Content-Length: 45\r\n\r\nThis URL accepts only WebSocket connections.\n"
     );
     let without_connection = UPGRADE_FIELDS.replace("Connection: Upgrade\r\n", "");
     check_rejected("GET / HTTP/1.1", &without_connection, UpgradeError::NotRequested);
