@@ -1,22 +1,22 @@
-// Decides how a service is called, and what becomes of its answer or of its problem.
+// Calls of services, their results and their errors.
 
-import { change, sending } from "./morph.js";
+import { markChanged, sending } from "./morph.js";
 
-// What takes back the messages of a form or another element.
-const complaints = new WeakMap();
-// What lets the newest that waits for each element go on, or gives it up.
-const waiting = new WeakMap();
-let count = 0;
+// Functions that remove the error messages of a form or another element.
+const undoNotes = new WeakMap();
+// For each element, a function that starts (true) or cancels (false) the newest queued call.
+const queued = new WeakMap();
+let noteCount = 0;
 
-// Calls a service with arguments by name. What it returns comes back; a problem is an Error with `status`, `detail` and
-// `errors`, one for each argument that is wrong: `{ name, detail }`.
+// Calls a service with named arguments and returns its result. Throws an Error with `status`,
+// `detail` and `errors`, one for each invalid argument: `{ name, detail }`.
 export async function call(url, args = {}) {
   const headers = { Accept: "application/json", "Content-Type": "application/json" };
-  return result(await fetch(url, { method: "POST", headers, body: JSON.stringify(args) }));
+  return readResult(await fetch(url, { method: "POST", headers, body: JSON.stringify(args) }));
 }
 
-// What a service has answered (problems as RFC 9457 has them).
-export async function result(answer) {
+// Reads the response of a service. Errors have the format of RFC 9457.
+export async function readResult(answer) {
   const isJson = /\bjson\b/.test(answer.headers.get("Content-Type"));
   const value = isJson ? await answer.json() : undefined;
   if (answer.ok) return value;
@@ -25,46 +25,48 @@ export async function result(answer) {
   throw Object.assign(new Error(text), { status: answer.status, detail, errors });
 }
 
-// Does something that is sent from an element, by a button perhaps, and shows that meanwhile; then whether it went well,
-// or what was wrong. One is under way for each element, and the newest waits; a button is not pressed twice.
-export async function send(element, button, work) {
+// Runs a request on behalf of an element, possibly triggered by a button. Marks the element as
+// pending, then shows an error if there is one. Each element has one pending request. The newest
+// call waits for it, but a button press during a request is ignored.
+export async function send(element, button, task) {
   if (sending.has(element)) {
-    waiting.get(element)?.(false);
-    if (button || !(await new Promise((resolve) => waiting.set(element, resolve)))) return false;
-    waiting.delete(element);
+    queued.get(element)?.(false);
+    if (button || !(await new Promise((resolve) => queued.set(element, resolve)))) return false;
+    queued.delete(element);
   }
-  // A button that is disabled loses the focus.
+  // Disabling a button removes its focus.
   const isFocused = button && button === document.activeElement;
-  for (const undo of complaints.get(element) ?? []) undo();
-  complaints.delete(element);
+  for (const undo of undoNotes.get(element) ?? []) undo();
+  undoNotes.delete(element);
   sending.add(element);
-  change(element, "class");
+  markChanged(element, "class");
   element.classList.add("is-sending");
-  if (button) change(button, "disabled");
+  if (button) markChanged(button, "disabled");
   if (button) button.disabled = true;
-  const problem = await work().then(() => {}, (error) => error);
+  const problem = await task().then(() => {}, (error) => error);
   sending.delete(element);
   element.classList.remove("is-sending");
   if (button) button.disabled = false;
   if (isFocused && document.activeElement === document.body) button.focus();
-  if (problem) complain(element, problem);
-  waiting.get(element)?.(true);
+  if (problem) showProblem(element, problem);
+  queued.get(element)?.(true);
   return !problem;
 }
 
-// Tells a problem: at each field that is named, and what is left at the end of the form, or behind another element.
-function complain(element, { message, status, errors = [] }) {
+// Shows an error: at each field that it names, and the rest at the end of the form or after another
+// element.
+function showProblem(element, { message, status, errors = [] }) {
   const undo = [];
-  complaints.set(element, undo);
-  const tell = (text, put) => {
-    const note = Object.assign(document.createElement("p"), { className: "problem", role: "alert", id: `problem-${++count}`, textContent: text, isOurs: true });
+  undoNotes.set(element, undo);
+  const addNote = (text, put) => {
+    const note = Object.assign(document.createElement("p"), { className: "problem", role: "alert", id: `problem-${++noteCount}`, textContent: text, isOurs: true });
     put(note);
     undo.push(() => note.remove());
     return note.id;
   };
   const mark = (field, name, value) => {
     const before = field.getAttribute(name);
-    change(field, name);
+    markChanged(field, name);
     field.setAttribute(name, value);
     undo.push(() => (before === null ? field.removeAttribute(name) : field.setAttribute(name, before)));
   };
@@ -74,7 +76,7 @@ function complain(element, { message, status, errors = [] }) {
   for (const { name, detail } of errors) {
     const field = isForm && element.querySelector(`[name="${CSS.escape(name)}"]:not([type=hidden])`);
     if (field) {
-      const id = tell(detail, (note) => (field.closest("label") ?? field).after(note));
+      const id = addNote(detail, (note) => (field.closest("label") ?? field).after(note));
       mark(field, "aria-invalid", "true");
       mark(field, "aria-describedby", `${field.getAttribute("aria-describedby") ?? ""} ${id}`.trim());
       first ??= field;
@@ -83,9 +85,10 @@ function complain(element, { message, status, errors = [] }) {
     }
   }
   if (!first || general.length) {
-    // Only an answer has a status; without one nobody knows how far it came.
+    // Only a response has a status. Without one, the server may or may not have received the
+    // request.
     const text = status ? message : element.dataset.failed ?? "It may have arrived: look before you send it again.";
-    tell([text, ...general].join(" "), (note) => element.insertAdjacentElement(isForm ? "beforeend" : "afterend", note));
+    addNote([text, ...general].join(" "), (note) => element.insertAdjacentElement(isForm ? "beforeend" : "afterend", note));
   }
   first?.focus();
 }

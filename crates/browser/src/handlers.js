@@ -1,14 +1,14 @@
-// Decides what elements do by their attribute `data-on`, so that most pages need no script of their own.
+// Declarative handlers in the attribute `data-on`, so that most pages need no script of their own.
 //
-// `data-on="click: confirm 'Delete it?'; call /board/delete id=7; hide this; keydown.Escape: hide #menu"`: commands with
-// words, each behind the event that it waits for. Words with blanks stand in quotes. A command that fails or is refused
-// ends its row.
+// `data-on="click: confirm 'Delete it?'; call /board/delete id=7; hide this; keydown.Escape: hide
+// #menu"`: each event is followed by its commands, and each command by its words. Quotes enclose
+// words with spaces. A command that fails or is canceled ends its sequence.
 
 import { call, send } from "./calls.js";
-import { change, closest } from "./morph.js";
-import { catchUp } from "./regions.js";
+import { markChanged, closest } from "./morph.js";
+import { applyDeferred } from "./regions.js";
 
-// Each takes the element and the words, and may answer false.
+// Each command receives the element and the words. It returns false to cancel.
 const commands = {
   __proto__: null,
 
@@ -16,62 +16,62 @@ const commands = {
     const target = new URL(url, document.baseURI);
     if (target.origin !== location.origin) throw new Error(`${url} is another site`);
     const button = element.localName === "button" && element;
-    const given = {};
+    const args = {};
     for (const word of words) {
-      const [, name, said] = /^([^=]+)=(.*)$/s.exec(word) ?? wrong(word);
-      given[name] = value(element, said);
+      const [, name, text] = /^([^=]+)=(.*)$/s.exec(word) ?? fail(word);
+      args[name] = evaluate(element, text);
     }
-    const isDone = await send(element, button, () => call(target, given));
-    catchUp();
+    const isDone = await send(element, button, () => call(target, args));
+    applyDeferred();
     return isDone;
   },
 
   toggle(element, [selector, name]) {
-    if (!name) return reveal(element, selector);
-    for (const target of targets(element, selector)) {
-      change(target, "class");
-      target.classList.toggle(text(name));
+    if (!name) return setShown(element, selector);
+    for (const target of findTargets(element, selector)) {
+      markChanged(target, "class");
+      target.classList.toggle(unquote(name));
     }
   },
 
-  show: (element, [selector]) => reveal(element, selector, true),
+  show: (element, [selector]) => setShown(element, selector, true),
 
-  hide: (element, [selector]) => reveal(element, selector, false),
+  hide: (element, [selector]) => setShown(element, selector, false),
 
   set(element, [selector, word]) {
-    const wanted = value(element, word);
-    for (const target of targets(element, selector)) {
-      if (/^(checkbox|radio)$/.test(target.type)) target.checked = wanted;
-      else if (/^(input|select|textarea|progress|meter)$/.test(target.localName)) target.value = wanted;
-      else target.textContent = wanted;
+    const newValue = evaluate(element, word);
+    for (const target of findTargets(element, selector)) {
+      if (/^(checkbox|radio)$/.test(target.type)) target.checked = newValue;
+      else if (/^(input|select|textarea|progress|meter)$/.test(target.localName)) target.value = newValue;
+      else target.textContent = newValue;
     }
   },
 
   submit(element, [selector]) {
-    for (const target of targets(element, selector)) (target.localName === "form" ? target : target.form).requestSubmit();
+    for (const target of findTargets(element, selector)) (target.localName === "form" ? target : target.form).requestSubmit();
   },
 
   focus(element, [selector]) {
-    targets(element, selector)[0].focus();
+    findTargets(element, selector)[0].focus();
   },
 
-  confirm: (element, words) => confirm(words.map(text).join(" ")),
+  confirm: (element, words) => confirm(words.map(unquote).join(" ")),
 };
 
 
 // Listens to the events that elements of the page name.
-export function attend() {
+export function listen() {
   for (const element of document.querySelectorAll("[data-on]")) {
-    // Some events do not rise; all of them come down. What is listened to already is not listened to twice.
-    for (const { type } of rules(element)) document.addEventListener(type, dispatch, true);
+    // Some events do not bubble, but all can be captured. The browser ignores repeated listeners.
+    for (const { type } of parseRules(element)) document.addEventListener(type, dispatch, true);
   }
 }
 
-document.addEventListener("bine:patch", attend);
+document.addEventListener("bine:patch", listen);
 
 function dispatch(event) {
   for (let element = event.target; element?.closest; element = event.bubbles && element.parentElement) {
-    for (const { type, key, row } of rules(element)) {
+    for (const { type, key, row } of parseRules(element)) {
       if (type === event.type && (!key || key === event.key)) run(element, row, event);
     }
   }
@@ -80,9 +80,9 @@ function dispatch(event) {
 async function run(element, row, event) {
   try {
     for (const [name, ...words] of row) {
-      const command = commands[name] ?? wrong(name);
+      const command = commands[name] ?? fail(name);
       let outcome = command(element, words);
-      // Only what must wait does: the event can be refused no later than now.
+      // Waits only for promises: the event must be canceled synchronously.
       if (outcome instanceof Promise) outcome = await outcome;
       if (outcome !== false) continue;
       event.preventDefault();
@@ -94,8 +94,8 @@ async function run(element, row, event) {
   }
 }
 
-// What an element waits for: each event with its row of commands, each a list of words.
-function rules(element) {
+// Parses the rules of an element: each event with its commands, each a list of words.
+function parseRules(element) {
   const found = [];
   for (const statement of element.getAttribute("data-on")?.match(/([^;'"]|'[^']*'|"[^"]*")+/g) ?? []) {
     const words = statement.match(/([^\s'"]|'[^']*'|"[^"]*")+/g) ?? [];
@@ -109,29 +109,29 @@ function rules(element) {
   return found;
 }
 
-function wrong(word) {
+function fail(word) {
   throw new Error(`\`${word}\` is not understood`);
 }
 
-function targets(element, word = "this") {
-  const said = text(word);
-  const [, selector] = /^closest (.*)$/.exec(said) ?? [];
-  const found = selector ? [closest.call(element, selector)] : said === "this" ? [element] : [...document.querySelectorAll(said)];
-  return found[0] ? found : wrong(word);
+function findTargets(element, word = "this") {
+  const text = unquote(word);
+  const [, selector] = /^closest (.*)$/.exec(text) ?? [];
+  const found = selector ? [closest.call(element, selector)] : text === "this" ? [element] : [...document.querySelectorAll(text)];
+  return found[0] ? found : fail(word);
 }
 
-// A word without its quotes.
-function text(word) {
+// Removes the quotes of a word.
+function unquote(word) {
   return word.replace(/'([^']*)'|"([^"]*)"/g, "$1$2");
 }
 
-// What a word says: in quotes it is text; `this.value`, `this.checked`, `data.id` are the element's; numbers, true, false
-// and null are themselves; anything else is text.
-function value(element, word) {
+// Evaluates a word. A quoted word is text; `this.value`, `this.checked` and `data.id` read the
+// element; numbers, true, false and null are themselves; any other word is text.
+function evaluate(element, word) {
   if (/^this\.(value|checked|valueAsNumber)$/.test(word)) return element[word.slice(5)];
   if (word.startsWith("data.")) return element.dataset[word.slice(5)];
   if (/^(true|false|null)$/.test(word) || (word && String(Number(word)) === word)) return JSON.parse(word);
-  return text(word);
+  return unquote(word);
 }
 
 function isShown(target) {
@@ -139,22 +139,22 @@ function isShown(target) {
   return /^(details|dialog)$/.test(target.localName) ? target.open : !target.hasAttribute("hidden");
 }
 
-// Shows or hides what is meant, each as its kind has it, or does the other if nothing is wanted; and says so at the
-// element, if that tells whether something is expanded.
-function reveal(element, selector, wanted) {
-  for (const target of targets(element, selector)) {
-    const isWanted = wanted ?? !isShown(target);
+// Shows or hides the targets, or toggles them if `shouldShow` is undefined. Updates `aria-expanded`
+// of the element if it has that attribute.
+function setShown(element, selector, shouldShow) {
+  for (const target of findTargets(element, selector)) {
+    const isWanted = shouldShow ?? !isShown(target);
     if (isShown(target) === isWanted) {
-      // It is so already.
+      // Already in the requested state.
     } else if (target.hasAttribute("popover")) target.togglePopover(isWanted);
     else if (target.localName === "details") target.open = isWanted;
     else if (target.localName === "dialog") isWanted ? target.showModal() : target.close();
     else {
-      change(target, "hidden");
+      markChanged(target, "hidden");
       target.toggleAttribute("hidden", !isWanted);
     }
     if (element.hasAttribute("aria-expanded")) {
-      change(element, "aria-expanded");
+      markChanged(element, "aria-expanded");
       element.setAttribute("aria-expanded", isWanted);
     }
   }

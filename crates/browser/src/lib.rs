@@ -1,7 +1,13 @@
-//! Decides what the small script is that a page carries: patches come in, forms go out, handlers work.
+//! The script of live pages: it applies patches, sends forms, and runs declarative handlers.
 //!
-//! The files beside this one are its source, one idea each, and begin at `live.js`. `cargo xtask script` joins them and
-//! makes them small; what comes of it is kept in `made`, so that a program is built with nothing but Rust.
+//! The JavaScript files in this folder are its source, one topic each. `live.js` is the entry
+//! point. `cargo xtask script` joins and minifies them into `made`, so that a build needs only
+//! Rust.
+//!
+//! ```
+//! let url = format!("/live-{}.js", bine_browser::HASH);
+//! assert_eq!(bine_browser::reexport_module(&url), format!("export * from \"{url}\";\n"));
+//! ```
 
 #![no_std]
 
@@ -10,24 +16,25 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-/// The module, as it is served: `text/javascript`, and the same as long as [`HASH`] is.
+/// The module as served: `text/javascript`. Unchanged while [`HASH`] is unchanged.
 pub const SCRIPT: &str = include_str!("made/live.js");
 
-/// Sixteen hexadecimal digits that tell this script from any other version of it, for its address.
+/// Sixteen hexadecimal digits that identify this version of the script in its URL.
 pub const HASH: &str = match str::from_utf8(&DIGITS) {
     Ok(digits) => digits,
     Err(_) => unreachable!(),
 };
 
-/// Another module, by which a page's own script finds the one at `path` under a name that does not change. A redirect
-/// would not do: a browser would take what it leads to for another module, and run it twice.
-pub fn door(path: &str) -> String {
+/// Returns a module that re-exports the module at `path`. A page's own script imports it under a
+/// fixed URL. A redirect would not work: a browser would load its target as a second module and run
+/// it twice.
+pub fn reexport_module(path: &str) -> String {
     format!("export * from \"{path}\";\n")
 }
 
 const DIGITS: [u8; 16] = digits(fingerprint(SCRIPT.as_bytes()));
 
-/// FNV-1a: it tells versions apart, it proves nothing.
+/// FNV-1a: distinguishes versions, without cryptographic strength.
 const fn fingerprint(text: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut at = 0;
@@ -53,24 +60,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_that_of_the_script() {
+    fn hash_identifies_the_script() {
         assert_eq!(HASH.len(), 16);
         assert_eq!(u64::from_str_radix(HASH, 16), Ok(fingerprint(SCRIPT.as_bytes())));
-        // Known answers of the hash's authors.
+        // Test vectors of the hash's authors.
         assert_eq!(fingerprint(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fingerprint(b"foobar"), 0x8594_4171_f739_67e8);
     }
 
     #[test]
-    fn the_door_leads_to_the_script() {
-        assert_eq!(door("/live-1.js"), "export * from \"/live-1.js\";\n");
+    fn reexport_module_exports_the_script() {
+        assert_eq!(reexport_module("/live-1.js"), "export * from \"/live-1.js\";\n");
     }
 
     #[test]
-    fn a_strict_policy_lets_the_script_run() {
-        for refused in ["eval(", "Function(", "import(", "setAttribute(\"style\"", "document.write"]
+    fn script_runs_under_strict_content_security_policy() {
+        for forbidden in
+            ["eval(", "Function(", "import(", "setAttribute(\"style\"", "document.write"]
         {
-            assert!(!SCRIPT.contains(refused), "{refused}");
+            assert!(!SCRIPT.contains(forbidden), "{forbidden}");
         }
     }
 }

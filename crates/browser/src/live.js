@@ -1,10 +1,10 @@
-// Decides what a page's own script may use, and begins.
+// The entry point: starts the script and exports the functions that a page's own script may use.
 
 import { call } from "./calls.js";
-import { attend } from "./handlers.js";
+import { listen } from "./handlers.js";
 import { connect, on } from "./stream.js";
 
-attend();
+listen();
 connect();
 
 export { call, on };

@@ -1,81 +1,87 @@
-// Decides how what a page shows becomes what the server says, without disturbing who reads, types or listens.
+// Morphing: makes the DOM equal to new markup from the server without disturbing focus, input,
+// selection or playback.
 //
-// Elements are known again by the ids that they bear or hold, then by tag, `id`, `name` and `type`. What stays is left
-// where it is if it can be, what must move is moved, and only what nobody knows again is removed, at the end.
-// The depth of recursion is that of the markup: every browser's parser stops at 512 elements within each other.
+// Nodes are matched by the ids that they have or contain, then by tag, `id`, `name` and `type`.
+// Matched nodes stay in place if possible and are moved otherwise. Only unmatched nodes are
+// removed, at the end. The recursion is as deep as the markup, and every browser's parser limits
+// that to 512 elements.
 
-// Forms and other elements whose request is under way: nothing in them is touched.
+// Forms and other elements with a pending request. A morph does not change them.
 export const sending = new Set();
-// Of a form these may be hidden by fields with such names.
+// Taken from the prototype, because form fields with these names would hide the methods of a form.
 export const { closest, contains, matches } = Element.prototype;
-// Attributes that a handler has changed here, with what the server had said: element -> Map(name -> value).
-const changes = new WeakMap();
-// What is parsed here loads nothing and runs nothing.
-const inert = document.implementation.createHTMLDocument("");
+// Attributes that a handler changed in the browser, with the server's previous value: element ->
+// Map(name -> value).
+const localChanges = new WeakMap();
+// Parsing in this document loads no resources and runs no scripts.
+const inertDocument = document.implementation.createHTMLDocument("");
 
-// Says that an attribute is about to be changed here: a patch leaves it alone until the server says something new.
-export function change(element, name) {
-  const mine = changes.get(element) ?? new Map();
-  if (!mine.has(name)) mine.set(name, element.getAttribute(name));
-  changes.set(element, mine);
+// Records that the browser is about to change an attribute. A patch keeps the change until the
+// server sends a new value.
+export function markChanged(element, name) {
+  const own = localChanges.get(element) ?? new Map();
+  if (!own.has(name)) own.set(name, element.getAttribute(name));
+  localChanges.set(element, own);
 }
 
-// The nodes of a piece of markup, read as what lies in an element like this one: rows in a table, shapes in a drawing.
+// Parses markup in the context of an element like `parent`: rows in a table, shapes in a drawing.
 export function parse(markup, parent) {
-  const place = inert.importNode(parent, false);
+  const place = inertDocument.importNode(parent, false);
   place.innerHTML = markup;
-  quiet(place);
+  flattenNoscript(place);
   return place;
 }
 
-// A page of markup as a document that does nothing.
+// Parses a page into an inert document.
 export function parsePage(markup) {
   const page = new DOMParser().parseFromString(markup, "text/html");
-  quiet(page);
+  flattenNoscript(page);
   return page;
 }
 
-// Where scripts do not run, the content of `noscript` is read as markup; here it is text, as everywhere on the page.
-function quiet(place) {
+// An inert document parses the content of `noscript` as markup. Turns it into text, as in the live
+// page.
+function flattenNoscript(place) {
   for (const element of place.querySelectorAll("noscript")) element.textContent = element.innerHTML;
 }
 
-// One morph is under way at a time, from beginning to end. What it knows:
-// the elements that are here and stay, by their ids;
-let lasting;
-// the lasting ids that each node here, and each fresh node, bears or holds;
+// State of the current morph. Only one runs at a time, without interruption. Elements of the page
+// that the new markup keeps, by id.
+let persistent;
+// The persistent ids that each current node, and each new node, has or contains.
 let oldIds;
 let freshIds;
-// what nobody has known again. It goes last, since what it holds may still be known again elsewhere.
-let doomed;
+// Nodes without a match. They are removed last, because a descendant may still match elsewhere.
+let unmatched;
 
-// Makes the nodes `old`, which are neighbors in `parent` and lie before `end`, equal to the nodes `fresh`.
+// Makes the nodes `old`, which are neighbors in `parent` and precede `end`, equal to the nodes
+// `fresh`.
 export function morph(parent, old, fresh, end) {
-  const [had, has] = [identified(old), identified(fresh)];
-  // Nobody asked for the focus to go elsewhere.
+  const [oldElements, newElements] = [elementsById(old), elementsById(fresh)];
+  // The user did not ask to move the focus.
   for (const element of within(fresh, "[autofocus]")) element.removeAttribute("autofocus");
-  lasting = new Map();
-  for (const [id, element] of has) {
-    const before = had.get(id);
-    if (element && before && tag(element) === tag(before)) lasting.set(id, before);
+  persistent = new Map();
+  for (const [id, element] of newElements) {
+    const before = oldElements.get(id);
+    if (element && before && tagKey(element) === tagKey(before)) persistent.set(id, before);
   }
-  oldIds = held(had);
-  freshIds = held(has);
-  doomed = new Set();
-  const restore = remember(old);
+  oldIds = persistentIdsByNode(oldElements);
+  freshIds = persistentIdsByNode(newElements);
+  unmatched = new Set();
+  const restore = captureControls(old);
   try {
-    children(parent, old, fresh, end);
-    // This takes a node from where it is, and no field's name can hide it.
-    for (const node of doomed) document.adoptNode(node);
+    morphChildren(parent, old, fresh, end);
+    // Removes the node. No field name can hide this method.
+    for (const node of unmatched) document.adoptNode(node);
   } finally {
     restore();
   }
 }
 
-// The ids that last, for each node that bears or holds some.
-function held(elements) {
+// Returns the persistent ids for each node that has or contains some.
+function persistentIdsByNode(elements) {
   const ids = new Map();
-  for (const id of lasting.keys()) {
+  for (const id of persistent.keys()) {
     for (let node = elements.get(id); node; node = node.parentNode) {
       if (!ids.has(node)) ids.set(node, new Set());
       ids.get(node).add(id);
@@ -84,43 +90,43 @@ function held(elements) {
   return ids;
 }
 
-function children(parent, old, fresh, end) {
-  // Of what this script has put into the page the server does not know.
+function morphChildren(parent, old, fresh, end) {
+  // The server does not know about nodes that this script inserted.
   old = old.filter((node) => !node.isOurs);
-  // Most of a list stays as it is: what is equal at both ends needs no further look.
+  // Most of a list is unchanged: skips equal nodes at both ends.
   let from = 0;
-  while (from < old.length && from < fresh.length && equal(old[from], fresh[from])) from++;
+  while (from < old.length && from < fresh.length && isUnchanged(old[from], fresh[from])) from++;
   let [oldTo, freshTo] = [old.length, fresh.length];
-  while (oldTo > from && freshTo > from && equal(old[oldTo - 1], fresh[freshTo - 1])) oldTo--, freshTo--;
+  while (oldTo > from && freshTo > from && isUnchanged(old[oldTo - 1], fresh[freshTo - 1])) oldTo--, freshTo--;
   let next = old[oldTo] ?? end;
   old = old.slice(from, oldTo);
   fresh = fresh.slice(from, freshTo);
 
-  const pairs = pair(old, fresh);
+  const pairs = matchNodes(old, fresh);
   const known = new Set(pairs.values());
-  const staying = longest(old, fresh.map((node) => pairs.get(node)).filter(Boolean));
+  const staying = longestIncreasing(old, fresh.map((node) => pairs.get(node)).filter(Boolean));
   for (const node of fresh.reverse()) {
-    let here = pairs.get(node);
-    if (!here) {
-      here = lasting.get(identity(node));
-      doomed.delete(here);
-      known.add(here);
+    let current = pairs.get(node);
+    if (!current) {
+      current = persistent.get(idOf(node));
+      unmatched.delete(current);
+      known.add(current);
     }
-    if (!here && !freshIds.has(node)) {
-      here = parent.insertBefore(node, next);
+    if (!current && !freshIds.has(node)) {
+      current = parent.insertBefore(node, next);
     } else {
-      if (!here) here = parent.insertBefore(document.importNode(node, false), next);
-      else if (!staying.has(here)) move(parent, here, next);
-      update(here, node);
+      if (!current) current = parent.insertBefore(document.importNode(node, false), next);
+      else if (!staying.has(current)) move(parent, current, next);
+      morphNode(current, node);
     }
-    next = here;
+    next = current;
   }
-  // What is no longer here has been known again within another.
-  for (const node of old) if (!known.has(node) && node.parentNode === parent) doomed.add(node);
+  // A node with another parent was matched inside another element.
+  for (const node of old) if (!known.has(node) && node.parentNode === parent) unmatched.add(node);
 }
 
-// Which old node each fresh one is: fresh -> old.
-function pair(old, fresh) {
+// Matches new nodes with old ones: fresh -> old.
+function matchNodes(old, fresh) {
   const pairs = new Map();
   const free = new Set(old);
   const take = (node, before) => free.delete(before) && pairs.set(node, before);
@@ -131,119 +137,120 @@ function pair(old, fresh) {
     let best;
     for (const id of freshIds.get(node) ?? []) {
       const before = holder.get(id);
-      if (!free.has(before) || kind(before) !== kind(node)) continue;
+      if (!free.has(before) || matchKey(before) !== matchKey(node)) continue;
       shared.set(before, (shared.get(before) ?? 0) + 1);
       if (!best || shared.get(before) > shared.get(best)) best = before;
     }
     if (best) take(node, best);
   }
-  // What holds no id that lasts is known by its kind, in order.
+  // Nodes without persistent ids match by their key, in order.
   const left = new Map();
   for (const node of old.toReversed()) {
-    if (free.has(node)) left.get(kind(node))?.push(node) ?? left.set(kind(node), [node]);
+    if (free.has(node)) left.get(matchKey(node))?.push(node) ?? left.set(matchKey(node), [node]);
   }
   for (const node of fresh) {
-    const before = !pairs.has(node) && left.get(kind(node))?.pop();
+    const before = !pairs.has(node) && left.get(matchKey(node))?.pop();
     if (before) take(node, before);
   }
   return pairs;
 }
 
-function update(here, node) {
-  if (!(here instanceof Element)) {
-    if (here.data !== node.data) here.data = node.data;
-  } else if (!isFrozen(here)) {
-    attributes(here, node);
-    if (here instanceof HTMLTemplateElement) {
-      // Its content is beside the page.
-      if (here.innerHTML !== node.innerHTML) here.content.replaceChildren(...node.content.childNodes);
+function morphNode(current, node) {
+  if (!(current instanceof Element)) {
+    if (current.data !== node.data) current.data = node.data;
+  } else if (!isFrozen(current)) {
+    morphAttributes(current, node);
+    if (current instanceof HTMLTemplateElement) {
+      // The content of a template is a separate fragment.
+      if (current.innerHTML !== node.innerHTML) current.content.replaceChildren(...node.content.childNodes);
     } else {
-      children(here, [...here.childNodes], [...node.childNodes], null);
+      morphChildren(current, [...current.childNodes], [...node.childNodes], null);
     }
   }
 }
 
-// The author's `data-keep`, a form under way, text that is being written in place.
+// An element stays unchanged if it has the author's `data-keep`, has a pending request, or is being
+// edited in place.
 function isFrozen(element) {
   const isWritten = element.isContentEditable && element === document.activeElement;
   return element.hasAttribute("data-keep") || sending.has(element) || isWritten;
 }
 
-function attributes(here, node) {
-  const mine = changes.get(here);
-  for (const name of new Set([...here.getAttributeNames(), ...node.getAttributeNames()])) {
-    const said = node.getAttribute(name);
-    if (here.getAttribute(name) === said && !mine?.has(name)) continue;
-    // Whether these are open is for who reads to say.
-    if (name === "open" && "open" in here) continue;
+function morphAttributes(current, node) {
+  const own = localChanges.get(current);
+  for (const name of new Set([...current.getAttributeNames(), ...node.getAttributeNames()])) {
+    const newValue = node.getAttribute(name);
+    if (current.getAttribute(name) === newValue && !own?.has(name)) continue;
+    // The user decides whether these elements are open.
+    if (name === "open" && "open" in current) continue;
     if (name === "data-live") continue;
-    if (mine?.has(name)) {
-      if (mine.get(name) === said) continue;
-      mine.delete(name);
+    if (own?.has(name)) {
+      if (own.get(name) === newValue) continue;
+      own.delete(name);
     }
-    if (said === null) here.removeAttribute(name);
-    else here.setAttributeNode(node.getAttributeNode(name).cloneNode());
+    if (newValue === null) current.removeAttribute(name);
+    else current.setAttributeNode(node.getAttributeNode(name).cloneNode());
   }
 }
 
-// Nodes are moved without losing focus, playing or scrolling where the browser can.
+// Moves a node, without losing focus, playback or scroll position if the browser can do so.
 function move(parent, node, next) {
   (parent.moveBefore ?? parent.insertBefore).call(parent, node, next);
 }
 
-function identity(node) {
-  // Not `node.id`: of a form that may be a field with that name.
+function idOf(node) {
+  // Not `node.id`, because a form field with that name would hide it.
   return node.getAttribute?.("id");
 }
 
-function tag(element) {
+function tagKey(element) {
   return element.namespaceURI + element.localName;
 }
 
-// Nodes of one kind may become each other.
-function kind(node) {
+// Nodes with the same key may match.
+function matchKey(node) {
   if (!(node instanceof Element)) return node.nodeName;
-  // What cannot be typed over is told from its neighbors by its value.
-  const own = /^(checkbox|radio|hidden)$/.test(node.type) && "value";
-  return [tag(node), ...["id", "name", "type", "rel", own].map((name) => node.getAttribute(name))].join();
+  // Controls without typed text are distinguished by their value.
+  const valueAttribute = /^(checkbox|radio|hidden)$/.test(node.type) && "value";
+  return [tagKey(node), ...["id", "name", "type", "rel", valueAttribute].map((name) => node.getAttribute(name))].join();
 }
 
-function equal(here, node) {
-  if (!here.isEqualNode(node)) return false;
-  const all = within([here], "*");
-  // The server says what was changed here, too.
-  for (const element of all) changes.delete(element);
-  // The content of a template is not compared.
+function isUnchanged(current, node) {
+  if (!current.isEqualNode(node)) return false;
+  const all = within([current], "*");
+  // The server has confirmed the local changes.
+  for (const element of all) localChanges.delete(element);
+  // `isEqualNode` does not compare the content of a template.
   return !all.some((element) => element.localName === "template");
 }
 
-// Elements by id; null where several bear it, who are then known by kind alone.
-function identified(nodes) {
+// Maps ids to elements. The value is null for a repeated id, whose elements match by key only.
+function elementsById(nodes) {
   const found = new Map();
-  // What is left as it is keeps what it holds.
+  // Excludes descendants of elements that stay unchanged.
   for (const element of within(nodes, "[id]:not([data-keep] *,.is-sending *)")) {
-    const id = identity(element);
+    const id = idOf(element);
     if (found.has(id)) console.warn(`bine: id "${id}" more than once`);
     found.set(id, found.has(id) ? null : element);
   }
   return found;
 }
 
-// The elements that match among these nodes and in them.
+// Returns the elements that match the selector, among these nodes and inside them.
 export function within(nodes, selector) {
   const elements = nodes.filter((node) => node instanceof Element);
   return elements.flatMap((node) => [...(matches.call(node, selector) ? [node] : []), ...node.querySelectorAll(selector)]);
 }
 
-// The most that can stay where they are while `kept`, some of `old`, come into this order (the longest increasing
-// subsequence of their places).
-function longest(old, kept) {
+// Returns the largest set of nodes that can stay in place while `kept`, some of `old`, are put into
+// this order (the longest increasing subsequence of their positions).
+function longestIncreasing(old, kept) {
   const places = new Map(old.map((node, place) => [node, place]));
-  // The last node of the best row of each length, and who stands before each node in its row.
+  // The last node of the best subsequence of each length, and the predecessor of each node.
   const ends = [];
   const before = new Map();
   for (const node of kept) {
-    // Rows are short or nearly in order, so this is found at once.
+    // Subsequences are short or nearly in order, so this search is fast.
     const shorter = ends.findLastIndex((end) => places.get(end) < places.get(node));
     before.set(node, ends[shorter]);
     ends[shorter + 1] = node;
@@ -253,36 +260,36 @@ function longest(old, kept) {
   return staying;
 }
 
-// Notes what who uses the page has made of its controls, and where they are. What comes back puts all that back, and
-// gives the server's new value to those controls that nobody has changed.
-function remember(nodes) {
-  const [mine, theirs] = [new Map(), []];
+// Records the user's changes to controls, and the focus. The returned function restores both, and
+// sets the server's new value on controls that the user has not changed.
+function captureControls(nodes) {
+  const [edited, unchangedControls] = [new Map(), []];
   for (const control of within(nodes, "input,select,textarea")) {
-    if (state(control) === state(pristine(control))) theirs.push(control);
-    else mine.set(control, state(control));
+    if (controlState(control) === controlState(defaultControl(control))) unchangedControls.push(control);
+    else edited.set(control, controlState(control));
   }
   const focused = document.activeElement;
   return () => {
-    for (const control of theirs) if (control.isConnected) set(control, state(pristine(control)));
-    for (const [control, own] of mine) if (control.isConnected) set(control, own);
-    // With the focus a field has its cursor again.
+    for (const control of unchangedControls) if (control.isConnected) setControl(control, controlState(defaultControl(control)));
+    for (const [control, value] of edited) if (control.isConnected) setControl(control, value);
+    // Restoring the focus also restores the cursor of a field.
     focused?.focus({ preventScroll: true });
   };
 }
 
-// The control as the server's markup alone would have it.
-function pristine(control) {
+// Returns the control as the server's markup alone defines it.
+function defaultControl(control) {
   if (control.localName === "input" && control.value === control.defaultValue && control.checked === control.defaultChecked) return control;
   return parse(control.outerHTML, document.body).firstChild;
 }
 
-function state(control) {
+function controlState(control) {
   if (control.selectedOptions) return [...control.selectedOptions].map((option) => option.value).join("\n");
   return /^(checkbox|radio)$/.test(control.type) ? control.checked : control.value;
 }
 
-function set(control, wanted) {
-  if (state(control) === wanted) return;
+function setControl(control, wanted) {
+  if (controlState(control) === wanted) return;
   if (control.selectedOptions) {
     const values = wanted.split("\n");
     for (const option of control.options) option.selected = values.includes(option.value);

@@ -1,35 +1,39 @@
-// Decides which parts of the page are live, and how each, or the whole page, is put anew.
+// Live regions: finds them in the page, and patches a region or the whole page.
 
 import { contains, morph, parse, parsePage, sending } from "./morph.js";
 import { connect } from "./stream.js";
 
-// What puts once more what came for regions, by number, or for the page while a form was under way.
-const late = new Map();
-// Pages that were asked for, and the number of the last that was taken: an older one is not shown behind it.
-let begun = 0;
-let shown = 0;
+// Functions that apply patches which arrived while a form was being sent, by region number, or ""
+// for the page.
+const deferred = new Map();
+// The number of page requests, and the newest whose response was shown: an older response is
+// discarded.
+let requestCount = 0;
+let newestShown = 0;
 
-// The regions that the page shows, by number: where each begins and ends, and the hash of what is between.
+// Returns the regions of the page by number: their begin and end marks, and the hash of their
+// content.
 export function regions() {
-  const [begun, found] = [new Map(), new Map()];
-  // Comments alone.
+  const [open, found] = [new Map(), new Map()];
+  // 128 is NodeFilter.SHOW_COMMENT.
   const comments = document.createTreeWalker(document, 128);
   for (let comment; (comment = comments.nextNode()); ) {
     const [, isEnd, number, hash] = /^(\/?)live (\d+) ?(\w*)$/.exec(comment.data) ?? [];
-    const begin = begun.get(number);
+    const begin = open.get(number);
     if (isEnd && begin) found.set(number, { begin, end: comment, hash });
-    else if (number) begun.set(number, comment);
+    else if (number) open.set(number, comment);
   }
   return found;
 }
 
-// Shows new markup in a region. The mark at its end keeps the hash, so the page itself tells what it shows.
+// Replaces the content of a region. The end mark keeps the hash, so the page itself records its
+// version.
 export function patch(number, hash, markup) {
   const { begin, end } = regions().get(number) ?? {};
   if (!end) return;
-  const again = () => patch(number, hash, markup);
-  // A form under way may be around the region, or in it.
-  if ([...sending].some((element) => contains.call(element, begin))) return late.set(number, again);
+  const retry = () => patch(number, hash, markup);
+  // A form with a pending request may contain the region, or be inside it.
+  if ([...sending].some((element) => contains.call(element, begin))) return deferred.set(number, retry);
   const old = [];
   try {
     if (begin.parentNode !== end.parentNode) throw `bine: region ${number} spans elements`;
@@ -40,61 +44,64 @@ export function patch(number, hash, markup) {
     return refresh();
   }
   end.data = `/live ${number} ${hash}`;
-  late.delete(number);
-  if ([...sending].some((element) => old.some((node) => contains.call(node, element)))) late.set(number, again);
-  tell("patch", { region: Number(number) });
+  deferred.delete(number);
+  if ([...sending].some((element) => old.some((node) => contains.call(node, element)))) deferred.set(number, retry);
+  emit("patch", { region: Number(number) });
 }
 
-// Puts what a form under way has held back.
-export function catchUp() {
-  for (const again of [...late.values()]) again();
+// Applies the patches that a pending request deferred.
+export function applyDeferred() {
+  for (const retry of [...deferred.values()]) retry();
 }
 
-// Says that a page is about to be asked for. What comes back takes it, unless one that was asked for later is shown.
-export function ask() {
-  const number = ++begun;
-  return () => number >= shown && (shown = number);
+// Starts a page request. The returned function reports whether its response may be shown: no
+// response to a later request has been shown.
+export function startRequest() {
+  const number = ++requestCount;
+  return () => number >= newestShown && (newestShown = number);
 }
 
-// Shows the page that the address names, and goes on with what it has.
-export async function arrive(isOther) {
+// Shows the page at the current address and reconnects with its regions.
+export async function loadPage(isOther) {
   await refresh(isOther);
   connect();
 }
 
-// Fetches the page that the address names. Fails if the server is away, which is no reason to lose what is written here.
+// Fetches the page at the current address. Throws if the server is unavailable, so that the user's
+// input stays.
 export async function refresh(isOther) {
-  const take = ask();
+  const isNewest = startRequest();
   const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
   if (/^(429|5..)$/.test(answer.status)) throw answer;
   const markup = await answer.text();
-  if (!take()) return;
+  if (!isNewest()) return;
   if (!answer.ok || answer.redirected) return reload();
-  show(parsePage(markup), isOther);
+  replacePage(parsePage(markup), isOther);
 }
 
-// Makes the page equal to a document, whose scripts are not run. What was open or half written on this page stays, unless
-// the document is another one.
-export function show(page, isOther) {
+// Makes the page equal to a document, without running its scripts. Open elements and unfinished
+// input stay, unless the document is a different page.
+export function replacePage(page, isOther) {
   const { body, documentElement } = document;
   if (isOther) body.replaceChildren();
   morph(document, [documentElement], [page.documentElement], null);
-  late.clear();
-  if (sending.size) late.set("", arrive);
-  tell("patch", { region: null });
+  deferred.clear();
+  if (sending.size) deferred.set("", loadPage);
+  emit("patch", { region: null });
 }
 
-// An address without its fragment, which no server sees.
-export function address({ pathname, search }) {
+// Returns an address without its fragment, which the server never receives.
+export function pathAndQuery({ pathname, search }) {
   return pathname + search;
 }
 
-// Says something to the page's own scripts.
-export function tell(name, detail) {
+// Dispatches an event to the page's own scripts.
+export function emit(name, detail) {
   document.dispatchEvent(new CustomEvent(`bine:${name}`, { detail }));
 }
 
-// Loads the page again, at most once in some seconds, whatever the server says; by GET, even if a form led here.
+// Reloads the page, at most once in five seconds, whatever the server responds. Uses GET even if
+// the page is the response to a form.
 export function reload() {
-  setTimeout(() => location.replace(address(location)), 5000 - performance.now());
+  setTimeout(() => location.replace(pathAndQuery(location)), 5000 - performance.now());
 }

@@ -1,133 +1,137 @@
-// Decides when the page is connected, what it asks for, and what is done with each thing that comes.
+// The live connection: when the page connects, what it requests, and how it handles each event.
 //
-// The stream is read by `fetch` and not by an EventSource, which hides the status of a refusal and the comments that
-// tell a quiet connection from a dead one.
+// The script reads the stream with `fetch`. An EventSource hides the status of an error response,
+// and the comments that distinguish a quiet connection from a dead one.
 
-import { address, patch, refresh, regions, tell } from "./regions.js";
+import { pathAndQuery, patch, refresh, regions, emit } from "./regions.js";
 
-// The server says something every 20 seconds; a connection that is silent for so long is dead.
-const SILENCE = 45_000;
-// A page that nobody sees gives its connection back then, of which a browser may have six for all pages of a server.
-const UNSEEN = 20_000;
-// Pauses double up to this; each is cut by chance, so that a restarted server is not met by all at once.
-const LONGEST_PAUSE = 30_000;
-// A stream that is taken says something at once: one that is silent for so long is held back on the way. And who stayed
-// connected for this long has had no failure.
-const STEADY = 10_000;
-// Polls are made instead for so long, then a stream is tried again.
-const DETOUR = 300_000;
+// The server sends data every 20 seconds. A connection that is silent for longer than this is dead.
+const IDLE_TIMEOUT = 45_000;
+// A hidden page closes its connection after this time, because a browser allows six connections per
+// server for all pages.
+const HIDDEN_TIMEOUT = 20_000;
+// Retry delays double up to this value. Each is randomized, so that clients of a restarted server
+// do not reconnect at once.
+const MAX_RETRY_DELAY = 30_000;
+// An accepted stream sends data at once. A stream that is silent for this time is buffered by a
+// proxy. A connection that lasted longer than this resets the count of failures.
+const STREAM_TIMEOUT = 10_000;
+// The script polls for this time before it tries a stream again.
+const POLL_PERIOD = 300_000;
 
-// Those who wait for events of the program: name -> set of functions.
+// Listeners for events of the program: name -> set of functions.
 const listeners = new Map();
-// Counts connections: only the last one goes on.
-let turn = 0;
-let attempt;
-// When streams, which were held back on the way, are tried again.
-let detour = 0;
-let unseen;
+// Counts connections. Only the newest continues.
+let generation = 0;
+let controller;
+// The time at which streams are tried again after a proxy buffered one.
+let pollUntil = 0;
+let hiddenTimer;
 
-// Connects anew with what the page shows now. What is the same after a restart, a deploy or a broken line is not sent.
+// Reconnects with the current regions of the page. The server does not resend content that is
+// unchanged after a restart, a deployment or a broken connection.
 export async function connect() {
-  const mine = leave();
+  const mine = startGeneration();
   let isGood = false;
-  watch();
-  for (let failures = 0; mine === turn; ) {
-    const target = wanted();
-    if (!target) return say("closed");
-    if (!isGood) say("connecting");
+  onVisibilityChange();
+  for (let failures = 0; mine === generation; ) {
+    const target = requestTarget();
+    if (!target) return setState("closed");
+    if (!isGood) setState("connecting");
     const began = performance.now();
-    isGood = began < detour;
-    const outcome = await once(target, isGood).catch((error) => error);
-    if (mine !== turn) return;
-    if (!outcome) return say("closed");
+    isGood = began < pollUntil;
+    const outcome = await request(target, isGood).catch((error) => error);
+    if (mine !== generation) return;
+    if (!outcome) return setState("closed");
     if (outcome !== true) {
-      // Whatever it was: it is tried again, later each time.
+      // Any error leads to a retry, with growing delays.
       console.warn(outcome);
       isGood = false;
-      if (outcome.name === "AbortError" && condition() !== "open") detour = performance.now() + DETOUR;
+      if (outcome.name === "AbortError" && connectionState() !== "open") pollUntil = performance.now() + POLL_PERIOD;
     }
-    const isSteady = condition() === "open" && performance.now() - began > STEADY;
+    const isSteady = connectionState() === "open" && performance.now() - began > STREAM_TIMEOUT;
     failures = isGood || isSteady ? 0 : failures + 1;
-    say(isGood ? "open" : "connecting");
-    const pause = isGood ? 50 : Math.min(LONGEST_PAUSE, 500 * 2 ** failures) * Math.random();
+    setState(isGood ? "open" : "connecting");
+    const pause = isGood ? 50 : Math.min(MAX_RETRY_DELAY, 500 * 2 ** failures) * Math.random();
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 
-// Ends the connection until somebody connects again.
+// Closes the connection until the next call of `connect`.
 export function disconnect() {
-  leave();
-  say("closed");
+  startGeneration();
+  setState("closed");
 }
 
-// Has events of the program with this name heard by a function, until what comes back is called.
+// Calls a function for each event of the program with this name, until the returned function is
+// called.
 export function on(name, handler) {
-  const heard = listeners.get(name) ?? new Set();
-  listeners.set(name, heard.add(handler));
-  // A page that asks for several connects once.
-  if (heard.size === 1) queueMicrotask(renew);
+  const handlers = listeners.get(name) ?? new Set();
+  listeners.set(name, handlers.add(handler));
+  // Several listeners added together cause one reconnection.
+  if (handlers.size === 1) queueMicrotask(reconnectIfNamesChanged);
   return () => {
-    heard.delete(handler);
-    if (!heard.size) listeners.delete(name);
+    handlers.delete(handler);
+    if (!handlers.size) listeners.delete(name);
   };
 }
 
-let asked = "";
+let requestedNames = "";
 
-// Connects anew if other names are wanted than were asked for.
-function renew() {
-  if (names() !== asked) connect();
+// Reconnects if the names of the listeners differ from those requested.
+function reconnectIfNamesChanged() {
+  if (eventNames() !== requestedNames) connect();
 }
 
-function names() {
+function eventNames() {
   return [...listeners.keys()].map(encodeURIComponent).join();
 }
 
-// The number of the next connection; the last one is over.
-function leave() {
-  attempt?.abort();
-  return ++turn;
+// Ends the current connection and returns the number of the next.
+function startGeneration() {
+  controller?.abort();
+  return ++generation;
 }
 
-function wanted() {
-  const have = [...regions()].map(([number, { hash }]) => `${number}.${hash}`).join();
-  asked = names();
-  if (!have && !asked) return;
-  const page = encodeURIComponent(address(location));
-  return `/_bine/live?page=${page}&have=${have}${asked && `&on=${asked}`}`;
+function requestTarget() {
+  const shownRegions = [...regions()].map(([number, { hash }]) => `${number}.${hash}`).join();
+  requestedNames = eventNames();
+  if (!shownRegions && !requestedNames) return;
+  const page = encodeURIComponent(pathAndQuery(location));
+  return `/_bine/live?page=${page}&have=${shownRegions}${requestedNames && `&on=${requestedNames}`}`;
 }
 
-// One request. False: nothing of this page is live.
-async function once(target, isPoll) {
-  const mine = (attempt = new AbortController());
+// Sends one request. Returns false if no part of this page is live.
+async function request(target, isPoll) {
+  const mine = (controller = new AbortController());
   const { signal } = mine;
   let timer;
-  const hear = (patience) => {
+  const resetTimeout = (timeout) => {
     clearTimeout(timer);
-    timer = setTimeout(() => mine.abort(), patience);
+    timer = setTimeout(() => mine.abort(), timeout);
   };
-  // Who has connected anew meanwhile wants nothing of this.
-  const each = (event, data) => signal.aborted || take(event, data);
+  // Discards events after a reconnection.
+  const handle = (event, data) => signal.aborted || handleEvent(event, data);
   try {
-    hear(isPoll ? SILENCE : STEADY);
+    resetTimeout(isPoll ? IDLE_TIMEOUT : STREAM_TIMEOUT);
     const headers = { Accept: isPoll ? "application/json" : "text/event-stream" };
     const answer = await fetch(target, { headers, signal });
     const { status } = answer;
-    // A poll that waited in vain is another matter than one that nothing can come for.
+    // A poll that timed out has a cursor. Without one, no event can arrive.
     if (status === 204) return answer.headers.has("Cursor");
     if (/^4(?!29)/.test(status)) {
       clearTimeout(timer);
       console.warn(`bine: ${await answer.text()}`);
-      // Perhaps an event is not for whoever looks at this; the page is.
-      const bare = target.replace(/&on=.*/, "");
-      if (bare !== target) return once(bare, isPoll);
-      // What a form was answered with at once is at no address.
+      // The visitor may have no access to an event, but has access to the page.
+      const withoutEvents = target.replace(/&on=.*/, "");
+      if (withoutEvents !== target) return request(withoutEvents, isPoll);
+      // The direct response to a form has no address of its own.
       if (/^40[45]$/.test(status)) return false;
       await refresh();
     }
     if (status !== 200) throw answer;
-    if (!isPoll) await read(answer.body, hear, each);
-    else for (const { event, data } of await answer.json()) if (await each(event, data)) break;
+    if (!isPoll) await readEvents(answer.body, resetTimeout, handle);
+    else for (const { event, data } of await answer.json()) if (await handle(event, data)) break;
     return true;
   } finally {
     clearTimeout(timer);
@@ -135,25 +139,26 @@ async function once(target, isPoll) {
   }
 }
 
-// Server-sent events with the one end of line, and the blank behind each colon, that the server writes.
-async function read(body, hear, each) {
+// Reads server-sent events in the server's format: LF line ends, and a space after each colon.
+async function readEvents(body, resetTimeout, handle) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ; ) {
     const { value, done } = await reader.read();
     if (done) return;
-    say("open");
-    hear(SILENCE);
+    setState("open");
+    resetTimeout(IDLE_TIMEOUT);
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const lines of events) {
       const field = (name) => lines.split("\n").filter((line) => line.startsWith(name)).map((line) => line.slice(name.length));
-      if (await each(field("event: ")[0], field("data: ").join("\n"))) return;
+      if (await handle(field("event: ")[0], field("data: ").join("\n"))) return;
     }
   }
 }
 
-// Does what one event says. True: the page is another now and must say anew what it has.
-async function take(event, data) {
+// Handles one event. Returns true if the page was replaced, so that the connection must announce
+// the new regions.
+async function handleEvent(event, data) {
   if (event === "patch") {
     const [, number, hash, markup] = /^(\d+) (\w+)\n?(.*)$/s.exec(data);
     await patch(number, hash, markup);
@@ -162,31 +167,31 @@ async function take(event, data) {
     return true;
   } else if (event === "event") {
     const { name, data: value } = JSON.parse(data);
-    // A handler that fails is the page's own matter.
+    // An exception in a handler must not affect the connection.
     for (const handler of listeners.get(name) ?? []) queueMicrotask(() => handler(value, name));
   }
 }
 
-// Style sheets see it as `html[data-live="open"]`, scripts hear of it.
-function say(state) {
-  const before = condition();
+// Publishes the state as `html[data-live="open"]` for style sheets and as an event for scripts.
+function setState(state) {
+  const before = connectionState();
   if (before === state || (state === "closed" && !before)) return;
   document.documentElement.dataset.live = state;
-  tell("live", { state });
+  emit("live", { state });
 }
 
-function condition() {
+function connectionState() {
   return document.documentElement.dataset.live;
 }
 
-// A page that is not seen is let go after a while, and comes back when it is.
-function watch(event) {
-  clearTimeout(unseen);
-  if (document.hidden) unseen = setTimeout(() => listeners.size || disconnect(), UNSEEN);
-  else if (event && condition() !== "open") connect();
+// Closes the connection of a hidden page after a while, and reconnects when the page is visible.
+function onVisibilityChange(event) {
+  clearTimeout(hiddenTimer);
+  if (document.hidden) hiddenTimer = setTimeout(() => listeners.size || disconnect(), HIDDEN_TIMEOUT);
+  else if (event && connectionState() !== "open") connect();
 }
 
-addEventListener("online", watch);
+addEventListener("online", onVisibilityChange);
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", (event) => event.persisted && connect());
-document.addEventListener("visibilitychange", watch);
+document.addEventListener("visibilitychange", onVisibilityChange);
