@@ -1,39 +1,39 @@
-//! Decides which roles and states ARIA has.
+//! ARIA roles, states and properties.
 
 use crate::Words;
 use crate::attribute::{self, Attribute};
 use crate::table::{ROLES, STATES};
 
-/// A role that an element can be given.
+/// An ARIA role.
 #[derive(Clone, Copy, Debug)]
 pub struct Role {
-    /// The word in `role`.
+    /// The word for the attribute `role`.
     pub name: &'static str,
-    /// The `aria-..` attributes that an element of this role may have beyond those of every role.
+    /// The `aria-..` attributes that this role supports, besides the global ones.
     pub states: Words,
-    /// Those that it must have.
+    /// The attributes that it requires.
     pub required: Words,
-    /// Those of every role that it may not have.
+    /// The global attributes that it prohibits.
     pub prohibited: Words,
 }
 
-/// The role of a name.
+/// Returns the role with this name.
 pub fn role(name: &str) -> Option<&'static Role> {
     let place = ROLES.binary_search_by(|role| role.name.cmp(name)).ok()?;
     ROLES.get(place)
 }
 
-/// Every role that a page may use, in the order of their names.
+/// Returns all roles that a page may use, sorted by name. Abstract roles are not included.
 pub fn roles() -> &'static [Role] {
     &ROLES
 }
 
-/// The `aria-..` attribute of a name, with the prefix.
+/// Returns the `aria-..` attribute with this name, including the prefix.
 pub fn state(name: &str) -> Option<&'static Attribute> {
     attribute::find(&STATES, name)
 }
 
-/// Every `aria-..` attribute, in the order of their names.
+/// Returns all `aria-..` attributes, sorted by name.
 pub fn states() -> &'static [Attribute] {
     &STATES
 }

@@ -1,71 +1,71 @@
-//! Decides what an attribute is, and what values it takes.
+//! HTML attributes and the values that they take.
 
 use core::fmt;
 
 use crate::table::{EVENT_HANDLERS, GLOBAL_ATTRIBUTES};
-use crate::{Words, aria, moment};
+use crate::{Words, aria, date_time};
 
-/// An attribute, of one element or of all.
+/// An attribute of one element, or a global attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
-    /// Its name as it is written; `data-*` stands for all that begin so.
+    /// Its name. `data-*` represents all names with this prefix.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of value that it takes.
     pub kind: Kind,
-    /// That the standard has done away with it, and what to write instead.
+    /// If the attribute is deprecated: the replacement to recommend.
     pub deprecated: Option<&'static str>,
-    /// The words in `type` beside which it may stand; none: beside any.
+    /// The values of `type` with which the attribute is allowed. Empty: any.
     pub types: Words,
 }
 
-/// What values an attribute takes.
+/// The kind of value that an attribute takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any text.
     Text,
-    /// Any text, or no value at all, which means something of its own: `download`.
+    /// Any text, or no value, which has a separate meaning: `download`.
     TextOrNone,
-    /// No value: that the attribute is there is all it says (HTML 2.3.2).
+    /// No value: only its presence counts (HTML 2.3.2).
     Boolean,
-    /// An address, which a browser follows.
+    /// A URL that the browser follows.
     Url,
-    /// A whole number, not negative (HTML 2.3.4.2).
+    /// A non-negative integer (HTML 2.3.4.2).
     Whole,
-    /// A whole number, not zero nor negative.
+    /// A positive integer.
     Positive,
-    /// A whole number (HTML 2.3.4.1).
+    /// An integer (HTML 2.3.4.1).
     Integer,
-    /// A number, with a fraction or not (HTML 2.3.4.3).
+    /// A number, with or without a fraction (HTML 2.3.4.3).
     Number,
     /// The id of an element of the page.
     Id,
-    /// Ids with spaces between.
+    /// Ids, separated by spaces.
     Ids,
-    /// A name after a `#` (HTML 2.3.9).
+    /// A `#` followed by a name (HTML 2.3.9).
     Fragment,
-    /// The tag of a language, or nothing: a language that is not known (BCP 47).
+    /// A language tag (BCP 47), or an empty value for an unknown language.
     Language,
-    /// A date or a time in one of the forms of these names (HTML 2.3.5).
+    /// A date or a time in one of the formats with these names (HTML 2.3.5).
     Moment(Words),
-    /// One of these words (HTML 2.3.3).
+    /// A word from the list (HTML 2.3.3).
     Words(Words),
-    /// One of these words, or no value, which means something of its own: `crossorigin`.
+    /// A word from the list, or no value, which has a separate meaning: `crossorigin`.
     WordsOrNone(Words),
-    /// One of these words, which have a meaning, or a name of the page's own: `target`.
+    /// A word from the list, or a name that the page defines: `target`.
     WordsOrText(Words),
-    /// Any of these words, with spaces between (HTML 2.3.7).
+    /// Words from the list, separated by spaces (HTML 2.3.7).
     WordList(Words),
-    /// Roles of ARIA with spaces between, the preferred one first.
+    /// ARIA roles, separated by spaces, in order of preference.
     Roles,
-    /// Declarations of CSS.
+    /// CSS declarations.
     Style,
-    /// A program: what an event is answered with.
+    /// JavaScript code that handles an event.
     Script,
 }
 
 impl Kind {
-    /// Whether a value is well formed. Declarations and programs are not looked into, and whether an id is one of
-    /// the page's only the page knows.
+    /// Returns whether a value is well-formed. CSS declarations and code are not checked, nor
+    /// whether the page has an element with an id.
     pub fn accepts(self, value: &str) -> bool {
         match self {
             Self::Text
@@ -74,7 +74,7 @@ impl Kind {
             | Self::Url
             | Self::Style
             | Self::Script => true,
-            // As XHTML spells it.
+            // The XHTML form has an empty value.
             Self::Boolean => value.is_empty(),
             Self::Whole => is_whole(value),
             Self::Positive => is_whole(value) && value.bytes().any(|byte| byte != b'0'),
@@ -86,7 +86,7 @@ impl Kind {
             Self::Ids => value.split_ascii_whitespace().next().is_some(),
             Self::Fragment => value.len() > 1 && value.starts_with('#'),
             Self::Language => value.is_empty() || is_language(value),
-            Self::Moment(forms) => forms.iter().any(|form| moment::has_form(form, value)),
+            Self::Moment(forms) => forms.iter().any(|form| date_time::has_format(form, value)),
             Self::Words(words) => words.contains(value),
             Self::WordsOrNone(words) => value.is_empty() || words.contains(value),
             Self::WordList(words) => {
@@ -99,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// The words that have a meaning, for the nearest one and for a list of them.
+    /// Returns the words that have a meaning, for suggestions and messages.
     pub fn words(self) -> Words {
         match self {
             Self::Words(words)
@@ -110,13 +110,13 @@ impl Kind {
         }
     }
 
-    /// Whether the attribute may stand without a value.
-    pub fn may_be_bare(self) -> bool {
+    /// Returns whether the value may be omitted.
+    pub fn allows_no_value(self) -> bool {
         matches!(self, Self::Boolean | Self::TextOrNone | Self::WordsOrNone(_))
     }
 }
 
-/// As in a message: `it takes ..`.
+/// Formats the kind for messages: `it takes ..`.
 impl fmt::Display for Kind {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -133,8 +133,9 @@ impl fmt::Display for Kind {
             Self::Fragment => to.write_str("a name after a `#`"),
             Self::Language => to.write_str("the tag of a language, `en` or `pt-BR`"),
             Self::Moment(forms) => {
-                let told = moment::FORMS.iter().filter(|(form, _)| forms.contains(form));
-                for (place, (_, example)) in told.enumerate() {
+                let formats =
+                    date_time::FORMATS.iter().filter(|(format, _)| forms.contains(format));
+                for (place, (_, example)) in formats.enumerate() {
                     write!(to, "{}{example}", if place == 0 { "" } else { "; " })?;
                 }
                 Ok(())
@@ -150,18 +151,17 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The attributes that every element of HTML has, in the order of their names; `on..` and `aria-..` are in lists of
-/// their own.
+/// Returns the global attributes of HTML, sorted by name, without `on..` and `aria-..`.
 pub fn global_attributes() -> &'static [Attribute] {
     &GLOBAL_ATTRIBUTES
 }
 
-/// The `on..` attributes that every element has, in the order of their names.
+/// Returns the event handler attributes of every element, sorted by name.
 pub fn event_handlers() -> &'static [Attribute] {
     &EVENT_HANDLERS
 }
 
-/// An attribute that every element has.
+/// Returns the global attribute with this name.
 pub(crate) fn global(name: &str) -> Option<&'static Attribute> {
     static DATA: Attribute =
         Attribute { name: "data-*", kind: Kind::Text, deprecated: None, types: Words::new("") };
@@ -177,15 +177,15 @@ pub(crate) fn global(name: &str) -> Option<&'static Attribute> {
     find(&GLOBAL_ATTRIBUTES, name)
 }
 
-/// The attribute of a name in a list that is in the order of names.
+/// Returns the attribute with this name from a list that is sorted by name.
 pub(crate) fn find(attributes: &'static [Attribute], name: &str) -> Option<&'static Attribute> {
     let place = attributes.binary_search_by(|attribute| attribute.name.cmp(name)).ok()?;
     attributes.get(place)
 }
 
-/// What `value`, `min` and `max` take beside a word in the `type` of an `input`, if that is more than some text
-/// (HTML 4.10.5.1).
-pub fn input_value(of: &str) -> Option<Kind> {
+/// Returns the kind of value that `value`, `min` and `max` take on an `input` with this `type`, if
+/// it is stricter than text (HTML 4.10.5.1).
+pub fn input_value_kind(of: &str) -> Option<Kind> {
     let form = match of {
         "date" => "date",
         "datetime-local" => "local",
@@ -198,7 +198,8 @@ pub fn input_value(of: &str) -> Option<Kind> {
     Some(Kind::Moment(Words::new(form)))
 }
 
-/// Letters and digits in parts of one to eight, dashes between; letters first. What the parts mean is not looked at.
+/// Returns whether the value looks like a language tag: parts of one to eight letters or digits,
+/// separated by dashes; the first part has letters only. The meaning of the parts is not checked.
 fn is_language(value: &str) -> bool {
     let is_part = |part: &str| {
         (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -214,7 +215,8 @@ fn is_whole(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A sign, digits, a fraction, an exponent; of digits and fraction at least one.
+/// An optional sign, digits, an optional fraction and an optional exponent. Digits or a fraction
+/// are required.
 fn is_number(value: &str) -> bool {
     let value = value.strip_prefix('-').unwrap_or(value);
     let (value, exponent) = value.split_once(['e', 'E']).map_or((value, "0"), |split| split);
@@ -233,11 +235,11 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Kind, global, input_value};
+    use super::{Kind, global, input_value_kind};
     use crate::Words;
 
     #[test]
-    fn numbers_have_the_form_that_the_standard_gives_them() {
+    fn accepts_numbers_in_the_format_of_the_standard() {
         for (kind, right, wrong) in [
             (Kind::Whole, &["0", "007", "65534"][..], &["", "-1", "+1", "1.0", "1 ", "ten"][..]),
             (Kind::Positive, &["1", "10"], &["0", "00", "-1", "", "1.5"]),
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_those_of_the_list_and_nothing_only_where_it_means_something() {
+    fn accepts_listed_words_and_meaningful_empty_values() {
         let words = Words::new("anonymous use-credentials");
         assert!(Kind::Words(words).accepts("Anonymous") && !Kind::Words(words).accepts(""));
         assert!(Kind::WordsOrNone(words).accepts("") && !Kind::WordsOrNone(words).accepts("x"));
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_have_dashes_and_fragments_a_hash() {
+    fn checks_language_tags_and_fragments() {
         for tag in ["", "en", "pt-BR", "zh-Hant-TW", "de-1996", "x-hop", "sl-rozaj-biske"] {
             assert!(Kind::Language.accepts(tag), "{tag}");
         }
@@ -273,23 +275,23 @@ mod tests {
     }
 
     #[test]
-    fn what_an_input_takes_hangs_on_its_type() {
-        let takes = |of, value| input_value(of).is_none_or(|kind| kind.accepts(value));
+    fn input_value_kind_depends_on_type() {
+        let takes = |of, value| input_value_kind(of).is_none_or(|kind| kind.accepts(value));
         assert!(takes("date", "2026-11-21") && !takes("date", "21.11.2026"));
         assert!(takes("datetime-local", "2026-11-21T08:30") && !takes("week", "2026-47"));
         assert!(takes("range", "0.5") && !takes("number", "many") && takes("text", "many"));
-        let told = input_value("time").map(|kind| kind.to_string());
-        assert_eq!(told.as_deref(), Some("a time, `08:30`"));
+        let message = input_value_kind("time").map(|kind| kind.to_string());
+        assert_eq!(message.as_deref(), Some("a time, `08:30`"));
     }
 
     #[test]
-    fn ids_have_no_spaces() {
+    fn rejects_spaces_in_ids() {
         assert!(Kind::Id.accepts("a-1") && !Kind::Id.accepts("a 1") && !Kind::Id.accepts(""));
         assert!(Kind::Ids.accepts("a b") && !Kind::Ids.accepts(" "));
     }
 
     #[test]
-    fn what_every_element_has_is_found_by_the_beginning_of_its_name() {
+    fn finds_global_attributes_by_prefix() {
         let kind = |name| global(name).map(|attribute| attribute.kind.to_string());
         assert_eq!(kind("data-place").as_deref(), Some("a text"));
         assert_eq!(kind("onclick").as_deref(), Some("a program"));
@@ -300,16 +302,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_is_what_rust_reads_as_one_and_the_standard_too(
+        fn accepts_numbers_that_rust_and_the_standard_accept(
             value in "-?[0-9]{0,2}[.]?[0-9]{0,2}([eE][+-]?[0-9]{0,2})?",
         ) {
-            // Rust also reads a point at the end.
+            // Rust also accepts a point at the end.
             let ends_well = !value.contains(".e") && !value.contains(".E") && !value.ends_with('.');
             prop_assert_eq!(Kind::Number.accepts(&value), value.parse::<f64>().is_ok() && ends_well);
         }
 
         #[test]
-        fn any_text_is_judged(value in any::<String>()) {
+        fn checks_any_text(value in any::<String>()) {
             if Kind::Whole.accepts(&value) {
                 prop_assert!(Kind::Integer.accepts(&value) && Kind::Id.accepts(&value));
             }

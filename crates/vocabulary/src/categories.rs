@@ -1,23 +1,23 @@
-//! Decides how the kinds of content that HTML tells apart are kept: as bits.
+//! HTML content categories as bit sets.
 
 use core::fmt;
 
-/// A set of the categories of HTML 3.2.5.2, and what belongs to none.
+/// A set of the content categories of HTML 3.2.5.2, and of elements without one.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Categories(u16);
 
 impl Categories {
     /// No category.
     pub const NONE: Self = Self(0);
-    /// What sets up the rest of the page: `title`, `link`.
+    /// Sets up the rest of the page: `title`, `link`.
     pub const METADATA: Self = Self(1);
-    /// What stands in a body: nearly everything.
+    /// Elements in the body: nearly all.
     pub const FLOW: Self = Self(1 << 1);
-    /// What runs in a line of text: `em`, `img`.
+    /// Elements in a line of text: `em`, `img`.
     pub const PHRASING: Self = Self(1 << 2);
-    /// What shows another resource or language: `img`, `svg`.
+    /// Elements that embed a resource or language: `img`, `svg`.
     pub const EMBEDDED: Self = Self(1 << 3);
-    /// What the reader acts upon: `button`.
+    /// Elements for interaction: `button`.
     pub const INTERACTIVE: Self = Self(1 << 4);
     /// `h1` to `h6`, `hgroup`.
     pub const HEADING: Self = Self(1 << 5);
@@ -25,11 +25,12 @@ impl Categories {
     pub const SECTIONING: Self = Self(1 << 6);
     /// `script`, `template`.
     pub const SCRIPT_SUPPORTING: Self = Self(1 << 7);
-    /// What has its place in certain elements only: `li`, `td`. No category of the standard's.
+    /// Elements that are allowed only in certain parents: `li`, `td`. Not a category of the
+    /// standard.
     pub const PART: Self = Self(1 << 8);
-    /// What a `label` may be for: `input`, `meter`.
+    /// Elements that a `label` may refer to: `input`, `meter`.
     pub const LABELABLE: Self = Self(1 << 9);
-    /// All of them.
+    /// All categories.
     pub const ALL: Self = Self((1 << 10) - 1);
 
     const NAMES: [(Self, &'static str); 10] = [
@@ -45,35 +46,35 @@ impl Categories {
         (Self::LABELABLE, "labelable"),
     ];
 
-    /// What is in either.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether the two have a category in common.
-    pub const fn meets(self, other: Self) -> bool {
+    /// Returns whether the sets have a category in common.
+    pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether it has none.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// As in a message: the standard's names, commas between.
+/// Formats the set for messages: the names in the standard, separated by commas.
 impl fmt::Display for Categories {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut comma = "";
         for (category, name) in Self::NAMES {
-            if self.meets(category) {
+            if self.intersects(category) {
                 write!(to, "{comma}{name}")?;
                 comma = ", ";
             }
@@ -95,16 +96,16 @@ mod tests {
     use super::Categories;
 
     #[test]
-    fn a_set_is_told_by_the_names_of_the_standard() {
+    fn formats_names_of_the_standard() {
         let both = Categories::FLOW.or(Categories::SCRIPT_SUPPORTING);
         assert_eq!(both.to_string(), "flow, script-supporting");
         assert_eq!(Categories::NONE.to_string(), "");
     }
 
     #[test]
-    fn every_category_has_its_own_bit_and_a_name() {
+    fn each_category_has_its_own_bit_and_name() {
         let named = Categories::NAMES.iter().fold(Categories::NONE, |all, (one, _)| {
-            assert!(!all.meets(*one), "{one}");
+            assert!(!all.intersects(*one), "{one}");
             all.or(*one)
         });
         assert_eq!(named, Categories::ALL);

@@ -1,26 +1,27 @@
-//! Decides what may stand in an element: directly, and anywhere below.
+//! Content models: which nodes an element allows as children and as descendants.
 
 use core::fmt;
 
 use crate::{Categories, Element, Words};
 
-/// What an element may have as children (HTML 3.2.5, "content model").
+/// The content that an element allows directly (HTML 3.2.5, "content model").
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
-    /// Any element of one of these.
+    /// The categories that are allowed.
     pub categories: Categories,
-    /// These elements as well.
+    /// Elements that are allowed in addition to the categories.
     pub elements: Words,
-    /// Those of them that may come but once.
+    /// The allowed elements that may occur at most once.
     pub once: Words,
-    /// Whether text that is not blank may stand in it.
+    /// Whether text other than white space is allowed.
     pub text: bool,
-    /// Whether what may stand in its parent may stand in it too, in place of `categories`: see [`Self::inside`].
+    /// Whether the content model is transparent: the element allows what its parent allows, instead
+    /// of `categories`. See [`Self::inherit_from`].
     pub transparent: bool,
 }
 
 impl Content {
-    /// Nothing at all.
+    /// No content.
     pub const NOTHING: Self = Self {
         categories: Categories::NONE,
         elements: Words::new(""),
@@ -28,35 +29,37 @@ impl Content {
         text: false,
         transparent: false,
     };
-    /// A group of terms: what a `div` in `dl` has (HTML 4.4.9).
+    /// A group of terms: the content of a `div` in a `dl` (HTML 4.4.9).
     pub const GROUP: Self = Self {
         categories: Categories::SCRIPT_SUPPORTING,
         elements: Words::new("dd dt"),
         ..Self::NOTHING
     };
-    /// Anything: in `template`, in a custom element, and where a page's outer part is not known.
+    /// Any content: in `template`, in a custom element, and where the outer part of a page is
+    /// unknown.
     pub const ANYTHING: Self = Self { categories: Categories::ALL, text: true, ..Self::NOTHING };
 
-    /// Whether an element may be a child. `categories` are the child's own and those that its attributes add: see
-    /// [`Element::sometimes`].
-    pub fn admits(&self, child: &Element, categories: Categories) -> bool {
-        self.categories.meets(categories) || self.elements.contains(child.name)
+    /// Returns whether an element is allowed as a child. `categories` are those of the child,
+    /// including those that its attributes add: see [`Element::sometimes`].
+    pub fn allows(&self, child: &Element, categories: Categories) -> bool {
+        self.categories.intersects(categories) || self.elements.contains(child.name)
     }
 
-    /// The content of an element that stands in one with the content `outer`: what is transparent takes over what
-    /// that admits.
+    /// Returns the content model of this element inside a parent with the content model `outer`. A
+    /// transparent element takes over what the parent allows.
     #[must_use]
-    pub fn inside(&self, outer: &Self) -> Self {
+    pub fn inherit_from(&self, outer: &Self) -> Self {
         if !self.transparent {
             return *self;
         }
-        // No element that has parts of its own may stand where other parts are wanted, so one list is enough.
+        // Elements with specific children never occur where other specific children are required,
+        // so one list is enough.
         let elements = if self.elements.is_empty() { outer.elements } else { self.elements };
         Self { elements, once: self.once, transparent: false, ..*outer }
     }
 }
 
-/// As in a message: `allowed here: ..`.
+/// Formats the content for messages: `allowed here: ..`.
 impl fmt::Display for Content {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.transparent {
@@ -64,7 +67,7 @@ impl fmt::Display for Content {
         } else if self.categories == Categories::ALL {
             to.write_str("anything")?;
         } else if !self.categories.is_empty() {
-            // Where these may stand, text may too.
+            // These categories imply text.
             write!(to, "{} content", self.categories)?;
         } else if self.text {
             to.write_str("text")?;
@@ -79,19 +82,20 @@ impl fmt::Display for Content {
     }
 }
 
-/// What an element may not have below it, at any depth, though a nearer element would admit it.
+/// The descendants that an element excludes at any depth, even if a nearer element allows them.
 #[derive(Clone, Copy, Debug)]
 pub struct Excluded {
-    /// Any element of one of these.
+    /// The categories that are excluded.
     pub categories: Categories,
-    /// These elements as well.
+    /// Elements that are excluded in addition to the categories.
     pub elements: Words,
 }
 
 impl Excluded {
-    /// Whether an element may not be a descendant. `categories` as for [`Content::admits`].
-    pub fn names(&self, descendant: &Element, categories: Categories) -> bool {
-        self.categories.meets(categories) || self.elements.contains(descendant.name)
+    /// Returns whether an element is excluded as a descendant. `categories` as for
+    /// [`Content::allows`].
+    pub fn contains(&self, descendant: &Element, categories: Categories) -> bool {
+        self.categories.intersects(categories) || self.elements.contains(descendant.name)
     }
 }
 
@@ -103,16 +107,16 @@ mod tests {
     use crate::element;
 
     fn content(name: &str) -> Content {
-        element(name).expect("a name of the standard").content
+        element(name).expect("a standard element").content
     }
 
     #[track_caller]
-    fn check(content: Content, told: &str) {
-        assert_eq!(content.to_string(), told);
+    fn check(content: Content, expected: &str) {
+        assert_eq!(content.to_string(), expected);
     }
 
     #[test]
-    fn what_may_stand_there_is_told_for_a_message() {
+    fn formats_content_for_messages() {
         check(content("ul"), "script-supporting content, `li`");
         check(content("html"), "`body`, `head`");
         check(content("p"), "phrasing content");
@@ -123,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_transparent_takes_over_what_is_around_it() {
-        let in_line = content("video").inside(&content("p"));
-        check(in_line, "phrasing content, `source`, `track`");
-        assert!(in_line.text && !in_line.transparent);
-        check(content("a").inside(&in_line), "phrasing content, `source`, `track`");
-        check(content("ul").inside(&in_line), "script-supporting content, `li`");
+    fn transparent_content_inherits_from_parent() {
+        let inline = content("video").inherit_from(&content("p"));
+        check(inline, "phrasing content, `source`, `track`");
+        assert!(inline.text && !inline.transparent);
+        check(content("a").inherit_from(&inline), "phrasing content, `source`, `track`");
+        check(content("ul").inherit_from(&inline), "script-supporting content, `li`");
     }
 }

@@ -1,20 +1,21 @@
-//! Decides what a browser makes of an attribute's value, and so what may be put there.
+//! The security context of an attribute's value: how a browser uses it, and so which values are
+//! safe.
 
-/// What the value of an attribute is to a browser.
+/// How a browser uses the value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// Words, or a number: harmless once it is escaped.
+    /// Words or a number. Safe once escaped.
     Text,
-    /// It goes there or fetches it.
+    /// A URL that the browser navigates to or fetches.
     Link,
-    /// It fetches an image from there.
+    /// A URL from which the browser fetches an image.
     Image,
-    /// It runs it, draws by it, or reads it as a page.
+    /// The browser runs the value, applies it as style, or parses it as a page.
     Code,
 }
 
-/// The attributes that hold one address, whatever their element (HTML, "Attributes"; the last four are of times
-/// past). `srcset` is not among them: it only ever fetches images.
+/// The attributes that contain one URL, on any element (HTML, "Attributes"; the last four are
+/// obsolete). `srcset` is not included, because it only fetches images.
 const ADDRESSES: [&str; 13] = [
     "action",
     "cite",
@@ -31,13 +32,13 @@ const ADDRESSES: [&str; 13] = [
     "profile",
 ];
 
-/// The elements, of HTML and SVG, whose address is that of an image.
+/// The HTML and SVG elements whose URL is that of an image.
 const IMAGES: [&str; 4] = ["feimage", "image", "img", "input"];
 
 impl Context {
-    /// The context of an attribute on an element, both in any case.
+    /// Returns the context of an attribute on an element. Both names are case-insensitive.
     pub fn of(element: &str, attribute: &str) -> Self {
-        // `xlink:href`, under whatever prefix.
+        // `xlink:href` with any prefix.
         let local = attribute.rsplit(':').next().unwrap_or_default();
         if is_handler(attribute) || is_among(local, &["style", "srcdoc"]) {
             Self::Code
@@ -53,9 +54,9 @@ impl Context {
     }
 }
 
-/// Whether an element of that name, in any case, has neither content nor an end tag (HTML 13.1.2).
+/// Returns whether an element, in any case, has neither content nor an end tag (HTML 13.1.2).
 pub fn is_void(element: &str) -> bool {
-    // A search of the table would take longer than the tag takes to write.
+    // A search of the table would take longer than writing the tag.
     const VOID: [&str; 15] = [
         "area", "base", "br", "col", "embed", "hr", "img", "input", "keygen", "link", "meta",
         "param", "source", "track", "wbr",
@@ -63,20 +64,21 @@ pub fn is_void(element: &str) -> bool {
     is_among(element, &VOID)
 }
 
-/// Whether a browser reads the content of such an element, in any case, without undoing escapes, and acts upon it.
+/// Returns whether a browser reads the content of this element, in any case, without decoding
+/// escapes, and then executes or applies it.
 pub fn is_raw_text(element: &str) -> bool {
     is_among(element, &["script", "style"])
 }
 
-/// Whether a browser drops a line feed that comes first in such an element, in any case (HTML 13.2.6.4.7), so that one
-/// which is meant has to come twice.
+/// Returns whether a browser drops a leading line feed in this element, in any case (HTML
+/// 13.2.6.4.7). To keep one, write it twice.
 pub fn drops_line_feed(element: &str) -> bool {
     is_among(element, &["listing", "pre", "textarea"])
 }
 
-/// Whether the attribute is an event handler: `on` and the event, one word. Events are added to HTML, SVG and their
-/// relatives every year, so no list of them would stay true. A custom element's `once` is taken for one; `data-once`
-/// is not.
+/// Returns whether the attribute is an event handler: `on` followed by the event, as one word.
+/// HTML, SVG and related standards add events every year, so a list would become outdated. `once`
+/// on a custom element counts as a handler; `data-once` does not.
 fn is_handler(attribute: &str) -> bool {
     attribute.as_bytes().split_at_checked(2).is_some_and(|(on, event)| {
         on.eq_ignore_ascii_case(b"on")
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_known_on_every_element() {
+    fn recognizes_urls_on_every_element() {
         check("a", &["href", "HREF", "ping", "xlink:href", "x:href"], Context::Link);
         check("form", &["action"], Context::Link);
         check("button", &["formaction"], Context::Link);
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_told_from_what_may_run() {
+    fn distinguishes_images_from_other_urls() {
         check("img", &["src"], Context::Image);
         check("IMG", &["Src"], Context::Image);
         check("image", &["href", "xlink:href"], Context::Image);
@@ -123,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn handlers_style_and_srcdoc_are_code_on_every_element() {
+    fn treats_handlers_style_and_srcdoc_as_code() {
         check("p", &["onclick", "OnClick", "onbeforetoggle", "style", "STYLE"], Context::Code);
         check("iframe", &["srcdoc", "onload"], Context::Code);
     }
 
     #[test]
-    fn all_else_is_text() {
+    fn treats_other_attributes_as_text() {
         check(
             "p",
             &["title", "class", "data-href", "data-on", "on", "on-click", "one:b"],
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn void_is_what_the_table_calls_so() {
+    fn void_elements_match_the_table() {
         for element in crate::elements() {
             assert_eq!(is_void(element.name), element.void, "{}", element.name);
         }

@@ -1,30 +1,31 @@
-//! Decides which names and words CSS has.
+//! CSS names and keywords.
 
 use crate::Words;
 use crate::table::{
     AT_RULES, COLORS, FUNCTIONS, PROPERTIES, PSEUDO_CLASSES, PSEUDO_ELEMENTS, WIDE,
 };
 
-/// A property.
+/// A CSS property.
 #[derive(Clone, Copy, Debug)]
 pub struct Property {
-    /// Its name, in small letters.
+    /// Its name in lower case.
     pub name: &'static str,
-    /// The words that its grammar has outside of functions; `colors` and what is wide come on top.
+    /// The keywords of the grammar outside of functions. [`colors`] and the CSS-wide keywords are
+    /// separate.
     pub words: Words,
-    /// Whether it takes a color, so that the words of [`colors`] are right too.
+    /// Whether it takes a color, so that the keywords of [`colors`] are valid too.
     pub colors: bool,
     /// Whether it takes a number without a unit, other than 0.
     pub numbers: bool,
-    /// Whether it takes names that the page makes up, so that no word is wrong.
+    /// Whether it takes names that the page defines, so that every word is valid.
     pub names: bool,
-    /// The property of which it is an older spelling.
+    /// The property for which this is an older name.
     pub alias_of: Option<&'static str>,
 }
 
 impl Property {
-    /// Whether a word may stand in its value, outside of functions. What is a number, a string or a function is no
-    /// word. Words that begin with a dash are a browser's own, or the page's.
+    /// Returns whether a keyword is valid in its value, outside of functions. Numbers, strings and
+    /// functions are not keywords. Words that begin with a dash belong to a browser or to the page.
     pub fn accepts(&self, word: &str) -> bool {
         self.names
             || word.starts_with('-')
@@ -34,59 +35,61 @@ impl Property {
     }
 }
 
-/// A rule that begins with `@`.
+/// A CSS at-rule.
 #[derive(Clone, Copy, Debug)]
 pub struct AtRule {
-    /// Its name, without the `@`.
+    /// Its name without the `@`.
     pub name: &'static str,
-    /// The names that may stand in its block in a property's place; for `media` and `container` the features that
-    /// may be asked for.
+    /// The descriptors that its block allows. For `media` and `container`: the features that a
+    /// condition may test.
     pub descriptors: Words,
 }
 
-/// The property of a name.
+/// Returns the property with this name.
 pub fn property(name: &str) -> Option<&'static Property> {
     let place = PROPERTIES.binary_search_by(|property| property.name.cmp(name)).ok()?;
     PROPERTIES.get(place)
 }
 
-/// Every property, in the order of their names.
+/// Returns all properties, sorted by name.
 pub fn properties() -> &'static [Property] {
     &PROPERTIES
 }
 
-/// The at-rule of a name, without the `@`.
+/// Returns the at-rule with this name, without the `@`.
 pub fn at_rule(name: &str) -> Option<&'static AtRule> {
     let place = AT_RULES.binary_search_by(|rule| rule.name.cmp(name)).ok()?;
     AT_RULES.get(place)
 }
 
-/// Every at-rule, in the order of their names.
+/// Returns all at-rules, sorted by name.
 pub fn at_rules() -> &'static [AtRule] {
     &AT_RULES
 }
 
-/// Every pseudo-class, in the order of their bytes, without the colon; one that takes arguments ends with `()`.
+/// Returns all pseudo-classes without the colon, sorted by bytes. Those with arguments end with
+/// `()`.
 pub fn pseudo_classes() -> &'static [&'static str] {
     &PSEUDO_CLASSES
 }
 
-/// Every pseudo-element, in the order of their bytes, without the colons; one that takes arguments ends with `()`.
+/// Returns all pseudo-elements without the colons, sorted by bytes. Those with arguments end with
+/// `()`.
 pub fn pseudo_elements() -> &'static [&'static str] {
     &PSEUDO_ELEMENTS
 }
 
-/// Every function that may stand in a value, in the order of their bytes, without the parentheses.
+/// Returns all functions for values without the parentheses, sorted by bytes.
 pub fn functions() -> &'static [&'static str] {
     &FUNCTIONS
 }
 
-/// The words for colors, those of the reader's system too.
+/// Returns the color keywords, including system colors.
 pub fn colors() -> Words {
     COLORS
 }
 
-/// Whether a word may stand in the value of every property, such as `inherit`.
-pub fn is_wide(word: &str) -> bool {
+/// Returns whether the word is a CSS-wide keyword, such as `inherit`.
+pub fn is_css_wide_keyword(word: &str) -> bool {
     WIDE.contains(word)
 }

@@ -1,4 +1,4 @@
-//! Decides what an element of HTML is, and which there are.
+//! HTML elements.
 
 use core::fmt;
 
@@ -7,53 +7,55 @@ use crate::content::{Content, Excluded};
 use crate::table::ELEMENTS;
 use crate::{Categories, Rule, Words};
 
-/// An element of HTML.
+/// An HTML element.
 #[derive(Clone, Copy, Debug)]
 pub struct Element {
-    /// Its name, in small letters.
+    /// Its name in lower case.
     pub name: &'static str,
     /// Whether it has neither content nor an end tag.
     pub void: bool,
-    /// Where it counts to whatever its attributes are.
+    /// Its categories, whatever its attributes are.
     pub categories: Categories,
-    /// Where it counts to besides, with certain attributes.
+    /// Additional categories that depend on its attributes.
     pub sometimes: Option<Sometimes>,
-    /// What may stand directly in it.
+    /// The content that it allows directly.
     pub content: Content,
-    /// What may not stand below it, at any depth.
+    /// The descendants that it excludes at any depth.
     pub excluded: Excluded,
-    /// The elements that it has to stand directly in, where what is transparent counts as what is around it; none:
-    /// wherever its categories are admitted.
+    /// The allowed parents. A transparent element counts as its parent. Empty: any parent that
+    /// allows the categories.
     pub parents: Words,
-    /// The elements of which one has to stand around it, at any distance; none: no such rule.
+    /// Elements to require as an ancestor: at least one. Empty: no such rule.
     pub within: Words,
-    /// The elements that alone may stand around it, besides elements of a page's own; none: no such rule.
+    /// The allowed ancestors, besides custom elements. Empty: no such rule.
     pub around: Words,
-    /// The order in which its children come, `*` for all that it does not name; none: any order.
+    /// The order of the children. `*` represents all children that are not listed. Empty: any
+    /// order.
     pub order: Words,
-    /// The children that have to be there, each once; `h1|h2`: one of the two.
+    /// The children that it requires, each once. `h1|h2` requires one of the two.
     pub needs: Words,
-    /// What its attributes say of each other, besides the [rules for every element](crate::global_rules).
+    /// Rules about combinations of attributes, in addition to the [rules for every
+    /// element](crate::global_rules).
     pub rules: &'static [Rule],
-    /// That the standard has done away with it, and what to write instead.
+    /// If the element is deprecated: the replacement to recommend.
     pub deprecated: Option<&'static str>,
-    /// The attributes that it has beyond those of every element, in the order of their names.
+    /// The specific attributes (without global ones), sorted by name.
     pub attributes: &'static [Attribute],
 }
 
 impl Element {
-    /// An attribute that may stand on this element: its own, or one of every element's.
+    /// Returns the attribute with this name, specific to the element or global.
     pub fn attribute(&self, name: &str) -> Option<&'static Attribute> {
         attribute::find(self.attributes, name).or_else(|| attribute::global(name))
     }
 
-    /// Whether an element of that name may be around it, at any distance.
-    pub fn may_stand_within(&self, outer: &str) -> bool {
+    /// Returns whether an element with this name is allowed as an ancestor.
+    pub fn allows_ancestor(&self, outer: &str) -> bool {
         self.around.is_empty() || self.around.contains(outer)
     }
 
-    /// The names of its own attributes and of every element's, for the nearest one; what is deprecated is not
-    /// among them.
+    /// Returns the names of the specific and the global attributes, without deprecated ones, for
+    /// [`nearest`](crate::nearest).
     pub fn attribute_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         let everywhere = [attribute::global_attributes(), attribute::event_handlers()];
         let lists = [self.attributes, everywhere[0], everywhere[1], crate::states()];
@@ -62,18 +64,19 @@ impl Element {
     }
 }
 
-/// Categories that an element has only with certain attributes: `a` is interactive if it has `href`.
+/// Categories that an element has only with certain attributes: `a` is interactive if it has
+/// `href`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sometimes {
-    /// What it then counts to, beside what it always does.
+    /// The additional categories.
     pub categories: Categories,
-    /// When it does: if any of these holds.
+    /// Conditions, at least one must hold.
     pub given: &'static [Given],
 }
 
 impl Sometimes {
-    /// Whether the condition holds, with the attributes that `value_of` tells; nothing if that hangs on a value
-    /// which is not known yet.
+    /// Evaluates the condition for the attributes that `value_of` returns. Returns `None` if the
+    /// result depends on an unknown value.
     pub fn holds<'a>(&self, value_of: impl Fn(&str) -> Value<'a>) -> Option<bool> {
         let mut outcome = Some(false);
         for given in self.given {
@@ -90,16 +93,16 @@ impl Sometimes {
 /// A condition on one attribute.
 #[derive(Clone, Copy, Debug)]
 pub enum Given {
-    /// It is there.
+    /// The attribute is present.
     Present(&'static str),
-    /// It is there and has one of these words, others beside it or not.
+    /// The attribute is present and contains a word from the list.
     Among(&'static str, Words),
-    /// It is not there or has none of these words.
+    /// The attribute is absent or contains no such word.
     Except(&'static str, Words),
 }
 
 impl Given {
-    /// Whether it holds, as [`Sometimes::holds`].
+    /// Evaluates the condition, like [`Sometimes::holds`].
     pub fn holds<'a>(&self, value_of: impl Fn(&str) -> Value<'a>) -> Option<bool> {
         let has_one = |name: &str, words: Words| match value_of(name) {
             Value::Absent => Some(false),
@@ -114,7 +117,7 @@ impl Given {
     }
 }
 
-/// As in a message: `it needs .. beside ..`.
+/// Formats the condition for messages: `it needs .. beside ..`.
 impl fmt::Display for Given {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let one_of = |words: &Words| if words.iter().count() > 1 { "one of " } else { "" };
@@ -128,32 +131,32 @@ impl fmt::Display for Given {
     }
 }
 
-/// What is known of an attribute's value while a page is compiled.
+/// The value of an attribute, as far as it is known when a page is compiled.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
-    /// The attribute is not there.
+    /// The attribute is absent.
     Absent,
-    /// It is there; its value comes while the program runs.
+    /// The attribute is present. Its value is known only at run time.
     Unknown,
-    /// It is there with this value.
+    /// The attribute has this value.
     Is(&'a str),
 }
 
-/// The element of a name.
+/// Returns the element with this name.
 pub fn element(name: &str) -> Option<&'static Element> {
     let place = ELEMENTS.binary_search_by(|element| element.name.cmp(name)).ok()?;
     ELEMENTS.get(place)
 }
 
-/// Every element of HTML, deprecated ones too, in the order of their names.
+/// Returns all HTML elements, including deprecated ones, sorted by name.
 pub fn elements() -> &'static [Element] {
     &ELEMENTS
 }
 
-/// Whether a name is one that a page may give to an element of its own (HTML 4.13.3): small letters and a dash.
+/// Returns whether this is a valid name for a custom element (HTML 4.13.3): lower case with a dash.
 pub fn is_custom(name: &str) -> bool {
-    /// Names with a dash that SVG and MathML had first.
-    const TAKEN: [&str; 8] = [
+    /// Names with a dash that SVG and MathML already use.
+    const RESERVED: [&str; 8] = [
         "annotation-xml",
         "color-profile",
         "font-face",
@@ -172,5 +175,5 @@ pub fn is_custom(name: &str) -> bool {
     name.starts_with(|char: char| char.is_ascii_lowercase())
         && name.contains('-')
         && name.chars().all(is_plain)
-        && !TAKEN.contains(&name)
+        && !RESERVED.contains(&name)
 }

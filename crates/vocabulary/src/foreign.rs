@@ -1,23 +1,23 @@
-//! Decides which names SVG and MathML have; where each may stand is not said.
+//! SVG and MathML names. The module does not describe where each is allowed.
 
 use crate::{attribute, table};
 
-/// A language that has its own elements within HTML. Its names are told apart by case.
+/// A language with its own elements inside HTML (foreign elements). Its names are case-sensitive.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {
-    /// The element that opens it: `svg`, `math`.
+    /// Its root element: `svg`, `math`.
     pub root: &'static str,
-    /// Its elements, in the order of their bytes.
+    /// Its elements, sorted by bytes.
     pub elements: &'static [&'static str],
-    /// Its attributes, of whatever element, in the order of their bytes; `on..`, `aria-..` and `data-..` besides.
+    /// The attributes of all elements, sorted by bytes, without `on..`, `aria-..` and `data-..`.
     pub attributes: &'static [&'static str],
 }
 
-/// What SVG 2 has, with the elements of filters, masks and animation.
+/// SVG 2, with the elements of filters, masks and animation.
 pub static SVG: Foreign =
     Foreign { root: "svg", elements: &table::SVG_ELEMENTS, attributes: &table::SVG_ATTRIBUTES };
 
-/// What MathML Core has.
+/// MathML Core.
 pub static MATHML: Foreign = Foreign {
     root: "math",
     elements: &table::MATHML_ELEMENTS,
@@ -25,12 +25,12 @@ pub static MATHML: Foreign = Foreign {
 };
 
 impl Foreign {
-    /// Whether it has an element of this name.
+    /// Returns whether it has an element with this name.
     pub fn has_element(&self, name: &str) -> bool {
         self.elements.binary_search(&name).is_ok()
     }
 
-    /// Whether an element of it may have an attribute of this name.
+    /// Returns whether an attribute with this name exists on any element.
     pub fn has_attribute(&self, name: &str) -> bool {
         self.attributes.binary_search(&name).is_ok()
             || attribute::global(name).is_some_and(|global| {

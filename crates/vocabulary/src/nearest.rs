@@ -1,40 +1,44 @@
-//! Decides which name was meant by one that does not exist.
+//! Suggestions for misspelled names.
 
-/// Longer words than this have no nearest name: no name of a standard is as long.
-const LONGEST: usize = 64;
+/// The maximum length of a word. Names in the standards are shorter.
+const MAX_LENGTH: usize = 64;
 
-/// The name that a misspelled word most likely stands for, if one is near enough: a third of its letters may be
-/// wrong, and of a short word one. A letter is wrong if it is missing, too many, another, or changed places with its
-/// neighbor; case is not looked at. Of names that are equally near, the first.
+/// Returns the name that a misspelled word most likely stands for. At most a third of its letters
+/// may be wrong, or one letter of a short word. A letter is wrong if it is missing, superfluous,
+/// replaced, or swapped with its neighbor. The comparison ignores case. Among equally near names,
+/// the first wins.
 pub fn nearest<'a>(word: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut best = None;
-    let mut cutoff = cutoff(word);
+    let mut max_distance = max_distance(word);
     for name in among {
-        let Some(distance) = distance(word.as_bytes(), name.as_bytes(), cutoff) else { continue };
+        let Some(distance) = distance(word.as_bytes(), name.as_bytes(), max_distance) else {
+            continue;
+        };
         if distance == 0 {
             return Some(name);
         }
-        // Only what is nearer still is looked for.
-        (best, cutoff) = (Some(name), distance - 1);
+        // Continues with nearer names only.
+        (best, max_distance) = (Some(name), distance - 1);
     }
     best
 }
 
-/// How many letters of a word may be wrong; never all of them.
-fn cutoff(word: &str) -> usize {
+/// Returns how many letters of a word may be wrong. At least one letter must be right.
+fn max_distance(word: &str) -> usize {
     (word.len() / 3).max(1).min(word.len().saturating_sub(1))
 }
 
-/// How many letters differ, unless it is more than the cut-off. (Optimal string alignment, the rows of its matrix
-/// one after another.)
-fn distance(word: &[u8], name: &[u8], cutoff: usize) -> Option<usize> {
+/// Returns how many letters differ, unless the number exceeds `max_distance` (optimal string
+/// alignment, one row of the matrix at a time).
+fn distance(word: &[u8], name: &[u8], max_distance: usize) -> Option<usize> {
     if word.is_empty()
-        || word.len().max(name.len()) > LONGEST
-        || word.len().abs_diff(name.len()) > cutoff
+        || word.len().max(name.len()) > MAX_LENGTH
+        || word.len().abs_diff(name.len()) > max_distance
     {
         return None;
     }
-    let (mut before, mut above, mut row) = ([0; LONGEST + 1], [0; LONGEST + 1], [0; LONGEST + 1]);
+    let (mut before, mut above, mut row) =
+        ([0; MAX_LENGTH + 1], [0; MAX_LENGTH + 1], [0; MAX_LENGTH + 1]);
     for (place, cell) in above.iter_mut().enumerate() {
         *cell = place;
     }
@@ -54,15 +58,15 @@ fn distance(word: &[u8], name: &[u8], cutoff: usize) -> Option<usize> {
             row[j + 1] = cost;
             least = least.min(cost);
         }
-        // The least of a row is at most one more than that of the row above; so not even an exchange, which skips
-        // a row and costs one, comes back below the cut-off.
-        if least > cutoff {
+        // The minimum of a row exceeds the minimum of the previous row by at most 1. So even a
+        // swap, which skips a row and costs 1, cannot return below the limit.
+        if least > max_distance {
             return None;
         }
         (before, above, row) = (above, row, before);
     }
     let distance = above[name.len()];
-    (distance <= cutoff).then_some(distance)
+    (distance <= max_distance).then_some(distance)
 }
 
 #[cfg(test)]
@@ -72,17 +76,17 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{cutoff, nearest};
+    use super::{max_distance, nearest};
     use crate::{element, elements, properties};
 
     #[track_caller]
-    fn check<'a>(word: &str, among: impl IntoIterator<Item = &'a str>, meant: Option<&str>) {
-        assert_eq!(nearest(word, among), meant, "{word}");
+    fn check<'a>(word: &str, among: impl IntoIterator<Item = &'a str>, expected: Option<&str>) {
+        assert_eq!(nearest(word, among), expected, "{word}");
     }
 
     #[test]
-    fn what_was_meant_is_found_in_the_tables() {
-        let a = element("a").expect("a name of the standard");
+    fn finds_misspelled_names_in_tables() {
+        let a = element("a").expect("a standard element");
         check("herf", a.attribute_names(), Some("href"));
         check("onClick", a.attribute_names(), Some("onclick"));
         check("aria-lable", a.attribute_names(), Some("aria-label"));
@@ -97,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_short_word_one_letter_may_be_wrong_and_of_none_nothing() {
+    fn allows_one_wrong_letter_in_short_words() {
         check("ab", ["b"], Some("b"));
         check("ab", ["cd"], None);
         check("a", ["b", "ab"], None);
@@ -106,12 +110,12 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_wins_and_of_equals_the_first() {
+    fn prefers_nearest_then_first() {
         check("colr", ["cols", "color", "col"], Some("cols"));
         check("Viewbox", ["viewBos", "viewBox"], Some("viewBox"));
     }
 
-    /// The whole matrix, as the definition has it.
+    /// The complete matrix, as in the definition.
     fn plain_distance(word: &str, name: &str) -> usize {
         let (a, b) = (word.to_ascii_lowercase(), name.to_ascii_lowercase());
         let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -135,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_nearest_is_within_the_cutoff_and_nothing_is_nearer(
+        fn result_is_nearest_and_within_the_limit(
             word in "[a-dA-D-]{1,12}",
             names in proptest::collection::vec("[a-d-]{0,12}", 0..8),
         ) {
@@ -144,15 +148,15 @@ mod tests {
             match nearest(&word, names.iter().copied()) {
                 Some(name) => {
                     let distance = plain_distance(&word, name);
-                    prop_assert!(distance <= cutoff(&word));
+                    prop_assert!(distance <= max_distance(&word));
                     prop_assert_eq!(Some(distance), least);
                 }
-                None => prop_assert!(least.is_none_or(|least| least > cutoff(&word))),
+                None => prop_assert!(least.is_none_or(|least| least > max_distance(&word))),
             }
         }
 
         #[test]
-        fn any_text_has_an_answer(word in any::<String>(), name in any::<String>()) {
+        fn accepts_any_text(word in any::<String>(), name in any::<String>()) {
             let found = nearest(&word, [name.as_str()]);
             prop_assert!(found.is_none_or(|found| found == name));
         }

@@ -1,27 +1,28 @@
-//! Decides what the attributes of one element say of each other.
+//! Rules about combinations of attributes on one element.
 
 use core::fmt;
 
 use crate::table::GLOBAL_RULES;
 use crate::{Given, Value, Words};
 
-/// A rule on the attributes of one element (HTML 4, "must be present", "must be omitted").
+/// A rule about the attributes of one element (HTML 4, "must be present", "must be omitted").
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
-    /// One of these has to be there.
+    /// At least one attribute from the list is required.
     Any(Words),
-    /// It has to be there if that holds.
+    /// The attribute is required if the condition holds.
     Needs(&'static str, Given),
-    /// None of these may be there unless that holds.
+    /// These attributes are allowed only if the condition holds.
     Only(Words, Given),
-    /// It has to be there if the parent is one of these elements.
+    /// The attribute is required if the parent is in the list.
     In(&'static str, Words),
 }
 
 impl Rule {
-    /// Whether an element breaks it, with the attributes that `value_of` tells; not if that hangs on a value which is
-    /// not known yet. `parent` is the element that it stands in, if that is known.
-    pub fn is_broken<'a>(
+    /// Returns whether an element violates the rule, given the attributes that `value_of` returns.
+    /// Returns false if the result depends on an unknown value. `parent` is the parent element, if
+    /// known.
+    pub fn is_violated<'a>(
         &self,
         value_of: impl Fn(&str) -> Value<'a>,
         parent: Option<&str>,
@@ -40,7 +41,7 @@ impl Rule {
     }
 }
 
-/// As in a message, after the element's name.
+/// Formats the rule for messages, after the name of the element.
 impl fmt::Display for Rule {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -63,7 +64,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The rules that hold for every element.
+/// Returns the rules for every element.
 pub fn global_rules() -> &'static [Rule] {
     &GLOBAL_RULES
 }
@@ -74,22 +75,27 @@ mod tests {
 
     use crate::{Value, element, global_rules};
 
-    /// `attributes` are names and values; a value of `?` is not known yet.
+    /// `attributes` contains names and values. The value `?` is unknown.
     #[track_caller]
-    fn check(name: &str, attributes: &[(&str, &'static str)], parent: Option<&str>, told: &[&str]) {
+    fn check(
+        name: &str,
+        attributes: &[(&str, &'static str)],
+        parent: Option<&str>,
+        expected: &[&str],
+    ) {
         let value_of = |wanted: &str| match attributes.iter().find(|(name, _)| *name == wanted) {
             None => Value::Absent,
             Some((_, "?")) => Value::Unknown,
             Some((_, value)) => Value::Is(value),
         };
-        let known = element(name).expect("a name of the standard");
+        let known = element(name).expect("a standard element");
         let rules = known.rules.iter().chain(global_rules());
-        let broken = rules.filter(|rule| rule.is_broken(value_of, parent));
-        assert!(broken.map(ToString::to_string).eq(told.iter().copied()), "{name}");
+        let broken = rules.filter(|rule| rule.is_violated(value_of, parent));
+        assert!(broken.map(ToString::to_string).eq(expected.iter().copied()), "{name}");
     }
 
     #[test]
-    fn what_breaks_a_rule_is_told() {
+    fn reports_violated_rules() {
         check("base", &[], None, &["needs `href` or `target`"]);
         check(
             "input",
@@ -103,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_breaks_no_rule() {
+    fn ignores_unknown_values() {
         check("input", &[("type", "?")], None, &[]);
         check("link", &[("rel", "?"), ("href", "a"), ("as", "font"), ("sizes", "any")], None, &[]);
         check("source", &[], None, &[]);

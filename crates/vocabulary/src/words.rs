@@ -1,29 +1,31 @@
-//! Decides how a set of words is kept: as one text, so that it costs a compiler and a program next to nothing.
+//! Word sets, stored as one string: they cost little at compile time and at run time.
 
 use core::fmt;
 use core::str::SplitAsciiWhitespace;
 
-/// Words, such as the values of an attribute that are allowed, in the order of their bytes unless they tell one.
+/// A set of words, such as the allowed values of an attribute. Sorted by bytes, unless their order
+/// has a meaning.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Words(&'static str);
 
 impl Words {
-    /// The words of a text, one space between two of them.
+    /// Creates a set from words separated by single spaces.
     pub(crate) const fn new(text: &'static str) -> Self {
         Self(text)
     }
 
-    /// Whether a word is among them; ASCII letters match in either case, as they do in HTML and CSS.
+    /// Returns whether the set contains a word. ASCII letters match in either case, as in HTML and
+    /// CSS.
     pub fn contains(self, word: &str) -> bool {
         self.iter().any(|own| own.eq_ignore_ascii_case(word))
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each of them, in order.
+    /// Iterates over the words in order.
     pub fn iter(self) -> SplitAsciiWhitespace<'static> {
         self.0.split_ascii_whitespace()
     }
@@ -38,7 +40,7 @@ impl IntoIterator for Words {
     }
 }
 
-/// As in a message: each word in backticks, commas between.
+/// Formats the words for messages: in backticks, separated by commas.
 impl fmt::Display for Words {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, word) in self.iter().enumerate() {
@@ -62,7 +64,7 @@ mod tests {
     use super::Words;
 
     #[test]
-    fn a_word_is_found_whole_and_in_either_case() {
+    fn finds_whole_words_in_either_case() {
         let words = Words::new("flex flow-root none");
         assert!(words.contains("flex") && words.contains("None"));
         assert!(
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_in_order_and_none_as_nothing() {
+    fn formats_words_in_order() {
         assert_eq!(Words::new("a b c").to_string(), "`a`, `b`, `c`");
         assert_eq!(Words::default().to_string(), "");
         assert!(Words::default().is_empty() && Words::default().iter().next().is_none());

@@ -1,10 +1,11 @@
-//! Decides that the table says what the standards say: known facts, and the order that look-ups rely on.
+//! Checks the generated table: known facts of the standards, and the order that binary search
+//! requires.
 
 use bine_vocabulary::{
     Attribute, Categories, Content, Element, Given, Kind, MATHML, Rule, SVG, Value, at_rule,
     at_rules, colors, element, elements, event_handlers, functions, global_attributes,
-    global_rules, is_custom, is_wide, properties, property, pseudo_classes, pseudo_elements, role,
-    roles, state, states,
+    global_rules, is_css_wide_keyword, is_custom, properties, property, pseudo_classes,
+    pseudo_elements, role, roles, state, states,
 };
 
 #[track_caller]
@@ -17,15 +18,15 @@ fn attribute(element: &str, name: &str) -> &'static Attribute {
     known(element).attribute(name).unwrap_or_else(|| panic!("{element} has no {name}"))
 }
 
-/// Whether a child may stand directly in a parent.
+/// Returns whether a parent allows a child directly.
 #[track_caller]
-fn admits(parent: &str, child: &str) -> bool {
+fn allows(parent: &str, child: &str) -> bool {
     let child = known(child);
-    known(parent).content.admits(child, child.categories)
+    known(parent).content.allows(child, child.categories)
 }
 
 #[test]
-fn every_list_is_in_the_order_that_a_search_by_halves_needs() {
+fn lists_are_sorted_for_binary_search() {
     let names_of = |list: &'static [Attribute]| list.iter().map(|one| one.name).collect();
     let lists: Vec<Vec<&str>> = vec![
         elements().iter().map(|one| one.name).collect(),
@@ -50,7 +51,7 @@ fn every_list_is_in_the_order_that_a_search_by_halves_needs() {
 }
 
 #[test]
-fn everything_listed_is_found_by_its_name() {
+fn finds_every_listed_name() {
     assert!(elements().iter().all(|one| element(one.name).is_some()));
     assert!(roles().iter().all(|one| role(one.name).is_some()));
     assert!(states().iter().all(|one| state(one.name).is_some()));
@@ -60,14 +61,14 @@ fn everything_listed_is_found_by_its_name() {
 }
 
 #[test]
-fn every_name_that_a_rule_speaks_of_exists() {
+fn rules_mention_only_existing_names() {
     for one in elements() {
         let Content { elements, once, .. } = one.content;
         let names = [elements, once, one.excluded.elements, one.parents, one.within, one.around];
         let needs = one.needs.iter().flat_map(|names| names.split('|'));
         let order = one.order.iter().filter(|name| *name != "*");
         for name in names.into_iter().flatten().chain(needs).chain(order) {
-            assert!(element(name).is_some(), "{} speaks of {name}", one.name);
+            assert!(element(name).is_some(), "{} mentions {name}", one.name);
         }
         for rule in one.rules.iter().chain(global_rules()) {
             let (wanted, given) = attributes_of(rule);
@@ -76,20 +77,20 @@ fn every_name_that_a_rule_speaks_of_exists() {
                 assert!(found.is_some_and(|found| found.deprecated.is_none()), "{name}");
             }
         }
-        // Nothing is misplaced wherever it stands.
+        // Every required parent must allow the element.
         for parent in one.parents {
             let name = one.name;
-            assert!(known(parent).content.admits(one, one.categories), "{name} in {parent}");
+            assert!(known(parent).content.allows(one, one.categories), "{name} in {parent}");
         }
     }
     for role in roles() {
         for name in role.states.iter().chain(role.required).chain(role.prohibited) {
-            assert!(state(name).is_some(), "{} speaks of {name}", role.name);
+            assert!(state(name).is_some(), "{} mentions {name}", role.name);
         }
     }
 }
 
-/// The attributes that a rule is about, and the one of its condition.
+/// Returns the attributes that a rule concerns, and the attribute in the condition.
 fn attributes_of(rule: &Rule) -> (Vec<&'static str>, Option<&'static str>) {
     let of = |given: &Given| {
         let (Given::Present(of) | Given::Among(of, _) | Given::Except(of, _)) = *given;
@@ -104,17 +105,17 @@ fn attributes_of(rule: &Rule) -> (Vec<&'static str>, Option<&'static str>) {
 }
 
 #[test]
-fn void_elements_are_those_of_the_standard() {
+fn lists_void_elements_of_the_standard() {
     // HTML 13.1.2.
     let current = elements().iter().filter(|one| one.void && one.deprecated.is_none());
     let names: Vec<&str> = current.map(|one| one.name).collect();
-    let told = "area base br col embed hr img input link meta source track wbr";
-    assert_eq!(names.join(" "), told);
+    let expected = "area base br col embed hr img input link meta source track wbr";
+    assert_eq!(names.join(" "), expected);
     assert!(elements().iter().filter(|one| one.void).all(|one| !one.content.text));
 }
 
 #[test]
-fn parts_stand_in_what_they_are_part_of_and_nowhere_else() {
+fn allows_parts_only_in_their_parents() {
     assert_eq!(known("li").parents.to_string(), "`menu`, `ol`, `template`, `ul`");
     assert_eq!(known("tr").parents.to_string(), "`table`, `tbody`, `template`, `tfoot`, `thead`");
     for (parent, child) in [
@@ -130,7 +131,7 @@ fn parts_stand_in_what_they_are_part_of_and_nowhere_else() {
         ("picture", "source"),
         ("ruby", "rt"),
     ] {
-        assert!(admits(parent, child), "{child} in {parent}");
+        assert!(allows(parent, child), "{child} in {parent}");
     }
     for (parent, child) in [
         ("p", "li"),
@@ -144,22 +145,22 @@ fn parts_stand_in_what_they_are_part_of_and_nowhere_else() {
         ("body", "style"),
         ("head", "p"),
     ] {
-        assert!(!admits(parent, child), "{child} in {parent}");
+        assert!(!allows(parent, child), "{child} in {parent}");
     }
 }
 
 #[test]
-fn what_runs_in_a_line_holds_no_block() {
+fn rejects_blocks_in_phrasing_content() {
     for (parent, child) in [("p", "div"), ("span", "div"), ("p", "p"), ("h1", "h2"), ("b", "ul")] {
-        assert!(!admits(parent, child), "{child} in {parent}");
+        assert!(!allows(parent, child), "{child} in {parent}");
     }
     for (parent, child) in [("p", "em"), ("div", "p"), ("li", "div"), ("label", "input")] {
-        assert!(admits(parent, child), "{child} in {parent}");
+        assert!(allows(parent, child), "{child} in {parent}");
     }
 }
 
 #[test]
-fn children_have_an_order_and_some_must_be_there() {
+fn defines_order_and_required_children() {
     let (order, needs) = (|name| known(name).order, |name| known(name).needs);
     assert!(order("table").iter().eq(["caption", "colgroup", "thead", "tbody", "tr", "tfoot"]));
     assert!(order("figure").iter().eq(["figcaption", "*", "figcaption"]));
@@ -170,22 +171,22 @@ fn children_have_an_order_and_some_must_be_there() {
 }
 
 #[test]
-fn what_an_input_may_have_hangs_on_its_type() {
+fn attributes_of_input_depend_on_type() {
     let types = |name| attribute("input", name).types;
     assert_eq!(types("checked").to_string(), "`checkbox`, `radio`");
     assert!(types("maxlength").contains("text") && !types("maxlength").contains("number"));
     assert!(types("name").is_empty() && attribute("button", "formaction").types.is_empty());
-    // Every word that an attribute is for is a type.
+    // Each listed type must be a valid type.
     let kind = attribute("input", "type").kind;
     let all = known("input").attributes.iter().flat_map(|one| one.types);
     assert!(all.into_iter().all(|word| kind.words().contains(word)));
 }
 
 #[test]
-fn what_is_excluded_is_so_at_any_depth() {
+fn excludes_descendants_at_any_depth() {
     let excludes = |outer: &str, inner: &str| {
         let inner = known(inner);
-        known(outer).excluded.names(inner, inner.categories)
+        known(outer).excluded.contains(inner, inner.categories)
     };
     assert!(excludes("a", "a") && excludes("a", "button") && excludes("button", "select"));
     assert!(excludes("form", "form") && excludes("label", "label") && excludes("header", "footer"));
@@ -194,7 +195,7 @@ fn what_is_excluded_is_so_at_any_depth() {
 }
 
 #[test]
-fn some_categories_hang_on_an_attribute() {
+fn some_categories_depend_on_attributes() {
     let sometimes = |name| known(name).sometimes.expect("a condition");
     let has = |wanted: &'static str, value| {
         move |name: &str| if name == wanted { value } else { Value::Absent }
@@ -220,10 +221,10 @@ fn some_categories_hang_on_an_attribute() {
 }
 
 #[test]
-fn attributes_that_must_be_there_are_told() {
+fn formats_rules_about_required_attributes() {
     let rules = |name| {
-        let told = known(name).rules.iter().map(ToString::to_string);
-        told.collect::<Vec<_>>().join("; ")
+        let messages = known(name).rules.iter().map(ToString::to_string);
+        messages.collect::<Vec<_>>().join("; ")
     };
     assert_eq!(rules("img"), "needs `alt`; needs `src`");
     assert_eq!(rules("base"), "needs `href` or `target`");
@@ -241,7 +242,7 @@ fn attributes_that_must_be_there_are_told() {
 }
 
 #[test]
-fn attributes_take_what_the_standard_lets_them_take() {
+fn attributes_take_values_of_the_standard() {
     assert_eq!(attribute("a", "href").kind, Kind::Url);
     assert_eq!(attribute("form", "action").kind, Kind::Url);
     assert_eq!(attribute("input", "checked").kind, Kind::Boolean);
@@ -272,14 +273,14 @@ fn attributes_take_what_the_standard_lets_them_take() {
     assert!(kind.accepts("datetime-local") && !kind.accepts("datetime") && !kind.accepts(""));
     assert_eq!(kind.words().iter().count(), 22);
     let kind = attribute("img", "loading").kind;
-    assert!(kind.accepts("lazy") && kind.may_be_bare() && !kind.accepts("later"));
+    assert!(kind.accepts("lazy") && kind.allows_no_value() && !kind.accepts("later"));
     assert!(attribute("a", "target").kind.accepts("chat"));
-    assert!(attribute("p", "hidden").kind.may_be_bare());
+    assert!(attribute("p", "hidden").kind.allows_no_value());
     assert!(attribute("iframe", "sandbox").kind.accepts("allow-forms allow-scripts"));
 }
 
 #[test]
-fn what_is_deprecated_says_what_to_write_instead() {
+fn deprecated_names_have_replacements() {
     assert_eq!(known("center").deprecated, Some("use CSS `text-align` or `margin`"));
     assert_eq!(known("strike").deprecated, Some("use `del` or `s`"));
     assert_eq!(attribute("body", "bgcolor").deprecated, Some("use CSS `background-color`"));
@@ -293,7 +294,7 @@ fn what_is_deprecated_says_what_to_write_instead() {
 }
 
 #[test]
-fn a_custom_element_has_a_dash_and_no_name_of_another_language() {
+fn checks_names_of_custom_elements() {
     assert!(is_custom("my-clock") && is_custom("x-1.a"));
     for name in ["clock", "My-clock", "-a", "font-face", "annotation-xml", "a-B", "1-a", ""] {
         assert!(!is_custom(name), "{name}");
@@ -301,7 +302,7 @@ fn a_custom_element_has_a_dash_and_no_name_of_another_language() {
 }
 
 #[test]
-fn svg_and_mathml_have_their_own_names_told_apart_by_case() {
+fn svg_and_mathml_names_are_case_sensitive() {
     assert!(SVG.has_element("linearGradient") && !SVG.has_element("lineargradient"));
     assert!(SVG.has_element("feDropShadow") && SVG.has_element("animate") && SVG.has_element("a"));
     assert!(SVG.has_attribute("viewBox") && !SVG.has_attribute("viewbox"));
@@ -312,7 +313,7 @@ fn svg_and_mathml_have_their_own_names_told_apart_by_case() {
 }
 
 #[test]
-fn roles_have_states_and_some_must_have_them() {
+fn roles_define_states_and_required_states() {
     let checkbox = role("checkbox").expect("a role");
     assert_eq!(checkbox.required.to_string(), "`aria-checked`");
     assert!(checkbox.states.contains("aria-readonly") && !checkbox.states.contains("aria-label"));
@@ -320,7 +321,7 @@ fn roles_have_states_and_some_must_have_them() {
     for name in ["button", "none", "presentation", "doc-toc", "graphics-symbol", "searchbox"] {
         assert!(role(name).is_some(), "{name}");
     }
-    // Abstract.
+    // Abstract roles.
     assert!(role("widget").is_none() && role("roletype").is_none());
     let checked = state("aria-checked").expect("a state").kind;
     assert!(checked.accepts("mixed") && !checked.accepts("yes") && !checked.accepts(""));
@@ -328,7 +329,7 @@ fn roles_have_states_and_some_must_have_them() {
 }
 
 #[test]
-fn properties_take_the_words_of_their_grammar() {
+fn properties_accept_keywords_of_their_grammar() {
     #[track_caller]
     fn check(name: &str, right: &str, wrong: &str) {
         let property = property(name).unwrap_or_else(|| panic!("no {name}"));
@@ -347,19 +348,19 @@ fn properties_take_the_words_of_their_grammar() {
     check("margin-left", "auto", "none");
     check("font-weight", "bold lighter", "heavy");
     check("z-index", "auto", "top");
-    // Names of the page's own.
+    // Names that the page defines.
     check("animation-name", "none wobble", "");
     check("font-family", "serif Verdana", "");
     assert_eq!(property("word-wrap").and_then(|one| one.alias_of), Some("overflow-wrap"));
     assert!(
         property("colour").is_none()
-            && is_wide("revert-layer")
+            && is_css_wide_keyword("revert-layer")
             && colors().contains("rebeccapurple")
     );
 }
 
 #[test]
-fn rules_selectors_and_functions_of_css_are_known() {
+fn knows_css_at_rules_selectors_and_functions() {
     assert!(at_rule("font-face").is_some_and(|rule| rule.descriptors.contains("font-display")));
     assert!(at_rule("media").is_some_and(|rule| rule.descriptors.contains("prefers-color-scheme")));
     assert!(at_rule("container").is_some() && at_rule("layer").is_some());

@@ -1,7 +1,7 @@
-//! Decides what forms a date or a time has in an attribute (HTML 2.3.5).
+//! Date and time formats in attributes (HTML 2.3.5).
 
-/// The forms, each with its name in the table and an example for a message.
-pub(crate) const FORMS: [(&str, &str); 10] = [
+/// The formats, each with its name in the table and an example for messages.
+pub(crate) const FORMATS: [(&str, &str); 10] = [
     ("date", "a date, `2026-11-21`"),
     ("duration", "a duration, `PT1H30M` or `1h 30m`"),
     ("global", "a date and time with its zone, `2026-11-21T08:30Z`"),
@@ -14,9 +14,9 @@ pub(crate) const FORMS: [(&str, &str); 10] = [
     ("zone", "a time zone, `+01:00`"),
 ];
 
-/// Whether a value has the form of that name.
-pub(crate) fn has_form(form: &str, value: &str) -> bool {
-    match form {
+/// Returns whether a value has the format with this name.
+pub(crate) fn has_format(format: &str, value: &str) -> bool {
+    match format {
         "date" => is_date(value),
         "duration" => is_duration(value),
         "global" => split_time(value).is_some_and(|(date, time)| {
@@ -24,13 +24,13 @@ pub(crate) fn has_form(form: &str, value: &str) -> bool {
             is_date(date) && is_time(&time[..zone]) && is_zone(&time[zone..])
         }),
         "local" => split_time(value).is_some_and(|(date, time)| is_date(date) && is_time(time)),
-        "month" => month(value).is_some(),
+        "month" => parse_month(value).is_some(),
         "time" => is_time(value),
         "week" => value.split_once("-W").is_some_and(|(year, week)| {
-            year_of(year).is_some_and(|year| in_range(week, 1, weeks_of(year)))
+            parse_year(year).is_some_and(|year| in_range(week, 1, weeks_in_year(year)))
         }),
-        "year" => year_of(value).is_some(),
-        // Of no year, so the 29th of February is a day.
+        "year" => parse_year(value).is_some(),
+        // Without a year, 29 February is valid.
         "yearless" => value
             .strip_prefix("--")
             .unwrap_or(value)
@@ -41,23 +41,23 @@ pub(crate) fn has_form(form: &str, value: &str) -> bool {
     }
 }
 
-/// At least four digits, not all of them zero; of what is too large for a number, the last digits.
-fn year_of(text: &str) -> Option<u32> {
+/// Parses a year: at least four digits, not all zero. Returns the last four digits.
+fn parse_year(text: &str) -> Option<u32> {
     let is_year = text.len() >= 4
         && text.bytes().all(|byte| byte.is_ascii_digit())
         && text.bytes().any(|byte| byte != b'0');
-    // The calendar repeats itself every 400 years, which divides 10 000.
+    // The calendar repeats every 400 years, and 400 divides 10 000.
     is_year.then(|| text[text.len() - 4..].parse().ok()).flatten()
 }
 
-fn month(text: &str) -> Option<(u32, &str)> {
+fn parse_month(text: &str) -> Option<(u32, &str)> {
     let (year, month) = text.split_once('-')?;
-    in_range(month, 1, 12).then_some((year_of(year)?, month))
+    in_range(month, 1, 12).then_some((parse_year(year)?, month))
 }
 
 fn is_date(text: &str) -> bool {
     text.rsplit_once('-').is_some_and(|(before, day)| {
-        month(before).is_some_and(|(year, month)| is_day(day, year, month))
+        parse_month(before).is_some_and(|(year, month)| is_day(day, year, month))
     })
 }
 
@@ -75,8 +75,9 @@ fn is_leap(year: u32) -> bool {
     year.is_multiple_of(400) || year.is_multiple_of(4) && !year.is_multiple_of(100)
 }
 
-/// A year has 53 weeks if its first day is a Thursday, or a Wednesday before a leap day (HTML 2.3.5.8).
-fn weeks_of(year: u32) -> u32 {
+/// Returns the number of weeks in a year. A year has 53 weeks if its first day is a Thursday, or a
+/// Wednesday in a leap year (HTML 2.3.5.8).
+fn weeks_in_year(year: u32) -> u32 {
     const WEDNESDAY: u32 = 2;
     let before = (year + 399) % 400;
     let first_day = (before * 365 + before / 4 - before / 100 + before / 400) % 7;
@@ -84,12 +85,12 @@ fn weeks_of(year: u32) -> u32 {
     if is_long { 53 } else { 52 }
 }
 
-/// A date and a time, with a `T` or a space between.
+/// Splits a date and a time at a `T` or a space.
 fn split_time(text: &str) -> Option<(&str, &str)> {
     text.split_once(['T', ' '])
 }
 
-/// Hours and minutes, and maybe seconds with up to three digits after the point.
+/// Hours and minutes, and optionally seconds with up to three digits after the point.
 fn is_time(text: &str) -> bool {
     let mut parts = text.split(':');
     let (hour, minute, second) = (parts.next(), parts.next(), parts.next());
@@ -105,7 +106,7 @@ fn is_time(text: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// `Z`, or hours and minutes with a sign, with a colon between or not.
+/// `Z`, or hours and minutes with a sign and an optional colon.
 fn is_zone(text: &str) -> bool {
     text == "Z"
         || text.strip_prefix(['+', '-']).is_some_and(|time| {
@@ -115,62 +116,64 @@ fn is_zone(text: &str) -> bool {
         })
 }
 
-/// Two digits between two bounds.
+/// Returns whether the text has two digits within the bounds.
 fn in_range(text: &str, least: u32, most: u32) -> bool {
     text.len() == 2
         && text.bytes().all(|byte| byte.is_ascii_digit())
         && text.parse().is_ok_and(|number| (least..=most).contains(&number))
 }
 
-/// `P`, days, `T`, hours, minutes and seconds, of which there is one at least; or any of `w d h m s`, each once.
+/// `P`, days, `T`, hours, minutes and seconds, with at least one part; or any of `w d h m s`, each
+/// at most once.
 fn is_duration(text: &str) -> bool {
     let Some(text) = text.strip_prefix('P') else { return is_list_of_units(text) };
     let (days, times) = match text.split_once('T') {
         None => (text, None),
         Some((days, times)) => (days, Some(times)),
     };
-    let days_fit = days.is_empty() && times.is_some() || are_units(days, "D");
-    days_fit && times.is_none_or(|times| are_units(times, "HMS"))
+    let are_days_valid = days.is_empty() && times.is_some() || is_unit_sequence(days, "D");
+    are_days_valid && times.is_none_or(|times| is_unit_sequence(times, "HMS"))
 }
 
-/// Numbers, each before one of the units, in the order of these; one at least. Only seconds have a fraction.
-fn are_units(mut text: &str, units: &str) -> bool {
+/// One or more numbers, each followed by a unit, in the order of `units`. Only seconds have a
+/// fraction.
+fn is_unit_sequence(mut text: &str, units: &str) -> bool {
     let mut units = units.chars();
-    let is_there = !text.is_empty();
+    let has_units = !text.is_empty();
     while let Some((number, unit, rest)) = first_unit(text) {
-        if !units.any(|one| one == unit) || !is_amount(number, unit) {
+        if !units.any(|one| one == unit) || !is_number_for_unit(number, unit) {
             return false;
         }
         text = rest;
     }
-    is_there && text.is_empty()
+    has_units && text.is_empty()
 }
 
 fn is_list_of_units(text: &str) -> bool {
     let mut rest = text.trim_ascii();
     let mut seen = [false; 5];
-    let is_there = !rest.is_empty();
+    let has_units = !rest.is_empty();
     while let Some((number, unit, after)) = first_unit(rest) {
         let unit = unit.to_ascii_lowercase();
         match "wdhms".find(unit) {
-            Some(place) if !seen[place] && is_amount(number.trim_ascii_end(), unit) => {
+            Some(place) if !seen[place] && is_number_for_unit(number.trim_ascii_end(), unit) => {
                 seen[place] = true;
             }
             _ => return false,
         }
         rest = after.trim_ascii_start();
     }
-    is_there && rest.is_empty()
+    has_units && rest.is_empty()
 }
 
-/// What stands before the first letter, the letter, and the rest.
+/// Splits the text into the part before the first letter, the letter, and the rest.
 fn first_unit(text: &str) -> Option<(&str, char, &str)> {
     let (place, unit) = text.char_indices().find(|(_, char)| char.is_ascii_alphabetic())?;
     Some((&text[..place], unit, &text[place + 1..]))
 }
 
-/// Digits; of seconds, with up to three more after a point.
-fn is_amount(number: &str, unit: char) -> bool {
+/// Digits. Seconds may have a fraction of up to three digits.
+fn is_number_for_unit(number: &str, unit: char) -> bool {
     let are_digits =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match number.split_once('.') {
@@ -191,21 +194,21 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{FORMS, has_form, weeks_of};
+    use super::{FORMATS, has_format, weeks_in_year};
 
     #[track_caller]
-    fn check(form: &str, right: &[&str], wrong: &[&str]) {
-        assert!(FORMS.iter().any(|(name, _)| *name == form), "{form}");
+    fn check(format: &str, right: &[&str], wrong: &[&str]) {
+        assert!(FORMATS.iter().any(|(name, _)| *name == format), "{format}");
         for value in right {
-            assert!(has_form(form, value), "{form} {value}");
+            assert!(has_format(format, value), "{format} {value}");
         }
         for value in wrong {
-            assert!(!has_form(form, value), "{form} {value}");
+            assert!(!has_format(format, value), "{format} {value}");
         }
     }
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn accepts_days_of_the_calendar() {
         let wrong =
             ["2026-02-29", "2100-02-29", "2026-13-01", "26-11-21", "2026-1-2", "0000-01-01"];
         check("date", &["2026-11-21", "2024-02-29", "2000-02-29", "12026-01-31"], &wrong);
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_two_digits_each_and_zones_a_sign() {
+    fn checks_times_and_zones() {
         check("time", &["00:00", "23:59:59", "08:30:00.5"], &["24:00", "8:30", "08:60", "08"]);
         check("time", &[], &["08:30:60", "08:30:00.", "08:30:00.1234", "08:30Z", "08:30:00:00"]);
         check("zone", &["Z", "+0100", "-08:00"], &["z", "01:00", "+1", "+24:00", "+", "\u{e9}"]);
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_written_in_either_way() {
+    fn accepts_both_duration_formats() {
         check("duration", &["PT4H18M3S", "P2D", "P1DT30M", "PT0.25S"], &["P", "PT", "P1H", "PT1D"]);
         check(
             "duration",
@@ -239,32 +242,33 @@ mod tests {
     }
 
     #[test]
-    fn a_year_has_the_weeks_that_it_has() {
-        let long: std::vec::Vec<u32> = (2000..2033).filter(|year| weeks_of(*year) == 53).collect();
+    fn counts_weeks_of_years() {
+        let long: std::vec::Vec<u32> =
+            (2000..2033).filter(|year| weeks_in_year(*year) == 53).collect();
         assert_eq!(long, [2004, 2009, 2015, 2020, 2026, 2032]);
     }
 
     proptest! {
         #[test]
-        fn any_text_is_judged(value in any::<String>(), alike in "[-PTZWdhms0-9:. +]{0,24}") {
-            for (form, _) in FORMS {
-                has_form(form, &value);
-                has_form(form, &alike);
+        fn checks_any_text(value in any::<String>(), alike in "[-PTZWdhms0-9:. +]{0,24}") {
+            for (format, _) in FORMATS {
+                has_format(format, &value);
+                has_format(format, &alike);
             }
         }
 
         #[test]
-        fn every_day_is_a_date_and_every_second_a_time(
+        fn accepts_every_day_and_second(
             (year, month, day) in (1u32..20_000, 1u32..13, 1u32..29),
             (hour, minute, second) in (0u32..24, 0u32..60, 0u32..60),
         ) {
             let date = format!("{year:04}-{month:02}-{day:02}");
             let time = format!("{hour:02}:{minute:02}:{second:02}");
-            prop_assert!(has_form("date", &date) && has_form("time", &time));
+            prop_assert!(has_format("date", &date) && has_format("time", &time));
             let (local, zoned) = (format!("{date}T{time}"), format!("{date} {time}Z"));
-            prop_assert!(has_form("local", &local) && has_form("global", &zoned));
+            prop_assert!(has_format("local", &local) && has_format("global", &zoned));
             let offset = format!("{local}-08:00");
-            prop_assert!(has_form("global", &offset) && !has_form("local", &offset));
+            prop_assert!(has_format("global", &offset) && !has_format("local", &offset));
         }
     }
 }
