@@ -92,7 +92,9 @@ mod tests {
                 BodyFraming::Chunked.append(&mut out, piece);
             }
             BodyFraming::Chunked.end(&mut out);
-            let (mut reader, mut rest, mut found) = (ChunkReader::default(), &out[..], vec![]);
+            let mut reader = ChunkReader::default();
+            let mut rest = &out[..];
+            let mut found = vec![];
             loop {
                 let (length, chunk) = reader.receive(rest, &Limits::default()).unwrap();
                 match chunk {

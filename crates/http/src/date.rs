@@ -15,7 +15,7 @@ impl Date {
         const LAST: u64 = 253_402_300_799;
         let seconds = unix_seconds.min(LAST);
         let days = seconds / 86_400;
-        let (year, month, day) = civil_from_days(days);
+        let CivilDate { year, month, day } = civil_from_days(days);
         let of_day = seconds % 86_400;
 
         let mut line = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
@@ -36,17 +36,17 @@ impl Date {
     pub fn parse(text: &str) -> Option<u64> {
         let bytes = text.as_bytes();
         let comma = bytes.iter().position(|&byte| byte == b',');
-        let (day, month, year, time) = match (comma, bytes.len()) {
+        let DateText { day, month_name, year, time } = match (comma, bytes.len()) {
             // `Sun, 06 Nov 1994 08:49:37 GMT`
             (Some(3), 29) => {
                 let has_separators = [bytes[4], bytes[7], bytes[11], bytes[16]] == *b"    ";
                 let year = two_digits(&bytes[12..14])? * 100 + two_digits(&bytes[14..16])?;
-                (has_separators && text.ends_with(" GMT")).then_some((
-                    two_digits(&bytes[5..7])?,
-                    &bytes[8..11],
+                (has_separators && text.ends_with(" GMT")).then_some(DateText {
+                    day: two_digits(&bytes[5..7])?,
+                    month_name: &bytes[8..11],
                     year,
-                    &bytes[17..25],
-                ))?
+                    time: &bytes[17..25],
+                })?
             }
             // `Sunday, 06-Nov-94 08:49:37 GMT`
             (Some(6..=9), length) if length == comma? + 24 => {
@@ -54,12 +54,12 @@ impl Date {
                 let has_separators = [rest[0], rest[3], rest[7], rest[10]] == *b" -- ";
                 let year = two_digits(&rest[8..10])?;
                 let year = if year < 70 { 2000 + year } else { 1900 + year };
-                (has_separators && text.ends_with(" GMT")).then_some((
-                    two_digits(&rest[1..3])?,
-                    &rest[4..7],
+                (has_separators && text.ends_with(" GMT")).then_some(DateText {
+                    day: two_digits(&rest[1..3])?,
+                    month_name: &rest[4..7],
                     year,
-                    &rest[11..19],
-                ))?
+                    time: &rest[11..19],
+                })?
             }
             // `Sun Nov  6 08:49:37 1994`
             (None, 24) => {
@@ -69,13 +69,15 @@ impl Date {
                     b' ' => two_digits(&[b'0', bytes[9]])?,
                     _ => two_digits(&bytes[8..10])?,
                 };
-                has_separators.then_some((day, &bytes[4..7], year, &bytes[11..19]))?
+                let (month_name, time) = (&bytes[4..7], &bytes[11..19]);
+                has_separators.then_some(DateText { day, month_name, year, time })?
             }
             _ => return None,
         };
-        let month = MONTHS.chunks(3).position(|name| name == month)? as u64;
-        let [hour, minute, second] = [&time[..2], &time[3..5], &time[6..]].map(two_digits);
-        let (hour, minute, second) = (hour?, minute?, second?);
+        let month = MONTHS.chunks(3).position(|name| name == month_name)? as u64;
+        let hour = two_digits(&time[..2])?;
+        let minute = two_digits(&time[3..5])?;
+        let second = two_digits(&time[6..])?;
         // A leap second has the number 60. Unix time does not count it.
         let is_valid_time =
             time[2] == b':' && time[5] == b':' && hour < 24 && minute < 60 && second <= 60;
@@ -84,7 +86,7 @@ impl Date {
         }
         let days = days_from_civil(year, month) + day.checked_sub(1)?;
         // Rejects a day that the month does not have: it converts back to a day of another month.
-        (civil_from_days(days) == (year, month, day))
+        (civil_from_days(days) == CivilDate { year, month, day })
             .then(|| days * 86_400 + hour * 3600 + minute * 60 + second.min(59))
     }
 
@@ -100,11 +102,27 @@ impl Date {
     }
 }
 
-/// Converts days since 1 January 1970 to year, month (from 0) and day (from 1).
+/// The parts of a date as text, before validation.
+struct DateText<'t> {
+    day: u64,
+    month_name: &'t [u8],
+    year: u64,
+    time: &'t [u8],
+}
+
+/// A day of the Gregorian calendar: `month` counts from 0, `day` from 1.
+#[derive(PartialEq, Eq)]
+struct CivilDate {
+    year: u64,
+    month: u64,
+    day: u64,
+}
+
+/// Converts days since 1 January 1970 to a date.
 ///
 /// Counts in years that begin in March, so that the leap day is the last day, within cycles of 400
 /// years.
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
+fn civil_from_days(days: u64) -> CivilDate {
     let since_march_0000 = days + 719_468;
     let cycle = since_march_0000 / 146_097;
     let of_cycle = since_march_0000 % 146_097;
@@ -114,7 +132,7 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let day = of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = (month_from_march + 2) % 12;
     let year = cycle * 400 + year_of_cycle + u64::from(month < 2);
-    (year, month, day)
+    CivilDate { year, month, day }
 }
 
 /// Returns the days from 1 January 1970 to the first day of a month (from 0). Inverse of

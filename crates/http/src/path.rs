@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_dot_segments_of_path() {
+    fn removes_dot_segments() {
         means("/a/../b", "/b");
         means("/a/..", "/");
         means("/a/.", "/a/");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_dots_before_segments_are_removed() {
+    fn treats_encoded_dots_as_dots() {
         means("/a/%2e%2E/b", "/b");
         means("/a/.%2e/b", "/b");
         means("/%2e/a", "/a");

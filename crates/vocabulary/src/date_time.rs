@@ -93,7 +93,9 @@ fn split_time(text: &str) -> Option<(&str, &str)> {
 /// Hours and minutes, and optionally seconds with up to three digits after the point.
 fn is_time(text: &str) -> bool {
     let mut parts = text.split(':');
-    let (hour, minute, second) = (parts.next(), parts.next(), parts.next());
+    let hour = parts.next();
+    let minute = parts.next();
+    let second = parts.next();
     let is_second = |text: &str| {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         in_range(whole, 0, 59)

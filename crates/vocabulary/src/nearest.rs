@@ -37,8 +37,9 @@ fn distance(word: &[u8], name: &[u8], max_distance: usize) -> Option<usize> {
     {
         return None;
     }
-    let (mut before, mut above, mut row) =
-        ([0; MAX_LENGTH + 1], [0; MAX_LENGTH + 1], [0; MAX_LENGTH + 1]);
+    let mut before = [0; MAX_LENGTH + 1];
+    let mut above = [0; MAX_LENGTH + 1];
+    let mut row = [0; MAX_LENGTH + 1];
     for (place, cell) in above.iter_mut().enumerate() {
         *cell = place;
     }

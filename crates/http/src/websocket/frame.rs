@@ -43,42 +43,61 @@ impl<'p> Frame<'p> {
 
     /// Appends the frame as a server sends it.
     pub fn append(&self, out: &mut Vec<u8>) {
-        let (header, code, payload) = self.parts();
-        out.extend_from_slice(header.as_bytes());
-        out.extend_from_slice(code.as_slice().as_flattened());
-        out.extend_from_slice(payload);
+        let parts = self.parts();
+        out.extend_from_slice(parts.header().as_bytes());
+        out.extend_from_slice(parts.code());
+        out.extend_from_slice(parts.payload);
     }
 
     /// Appends the frame as a client sends it: masked.
     ///
     /// The key must be unpredictable and different for each frame (RFC 6455 section 5.3).
     pub fn append_masked(&self, out: &mut Vec<u8>, key: [u8; 4]) {
-        let (header, code, payload) = self.parts();
-        out.extend_from_slice(header.masked(key).as_bytes());
+        let parts = self.parts();
+        out.extend_from_slice(parts.header().masked(key).as_bytes());
         let start = out.len();
-        out.extend_from_slice(code.as_slice().as_flattened());
-        out.extend_from_slice(payload);
+        out.extend_from_slice(parts.code());
+        out.extend_from_slice(parts.payload);
         mask(&mut out[start..], key);
     }
 
-    /// Returns the header, the code of a close frame, and the rest of the payload.
-    fn parts(&self) -> (Header, Option<[u8; 2]>, &'p [u8]) {
+    fn parts(&self) -> Parts<'p> {
         let truncate =
             |payload: &'p [u8]| &payload[..payload.len().min(usize::from(MAX_SHORT_LENGTH))];
-        let (opcode, code, payload) = match *self {
-            Self::Text(text) => (Opcode::Text, None, text.as_bytes()),
-            Self::Binary(bytes) => (Opcode::Binary, None, bytes),
-            Self::Ping(payload) => (Opcode::Ping, None, truncate(payload)),
-            Self::Pong(payload) => (Opcode::Pong, None, truncate(payload)),
-            Self::Close { code: None, .. } => (Opcode::Close, None, b"".as_slice()),
+        let without_code = |opcode, payload| Parts { opcode, code: None, payload };
+        match *self {
+            Self::Text(text) => without_code(Opcode::Text, text.as_bytes()),
+            Self::Binary(bytes) => without_code(Opcode::Binary, bytes),
+            Self::Ping(payload) => without_code(Opcode::Ping, truncate(payload)),
+            Self::Pong(payload) => without_code(Opcode::Pong, truncate(payload)),
+            Self::Close { code: None, .. } => without_code(Opcode::Close, b""),
             Self::Close { code: Some(code), reason } => {
                 let code = code.number().to_be_bytes();
                 let end = reason.floor_char_boundary(usize::from(MAX_SHORT_LENGTH) - code.len());
-                (Opcode::Close, Some(code), &reason.as_bytes()[..end])
+                let payload = &reason.as_bytes()[..end];
+                Parts { opcode: Opcode::Close, code: Some(code), payload }
             }
-        };
-        let length = code.as_slice().as_flattened().len() + payload.len();
-        (Header::final_frame(opcode, length as u64), code, payload)
+        }
+    }
+}
+
+/// The parts of a frame to send.
+struct Parts<'p> {
+    opcode: Opcode,
+    /// The code of a close frame.
+    code: Option<[u8; 2]>,
+    /// The payload after the code.
+    payload: &'p [u8],
+}
+
+impl Parts<'_> {
+    fn header(&self) -> Header {
+        let length = self.code().len() + self.payload.len();
+        Header::final_frame(self.opcode, length as u64)
+    }
+
+    fn code(&self) -> &[u8] {
+        self.code.as_slice().as_flattened()
     }
 }
 

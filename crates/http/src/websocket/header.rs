@@ -114,6 +114,15 @@ pub(super) struct ReceivedHeader {
     pub(super) payload: u64,
 }
 
+/// A length as the header encodes it.
+struct Length {
+    payload: u64,
+    /// The least length that requires this encoding.
+    minimum: u64,
+    /// The size of the header up to the end of the length.
+    size: usize,
+}
+
 impl ReceivedHeader {
     /// Parses the first byte: the opcode, and whether the frame is the last of its message.
     #[inline]
@@ -145,18 +154,20 @@ impl ReceivedHeader {
         if opcode.is_control() && short > MAX_SHORT_LENGTH {
             return Err(FrameFault::ControlTooLong);
         }
-        let (payload, shortest, size) = match short {
+        let Length { payload, minimum, size } = match short {
             126 => {
                 let Some(length) = rest.first_chunk() else { return Ok(None) };
-                (u64::from(u16::from_be_bytes(*length)), u64::from(MAX_SHORT_LENGTH) + 1, 4)
+                let payload = u64::from(u16::from_be_bytes(*length));
+                Length { payload, minimum: u64::from(MAX_SHORT_LENGTH) + 1, size: 4 }
             }
             127 => {
                 let Some(length) = rest.first_chunk() else { return Ok(None) };
-                (u64::from_be_bytes(*length), u64::from(u16::MAX) + 1, 10)
+                let payload = u64::from_be_bytes(*length);
+                Length { payload, minimum: u64::from(u16::MAX) + 1, size: 10 }
             }
-            short => (u64::from(short), 0, 2),
+            short => Length { payload: u64::from(short), minimum: 0, size: 2 },
         };
-        if payload < shortest || payload > i64::MAX as u64 {
+        if payload < minimum || payload > i64::MAX as u64 {
             return Err(FrameFault::InvalidLength);
         }
         Ok(Some(Self { opcode, is_last, size, payload }))
