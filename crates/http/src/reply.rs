@@ -38,7 +38,7 @@ pub const fn continue_100() -> &'static [u8] {
 /// Writes the head of a response into a buffer. Complete it with one of the methods that take
 /// `self`.
 #[derive(Debug)]
-#[must_use = "a head that is not ended is no response"]
+#[must_use = "end the head with a method that takes `self`"]
 pub struct Reply<'o> {
     out: &'o mut Vec<u8>,
     exchange: Exchange,
@@ -110,7 +110,7 @@ fn append_field(out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Misuse
 /// [`flush`](Self::flush). At the end, call [`finish`](Self::finish). For HEAD, and for a status
 /// that forbids content, the same calls remove the appended content again.
 #[derive(Debug)]
-#[must_use = "a body that is not finished has no length"]
+#[must_use = "call `finish` to write the length of the content"]
 pub struct Body {
     delimiter: Delimiter,
     close: bool,
