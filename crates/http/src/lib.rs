@@ -1,10 +1,10 @@
 //! An HTTP/1.1 and WebSocket protocol implementation without I/O: bytes in, events out.
 //!
-//! Each connection owns one [`RequestParser`], which turns received bytes into [`Event`]s. A [`Reply`] appends the
-//! response to a buffer. The crate uses no socket, no clock and no lock.
+//! Each connection owns one [`RequestParser`], which turns received bytes into [`Event`]s. A
+//! [`Reply`] appends the response to a buffer. The crate uses no socket, no clock and no lock.
 //!
-//! Both sides are strict (RFC 9110, RFC 9112): the parser rejects any input that two servers could read
-//! differently, as a [`PeerFault`], and never repairs it.
+//! Both sides are strict (RFC 9110, RFC 9112): the parser rejects any input that two servers could
+//! read differently, as a [`PeerFault`], and never repairs it.
 //!
 //! ```
 //! use bine_http::{Date, Event, Limits, Reply, RequestParser, Status};

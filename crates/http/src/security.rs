@@ -8,14 +8,17 @@ pub struct SecurityHeaders(u8);
 impl SecurityHeaders {
     /// No header.
     pub const NONE: Self = Self(0);
-    /// `X-Content-Type-Options: nosniff`: a browser never guesses another media type (Fetch section 3.7).
+    /// `X-Content-Type-Options: nosniff`: a browser never guesses a different media type (Fetch
+    /// section 3.7).
     pub const NOSNIFF: Self = Self(1);
-    /// `X-Frame-Options: SAMEORIGIN`: only pages of the same origin embed the response (HTML section 7.6.1).
+    /// `X-Frame-Options: SAMEORIGIN`: only pages of the same origin embed the response (HTML
+    /// section 7.6.1).
     pub const SAME_ORIGIN_FRAMES: Self = Self(2);
     /// `X-Frame-Options: DENY`: no page embeds the response.
     pub const NO_FRAMES: Self = Self(4);
 
-    /// The header lines of each set. A set with both kinds of frame protection has the stricter one.
+    /// The header lines of each set. A set with both kinds of frame protection has the stricter
+    /// one.
     const LINES: [&str; 8] = [
         "",
         "X-Content-Type-Options: nosniff\r\n",
