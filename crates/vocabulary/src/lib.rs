@@ -9,13 +9,15 @@
 //! ```
 //! use bine_vocabulary as vocabulary;
 //!
-//! let li = vocabulary::element("li").expect("a standard element"); let p =
-//! vocabulary::element("p").expect("a standard element"); assert!(!p.content.allows(li,
-//! li.categories)); assert_eq!(li.parents.to_string(), "`menu`, `ol`, `template`, `ul`");
+//! let li = vocabulary::element("li").expect("a standard element");
+//! let p = vocabulary::element("p").expect("a standard element");
+//! assert!(!p.content.allows(li, li.categories));
+//! assert_eq!(li.parents.to_string(), "`menu`, `ol`, `template`, `ul`");
 //!
 //! let a = vocabulary::element("a").expect("a standard element");
-//! assert!(a.attribute("herf").is_none()); assert_eq!(vocabulary::nearest("herf",
-//! a.attribute_names()), Some("href")); ```
+//! assert!(a.attribute("herf").is_none());
+//! assert_eq!(vocabulary::nearest("herf", a.attribute_names()), Some("href"));
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -8,13 +8,16 @@
 //! ```
 //! use bine_http::websocket::{Frame, FrameEvent, FrameReader, MessageLimits};
 //!
-//! let mut received = *b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58"; let mut fragments =
-//! Vec::new(); let limits = MessageLimits::default(); let step = FrameReader::server().receive(&mut
-//! received, &mut fragments, &limits); assert!(matches!(step.event,
-//! FrameEvent::Frame(Frame::Text("Hello"))));
+//! let mut received = *b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
+//! let mut fragments = Vec::new();
+//! let limits = MessageLimits::default();
+//! let step = FrameReader::server().receive(&mut received, &mut fragments, &limits);
+//! assert!(matches!(step.event, FrameEvent::Frame(Frame::Text("Hello"))));
 //!
-//! let mut out = Vec::new(); Frame::Text("Hello").append(&mut out); assert_eq!(out,
-//! b"\x81\x05Hello"); ```
+//! let mut out = Vec::new();
+//! Frame::Text("Hello").append(&mut out);
+//! assert_eq!(out, b"\x81\x05Hello");
+//! ```
 
 mod accept;
 mod close_code;
