@@ -81,7 +81,7 @@ impl Work for Other {
         match self.ask(&request.incoming().head) {
             Ok(reply) if reply.starts_with(b"HTTP/1.1 ") => out.buffer.extend_from_slice(&reply),
             _ => {
-                let exchange = Exchange::farewell();
+                let exchange = Exchange::closing();
                 Reply::begin(out.buffer, exchange, Status::BAD_GATEWAY, &clock.date())
                     .whole(b"The other server does not answer.\n");
             }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use bine_http::websocket::{Event, Frame, Limits, Reader, mask};
+use bine_http::websocket::{Frame, FrameEvent, FrameReader, MessageLimits, mask};
 
 use crate::arguments::Arguments;
 use crate::figures::Spread;
@@ -69,16 +69,16 @@ fn masked(frame: Frame<'_>) -> Vec<u8> {
 
 /// Reads all frames in the buffer; says how many.
 fn read(bytes: &mut [u8]) -> usize {
-    let mut reader = Reader::accepting();
-    let limits = Limits::default();
+    let mut reader = FrameReader::server();
+    let limits = MessageLimits::default();
     let mut gathered = Vec::new();
     let (mut consumed, mut frames) = (0, 0);
     loop {
         let step = reader.receive(black_box(&mut bytes[consumed..]), &mut gathered, &limits);
         consumed += step.consumed;
         match black_box(step.event) {
-            Event::Frame(_) => frames += 1,
-            Event::More | Event::Fault(_) => return frames,
+            FrameEvent::Frame(_) => frames += 1,
+            FrameEvent::More | FrameEvent::Fault(_) => return frames,
         }
     }
 }

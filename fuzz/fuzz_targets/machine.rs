@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use bine_http::{Event, Framing, Limits, Machine, Phase};
+use bine_http::{Event, Framing, Limits, RequestParser, Phase};
 use libfuzzer_sys::fuzz_target;
 
 /// Small enough for the fuzzer to reach each of them.
@@ -42,7 +42,7 @@ struct Told {
 
 /// Feeds pieces as a connection would: what is not consumed is kept and given again.
 fn feed(bytes: &[u8], length: impl Fn(usize) -> usize) -> Told {
-    let mut machine = Machine::new();
+    let mut machine = RequestParser::new();
     let mut told = Told::default();
     let (mut consumed, mut received) = (0, 0);
     for turn in 0.. {

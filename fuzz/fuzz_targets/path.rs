@@ -2,12 +2,12 @@
 
 #![no_main]
 
-use bine_http::{Event, Limits, Machine};
+use bine_http::{Event, Limits, RequestParser};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let request = [b"GET /", bytes, b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
-    let mut machine = Machine::new();
+    let mut machine = RequestParser::new();
     let Event::Head(head) = machine.receive(&request, &Limits::default()).event else {
         return;
     };

@@ -3,28 +3,28 @@
 
 #![no_main]
 
-use bine_http::websocket::{Event, Frame, Limits, Reader};
+use bine_http::websocket::{FrameEvent, Frame, MessageLimits, FrameReader};
 use libfuzzer_sys::fuzz_target;
 
 /// Small enough for the fuzzer to reach each of them.
-const LIMITS: Limits = Limits { message: 300, fragments: 6 };
+const LIMITS: MessageLimits = MessageLimits { message: 300, fragments: 6 };
 
 // The first two bytes choose the splits, the rest is the input.
 fuzz_target!(|bytes: &[u8]| {
     let [first, second, bytes @ ..] = bytes else {
         return;
     };
-    let whole = feed(Reader::accepting(), bytes, |_| bytes.len());
-    let single = feed(Reader::accepting(), bytes, |_| 1);
+    let whole = feed(FrameReader::server(), bytes, |_| bytes.len());
+    let single = feed(FrameReader::server(), bytes, |_| 1);
     assert_eq!(single, whole, "byte by byte");
-    let split = feed(Reader::accepting(), bytes, |turn| {
+    let split = feed(FrameReader::server(), bytes, |turn| {
         let choice = if turn % 2 == 0 { first } else { second };
         usize::from(*choice) % 64 + 1
     });
     assert_eq!(split, whole, "split");
 
     // What one end heard, the other would hear.
-    let again = feed(Reader::opening(), &whole.said, |_| whole.said.len());
+    let again = feed(FrameReader::client(), &whole.said, |_| whole.said.len());
     assert!(again.fault.is_none() && again.said == whole.said);
 });
 
@@ -37,7 +37,7 @@ struct Told {
 }
 
 /// Feeds pieces as a connection would: what is not consumed is kept and given again.
-fn feed(mut reader: Reader, bytes: &[u8], length: impl Fn(usize) -> usize) -> Told {
+fn feed(mut reader: FrameReader, bytes: &[u8], length: impl Fn(usize) -> usize) -> Told {
     let mut told = Told::default();
     let (mut kept, mut gathered) = (Vec::new(), Vec::new());
     let mut received = 0;
@@ -56,24 +56,24 @@ fn feed(mut reader: Reader, bytes: &[u8], length: impl Fn(usize) -> usize) -> To
             let step = reader.receive(input, &mut gathered, &LIMITS);
             assert!(step.consumed <= most, "consumed what was not there");
             consumed += step.consumed;
-            if step.event == Event::More {
+            if step.event == FrameEvent::More {
                 break;
             }
             assert!(!ended, "spoke behind the end");
             match step.event {
-                Event::More => {}
-                Event::Frame(frame) => {
+                FrameEvent::More => {}
+                FrameEvent::Frame(frame) => {
                     ended = matches!(frame, Frame::Close { .. });
                     frame.append(&mut told.said);
                 }
-                Event::Fault(fault) => {
+                FrameEvent::Fault(fault) => {
                     ended = true;
                     told.fault = Some(fault.to_string());
                 }
             }
         }
         kept.drain(..consumed);
-        assert!(kept.len() <= Reader::LONGEST_KEPT, "kept more than a control frame");
+        assert!(kept.len() <= FrameReader::MAX_UNCONSUMED, "kept more than a control frame");
         assert!(gathered.len() <= LIMITS.message as usize, "gathered more than a message");
     }
     told

@@ -154,7 +154,7 @@ fn write_refusal(
 ) {
     let mut reply = Reply::begin(out, exchange, Status::SERVICE_UNAVAILABLE, &clock.date());
     let (kind, told) = if reads_pages { (HTML, PAGE) } else { (TEXT, LINE) };
-    reply.constant(kind).constant(NOT_KEPT);
+    reply.static_lines(kind).static_lines(NOT_KEPT);
     reply.field("Retry-After", &again.to_string()).expect("digits");
     reply.whole(told.as_bytes());
 }
@@ -323,7 +323,7 @@ mod tests {
             method: Method::Get,
             version: Version::Http11,
             keep_alive: true,
-            ..Exchange::farewell()
+            ..Exchange::closing()
         };
         let clock = Clock::told(0);
         for (reads_pages, kind) in [(false, "text/plain"), (true, "text/html")] {

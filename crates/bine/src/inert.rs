@@ -5,7 +5,7 @@ use bine_http::{Head, Reply};
 /// For every response whose content clients may have stored. `sandbox` gives a document an opaque origin without
 /// scripts (CSP Level 3 section 6.3.2), `nosniff` keeps a browser from guessing another media type.
 pub(crate) fn put_fields(reply: &mut Reply<'_>) {
-    reply.nosniff().constant("Content-Security-Policy: sandbox\r\n");
+    reply.nosniff().static_lines("Content-Security-Policy: sandbox\r\n");
 }
 
 /// For content that [`is_active`]: a browser saves it instead of opening it (RFC 6266).

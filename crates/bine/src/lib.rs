@@ -120,7 +120,7 @@ pub use signal::Signal;
 pub use stream::Sender;
 pub use text::Text;
 pub use user_name::{BadUserName, UserName};
-pub use websocket::{Code, Message, Say, Upgrade, WebSocket};
+pub use websocket::{CloseCode, Message, Say, Upgrade, WebSocket};
 pub use wire::Bytes;
 
 /// What the pipeline offers to programs that bring their own scheduler or look at a peer.

@@ -41,7 +41,7 @@ impl Linked {
 
     /// By which a page's own script finds this one, at an address that does not change.
     pub(crate) fn door(&self) -> Self {
-        let text = bine_browser::door(self.path).leak();
+        let text = bine_browser::reexport_module(self.path).leak();
         Self { path: "/_bine/live.js", ..Self::new(text, self.media_type, "door", "js") }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bine_html::{Flow, Html, Page, Piece, Stands, Writer};
-use bine_http::{Lines, Status};
+use bine_http::{FieldLines, Status};
 
 use crate::error::Error;
 use crate::links::Links;
@@ -26,7 +26,7 @@ pub(crate) struct Look {
     /// They are.
     pub(crate) is_in_development: Arc<AtomicBool>,
     /// The content security policy of pages, once the configuration is known.
-    pub(crate) policy: Arc<OnceLock<Lines>>,
+    pub(crate) policy: Arc<OnceLock<FieldLines>>,
 }
 
 /// The content of a page, for the layout that stands around it: `{content}` shows it.

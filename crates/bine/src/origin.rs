@@ -50,14 +50,14 @@ pub(crate) fn is_path(address: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use bine_http::{Event, Limits, Machine};
+    use bine_http::{Event, Limits, RequestParser};
 
     use super::*;
 
     #[track_caller]
     fn check(fields: &str, expected: (bool, bool), page: Option<&str>) {
         let request = format!("POST / HTTP/1.1\r\nHost: a.example:81\r\n{fields}\r\n");
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         let Event::Head(head) = machine.receive(request.as_bytes(), &Limits::default()).event
         else {
             panic!("{request}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bine_http::{Event, Head, Limits, Machine, Method, SecurityHeaders, Status};
+use bine_http::{Event, Head, Limits, Method, RequestParser, SecurityHeaders, Status};
 use bine_pipeline::{
     Answer, Bench, Clock, Handler, Incoming, Outgoing, Peer, Responder, Retained, Who, log,
 };
@@ -383,7 +383,7 @@ impl LocalProgram {
         let bytes = rewritten(&request.head, target).unwrap_or_default();
         // The old head has passed the program's own limits; a filter may be trusted with the new one.
         let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
-        let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else {
+        let Event::Head(head) = RequestParser::new().receive(&bytes, &limits).event else {
             log::error(format_args!("a filter rewrote a request to {target:?}, which is no path"));
             return self.answer(request, Response::status(Status::INTERNAL_SERVER_ERROR), out);
         };

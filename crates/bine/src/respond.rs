@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use bine_files::Sending;
 use bine_html::{Frozen, Page, Writer};
-use bine_http::{Date, Exchange, Finished, Head, Method, Pieces, Reply, SecurityHeaders, Status};
+use bine_http::{
+    BodyFraming, Date, Exchange, Finished, Head, Method, Reply, SecurityHeaders, Status,
+};
 use bine_pipeline::{Answer, Clock, Done, FilePart, Follow, Incoming, Outgoing, Stream, log};
 
 mod dress;
@@ -285,12 +287,12 @@ impl<'r, 'o> Replying<'r, 'o> {
         let top = &*self.complete(top);
         let look = self.look;
         let mut reply = self.begin(top);
-        reply.constant(kind);
+        reply.static_lines(kind);
         if kind == HTML || kind == XHTML {
             top.write_policy(look, &mut reply);
         }
         // The same address may answer in several ways.
-        reply.constant(VARY);
+        reply.static_lines(VARY);
         reply.whole(&bytes);
         Finished { close: !self.asked.exchange.keep_alive }
     }
@@ -344,14 +346,14 @@ impl<'r, 'o> Replying<'r, 'o> {
             reply.empty();
             return Finished { close: !keep_alive };
         }
-        reply.constant(HTML);
+        reply.static_lines(HTML);
         top.write_policy(self.look, &mut reply);
         if status != Status::OK {
             reply.whole(&parts.concat());
             return Finished { close: !keep_alive };
         }
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        reply.length(length as u64);
+        reply.content_length(length as u64);
         if method != Method::Head {
             // So that no more of it lies in the buffer than the peer has still to take.
             for piece in parts.iter().flat_map(|part| part.chunks(self.chunk_at.max(1))) {
@@ -526,7 +528,7 @@ impl Top {
         if let Some(policy) = look.policy.get()
             && !self.fields.iter().any(|(name, _)| security::is_policy(name))
         {
-            reply.lines(policy);
+            reply.field_lines(policy);
         }
     }
 
@@ -561,7 +563,7 @@ enum Content {
     File(Box<Sending>),
     /// A file that a client may have stored.
     Stored(Box<Sending>),
-    Stream(Box<dyn FnOnce(Pieces) -> Stream + Send>),
+    Stream(Box<dyn FnOnce(BodyFraming) -> Stream + Send>),
     /// Content of another module, which writes the response.
     Custom(Box<dyn CustomContent>),
     /// Words for whoever is refused, on a page if that is what they read.
@@ -645,7 +647,7 @@ impl Response {
     /// Content of a media type that is made while it is sent, as [`Response::stream`] tells.
     pub(crate) fn streaming(
         media_type: impl Into<Cow<'static, str>>,
-        stream: impl FnOnce(Pieces) -> Stream + Send + 'static,
+        stream: impl FnOnce(BodyFraming) -> Stream + Send + 'static,
     ) -> Self {
         let top = Top::of(Status::OK).with_field("Content-Type", media_type);
         Self { top, content: Content::Stream(Box::new(stream)) }
@@ -791,14 +793,14 @@ impl Respond for Response {
                     return to.send_file(*file, top);
                 }
                 let length = file.length();
-                to.begin(top).length(length);
+                to.begin(top).content_length(length);
                 if exchange.method != Method::Head {
                     let file = Arc::clone(file.file());
                     to.follow = Some(Follow::File(FilePart { file, offset: 0, length }));
                 }
             }
             Content::Stream(stream) => {
-                let pieces = to.begin(top).pieces();
+                let pieces = to.begin(top).stream();
                 to.follow = Some(Follow::Stream(stream(pieces)));
             }
             Content::Custom(_) => unreachable!("it has written the response"),

@@ -48,7 +48,7 @@
 //! }
 //! ```
 
-pub use bine_http::{Exchange, Head, Pieces, Reply};
+pub use bine_http::{BodyFraming, Exchange, Head, Reply};
 pub use bine_pipeline::{
     Answer, Bench, Body, Clock, Done, FilePart, Finished, Follow, Handler, Incoming, LaterReply,
     Outgoing, Peer, Responder, Retained, Sender, Spool, Stream, Visitor, Who, Work, Writing,

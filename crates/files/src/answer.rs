@@ -53,7 +53,7 @@ impl Blank<'_> {
         file.write(&mut reply);
         match source {
             Source::Memory(bytes) => reply.whole(bytes),
-            Source::Disk(_) => reply.length(file.length()),
+            Source::Disk(_) => reply.content_length(file.length()),
         }
         match source {
             Source::Disk(open) if !is_head => {
@@ -93,7 +93,7 @@ impl Blank<'_> {
                 Answer::Written { close: false }
             }
             Source::Disk(open) => {
-                reply.length(part.len());
+                reply.content_length(part.len());
                 let (offset, length) = (part.first, part.len());
                 Answer::File(FilePart { file: Arc::clone(open), offset, length })
             }
@@ -132,7 +132,7 @@ impl Blank<'_> {
             }
             Source::Disk(open) => {
                 let (open, heads) = (Arc::clone(open), heads.collect());
-                Answer::Stream(Stream::new(reply.pieces(), move |out| {
+                Answer::Stream(Stream::new(reply.stream(), move |out| {
                     Box::pin(async move {
                         send_parts(out, open, heads, &end).await.map_err(|error| error.to_string())
                     })

@@ -2,7 +2,7 @@
 //!
 //! The order is that of RFC 9110 section 13.2.2. Nothing here looks at a disk or a clock.
 
-use bine_http::{Date, Head, Known, Method, Status};
+use bine_http::{Date, Head, KnownField, Method, Status};
 
 use crate::ranges::{self, Part, Ranges};
 
@@ -36,12 +36,12 @@ pub(crate) enum Verdict {
 /// The verdict over a GET or HEAD.
 #[inline]
 pub(crate) fn judge(head: &Head<'_>, validators: &Validators<'_>) -> Verdict {
-    const CONDITIONS: [Known; 5] = [
-        Known::IfNoneMatch,
-        Known::IfModifiedSince,
-        Known::Range,
-        Known::IfMatch,
-        Known::IfUnmodifiedSince,
+    const CONDITIONS: [KnownField; 5] = [
+        KnownField::IfNoneMatch,
+        KnownField::IfModifiedSince,
+        KnownField::Range,
+        KnownField::IfMatch,
+        KnownField::IfUnmodifiedSince,
     ];
     // Most requests have none of them.
     if CONDITIONS.iter().all(|condition| !head.has(*condition)) {
@@ -54,23 +54,24 @@ pub(crate) fn judge(head: &Head<'_>, validators: &Validators<'_>) -> Verdict {
 /// 412 if it wants another, `None` if it is to be sent.
 #[inline]
 pub fn judge_tag(head: &Head<'_>, tag: &str) -> Option<Status> {
-    if head.has(Known::IfMatch) && !lists(head, "if-match", |wanted| is_strongly(wanted, tag)) {
+    if head.has(KnownField::IfMatch) && !lists(head, "if-match", |wanted| is_strongly(wanted, tag))
+    {
         return Some(Status::PRECONDITION_FAILED);
     }
-    let is_known = head.has(Known::IfNoneMatch)
+    let is_known = head.has(KnownField::IfNoneMatch)
         && lists(head, "if-none-match", |known| opaque(known) == opaque(tag));
     is_known.then_some(Status::NOT_MODIFIED)
 }
 
 fn judge_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Verdict {
-    if head.has(Known::IfMatch) {
+    if head.has(KnownField::IfMatch) {
         if !lists(head, "if-match", |tag| is_strongly(tag, validators.tag)) {
             return Verdict::Failed;
         }
     } else if date(head, "if-unmodified-since").is_some_and(|date| validators.modified > date) {
         return Verdict::Failed;
     }
-    if head.has(Known::IfNoneMatch) {
+    if head.has(KnownField::IfNoneMatch) {
         if lists(head, "if-none-match", |tag| opaque(tag) == opaque(validators.tag)) {
             return Verdict::NotModified;
         }
@@ -78,7 +79,10 @@ fn judge_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Verdict {
         return Verdict::NotModified;
     }
     // Only GET has parts (RFC 9110 section 14.2).
-    if head.method() != Method::Get || !head.has(Known::Range) || !may_be_parted(head, validators) {
+    if head.method() != Method::Get
+        || !head.has(KnownField::Range)
+        || !may_be_parted(head, validators)
+    {
         return Verdict::Whole;
     }
     match ranges::read(head.field_text("range").unwrap_or_default(), validators.length) {
@@ -91,11 +95,11 @@ fn judge_conditions(head: &Head<'_>, validators: &Validators<'_>) -> Verdict {
 
 /// Whether what the peer has a part of is still this file (RFC 9110 section 13.1.5).
 fn may_be_parted(head: &Head<'_>, validators: &Validators<'_>) -> bool {
-    if !head.has(Known::IfRange) {
+    if !head.has(KnownField::IfRange) {
         return true;
     }
     let text = head.field_text("if-range").unwrap_or_default();
-    match Date::read(text) {
+    match Date::parse(text) {
         Some(date) => date == validators.modified,
         None => is_strongly(text, validators.tag),
     }
@@ -133,12 +137,12 @@ fn is_strongly(tag: &str, other: &str) -> bool {
 
 /// A condition whose date cannot be read is none (RFC 9110 sections 13.1.3 and 13.1.4).
 fn date(head: &Head<'_>, name: &str) -> Option<u64> {
-    Date::read(head.field_text(name)?)
+    Date::parse(head.field_text(name)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use bine_http::{Event, Limits, Machine};
+    use bine_http::{Event, Limits, RequestParser};
 
     use super::{Validators, judge};
 
@@ -151,7 +155,7 @@ mod tests {
             fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let fields = fields.concat();
         let bytes = format!("{method} / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
-        let mut machine = Machine::new();
+        let mut machine = RequestParser::new();
         let Event::Head(head) = machine.receive(bytes.as_bytes(), &Limits::default()).event else {
             panic!("refused: {bytes}");
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use bine_http::{Date, Lines, Reply, SecurityHeaders};
+use bine_http::{Date, FieldLines, Reply, SecurityHeaders};
 
 use crate::coding::Coding;
 use crate::conditions::Validators;
@@ -19,9 +19,9 @@ pub(crate) const UNSETTLED: i64 = 2;
 #[derive(Debug)]
 pub(crate) struct Description {
     /// All fields.
-    whole: Lines,
+    whole: FieldLines,
     /// Those by which a peer knows the file again, and what the site's rules say.
-    known: Lines,
+    known: FieldLines,
     content_type: Cow<'static, str>,
     /// Security headers that the site's rules set, so that the server does not.
     overrides: SecurityHeaders,
@@ -56,7 +56,7 @@ impl Description {
         // RFC 9110 section 8.8.2.1: never later than the Date beside it.
         let modified_at = modified.min(second);
         let (tag, content_type) = (tag(metadata, second), media::media_type(name));
-        let mut known = Lines::new();
+        let mut known = FieldLines::new();
         add(&mut known, "Last-Modified", Date::at(modified_at).as_str());
         add(&mut known, "ETag", &tag);
         // RFC 9110 section 12.5.5: with every form of it, or a cache would give one peer another's.
@@ -68,7 +68,7 @@ impl Description {
             add(&mut known, name, value);
             overrides = overrides.with(SecurityHeaders::named(name));
         }
-        let mut whole = Lines::new();
+        let mut whole = FieldLines::new();
         add(&mut whole, "Content-Type", &content_type);
         add(&mut whole, "Accept-Ranges", "bytes");
         if let Variant::Coded(coding) = variant {
@@ -106,7 +106,7 @@ impl Description {
     /// Appends all fields.
     #[inline]
     pub(crate) fn write(&self, reply: &mut Reply<'_>) {
-        reply.lines(&self.whole);
+        reply.field_lines(&self.whole);
     }
 
     /// Appends what the file is packed by, if it is.
@@ -119,11 +119,11 @@ impl Description {
     /// Appends what a peer can know the file again by, and what the site's rules say (RFC 9110 section 15.4.5 wants
     /// Cache-Control and its like with 304 too).
     pub(crate) fn write_validators(&self, reply: &mut Reply<'_>) {
-        reply.lines(&self.known);
+        reply.field_lines(&self.known);
     }
 }
 
-fn add(lines: &mut Lines, name: &str, value: &str) {
+fn add(lines: &mut FieldLines, name: &str, value: &str) {
     lines.add(name, value).expect(
         "names are tokens, rules are checked when they are made, and what is rendered here is visible ASCII",
     );

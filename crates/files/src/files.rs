@@ -156,7 +156,7 @@ fn decline(blank: &mut Blank<'_>) -> Answer {
         _ => Status::METHOD_NOT_ALLOWED,
     };
     let mut reply = blank.begin(status);
-    reply.constant(ALLOW);
+    reply.static_lines(ALLOW);
     reply.empty();
     Answer::Written { close: false }
 }
@@ -171,7 +171,7 @@ fn redirect(blank: &mut Blank<'_>, location: &str) -> Answer {
 /// The file may well be there, so this is no 404.
 fn unavailable(blank: &mut Blank<'_>) -> Answer {
     let mut reply = blank.begin(Status::SERVICE_UNAVAILABLE);
-    reply.constant("Retry-After: 1\r\n");
+    reply.static_lines("Retry-After: 1\r\n");
     reply.empty();
     Answer::Written { close: false }
 }

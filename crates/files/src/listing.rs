@@ -38,7 +38,7 @@ impl Work for Listing {
             Ok(folder) => {
                 let page = page(&self.path, &folder);
                 let mut reply = blank.begin(Status::OK);
-                reply.constant("Content-Type: text/html; charset=utf-8\r\n");
+                reply.static_lines("Content-Type: text/html; charset=utf-8\r\n");
                 reply.whole(page.as_bytes());
             }
             Err(error) => {

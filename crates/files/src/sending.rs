@@ -84,7 +84,7 @@ mod tests {
         assert!(sending.add_field("X-Kind", "a\r\nX-Other: b").is_err());
         sending.add_field("X-Kind", "manifest").unwrap();
         let mut head = Vec::new();
-        sending.answer(None, Exchange::farewell(), (0, Date::at(0)), &mut head);
+        sending.answer(None, Exchange::closing(), (0, Date::at(0)), &mut head);
         let head = String::from_utf8(head).unwrap();
         assert!(head.contains("\r\nX-Kind: manifest\r\n"), "{head}");
         assert!(!head.contains("X-Other") && !head.contains("Content-Length: 1\r\n"), "{head}");

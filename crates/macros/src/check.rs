@@ -200,7 +200,7 @@ impl Checker<'_> {
         let name = &element.name;
         let is_custom = vocabulary::is_custom(name);
         if let Some(parent) = place.parent {
-            if is_custom && !place.content.categories.meets(CUSTOM) {
+            if is_custom && !place.content.categories.intersects(CUSTOM) {
                 let takes = takes(&place.content);
                 return self.fault(
                     element.origin,
@@ -239,9 +239,9 @@ impl Checker<'_> {
         let categories = categories_of(element, known);
         if let Some(parent) = place.parent {
             let stands = if known.parents.is_empty() {
-                place.content.admits(known, categories)
+                place.content.allows(known, categories)
             } else {
-                known.parents.contains(parent.name) && place.content.admits(known, categories)
+                known.parents.contains(parent.name) && place.content.allows(known, categories)
             };
             if !stands {
                 let is_somewhere_else = known.parents.contains(parent.name);
@@ -279,7 +279,7 @@ impl Checker<'_> {
         place: &Place<'_>,
     ) {
         let name = known.name;
-        if let Some(outer) = place.around().find(|outer| !known.may_stand_within(outer.name)) {
+        if let Some(outer) = place.around().find(|outer| !known.allows_ancestor(outer.name)) {
             return self.fault(
                 element.origin,
                 format!(
@@ -291,12 +291,12 @@ impl Checker<'_> {
         }
         // What the keyboard reaches is acted upon like what is interactive (HTML 4.5.1, 4.10.6).
         let (acts, by) = match element.attribute("tabindex") {
-            Some(_) if !categories.meets(Categories::INTERACTIVE) => {
+            Some(_) if !categories.intersects(Categories::INTERACTIVE) => {
                 (categories.or(Categories::INTERACTIVE), " with `tabindex`")
             }
             _ => (categories, ""),
         };
-        let excluding = place.around().find(|outer| outer.excluded.names(known, acts));
+        let excluding = place.around().find(|outer| outer.excluded.contains(known, acts));
         if let Some(outer) = excluding {
             let (by, what) = if outer.excluded.elements.contains(name) {
                 ("", String::new())
@@ -350,7 +350,7 @@ impl Checker<'_> {
         let name = &attribute.name;
         match &attribute.value {
             Value::Hole(_) => {}
-            Value::Bare if kind.may_be_bare() || kind.accepts("") => {}
+            Value::Bare if kind.allows_no_value() || kind.accepts("") => {}
             Value::Bare => {
                 self.fault(attribute.origin, format!("`{name}` needs a value: {kind}"));
             }

@@ -92,7 +92,7 @@ impl<'p> Place<'p> {
 
     /// What may stand in an element that itself stands here. A `div` has parts of lists only where it is one of theirs.
     fn content_of(&self, known: &'static vocabulary::Element) -> Content {
-        let content = known.content.inside(&self.content);
+        let content = known.content.inherit_from(&self.content);
         match self.parent {
             Some(list) if known.name == "div" && list.name == "dl" => Content::GROUP,
             Some(other)
@@ -112,7 +112,7 @@ impl<'p> Place<'p> {
     /// What a hole takes by the content that the parent has.
     fn judged(&self) -> Hole {
         let Content { categories, elements, text, .. } = self.content;
-        let is_line = |categories: Categories| categories.meets(FLOW_OR_PHRASING);
+        let is_line = |categories: Categories| categories.intersects(FLOW_OR_PHRASING);
         if categories == Categories::ALL {
             Hole::Anything
         } else if is_line(categories) {
@@ -121,7 +121,7 @@ impl<'p> Place<'p> {
             match () {
                 // Its own parts are for the groups of a list.
                 () if !elements.is_empty() && !is_division => Hole::Anything,
-                () if categories.meets(Categories::FLOW) => Hole::Flow,
+                () if categories.intersects(Categories::FLOW) => Hole::Flow,
                 () => Hole::Phrasing,
             }
         } else if text {
@@ -130,7 +130,7 @@ impl<'p> Place<'p> {
             Hole::Nothing
         } else {
             let mut elements = elements.iter().filter_map(vocabulary::element);
-            let is_mixed = categories.meets(Categories::HEADING)
+            let is_mixed = categories.intersects(Categories::HEADING)
                 || elements.any(|element| is_line(element.categories));
             if is_mixed { Hole::Pieces } else { Hole::Parts }
         }
@@ -278,9 +278,9 @@ impl Fits {
 
     fn keep(&mut self, categories: Categories) {
         self.elements += 1;
-        self.phrasing &= categories.meets(Categories::PHRASING);
-        self.flow &= categories.meets(FLOW_OR_PHRASING);
-        self.parts &= categories.meets(METADATA_OR_PART);
+        self.phrasing &= categories.intersects(Categories::PHRASING);
+        self.flow &= categories.intersects(FLOW_OR_PHRASING);
+        self.parts &= categories.intersects(METADATA_OR_PART);
     }
 }
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bine_http::{HeadIndex, Machine, Pieces};
+use bine_http::{BodyFraming, HeadIndex, RequestParser};
 
 use crate::access::{AccessLog, Leaving};
 use crate::address::Peer;
@@ -32,7 +32,7 @@ use crate::wire::Upgrade;
 /// One connection, driven by the four [stages](crate::stages) over a link `L`, with a `B` while something is under way.
 pub(crate) struct Connection<L, B = Box<Busy>> {
     pub(crate) link: L,
-    pub(crate) machine: Machine,
+    pub(crate) machine: RequestParser,
     pub(crate) peer: Peer,
     /// When it must have come further; what happens then follows from `phase`.
     pub(crate) deadline: Tick,
@@ -221,7 +221,7 @@ impl<L: Link> Connection<L> {
         };
         Self {
             link,
-            machine: Machine::new(),
+            machine: RequestParser::new(),
             peer,
             deadline: context.clock.now().after(wait),
             patience: 0,
@@ -306,9 +306,9 @@ impl<L: Link> Connection<L> {
                 (busy.file, busy.warm_to) = (Some(part), 0);
             }
             Follow::Stream(stream) => {
-                self.closing |= stream.pieces().close();
+                self.closing |= stream.pieces().closes_connection();
                 // For HEAD nothing is written at all.
-                if stream.pieces() != Pieces::Nothing {
+                if stream.pieces() != BodyFraming::Empty {
                     self.busy(context).stream = Some(Streaming::new(stream));
                 }
             }

@@ -330,7 +330,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc::{Receiver, channel};
 
-    use bine_http::{Event, Head, Limits, Machine};
+    use bine_http::{Event, Head, Limits, RequestParser};
 
     use super::*;
     use crate::address::Peer;
@@ -512,7 +512,8 @@ mod tests {
 
     fn request(path: &str) -> Retained {
         let bytes = format!("GET {path} HTTP/1.1\r\nHost: a\r\nName: ann\r\n\r\n");
-        let Event::Head(head) = Machine::new().receive(bytes.as_bytes(), &Limits::default()).event
+        let Event::Head(head) =
+            RequestParser::new().receive(bytes.as_bytes(), &Limits::default()).event
         else {
             panic!("it is a request");
         };

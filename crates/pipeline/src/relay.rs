@@ -6,7 +6,7 @@ use std::mem::take;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use bine_http::{Pieces, Version};
+use bine_http::{BodyFraming, Version};
 
 use crate::access::measure;
 use crate::handler::{Finished, Follow, Retained};
@@ -59,7 +59,7 @@ impl<'w> Courier<'w> {
         relay.lock().ready.extend_from_slice(content);
         let reader = Reader(Arc::clone(&relay));
         // Framed where it is written, which also finds out that an old peer knows no chunks.
-        let stream = Stream::new(Pieces::Framed, |mut sender| {
+        let stream = Stream::new(BodyFraming::Preframed, |mut sender| {
             Box::pin(async move {
                 while let Some(part) = reader.next().await? {
                     sender.send(part).await.map_err(|gone| gone.to_string())?;

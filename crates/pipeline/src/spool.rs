@@ -111,9 +111,9 @@ impl Work for Spool {
         } else {
             (Status::INTERNAL_SERVER_ERROR, "This could not be stored; the log says why.\n")
         };
-        let exchange = Exchange { security: request.exchange.security, ..Exchange::farewell() };
+        let exchange = Exchange { security: request.exchange.security, ..Exchange::closing() };
         let mut reply = Reply::begin(out.buffer, exchange, status, &clock.date());
-        reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
+        reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
         reply.whole(told.as_bytes());
         Done { follow: None, close: true }
     }

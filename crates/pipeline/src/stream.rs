@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bine_http::Pieces;
+use bine_http::BodyFraming;
 use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
@@ -26,7 +26,7 @@ const AHEAD: usize = 64 * 1024;
 /// It ends where its writer ends. A writer that fails or panics has its connection cut, so that the
 /// peer sees that the content is not whole. When the peer goes, the writer is dropped.
 pub struct Stream {
-    pieces: Pieces,
+    pieces: BodyFraming,
     write: Begin,
 }
 
@@ -38,7 +38,10 @@ type Begin = Box<dyn FnOnce(Sender) -> Writing + Send>;
 impl Stream {
     /// Content framed as `pieces`, which the head announces. `write` is called on the connection's
     /// own thread, and what it returns runs there and must not block.
-    pub fn new(pieces: Pieces, write: impl FnOnce(Sender) -> Writing + Send + 'static) -> Self {
+    pub fn new(
+        pieces: BodyFraming,
+        write: impl FnOnce(Sender) -> Writing + Send + 'static,
+    ) -> Self {
         Self { pieces, write: Box::new(write) }
     }
 
@@ -49,7 +52,7 @@ impl Stream {
     ///
     /// The writer's.
     pub async fn gather(self) -> Result<Vec<u8>, String> {
-        let flow = Rc::new(Flow::of(Pieces::UntilClose));
+        let flow = Rc::new(Flow::of(BodyFraming::CloseDelimited));
         let mut writing = (self.write)(Sender(Rc::clone(&flow)));
         let (mut content, mut piece) = (Vec::new(), Vec::new());
         let written = poll_fn(|task| {
@@ -67,7 +70,7 @@ impl Stream {
         written.await.map(|()| content)
     }
 
-    pub(crate) const fn pieces(&self) -> Pieces {
+    pub(crate) const fn pieces(&self) -> BodyFraming {
         self.pieces
     }
 }
@@ -117,7 +120,7 @@ pub(crate) struct Flow(RefCell<State>);
 struct State {
     /// Written and framed, not yet taken.
     ready: Vec<u8>,
-    pieces: Pieces,
+    pieces: BodyFraming,
     end: Option<End>,
     /// Waits for room.
     writer: Option<Waker>,
@@ -127,7 +130,13 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { ready: Vec::new(), pieces: Pieces::Nothing, end: None, writer: None, reader: None }
+        Self {
+            ready: Vec::new(),
+            pieces: BodyFraming::Empty,
+            end: None,
+            writer: None,
+            reader: None,
+        }
     }
 }
 
@@ -151,7 +160,7 @@ pub(crate) enum Taken {
 }
 
 impl Flow {
-    fn of(pieces: Pieces) -> Self {
+    fn of(pieces: BodyFraming) -> Self {
         Self(RefCell::new(State { pieces, ..State::default() }))
     }
 

@@ -396,7 +396,7 @@ impl Shared {
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    use bine_http::{Event, Limits, Machine};
+    use bine_http::{Event, Limits, RequestParser};
 
     use super::*;
     use crate::address::Peer;
@@ -420,7 +420,7 @@ mod tests {
 
     fn request() -> Box<Retained> {
         let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-        let step = Machine::new().receive(bytes, &Limits::default());
+        let step = RequestParser::new().receive(bytes, &Limits::default());
         let Event::Head(head) = step.event else { unreachable!("it is a whole head") };
         let exchange = head.exchange();
         let incoming = Incoming {

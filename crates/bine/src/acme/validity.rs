@@ -89,7 +89,7 @@ mod tests {
             ("20240301000000", None),
             ("2024030100000\u{e9}Z", None),
         ] {
-            assert_eq!(seconds(text), expected.and_then(Date::read), "{text}");
+            assert_eq!(seconds(text), expected.and_then(Date::parse), "{text}");
         }
         let utc = |text: &str| {
             let der = [&[UTC_TIME, text.len() as u8], text.as_bytes()].concat();

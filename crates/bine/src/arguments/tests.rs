@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bine_http::{Event, Limits, Machine};
+use bine_http::{Event, Limits, RequestParser};
 use bine_pipeline::{Body, Incoming, Peer, Who};
 
 use crate::app_state::{AppState, Places, States};
@@ -16,7 +16,7 @@ use crate::trace::testing::dependencies_of;
 
 fn dependencies_of_argument<A: Argument>(name: &'static str) -> Vec<RequestDependency> {
     let bytes = b"GET /?a=b HTTP/1.1\r\nHost: a\r\nCookie: a=b\r\n\r\n";
-    let Event::Head(head) = Machine::new().receive(bytes, &Limits::default()).event else {
+    let Event::Head(head) = RequestParser::new().receive(bytes, &Limits::default()).event else {
         panic!("it is a request");
     };
     let (body, peer, who) = (Body::None, Peer::tcp(([127, 0, 0, 1], 1).into()), &Who::Anonymous);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use bine_html::{Attribute, AttributeValue, Render, Writer};
-use bine_http::query::{self, MOST_PAIRS};
+use bine_http::query::{self, MAX_PAIRS};
 
 use super::{Argument, Arguments, FromText, Rejection};
 use crate::trace::RequestDependency;
@@ -53,9 +53,9 @@ pub(super) fn one_of_pairs<T: FromText>(
     let mut pairs = query::pairs(text);
     let found = pairs.find(|(key, _)| key.is(name)).map(|(_, value)| value);
     // It may stand behind the last that was looked at.
-    if found.is_none() && pairs.is_cut() {
+    if found.is_none() && pairs.is_truncated() {
         let reason =
-            format!("is not among the first {MOST_PAIRS} fields of the {place}: send fewer");
+            format!("is not among the first {MAX_PAIRS} fields of the {place}: send fewer");
         return Err(Rejection::bad(name, reason));
     }
     let text = found.map(|value| value.decode()).transpose();
@@ -76,8 +76,8 @@ pub(crate) fn texts(text: &str, place: &str) -> Result<Vec<(String, String)>, St
         pair.map_err(|_| format!("the {place} is not encoded UTF-8 text"))
     });
     let texts = texts.collect::<Result<_, _>>()?;
-    if pairs.is_cut() {
-        return Err(format!("the {place} has more than {MOST_PAIRS} fields: send fewer, or JSON"));
+    if pairs.is_truncated() {
+        return Err(format!("the {place} has more than {MAX_PAIRS} fields: send fewer, or JSON"));
     }
     Ok(texts)
 }

@@ -163,7 +163,7 @@ impl Asked {
                 }
             }
         }
-        if words.is_cut() {
+        if words.is_truncated() {
             return Err(
                 "these are too many words: an address may have 1000, and the form of a QUERY \
                 10000 channels"
@@ -229,8 +229,8 @@ fn is_backward(start: Start, until: Until) -> bool {
 /// Whether it means the view by WebSocket, be it in wrong words.
 pub(super) fn asks_for_websocket(head: &Head<'_>) -> bool {
     !matches!(
-        websocket::Upgrade::read(head),
-        Err(websocket::Refusal::NotAsked | websocket::Refusal::Method)
+        websocket::Upgrade::parse(head),
+        Err(websocket::UpgradeError::NotRequested | websocket::UpgradeError::Method)
     )
 }
 

@@ -129,7 +129,7 @@ impl Resource<'_> {
             Method::Options => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::NO_CONTENT, &clock.date());
-                reply.constant(if self.name.is_empty() { ROOT_OPTIONS } else { OPTIONS });
+                reply.static_lines(if self.name.is_empty() { ROOT_OPTIONS } else { OPTIONS });
                 put_safety(&mut reply, None);
                 reply.empty();
                 Ok(Answer::Written { close: false })
@@ -145,7 +145,7 @@ impl Resource<'_> {
             _ => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
-                reply.constant("Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
+                reply.static_lines("Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
                 tell(reply, "a channel is read by GET and written by PUT, POST, PATCH and DELETE");
                 Ok(Answer::Written { close: false })
             }
@@ -217,7 +217,7 @@ impl Resource<'_> {
             let is_new = matches!(done.applied, Applied::Created { .. });
             let status = if is_new { Status::CREATED } else { Status::OK };
             let mut reply = Reply::begin(out, exchange, status, date);
-            reply.constant(FRESH);
+            reply.static_lines(FRESH);
             put_safety(&mut reply, None);
             if is_new {
                 // It came as a target, which holds nothing that a field must not.
@@ -274,7 +274,7 @@ impl Resource<'_> {
             let is_new = published.producer.is_some_and(|reached| !reached.is_repeated);
             let status = if is_new && has_messages { Status::OK } else { Status::NO_CONTENT };
             let mut reply = Reply::begin(out, exchange, status, date);
-            reply.constant(FRESH);
+            reply.static_lines(FRESH);
             put_safety(&mut reply, None);
             if let (Some(reached), Some(epoch)) = (published.producer, epoch) {
                 put_number(&mut reply, "Producer-Epoch", epoch);
@@ -285,7 +285,7 @@ impl Resource<'_> {
                 put_next(&mut reply, Cursor { epoch: there.tail.epoch, sequence });
             }
             if closes || done.there.is_some_and(|there| there.is_closed) {
-                reply.constant("Stream-Closed: true\r\n");
+                reply.static_lines("Stream-Closed: true\r\n");
             }
             reply.empty();
         }))
@@ -297,7 +297,7 @@ impl Resource<'_> {
         let order = Order::Remove(self.name.into());
         Ok(self.carry_out(order, exchange, clock, |out, exchange, date, _| {
             let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
-            reply.constant(FRESH);
+            reply.static_lines(FRESH);
             put_safety(&mut reply, None);
             reply.empty();
         }))
@@ -477,14 +477,14 @@ impl Looked {
 
     /// The fields that go with a page, whether it is sent or not.
     fn put(&self, reply: &mut Reply<'_>, tag: &str, page: &Page) {
-        reply.constant(match (self.offset, &page.rest) {
+        reply.static_lines(match (self.offset, &page.rest) {
             (Offset::Now, _) => FRESH,
             // More has come since, so this never changes. Whose it is, a cache cannot know.
             (_, Rest::More) => "Cache-Control: private, max-age=60, stale-while-revalidate=300\r\n",
             _ => "Cache-Control: private, no-cache\r\n",
         });
         // A cache must not show one visitor what was for another, nor one site what only another was told it may read.
-        reply.constant("Vary: Origin, Authorization, Cookie\r\n");
+        reply.static_lines("Vary: Origin, Authorization, Cookie\r\n");
         put_safety(reply, Some(kind_of(&self.there.settings)));
         if self.offset != Offset::Now {
             // Its letters are digits, colons and underscores.
@@ -504,17 +504,17 @@ fn knows(head: &Head<'_>, tag: &str) -> bool {
 /// Section 5.5.
 fn describe(out: &mut Vec<u8>, exchange: Exchange, date: &Date, there: &Description) {
     let mut reply = Reply::begin(out, exchange, Status::OK, date);
-    reply.constant(FRESH);
+    reply.static_lines(FRESH);
     put_safety(&mut reply, None);
     put_description(&mut reply, there);
-    reply.uncounted();
+    reply.unknown_length();
 }
 
 fn put_description(reply: &mut Reply<'_>, there: &Description) {
     // It was checked when the channel was made.
     let _ = reply.field("Content-Type", kind_of(&there.settings));
     if inert::is_active(kind_of(&there.settings)) {
-        reply.constant(inert::ATTACHMENT);
+        reply.static_lines(inert::ATTACHMENT);
     }
     put_state(reply, there);
 }
@@ -526,7 +526,7 @@ fn put_state(reply: &mut Reply<'_>, there: &Description) {
         Expiry::Never => {}
         Expiry::Publishers(after) => {
             put_number(reply, "Stream-TTL", after / 1000);
-            reply.constant("Stream-TTL-Of: publishers\r\n");
+            reply.static_lines("Stream-TTL-Of: publishers\r\n");
         }
         Expiry::Both(after) => put_number(reply, "Stream-TTL", after / 1000),
         Expiry::At(time) => {
@@ -534,20 +534,20 @@ fn put_state(reply: &mut Reply<'_>, there: &Description) {
         }
     }
     put_retention(reply, there.settings.retention);
-    reply.constant(match there.settings.durability {
+    reply.static_lines(match there.settings.durability {
         Durability::Commit => "",
         Durability::Interval => "Stream-Durability: interval\r\n",
         Durability::Memory => "Stream-Durability: memory\r\n",
     });
     if there.is_closed {
-        reply.constant("Stream-Closed: true\r\n");
+        reply.static_lines("Stream-Closed: true\r\n");
     }
 }
 
 /// Says how much stays, as far as it is not as usual.
 fn put_retention(reply: &mut Reply<'_>, retention: Retention) {
     if retention == Retention::UNLIMITED {
-        reply.constant("Stream-Retention: unlimited\r\n");
+        reply.static_lines("Stream-Retention: unlimited\r\n");
         return;
     }
     let usual = Retention::default();
@@ -582,7 +582,7 @@ fn not_done(
     let mut reply = Reply::begin(out, exchange, status, date);
     match refused {
         Some(Refused::Closed { tail, .. }) => {
-            reply.constant("Stream-Closed: true\r\n");
+            reply.static_lines("Stream-Closed: true\r\n");
             if let Some(there) = there {
                 put_next(&mut reply, Cursor { epoch: there.tail.epoch, sequence: tail });
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bine_http::{Date, Exchange, Pieces, Reply, Status};
+use bine_http::{BodyFraming, Date, Exchange, Reply, Status};
 use bine_push::{Cursor, Refused};
 
 use super::place::{Ahead, Manner, Place};
@@ -50,7 +50,7 @@ impl Live {
     ) {
         let status = if bytes.is_some() { Status::OK } else { Status::NO_CONTENT };
         let mut reply = Reply::begin(out, exchange, status, date);
-        reply.constant("Cache-Control: no-store\r\n");
+        reply.static_lines("Cache-Control: no-store\r\n");
         put_safety(&mut reply, Some(&self.content_type));
         put_place(&mut reply, place);
         if place.ahead != Ahead::Closed {
@@ -72,15 +72,15 @@ impl Live {
         out: &mut Vec<u8>,
         exchange: Exchange,
         date: &Date,
-    ) -> Pieces {
+    ) -> BodyFraming {
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
-        reply.constant("Content-Type: text/event-stream\r\n");
-        reply.constant("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n");
+        reply.static_lines("Content-Type: text/event-stream\r\n");
+        reply.static_lines("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n");
         put_safety(&mut reply, None);
         if manner == Manner::Base64Event {
-            reply.constant("Stream-SSE-Data-Encoding: base64\r\n");
+            reply.static_lines("Stream-SSE-Data-Encoding: base64\r\n");
         }
-        reply.pieces()
+        reply.stream()
     }
 
     /// Appends the event that says where the reader is.
@@ -99,9 +99,9 @@ impl Live {
 /// Writes the fields that keep content of this type from running in the application's origin.
 pub(super) fn put_safety(reply: &mut Reply<'_>, content_type: Option<&str>) {
     inert::put_fields(reply);
-    reply.constant(SAME_ORIGIN);
+    reply.static_lines(SAME_ORIGIN);
     if content_type.is_some_and(inert::is_active) {
-        reply.constant(inert::ATTACHMENT);
+        reply.static_lines(inert::ATTACHMENT);
     }
 }
 
@@ -109,10 +109,10 @@ pub(super) fn put_safety(reply: &mut Reply<'_>, content_type: Option<&str>) {
 pub(super) fn put_place(reply: &mut Reply<'_>, place: &Place) {
     put_next(reply, place.next);
     if place.ahead != Ahead::More {
-        reply.constant("Stream-Up-To-Date: true\r\n");
+        reply.static_lines("Stream-Up-To-Date: true\r\n");
     }
     if place.ahead == Ahead::Closed {
-        reply.constant("Stream-Closed: true\r\n");
+        reply.static_lines("Stream-Closed: true\r\n");
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused
 }
 
 pub(super) fn tell(mut reply: Reply<'_>, reason: &str) {
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(FRESH);
+    reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n").static_lines(FRESH);
     put_safety(&mut reply, None);
     reply.whole(format!("{reason}\n").as_bytes());
 }

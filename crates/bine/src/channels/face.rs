@@ -199,7 +199,7 @@ impl Face {
             Method::Options => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::NO_CONTENT, &clock.date());
-                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                reply.static_lines(ALLOWED).static_lines(ACCEPT_QUERY);
                 reply.empty();
                 Answer::Written { close: false }
             }
@@ -217,7 +217,7 @@ impl Face {
             _ => {
                 let mut reply =
                     Reply::begin(out.buffer, exchange, Status::METHOD_NOT_ALLOWED, &clock.date());
-                reply.constant(ALLOWED).constant(ACCEPT_QUERY);
+                reply.static_lines(ALLOWED).static_lines(ACCEPT_QUERY);
                 tell(reply, "channels are followed by GET or QUERY, and published in by POST");
                 Answer::Written { close: false }
             }
@@ -237,7 +237,7 @@ impl Face {
             Ok(asked) => asked,
             Err(Unclear(status, reason)) => {
                 let mut reply = Reply::begin(out.buffer, request.exchange, status, &clock.date());
-                reply.constant(ACCEPT_QUERY);
+                reply.static_lines(ACCEPT_QUERY);
                 tell(reply, &reason);
                 return Ok(Answer::Written { close: false });
             }
@@ -287,7 +287,7 @@ impl Face {
         match each.collect::<Result<Vec<_>, &Box<str>>>() {
             Ok(each) => {
                 let mut reply = Reply::begin(out.buffer, exchange, Status::OK, &clock.date());
-                reply.constant("Content-Type: application/json\r\nCache-Control: no-store\r\n");
+                reply.static_lines("Content-Type: application/json\r\nCache-Control: no-store\r\n");
                 inert::put_fields(&mut reply);
                 reply.whole(format!("[{}]\n", each.join(",")).as_bytes());
             }
@@ -326,7 +326,7 @@ impl Face {
             match ordered.await {
                 Ok(Applied::Published(published)) => {
                     let mut reply = Reply::begin(&mut bytes, exchange, Status::OK, &date);
-                    reply.constant("Content-Type: application/json\r\n");
+                    reply.static_lines("Content-Type: application/json\r\n");
                     inert::put_fields(&mut reply);
                     reply.whole(&told(&channels, &published));
                 }

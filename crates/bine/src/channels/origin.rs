@@ -59,7 +59,7 @@ pub(super) fn preflight(
     }
     let begin = out.len();
     let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, &clock.date());
-    reply.constant(SENT);
+    reply.static_lines(SENT);
     reply.empty();
     tell(out, begin, origin);
     Some(Answer::Written { close: false })

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bine_http::{Exchange, Pieces};
+use bine_http::{BodyFraming, Exchange};
 use bine_pipeline::{After, Clock, Deliver, Hold, Sent, Waiters as Waiting, Why};
 use bine_push::{
     Crowd, Cursor, Delivery, End, Full, Holes, Kind, Rest, Sequence, Start, Then, Until, Wait,
@@ -48,7 +48,7 @@ struct Seat {
     /// Its name among the waiters, while it waits there.
     key: Option<WaiterKey>,
     /// How its content is framed, once its head is written.
-    pieces: Option<Pieces>,
+    pieces: Option<BodyFraming>,
 }
 
 /// Seats by their keys.
@@ -140,7 +140,7 @@ impl Room {
                 seat.pieces.unwrap_or_else(|| watch.begin(out, seat.exchange, &date, &place, true));
             watch.end(out, pieces);
             self.leave(number);
-            return After::Over { close: pieces.close() };
+            return After::Over { close: pieces.closes_connection() };
         }
         if is_first && watch.ends_with_nothing(&page) {
             // An `EventSource` comes again and again, unless it is told so.
@@ -174,7 +174,7 @@ impl Room {
         waits.unwrap_or_else(|| {
             watch.end(out, pieces);
             self.leave(number);
-            After::Over { close: pieces.close() || is_last }
+            After::Over { close: pieces.closes_connection() || is_last }
         })
     }
 
@@ -208,7 +208,7 @@ impl Room {
         if is_last || is_head(seat.exchange) {
             watch.end(out, pieces);
             self.leave(number);
-            return After::Over { close: pieces.close() || is_last };
+            return After::Over { close: pieces.closes_connection() || is_last };
         }
         After::Waits(PING.min(Duration::from_millis(ahead)))
     }
@@ -439,7 +439,7 @@ fn tell(
                 watch.go_on(&mut bytes, pieces, &[], &place);
             }
             watch.end(&mut bytes, pieces);
-            after = After::Over { close: pieces.close() };
+            after = After::Over { close: pieces.closes_connection() };
         }
         (What::Ended { .. }, Some(_)) => {
             seat.is_at(delivery.cursor);

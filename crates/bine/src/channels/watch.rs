@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bine_http::{Date, Exchange, Method, Pieces, Reply, Status};
+use bine_http::{BodyFraming, Date, Exchange, Method, Reply, Status};
 use bine_push::{BOUNDARY, Cursor, Holes, Page, Refused, Rest, Start, Subscription, Until, View};
 
 use super::access::Denied;
@@ -155,7 +155,10 @@ impl Watch {
             return self.tell_origin(out, begin);
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
-        reply.constant("Content-Type: application/json\r\n").constant(LIVE).constant(ACCEPT_QUERY);
+        reply
+            .static_lines("Content-Type: application/json\r\n")
+            .static_lines(LIVE)
+            .static_lines(ACCEPT_QUERY);
         inert::put_fields(&mut reply);
         put_cursor(&mut reply, "Cursor", place.next);
         self.put_session(&mut reply);
@@ -181,7 +184,7 @@ impl Watch {
             return self.tell_origin(out, begin);
         }
         let mut reply = Reply::begin(out, exchange, Status::NO_CONTENT, date);
-        reply.constant(LIVE).constant(ACCEPT_QUERY);
+        reply.static_lines(LIVE).static_lines(ACCEPT_QUERY);
         put_cursor(&mut reply, "Cursor", place.next);
         self.put_session(&mut reply);
         put_end(&mut reply, place);
@@ -198,7 +201,7 @@ impl Watch {
         date: &Date,
         place: &Place,
         follows: bool,
-    ) -> Pieces {
+    ) -> BodyFraming {
         let begin = out.len();
         if self.live.is_some() {
             let pieces = Live::begin(self.manner, out, exchange, date);
@@ -207,22 +210,22 @@ impl Watch {
         }
         let mut reply = Reply::begin(out, exchange, Status::OK, date);
         match self.manner {
-            Manner::Lines => reply.constant("Content-Type: application/x-ndjson\r\n"),
+            Manner::Lines => reply.static_lines("Content-Type: application/x-ndjson\r\n"),
             Manner::Parts => {
                 debug_assert_eq!(BOUNDARY, "bine-part");
-                reply.constant("Content-Type: multipart/mixed; boundary=bine-part\r\n");
+                reply.static_lines("Content-Type: multipart/mixed; boundary=bine-part\r\n");
                 // Some browsers show the last part as a document.
-                reply.constant(inert::ATTACHMENT)
+                reply.static_lines(inert::ATTACHMENT)
             }
-            _ => reply.constant("Content-Type: text/event-stream\r\n"),
+            _ => reply.static_lines("Content-Type: text/event-stream\r\n"),
         };
-        reply.constant(LIVE).constant(ACCEPT_QUERY);
+        reply.static_lines(LIVE).static_lines(ACCEPT_QUERY);
         inert::put_fields(&mut reply);
         if let Some(lost) = place.lost {
             put_cursor(&mut reply, "Cursor-Lost", lost);
         }
         self.put_session(&mut reply);
-        let pieces = reply.pieces();
+        let pieces = reply.stream();
         self.tell_origin(out, begin);
         let mut first = Vec::new();
         if let Some(session) = self.new_session() {
@@ -250,7 +253,13 @@ impl Watch {
     }
 
     /// Appends messages to an answer that goes on; `bytes` may be none.
-    pub(crate) fn go_on(&self, out: &mut Vec<u8>, pieces: Pieces, bytes: &[u8], place: &Place) {
+    pub(crate) fn go_on(
+        &self,
+        out: &mut Vec<u8>,
+        pieces: BodyFraming,
+        bytes: &[u8],
+        place: &Place,
+    ) {
         pieces.append(out, bytes);
         if let Some(live) = &self.live {
             let mut control = Vec::new();
@@ -275,7 +284,7 @@ impl Watch {
     }
 
     /// The end of an answer that went on.
-    pub(crate) fn end(&self, out: &mut Vec<u8>, pieces: Pieces) {
+    pub(crate) fn end(&self, out: &mut Vec<u8>, pieces: BodyFraming) {
         if self.manner == Manner::Parts {
             pieces.append(out, b"--bine-part--\r\n");
         }
@@ -284,7 +293,7 @@ impl Watch {
 
     /// The end of an answer that went on, for one who may not have more of it. What a page shows beside its regions was
     /// for them too, so the browser asks for the page again.
-    pub(crate) fn dismiss(&self, out: &mut Vec<u8>, pieces: Pieces) {
+    pub(crate) fn dismiss(&self, out: &mut Vec<u8>, pieces: BodyFraming) {
         if self.regions != Regions::None {
             pieces.append(out, b"event: reload\ndata: \n\n");
         }
@@ -332,7 +341,7 @@ pub(crate) fn encoded(view: View, page: &Page) -> Vec<u8> {
 /// Why somebody cannot follow, or an order cannot be carried out.
 pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused: &Refused) {
     let mut reply = Reply::begin(out, exchange, status_of(refused), date);
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(LIVE);
+    reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n").static_lines(LIVE);
     inert::put_fields(&mut reply);
     let good = match refused {
         Refused::TooOld { earliest } | Refused::ForeignEpoch { earliest } => Some(*earliest),
@@ -348,7 +357,7 @@ pub(crate) fn refuse(out: &mut Vec<u8>, exchange: Exchange, date: &Date, refused
 /// Tells a poll that nothing comes behind it, in the words that one channel has for it.
 fn put_end(reply: &mut Reply<'_>, place: &Place) {
     if place.ahead == Ahead::Closed {
-        reply.constant("Stream-Closed: true\r\n");
+        reply.static_lines("Stream-Closed: true\r\n");
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bine_http::websocket::Code;
+use bine_http::websocket::CloseCode;
 use bine_http::{Reply, Status};
 use bine_pipeline::{Answer, Clock, Gone, Incoming, Outgoing, timeout};
 use bine_push::{Applied, Cursor, Order, Page, Publish, Refused, Rest, Start, View};
@@ -135,7 +135,11 @@ enum Heard {
 
 impl Follower {
     /// Tells and hears until one of the two ends, and says why it is this one, if it is.
-    async fn talk(mut self, first: Owed, socket: &mut WebSocket) -> Result<(Code, String), Gone> {
+    async fn talk(
+        mut self,
+        first: Owed,
+        socket: &mut WebSocket,
+    ) -> Result<(CloseCode, String), Gone> {
         let (mut owed, mut knows_place, mut frame) = (first, false, Vec::new());
         if let Some(session) = self.reader.new_session() {
             socket.send(format!("{{\"session\":\"{session}\"}}")).await?;
@@ -144,16 +148,16 @@ impl Follower {
             let granted_until = self.granted_until();
             if granted_until <= now() {
                 let denied = Denied::of_end(granted_until);
-                let code = Code::new(PRIVATE + denied.status().code());
-                return Ok((code.unwrap_or(Code::POLICY), denied.reason()));
+                let code = CloseCode::new(PRIVATE + denied.status().code());
+                return Ok((code.unwrap_or(CloseCode::POLICY_VIOLATION), denied.reason()));
             }
             let page = match owed {
                 Some(Ok(page)) => page,
                 Some(Err(refused)) => {
-                    let code = Code::new(PRIVATE + status_of(&refused).code());
-                    return Ok((code.unwrap_or(Code::POLICY), refused.to_string()));
+                    let code = CloseCode::new(PRIVATE + status_of(&refused).code());
+                    return Ok((code.unwrap_or(CloseCode::POLICY_VIOLATION), refused.to_string()));
                 }
-                None => return Ok((Code::GOING_AWAY, "The server stops.".to_owned())),
+                None => return Ok((CloseCode::GOING_AWAY, "The server stops.".to_owned())),
             };
             if let Some(lost) = page.lost {
                 socket.send(format!("{{\"lost\":\"{lost}\"}}")).await?;
@@ -171,8 +175,10 @@ impl Follower {
                     owed = self.reader.look();
                     continue;
                 }
-                Rest::Ended => return Ok((Code::NORMAL, "The end was reached.".to_owned())),
-                Rest::Closed => return Ok((Code::NORMAL, "All channels are closed.".to_owned())),
+                Rest::Ended => return Ok((CloseCode::NORMAL, "The end was reached.".to_owned())),
+                Rest::Closed => {
+                    return Ok((CloseCode::NORMAL, "All channels are closed.".to_owned()));
+                }
                 Rest::Wait(parking) => parking.ends(),
             };
             if !knows_place && self.reader.has_place() {
@@ -190,7 +196,7 @@ impl Follower {
             owed = match heard {
                 Heard::News(owed) => owed,
                 Heard::Time => self.reader.look(),
-                Heard::Said(None) => return Ok((Code::NORMAL, String::new())),
+                Heard::Said(None) => return Ok((CloseCode::NORMAL, String::new())),
                 Heard::Said(Some(message)) => {
                     let answer = self.answer(&message, page.next).await;
                     socket.send(answer).await?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use bine_html::{MADE_FOR, RegionHash};
 use bine_http::query::{self, Pairs};
-use bine_http::{Event, Exchange, Limits, Machine, Method, Status};
+use bine_http::{Event, Exchange, Limits, Method, RequestParser, Status};
 use bine_pipeline::{
     Answer, Body, Clock, Done, Errand, Finished, Follow, Hold, Incoming, Outgoing, Peer, Retained,
     Then,
@@ -183,7 +183,7 @@ fn page_request(request: &Incoming<'_>, target: &str) -> Result<Retained, &'stat
     bytes.extend_from_slice(b"\r\n");
     // The head itself was within the program's own.
     let limits = Limits { head: u32::MAX, target: u32::MAX, ..Limits::default() };
-    let Event::Head(head) = Machine::new().receive(&bytes, &limits).event else {
+    let Event::Head(head) = RequestParser::new().receive(&bytes, &limits).event else {
         return Err(not_encoded);
     };
     if head.target() != target || head.raw().len() != bytes.len() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bine_http::{Event, Limits, Machine};
+use bine_http::{Event, Limits, RequestParser};
 use bine_pipeline::{Body, Incoming, Peer, Retained, Who};
 
 use super::run::{Notes, Run};
@@ -18,7 +18,7 @@ pub(crate) fn ends_of(part: impl FnOnce()) -> (Option<u64>, bool) {
 /// A request for the page at `/`.
 pub(super) fn request() -> Retained {
     let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    let Event::Head(head) = Machine::new().receive(bytes, &Limits::default()).event else {
+    let Event::Head(head) = RequestParser::new().receive(bytes, &Limits::default()).event else {
         panic!("it is a request");
     };
     let (peer, who, exchange) =

@@ -135,9 +135,9 @@ impl Responder for LocalTeller {
         let mut reply = Reply::begin(out.buffer, request.exchange, status, &self.clock.date());
         let told = reply.field("Content-Type", MEDIA_TYPE);
         debug_assert!(told.is_ok(), "it is a plain value");
-        reply.constant("Cache-Control: no-store\r\n");
+        reply.static_lines("Cache-Control: no-store\r\n");
         if !is_safe {
-            reply.constant("Allow: GET, HEAD\r\n");
+            reply.static_lines("Allow: GET, HEAD\r\n");
         }
         reply.whole(words.as_bytes());
         Answer::Written { close: false }

@@ -42,7 +42,7 @@ pub(super) fn write_page<P: Page>(
     let kind = Kind::of(&page, above, to);
     let mut body = to.begin_page(top, kind).body();
     let Outgoing { buffer, drain } = &mut *to.out;
-    let mut spill = |buffer: &mut Vec<u8>| body.spill(buffer, |buffer| drain(buffer));
+    let mut spill = |buffer: &mut Vec<u8>| body.flush(buffer, |buffer| drain(buffer));
     let writer = Writer::with_spill(buffer, chunk_at, &mut spill);
     write_content(page, above, look, kind, marking(writer, made_for));
     body.finish(buffer)
@@ -68,7 +68,7 @@ fn write_with_actions<P: Page>(
         });
         let Outgoing { buffer, drain } = &mut *to.out;
         buffer.append(content);
-        body.spill(buffer, |buffer| drain(buffer));
+        body.flush(buffer, |buffer| drain(buffer));
     };
     let writer = marking(Writer::with_spill(&mut content, chunk_at, &mut spill), made_for);
     writing.during(|| write_content(page, above, look, kind, writer));
@@ -134,10 +134,10 @@ impl Replying<'_, '_> {
         let top = &*self.complete(top);
         let look = self.look;
         let mut reply = self.begin(top);
-        reply.constant(if kind.is_xml { XHTML } else { HTML });
+        reply.static_lines(if kind.is_xml { XHTML } else { HTML });
         top.write_policy(look, &mut reply);
         if kind.is_document {
-            reply.constant(VARY);
+            reply.static_lines(VARY);
         }
         reply
     }

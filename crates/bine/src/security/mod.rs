@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bine_http::Lines;
+use bine_http::FieldLines;
 
 pub(crate) mod certificate;
 pub(crate) mod der;
@@ -129,8 +129,8 @@ impl SecurityHeaders {
     }
 
     /// The header line of pages, as it is sent.
-    pub(crate) fn of_pages(&self) -> Lines {
-        let mut lines = Lines::new();
+    pub(crate) fn of_pages(&self) -> FieldLines {
+        let mut lines = FieldLines::new();
         let policy = match &self.policy {
             Policy::Strict => STRICT,
             Policy::Own(policy) => policy,

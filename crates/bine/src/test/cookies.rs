@@ -34,7 +34,7 @@ impl Jar {
                 "max-age" => (says_age, is_over) = (true, value.starts_with('-') || value == "0"),
                 // Those who end a cookie name a time long ago; to others it makes no difference in a test.
                 "expires" if !says_age => {
-                    is_over = Date::read(value).is_some_and(|end| end < 86_400);
+                    is_over = Date::parse(value).is_some_and(|end| end < 86_400);
                 }
                 _ => {}
             }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bine_http::websocket::{Code, Event, Frame, Limits, Reader};
+use bine_http::websocket::{CloseCode, Frame, FrameEvent, FrameReader, MessageLimits};
 use bine_pipeline::{Gone, Parting, Wire};
 
 use super::{Message, Talking};
@@ -20,10 +20,10 @@ pub(super) struct Line(RefCell<State>);
 
 struct State {
     wire: Wire,
-    reader: Reader,
+    reader: FrameReader,
     /// A message that has not come whole.
     gathered: Vec<u8>,
-    limits: Limits,
+    limits: MessageLimits,
     /// A peer is silent, or takes nothing, for so long at most.
     pause: Duration,
     /// Frames, sent up to `sent`.
@@ -35,7 +35,7 @@ struct State {
     /// It was closed by one of the two, as the protocol has it.
     is_clean: bool,
     /// Why the peer closed.
-    farewell: Option<(Code, String)>,
+    farewell: Option<(CloseCode, String)>,
     /// The handler waits for a message, or for room.
     taker: Option<Waker>,
     sender: Option<Waker>,
@@ -94,7 +94,8 @@ pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Resul
                 Err(_) => Some(Err("it panicked".to_owned())),
             };
             if let Some(ended) = ended {
-                let code = if ended.is_ok() { Code::NORMAL } else { Code::INTERNAL };
+                let code =
+                    if ended.is_ok() { CloseCode::NORMAL } else { CloseCode::INTERNAL_ERROR };
                 line.close(code, "");
                 outcome = ended;
                 talking = None;
@@ -112,11 +113,11 @@ pub(super) async fn run(line: Rc<Line>, talk: impl FnOnce() -> Talking) -> Resul
 }
 
 impl Line {
-    pub(super) fn new(wire: Wire, limits: Limits, pause: Duration) -> Self {
+    pub(super) fn new(wire: Wire, limits: MessageLimits, pause: Duration) -> Self {
         let now = Instant::now();
         Self(RefCell::new(State {
             wire,
-            reader: Reader::accepting(),
+            reader: FrameReader::server(),
             gathered: Vec::new(),
             limits,
             pause,
@@ -174,13 +175,13 @@ impl Line {
         frame.append(&mut self.0.borrow_mut().out);
     }
 
-    pub(super) fn close(&self, code: Code, reason: &str) {
+    pub(super) fn close(&self, code: CloseCode, reason: &str) {
         let mut state = self.0.borrow_mut();
         state.message = None;
         state.close(code, reason);
     }
 
-    pub(super) fn farewell(&self) -> Option<(Code, String)> {
+    pub(super) fn farewell(&self) -> Option<(CloseCode, String)> {
         self.0.borrow().farewell.clone()
     }
 
@@ -227,7 +228,7 @@ impl State {
         ]
     }
 
-    fn close(&mut self, code: Code, reason: &str) {
+    fn close(&mut self, code: CloseCode, reason: &str) {
         if self.phase == Phase::Open {
             Frame::Close { code: Some(code), reason }.append(&mut self.out);
             self.is_clean = true;
@@ -237,10 +238,10 @@ impl State {
 
     fn advance(&mut self, task: &mut Context<'_>, now: Instant) {
         match self.wire.parting() {
-            Some(Parting::Stop) => self.close(Code::GOING_AWAY, "The server stops."),
+            Some(Parting::Stop) => self.close(CloseCode::GOING_AWAY, "The server stops."),
             // The thread that waits for the farewell to be read is somebody else's.
             Some(Parting::NoThread) if self.phase == Phase::Open => {
-                self.close(Code::TRY_AGAIN, "The server is busy.");
+                self.close(CloseCode::TRY_AGAIN_LATER, "The server is busy.");
                 self.phase = Phase::Ending(now + SOON);
             }
             Some(Parting::NoThread) | None => {}
@@ -288,16 +289,16 @@ impl State {
             let mut phase = self.phase;
             let mut is_heard = true;
             match step.event {
-                Event::More => is_heard = false,
-                Event::Frame(Frame::Text(text)) if is_open => {
+                FrameEvent::More => is_heard = false,
+                FrameEvent::Frame(Frame::Text(text)) if is_open => {
                     self.message = Some(Message::Text(text.to_owned()));
                 }
-                Event::Frame(Frame::Binary(bytes)) if is_open => {
+                FrameEvent::Frame(Frame::Binary(bytes)) if is_open => {
                     self.message = Some(Message::Binary(bytes.to_owned()));
                 }
                 // Nobody takes it any more.
-                Event::Frame(Frame::Text(_) | Frame::Binary(_)) => {}
-                Event::Frame(frame) => {
+                FrameEvent::Frame(Frame::Text(_) | Frame::Binary(_)) => {}
+                FrameEvent::Frame(frame) => {
                     is_control = true;
                     if let (true, Some(answer)) = (is_open, frame.answer()) {
                         answer.append(out);
@@ -308,9 +309,9 @@ impl State {
                         phase = Phase::Ending(now + FAREWELL);
                     }
                 }
-                Event::Fault(fault) => {
+                FrameEvent::Fault(fault) => {
                     if is_open {
-                        fault.farewell().append(out);
+                        fault.close_frame().append(out);
                     }
                     phase = Phase::Ending(now + FAREWELL);
                 }
@@ -318,7 +319,7 @@ impl State {
             let consumed = step.consumed;
             wire.consume(consumed);
             self.phase = phase;
-            if !self.reader.gathers() && self.gathered.capacity() > KEPT {
+            if !self.reader.has_partial_message() && self.gathered.capacity() > KEPT {
                 self.gathered = Vec::new();
             }
             if is_control {
@@ -339,7 +340,7 @@ impl State {
         *count += 1;
         if *count > CONTROLS && self.phase == Phase::Open {
             let reason = "Too many control frames.";
-            Frame::Close { code: Some(Code::POLICY), reason }.append(&mut self.out);
+            Frame::Close { code: Some(CloseCode::POLICY_VIOLATION), reason }.append(&mut self.out);
             self.phase = Phase::Ending(now + FAREWELL);
         }
     }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bine_http::websocket::{self as machine, Frame, Limits, Refusal};
+use bine_http::websocket::{self as machine, Frame, MessageLimits, UpgradeError};
 use bine_http::{Date, Finished, Status};
 use bine_pipeline::{self as pipeline, Follow, Gone, Incoming, Retained};
 
@@ -20,7 +20,7 @@ use crate::respond::{CustomContent, Replying, Response, Top};
 
 use line::Line;
 
-pub use bine_http::websocket::Code;
+pub use bine_http::websocket::CloseCode;
 
 /// A request that may become a WebSocket, as an argument of a page.
 ///
@@ -53,7 +53,7 @@ pub struct Upgrade {
 pub(crate) struct Terms {
     from_anywhere: bool,
     protocols: &'static [&'static str],
-    limits: Limits,
+    limits: MessageLimits,
     pause: Duration,
 }
 
@@ -103,7 +103,7 @@ impl Upgrade {
     }
 
     pub(crate) fn of(request: &Incoming<'_>) -> Self {
-        let (from_anywhere, protocols, limits) = (false, [].as_slice(), Limits::default());
+        let (from_anywhere, protocols, limits) = (false, [].as_slice(), MessageLimits::default());
         let terms = Terms { from_anywhere, protocols, limits, pause: PAUSE };
         Self { request: Retained::of(request), terms }
     }
@@ -138,7 +138,7 @@ pub(crate) struct Opening {
 /// What is answered instead of a 101.
 pub(crate) enum Refused {
     /// What was asked for is no WebSocket.
-    Unfit(Refusal),
+    Unfit(UpgradeError),
     /// It comes from a page of another host.
     Foreign,
 }
@@ -153,11 +153,11 @@ impl Opening {
     ) -> Result<pipeline::Upgrade, Refused> {
         let Self { request, terms, talk } = self;
         let head = request.incoming().head;
-        let upgrade = machine::Upgrade::read(&head).map_err(Refused::Unfit)?;
+        let upgrade = machine::Upgrade::parse(&head).map_err(Refused::Unfit)?;
         if !terms.from_anywhere && is_foreign(&head) {
             return Err(Refused::Foreign);
         }
-        let chosen = upgrade.choose(terms.protocols);
+        let chosen = upgrade.select_protocol(terms.protocols);
         let protocol = terms.protocols.iter().find(|spoken| Some(**spoken) == chosen).copied();
         let mut reply = upgrade.accept(out, date, terms.protocols);
         for (name, value) in fields {
@@ -241,12 +241,12 @@ impl WebSocket {
 
     /// Closes: nothing can be sent any more, and what the peer has still sent is dropped. The `reason`, for people, is
     /// cut at 123 bytes.
-    pub fn close(&mut self, code: Code, reason: &str) {
+    pub fn close(&mut self, code: CloseCode, reason: &str) {
         self.line.close(code, reason);
     }
 
     /// Why the peer closed, if it did and said so.
-    pub fn closed(&self) -> Option<(Code, String)> {
+    pub fn closed(&self) -> Option<(CloseCode, String)> {
         self.line.farewell()
     }
 

@@ -1,6 +1,6 @@
 //! Claims about channels that are followed by WebSocket.
 
-use bine_http::websocket::{Code, Frame};
+use bine_http::websocket::{CloseCode, Frame};
 use rustix::process::Signal;
 
 use crate::app::program;
@@ -47,7 +47,7 @@ fn each_message_is_a_frame_and_its_cursor_leads_to_the_next() {
         let two = expect_word(&mut socket, "two");
         post(&mut writer, "/say/news/three");
         expect_word(&mut socket, "three");
-        socket.say(Frame::Close { code: Some(Code::NORMAL), reason: "" });
+        socket.say(Frame::Close { code: Some(CloseCode::NORMAL), reason: "" });
         socket.expect_close(1000);
         let mut again = Socket::open(&program, &format!("/channels?c=news&after={one}"));
         assert_eq!(expect_word(&mut again, "two"), two, "{scheduler}");

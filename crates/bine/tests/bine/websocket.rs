@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bine::prelude::*;
-use bine::{Code, Message};
+use bine::{CloseCode, Message};
 use bine_http::websocket::{Frame, Header, Opcode, mask};
 use rustix::process::Signal;
 
@@ -55,11 +55,13 @@ async fn echo(upgrade: Upgrade, told: State<Told>) -> Response {
                 Message::Text(text) if text == "protocol" => {
                     socket.send(socket.protocol().unwrap_or("none")).await?;
                 }
-                Message::Text(text) if text == "bye" => socket.close(Code::NORMAL, "as you wish"),
+                Message::Text(text) if text == "bye" => {
+                    socket.close(CloseCode::NORMAL, "as you wish")
+                }
                 _ => socket.send(&message).await?,
             }
         }
-        let (code, reason) = socket.closed().unwrap_or((Code::NORMAL, "nothing".to_owned()));
+        let (code, reason) = socket.closed().unwrap_or((CloseCode::NORMAL, "nothing".to_owned()));
         told.tell(&format!("{} {reason}", code.number()));
         Ok(())
     });
@@ -218,7 +220,7 @@ impl Socket {
     #[track_caller]
     fn part(mut self, (first, heard): &(u8, Vec<u8>), code: u16) {
         assert_eq!((*first, &heard[..2]), (0x88, &code.to_be_bytes()[..]), "{heard:?}");
-        self.say(Frame::Close { code: Code::new(code), reason: "" });
+        self.say(Frame::Close { code: CloseCode::new(code), reason: "" });
         self.0.expect_closed();
     }
 }
@@ -268,10 +270,10 @@ fn what_is_said_comes_back_whole_however_it_is_cut() {
         socket.say(Frame::Text(&long));
         socket.expect_text(&long);
         let parts = [
-            part(Header::part(Opcode::Text, 2), b"fr"),
+            part(Header::fragment(Opcode::Text, 2), b"fr"),
             masked(Frame::Ping(b"between")),
-            part(Header::part(Opcode::Continuation, 0), b""),
-            part(Header::last(Opcode::Continuation, 3), b"ame"),
+            part(Header::fragment(Opcode::Continuation, 0), b""),
+            part(Header::final_frame(Opcode::Continuation, 3), b"ame"),
         ];
         for byte in parts.concat() {
             socket.0.send([byte]);
@@ -282,7 +284,7 @@ fn what_is_said_comes_back_whole_however_it_is_cut() {
         let words: Vec<Vec<u8>> = (0..1000).map(|n| masked(Frame::Text(&n.to_string()))).collect();
         socket.0.send(words.concat());
         (0..1000).for_each(|number| socket.expect_text(&number.to_string()));
-        socket.say(Frame::Close { code: Code::new(3000), reason: "enough" });
+        socket.say(Frame::Close { code: CloseCode::new(3000), reason: "enough" });
         socket.expect_close(3000);
         await_told(&program, "3000 enough;");
     }
@@ -338,7 +340,7 @@ fn a_peer_that_breaks_the_rules_is_told_which_kind() {
         bare.0.send(b"\x81\x01a");
         bare.expect_close(1002);
         let mut broken = Socket::open(&program, "/echo");
-        broken.0.send(part(Header::last(Opcode::Text, 1), b"\xff"));
+        broken.0.send(part(Header::final_frame(Opcode::Text, 1), b"\xff"));
         broken.expect_close(1007);
         let mut noisy = Socket::open(&program, "/echo");
         noisy.0.send(masked(Frame::Pong(b"")).repeat(101));
@@ -403,7 +405,7 @@ fn a_close_is_heard_by_who_sends_without_end() {
     for scheduler in KINDS {
         let program = start(scheduler);
         let mut socket = Socket::open(&program, "/flooding/30000");
-        socket.say(Frame::Close { code: Some(Code::NORMAL), reason: "" });
+        socket.say(Frame::Close { code: Some(CloseCode::NORMAL), reason: "" });
         let code = loop {
             let (first, heard) = socket.hear();
             if first == 0x88 {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use bine_files::Files;
-use bine_http::{Event, Framing, Limits, Machine};
+use bine_http::{Event, Framing, Limits, RequestParser};
 use bine_pipeline::{Answer, Body, Clock, FilePart, Incoming, Outgoing, Peer, Retained, Who};
 
 use crate::place::Place;
@@ -64,7 +64,8 @@ impl Asker {
 
     fn pass(&mut self, request_line: &str, fields: &str, path: Option<&str>) -> Option<Told> {
         let bytes = format!("{request_line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
-        let Event::Head(head) = Machine::new().receive(bytes.as_bytes(), &Limits::default()).event
+        let Event::Head(head) =
+            RequestParser::new().receive(bytes.as_bytes(), &Limits::default()).event
         else {
             panic!("the request is refused: {request_line}");
         };

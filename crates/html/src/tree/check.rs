@@ -113,7 +113,7 @@ fn judge<'t>(
     let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
     let parent = levels.last().and_then(|level| level.known).map(|parent| parent.name);
     let rules = known.rules.iter().chain(vocabulary::global_rules());
-    for rule in rules.filter(|rule| rule.is_broken(value_of, parent)) {
+    for rule in rules.filter(|rule| rule.is_violated(value_of, parent)) {
         fault(format!("`<{name}>` {rule}"));
     }
     if let Some(what) = misplaced(levels, element, known) {
@@ -127,7 +127,7 @@ fn judge<'t>(
         // Of what is in them, all has been said.
         return Level { is_foreign: true, ..inside };
     }
-    Level { known: Some(known), content: known.content.inside(&outer.content), ..inside }
+    Level { known: Some(known), content: known.content.inherit_from(&outer.content), ..inside }
 }
 
 fn unknown(name: &str) -> String {
@@ -154,7 +154,7 @@ fn misplaced(
     let place = levels.last()?;
     if let Some(parent) = place.known {
         let parent_name = parent.name;
-        if known.parents.is_empty() && !place.content.admits(known, categories) {
+        if known.parents.is_empty() && !place.content.allows(known, categories) {
             let takes = takes(&place.content);
             return Some(format!(
                 "`<{name}>` may not stand in `<{parent_name}>`: it takes {takes}"
@@ -171,7 +171,7 @@ fn misplaced(
         }
     }
     let around = || levels.iter().rev().take(FARTHEST).filter_map(|level| level.known);
-    if let Some(outer) = around().find(|outer| outer.excluded.names(known, categories)) {
+    if let Some(outer) = around().find(|outer| outer.excluded.contains(known, categories)) {
         let kinds = outer.excluded.categories.and(categories);
         let why = if outer.excluded.elements.contains(name) {
             String::new()

@@ -107,8 +107,8 @@ impl PlainText {
     fn gap_around(&self, name: &str) -> Gap {
         match element(name) {
             Some(_) if ["td", "th"].contains(&name) => Gap::Tab,
-            Some(known) if known.categories.meets(Categories::PART) => Gap::Line,
-            Some(known) if known.categories.meets(Categories::PHRASING) => Gap::None,
+            Some(known) if known.categories.intersects(Categories::PART) => Gap::Line,
+            Some(known) if known.categories.intersects(Categories::PHRASING) => Gap::None,
             Some(_) if self.lists.is_empty() => Gap::Paragraph,
             Some(_) => Gap::Line,
             None => Gap::None,

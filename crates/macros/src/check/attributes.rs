@@ -26,7 +26,7 @@ impl Checker<'_> {
         };
         let (name, parent) = (known.name, place.parent.map(|parent| parent.name));
         let rules = known.rules.iter().chain(vocabulary::global_rules());
-        for rule in rules.filter(|rule| rule.is_broken(value_of, parent)) {
+        for rule in rules.filter(|rule| rule.is_violated(value_of, parent)) {
             if let Rule::Only(names, given) = rule {
                 for attribute in names.iter().filter_map(|name| element.attribute(name)) {
                     let message = format!("`<{name}>` has `{}` only {given}", attribute.name);
@@ -65,7 +65,7 @@ impl Checker<'_> {
             } else if known.name == "input"
                 && ["max", "min", "value"].contains(&fact.name)
                 && let Value::Text(text) = &attribute.value
-                && let Some(kind) = vocabulary::input_value(word)
+                && let Some(kind) = vocabulary::input_value_kind(word)
                 && !kind.accepts(text)
                 && !(fact.name == "value" && text.is_empty())
             {

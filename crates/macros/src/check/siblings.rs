@@ -167,7 +167,7 @@ impl Checker<'_> {
             }
             self.seen.main = true;
         }
-        let is_control = categories_of(element, known).meets(Categories::LABELABLE);
+        let is_control = categories_of(element, known).intersects(Categories::LABELABLE);
         if let Some(controls) = &mut self.controls
             && is_control
         {

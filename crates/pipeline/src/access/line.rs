@@ -197,7 +197,7 @@ fn reply_field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
 #[cfg(test)]
 mod tests {
 
-    use bine_http::{Event, Limits, Machine};
+    use bine_http::{Event, Limits, RequestParser};
     use proptest::prelude::*;
 
     use super::*;
@@ -208,7 +208,7 @@ mod tests {
     /// The line that `format` makes of `request` and [`REPLY`].
     #[track_caller]
     fn line(format: &str, request: &[u8], who: &Who) -> String {
-        let event = Machine::new().receive(request, &Limits::default()).event;
+        let event = RequestParser::new().receive(request, &Limits::default()).event;
         let Event::Head(head) = event else { panic!("no head: {event:?}") };
         let entry = Entry {
             peer: Peer::tcp("192.0.2.7:4711".parse().unwrap()),

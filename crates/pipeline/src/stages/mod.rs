@@ -116,7 +116,7 @@ fn refuse<L: Link>(
 
 /// For an answer that the server gives by itself, after which the connection closes.
 fn farewell(context: &Context) -> Exchange {
-    Exchange { security: context.settings.security, ..Exchange::farewell() }
+    Exchange { security: context.settings.security, ..Exchange::closing() }
 }
 
 /// Whether the request's body is being collected for its handler, so that the request has no answer yet.

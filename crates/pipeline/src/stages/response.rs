@@ -249,7 +249,7 @@ pub(crate) fn excuse(
 
 /// For an answer in place of that of a handler that panicked.
 fn farewell_to(request: &Incoming<'_>) -> Exchange {
-    Exchange { security: request.exchange.security, ..Exchange::farewell() }
+    Exchange { security: request.exchange.security, ..Exchange::closing() }
 }
 
 /// Lets the program tell that it failed in its own words, unless it fails at that too.
@@ -451,7 +451,7 @@ fn come_again<L: Link>(
         Status::SERVICE_UNAVAILABLE,
         &context.clock.date(),
     );
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n").constant(retry);
+    reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n").static_lines(retry);
     reply.whole(b"the server is busy; try again in a moment\n");
     if request.as_ref().is_some_and(|request| request.exchange.method == Method::Head) {
         remove_content(&mut context.output, mark);
@@ -501,7 +501,7 @@ fn write_error(context: &mut Context, status: Status, told: &str) {
 
 fn error_reply(out: &mut Vec<u8>, exchange: Exchange, status: Status, told: &str, clock: &Clock) {
     let mut reply = Reply::begin(out, exchange, status, &clock.date());
-    reply.constant("Content-Type: text/plain; charset=utf-8\r\n");
+    reply.static_lines("Content-Type: text/plain; charset=utf-8\r\n");
     reply.whole(told.as_bytes());
 }
 
@@ -679,7 +679,7 @@ fn can_drop(framing: Framing, most: u64) -> bool {
 /// The reply in place of one whose handler panicked.
 pub(crate) fn failed(clock: &Clock, security: SecurityHeaders) -> Finished {
     let mut bytes = Vec::new();
-    let exchange = Exchange { security, ..Exchange::farewell() };
+    let exchange = Exchange { security, ..Exchange::closing() };
     error_reply(&mut bytes, exchange, Status::INTERNAL_SERVER_ERROR, FAILED, clock);
     Finished { bytes, follow: None, close: true }
 }

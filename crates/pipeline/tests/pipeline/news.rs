@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bine_http::{Exchange, Pieces, Reply, Status};
+use bine_http::{BodyFraming, Exchange, Reply, Status};
 use bine_pipeline::{After, Bell, Clock, Deliver, Hold, MakeWaiters, Sent, Waiters, Why};
 
 /// What was told, and the threads that have waiters for it.
@@ -75,7 +75,7 @@ struct Seat {
     position: usize,
     exchange: Exchange,
     /// Of one who goes on when it was told something, once its head is written.
-    pieces: Option<Pieces>,
+    pieces: Option<BodyFraming>,
     is_feed: bool,
 }
 
@@ -90,7 +90,7 @@ impl Seat {
             return (out, After::Over { close: false });
         }
         let pieces = self.pieces.unwrap_or_else(|| {
-            Reply::begin(&mut out, self.exchange, Status::OK, &clock.date()).pieces()
+            Reply::begin(&mut out, self.exchange, Status::OK, &clock.date()).stream()
         });
         self.pieces = Some(pieces);
         pieces.append(&mut out, (news + ";").as_bytes());
@@ -151,7 +151,7 @@ impl Waiters for Room {
                 After::Over { close: !keep_alive }
             }
             (Why::NoThread | Why::Stop, true) => {
-                let pieces = seat.pieces.unwrap_or(Pieces::Nothing);
+                let pieces = seat.pieces.unwrap_or(BodyFraming::Empty);
                 pieces.end(out);
                 self.leave(key as usize);
                 After::Over { close: true }

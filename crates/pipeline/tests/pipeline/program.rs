@@ -152,7 +152,7 @@ impl Responder for Part {
             ("file", _) => {
                 let length = FILE as u64;
                 let date = self.clock.date();
-                Reply::begin(out.buffer, exchange, Status::OK, &date).length(length);
+                Reply::begin(out.buffer, exchange, Status::OK, &date).content_length(length);
                 Answer::File(FilePart { file: file(), offset: 0, length })
             }
             ("stream", what) => self.stream(exchange, out, what),
@@ -162,7 +162,7 @@ impl Responder for Part {
                     tokio::task::yield_now().await;
                     let mut bytes = Vec::new();
                     let pieces =
-                        Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).pieces();
+                        Reply::begin(&mut bytes, exchange, Status::OK, &clock.date()).stream();
                     let follow = Some(Follow::Stream(Stream::new(pieces, write)));
                     Finished { bytes, follow, close: false }
                 }))
@@ -183,7 +183,7 @@ impl Responder for Part {
                 let file = Arc::clone(self.program.disk.get().unwrap());
                 let length = FILE as u64;
                 let date = self.clock.date();
-                Reply::begin(out.buffer, exchange, Status::OK, &date).length(length);
+                Reply::begin(out.buffer, exchange, Status::OK, &date).content_length(length);
                 Answer::File(FilePart { file, offset: 0, length })
             }
             ("echo", _) => match request.body {
@@ -270,14 +270,14 @@ impl Part {
             let piece = left.min(10_000);
             out.buffer.extend(std::iter::repeat_n(b'p', piece));
             left -= piece;
-            body.spill(out.buffer, &mut *out.drain);
+            body.flush(out.buffer, &mut *out.drain);
         }
         Answer::Written { close: body.finish(out.buffer).close }
     }
 
     fn stream(&self, exchange: Exchange, out: &mut Outgoing<'_>, what: &str) -> Answer {
         let date = self.clock.date();
-        let pieces = Reply::begin(out.buffer, exchange, Status::OK, &date).pieces();
+        let pieces = Reply::begin(out.buffer, exchange, Status::OK, &date).stream();
         Answer::Stream(Stream::new(pieces, self.writer(what)))
     }
 
@@ -370,7 +370,7 @@ struct StreamErrand {
 impl Work for StreamErrand {
     fn run(&self, request: &Retained, clock: &Clock, out: &mut Outgoing<'_>) -> Done {
         let exchange = request.incoming().exchange;
-        let pieces = Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).pieces();
+        let pieces = Reply::begin(out.buffer, exchange, Status::OK, &clock.date()).stream();
         let write = self.write.lock().unwrap_or_else(PoisonError::into_inner).take();
         let follow = write.map(|write| Follow::Stream(Stream::new(pieces, write)));
         Done { follow, close: false }

@@ -85,7 +85,7 @@ impl Resource<'_> {
 
 /// What a channel is called and when it goes by itself, as JSON.
 fn tell_end(mut reply: Reply<'_>, name: &str, expires: Option<u64>, there: Option<&Description>) {
-    reply.constant("Content-Type: application/json\r\n").constant(FRESH);
+    reply.static_lines("Content-Type: application/json\r\n").static_lines(FRESH);
     put_safety(&mut reply, None);
     if let Some(there) = there {
         put_state(&mut reply, there);

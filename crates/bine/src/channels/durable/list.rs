@@ -48,7 +48,7 @@ impl Resource<'_> {
             let body = format!("[{}]\n", each.collect::<Vec<_>>().join(","));
             let mut bytes = Vec::new();
             let mut reply = Reply::begin(&mut bytes, exchange, Status::OK, &date);
-            reply.constant("Content-Type: application/json\r\n").constant(FRESH);
+            reply.static_lines("Content-Type: application/json\r\n").static_lines(FRESH);
             put_safety(&mut reply, None);
             reply.whole(body.as_bytes());
             Finished { bytes, follow: None, close: false }

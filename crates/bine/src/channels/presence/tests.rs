@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bine_http::{Event, Limits, Machine};
+use bine_http::{Event, Limits, RequestParser};
 use bine_pipeline::{Body, Incoming, Peer, Who};
 use bine_store::disk::SimulatedFolder;
 use bine_store::{Options, Store};
@@ -35,7 +35,8 @@ impl House {
     /// Somebody from an address comes, and is there until this is dropped.
     fn come(&self, address: &str, name: Option<&str>) -> Arc<Attendee> {
         let bytes = b"GET /channels HTTP/1.1\r\nHost: a\r\n\r\n";
-        let Event::Head(head) = Machine::new().receive(bytes, &Limits::default()).event else {
+        let Event::Head(head) = RequestParser::new().receive(bytes, &Limits::default()).event
+        else {
             panic!("it is a request");
         };
         let request = Incoming {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bine_http::{Exchange, Head, Pieces, Reply, Status};
+use bine_http::{BodyFraming, Exchange, Head, Reply, Status};
 
 use crate::address::Peer;
 use crate::clock::Clock;
@@ -75,7 +75,7 @@ impl Responder for Local {
             }
             "file" => {
                 let length = number();
-                Reply::begin(out.buffer, exchange, Status::OK, &date).length(length);
+                Reply::begin(out.buffer, exchange, Status::OK, &date).content_length(length);
                 return Answer::File(FilePart { file: file(), offset: 0, length });
             }
             "work" => return Answer::Work(Arc::new(Errand)),
@@ -99,7 +99,7 @@ impl Responder for Local {
             }
             "stream" => {
                 let (count, pause) = (number(), number());
-                let pieces = Reply::begin(out.buffer, exchange, Status::OK, &date).pieces();
+                let pieces = Reply::begin(out.buffer, exchange, Status::OK, &date).stream();
                 return Answer::Stream(Stream::new(pieces, move |mut sender| {
                     Box::pin(async move {
                         for _ in 0..count {
@@ -165,7 +165,7 @@ struct Seat {
     wait: Duration,
     exchange: Exchange,
     /// Of a feed, once its head is written.
-    pieces: Option<Pieces>,
+    pieces: Option<BodyFraming>,
     is_feed: bool,
     /// The news that it was told.
     told: u64,
@@ -191,7 +191,7 @@ impl Seat {
             return After::Over { close: false };
         }
         let pieces = self.pieces.unwrap_or_else(|| {
-            Reply::begin(out, self.exchange, Status::OK, &clock.date()).pieces()
+            Reply::begin(out, self.exchange, Status::OK, &clock.date()).stream()
         });
         self.pieces = Some(pieces);
         pieces.append(out, b"news;");

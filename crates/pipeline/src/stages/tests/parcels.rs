@@ -162,7 +162,7 @@ fn a_reply_that_is_written_while_it_is_sent_stays_where_it_is() {
     let [mut one, _] = contexts(&charter());
     let (own, _peer) = UnixStream::pair().unwrap();
     let mut connection = Connection::new(|_| Blocking::new(own.into(), None), Peer::UNIX, &mut one);
-    let stream = crate::stream::Stream::new(bine_http::Pieces::UntilClose, |_| {
+    let stream = crate::stream::Stream::new(bine_http::BodyFraming::CloseDelimited, |_| {
         Box::pin(std::future::ready(Ok(())))
     });
     connection.follow(crate::handler::Follow::Stream(stream), &mut one);

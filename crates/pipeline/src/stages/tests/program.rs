@@ -69,7 +69,7 @@ impl Responder for Program {
                 let length = if number == 0 { FILE } else { number as u64 };
                 let status = Status::OK;
                 Reply::begin(out.buffer, request.exchange, status, &self.clock.date())
-                    .length(length);
+                    .content_length(length);
                 if request.exchange.method == Method::Head {
                     return Answer::Written { close: false };
                 }
@@ -120,7 +120,7 @@ impl Program {
             out.buffer.extend(std::iter::repeat_n(b'p', piece));
             left -= piece;
             if left > 0 {
-                body.spill(out.buffer, &mut *out.drain);
+                body.flush(out.buffer, &mut *out.drain);
             }
         }
         if panics {
