@@ -583,7 +583,7 @@ fn with_tls_the_cookie_is_the_hosts_alone() {
         let (value, behind) = cookie.split_once("; ").unwrap();
         let (attributes, _) = behind.split_once("\r\n").unwrap();
         assert_eq!(attributes, "Path=/; Max-Age=1209600; HttpOnly; SameSite=Lax; Secure");
-        let name = reply.field_lines().last();
+        let name = reply.lines().last();
         assert_eq!(ask(&format!("__Host-session={value}")).lines().last(), name, "{version}");
         assert!(ask(&format!("session={value}")).contains("__Host-session="), "not without TLS");
     }
