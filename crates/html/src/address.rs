@@ -1,29 +1,29 @@
-//! Decides which addresses are not written: those that make a browser run text instead of fetching it.
+//! The URL filter: replaces URLs that make a browser run code instead of fetching a resource.
 //!
-//! Refused are the schemes `javascript`, `vbscript` and `data`, however they are spelled (URL Standard, section 4.4:
-//! case does not count, nor do leading controls and spaces, nor tabs and line ends anywhere). Any other scheme
-//! passes: which ones a program uses is its own affair, and none of them runs text.
+//! It rejects the schemes `javascript`, `vbscript` and `data` in every spelling (URL Standard,
+//! section 4.4: case is ignored, as are leading controls and spaces, and tabs and line ends
+//! anywhere). All other schemes pass, because none of them runs text.
 
 use core::fmt;
 
 use crate::writer::Writer;
 
-/// Stands in the place of an address that was refused: it leads nowhere (CSS Values, section 4.5.4), and whoever
-/// looks at the page sees why.
+/// Replaces a rejected URL. It is a valid URL of an invalid resource (CSS Values, section 4.5.4),
+/// and its fragment shows the reason in the page's source.
 const REFUSED: &str = "about:invalid#refused";
 
-/// As it follows the scheme `data`, nothing in an image runs, a drawing's scripts included.
+/// Images may have a `data` URL of this prefix: scripts inside an image never run.
 const IMAGE_DATA: &[u8] = b"data:image/";
 
 const SCHEMES: [&[u8]; 3] = [b"javascript:", b"vbscript:", b"data:"];
 
-/// A verdict falls at this length at the latest: the longest of the prefixes above.
+/// The longest of the prefixes above: the verdict is known at this length.
 const LONGEST: usize = IMAGE_DATA.len();
 
-/// Writes one address, escaped, and holds its beginning back until it is known to be harmless.
-pub(crate) struct Screen<'w, 'a> {
+/// Writes one URL, escaped, and holds its beginning back until it is known to be harmless.
+pub(crate) struct UrlFilter<'w, 'a> {
     writer: &'w mut Writer<'a>,
-    /// Whether the address is that of an image.
+    /// Whether the URL is that of an image.
     is_image: bool,
     held: [u8; LONGEST],
     length: usize,
@@ -37,12 +37,12 @@ enum Verdict {
     Refused,
 }
 
-impl<'w, 'a> Screen<'w, 'a> {
+impl<'w, 'a> UrlFilter<'w, 'a> {
     pub(crate) fn new(writer: &'w mut Writer<'a>, is_image: bool) -> Self {
         Self { writer, is_image, held: [0; LONGEST], length: 0, verdict: Verdict::Open }
     }
 
-    /// Writes the next part of the address.
+    /// Writes the next part of the URL.
     pub(crate) fn text(&mut self, text: &str) {
         match self.verdict {
             Verdict::Open => self.judge(text),
@@ -51,8 +51,8 @@ impl<'w, 'a> Screen<'w, 'a> {
         }
     }
 
-    /// Decides about what is still held back: a name without its colon is a relative address, and data that does
-    /// not get as far as `image/` is none of an image.
+    /// Decides about the bytes still held back. A scheme's name without a colon is a relative URL;
+    /// an incomplete `data:` URL is not an image.
     pub(crate) fn end(mut self) {
         if self.verdict == Verdict::Open {
             if self.held[..self.length].contains(&b':') { self.refuse() } else { self.pass("") }
@@ -67,9 +67,9 @@ impl<'w, 'a> Screen<'w, 'a> {
             }
             self.held[self.length] = byte;
             match verdict(&self.held[..=self.length], self.is_image) {
-                // Only while it spells a prefix, so there is room for one more byte.
+                // `held` spells a prefix, so it has room for one more byte.
                 Verdict::Open => self.length += 1,
-                // All that came before is ASCII, so a character begins here.
+                // All bytes before are ASCII, so a character begins here.
                 Verdict::Passed => return self.pass(&text[index..]),
                 Verdict::Refused => return self.refuse(),
             }
@@ -83,20 +83,20 @@ impl<'w, 'a> Screen<'w, 'a> {
 
     fn pass(&mut self, rest: &str) {
         self.verdict = Verdict::Passed;
-        // Letters, a colon, a slash: nothing to escape.
+        // Only letters, a colon and a slash, which need no escape.
         self.writer.bytes(&self.held[..self.length]);
         self.writer.text(rest);
     }
 }
 
-impl fmt::Write for Screen<'_, '_> {
+impl fmt::Write for UrlFilter<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.text(text);
         Ok(())
     }
 }
 
-/// What the beginning of an address tells, if all but its last byte left it open.
+/// The verdict on the first bytes of a URL, given that all but the last byte left it open.
 fn verdict(start: &[u8], is_image: bool) -> Verdict {
     if is_image && begins_with(IMAGE_DATA, start) {
         return if start.len() == IMAGE_DATA.len() { Verdict::Passed } else { Verdict::Open };
@@ -124,11 +124,11 @@ mod tests {
     fn written(parts: &[&str], is_image: bool) -> String {
         let mut out = Vec::new();
         let mut writer = Writer::new(&mut out);
-        let mut screen = Screen::new(&mut writer, is_image);
+        let mut filter = UrlFilter::new(&mut writer, is_image);
         for part in parts {
-            screen.text(part);
+            filter.text(part);
         }
-        screen.end();
+        filter.end();
         drop(writer);
         String::from_utf8(out).unwrap()
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_runs_is_refused_however_it_is_spelled() {
+    fn rejects_script_urls_in_every_spelling() {
         refused("javascript:alert(1)");
         refused("JavaScript:alert(1)");
         refused(" \u{1}\tjavascript:alert(1)");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_pass_as_they_are() {
+    fn passes_other_urls_unchanged() {
         for address in [
             "",
             "/",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_may_be_data_and_still_cannot_be_a_script() {
+    fn allows_image_data_but_no_script_urls() {
         let check = |address, expected| assert_eq!(written(&[address], true), expected);
         check("data:image/png;base64,AA==", "data:image/png;base64,AA==");
         check("Data:Image/png,", "Data:Image/png,");
@@ -190,11 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_escaped_like_any_text() {
+    fn escapes_urls() {
         assert_eq!(written(&["/a?b=1&c=\"<"], false), "/a?b=1&amp;c=&quot;&lt;");
     }
 
-    /// The scheme a browser would see (URL Standard, section 4.4, the states "scheme start" and "scheme").
+    /// The scheme that a browser parses (URL Standard, section 4.4, the states "scheme start" and
+    /// "scheme").
     fn scheme(address: &str) -> Option<String> {
         let stripped = address.trim_start_matches(|letter| letter <= ' ');
         let seen: String = stripped.chars().filter(|letter| !"\t\n\r".contains(*letter)).collect();
@@ -222,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_runs_is_never_written_and_all_else_is(address in address(), cut in any::<prop::sample::Index>()) {
+        fn rejects_exactly_the_urls_that_run(address in address(), cut in any::<prop::sample::Index>()) {
             let places: Vec<usize> =
                 (0..=address.len()).filter(|&place| address.is_char_boundary(place)).collect();
             let (before, after) = address.split_at(*cut.get(&places));

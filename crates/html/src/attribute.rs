@@ -1,7 +1,7 @@
-//! Decides what may stand in an attribute hole, and when the attribute is left out.
+//! Values that an attribute hole accepts, and when the attribute is omitted.
 //!
-//! `html!` knows from its name what a browser makes of an attribute's value, and calls one of three methods of the
-//! writer: for text, for an address, and for what no escape makes safe.
+//! `html!` knows from the attribute's name how a browser uses the value, and calls one of three
+//! methods of the writer: for text, for a URL, and for code that no escape makes safe.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -10,39 +10,40 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::{self, Write as _};
 
-use crate::address::Screen;
+use crate::address::UrlFilter;
 use crate::raw::Raw;
 use crate::render::Render;
 use crate::writer::Writer;
 
-/// What may stand in an attribute hole `name={expression}`.
+/// A value of an attribute hole `name={expression}`.
 ///
-/// `true` writes the bare attribute (as `disabled=""`, which HTML and XHTML read alike); `false` and `None`
-/// leave it out. Apart from [`Render`], because a type may render as markup, which no attribute can hold.
+/// `true` writes the bare attribute (as `disabled=""`, which HTML and XHTML read alike); `false`
+/// and `None` omit it. The trait is separate from [`Render`] because a type may render as markup,
+/// which no attribute can hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an attribute's value",
     note = "an attribute takes text, numbers, `bool`, and `Option` of these; \
             what can be displayed: `format_args!(\"{{}}\", value)`"
 )]
 pub trait AttributeValue {
-    /// Writes the attribute, or nothing. A type of one's own does so by the text or number that it stands for:
+    /// Writes the attribute, or nothing. A custom type delegates to its text or number:
     /// `self.name.write_attribute(attribute, writer)`.
     fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>);
 }
 
-/// An attribute that waits for its value. Only a value can write it.
+/// An attribute without its value. Only a value can write it.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
-    /// All that comes before the value, as in ` class="`.
+    /// Everything before the value, as in ` class="`.
     opening: &'static str,
     meaning: Meaning,
 }
 
-/// What a browser makes of the value.
+/// How a browser uses the value.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     Text,
-    Address { is_image: bool },
+    Url { is_image: bool },
 }
 
 impl Attribute {
@@ -51,12 +52,12 @@ impl Attribute {
     }
 
     pub(crate) fn address(opening: &'static str, is_image: bool) -> Self {
-        Self { opening, meaning: Meaning::Address { is_image } }
+        Self { opening, meaning: Meaning::Url { is_image } }
     }
 
-    /// Writes the attribute with a value that is never a harmful address.
+    /// Writes the attribute with a value that needs no check of its URL.
     #[inline]
-    fn write_harmless(self, value: &(impl Render + ?Sized), writer: &mut Writer<'_>) {
+    fn write_unfiltered(self, value: &(impl Render + ?Sized), writer: &mut Writer<'_>) {
         writer.open_value(self.opening);
         value.render(writer);
         writer.close_value();
@@ -65,14 +66,14 @@ impl Attribute {
     #[inline]
     fn write_text(self, text: &str, writer: &mut Writer<'_>) {
         match self.meaning {
-            Meaning::Text => self.write_harmless(text, writer),
-            Meaning::Address { is_image } => {
-                self.write_address(is_image, writer, |screen| screen.text(text));
+            Meaning::Text => self.write_unfiltered(text, writer),
+            Meaning::Url { is_image } => {
+                self.write_address(is_image, writer, |filter| filter.text(text));
             }
         }
     }
 
-    /// Writes the attribute with several values, a blank between two of them.
+    /// Writes the attribute with several values, separated by spaces.
     pub(crate) fn write_list<'v>(
         self,
         values: impl Iterator<Item = &'v str>,
@@ -87,9 +88,9 @@ impl Attribute {
                 spaced.for_each(|value| value.render(writer));
                 writer.constant("\"");
             }
-            Meaning::Address { is_image } => {
-                self.write_address(is_image, writer, |screen| {
-                    spaced.for_each(|value| screen.text(value));
+            Meaning::Url { is_image } => {
+                self.write_address(is_image, writer, |filter| {
+                    spaced.for_each(|value| filter.text(value));
                 });
             }
         }
@@ -99,12 +100,12 @@ impl Attribute {
         self,
         is_image: bool,
         writer: &mut Writer<'_>,
-        fill: impl FnOnce(&mut Screen<'_, '_>),
+        fill: impl FnOnce(&mut UrlFilter<'_, '_>),
     ) {
         writer.open_value(self.opening);
-        let mut screen = Screen::new(writer, is_image);
-        fill(&mut screen);
-        screen.end();
+        let mut filter = UrlFilter::new(writer, is_image);
+        fill(&mut filter);
+        filter.end();
         writer.close_value();
     }
 }
@@ -113,7 +114,7 @@ impl AttributeValue for bool {
     #[inline]
     fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
         if *self {
-            attribute.write_harmless("", writer);
+            attribute.write_unfiltered("", writer);
         }
     }
 }
@@ -137,10 +138,10 @@ impl AttributeValue for char {
 impl AttributeValue for fmt::Arguments<'_> {
     fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
         match attribute.meaning {
-            Meaning::Text => attribute.write_harmless(self, writer),
-            Meaning::Address { is_image } => attribute.write_address(is_image, writer, |screen| {
-                // As for `Render`: only a `Display` that reports an error of its own can fail.
-                let _ = screen.write_fmt(*self);
+            Meaning::Text => attribute.write_unfiltered(self, writer),
+            Meaning::Url { is_image } => attribute.write_address(is_image, writer, |filter| {
+                // As in `Render`: only a `Display` that returns an error itself can fail.
+                let _ = filter.write_fmt(*self);
             }),
         }
     }
@@ -177,7 +178,7 @@ macro_rules! attributes_as_numbers {
         impl AttributeValue for $number {
             #[inline]
             fn write_attribute(&self, attribute: Attribute, writer: &mut Writer<'_>) {
-                attribute.write_harmless(self, writer);
+                attribute.write_unfiltered(self, writer);
             }
         }
     )*};
@@ -185,53 +186,53 @@ macro_rules! attributes_as_numbers {
 
 attributes_as_numbers!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
-/// What may stand in the hole of an attribute that holds an address, as `href` and `src` do: what any attribute
-/// takes, and `raw(..)`, which is not looked at.
+/// A value of an attribute that holds a URL, as `href` and `src`: any [`AttributeValue`], and
+/// `raw(..)`, which is not checked.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an address",
     note = "an address is text, or `Option` of it; put together: `format_args!(\"/forum/{{}}\", name)`"
 )]
-pub trait AddressValue {
+pub trait UrlValue {
     /// Writes the attribute, or nothing.
     fn write_address(&self, attribute: Attribute, writer: &mut Writer<'_>);
 }
 
-impl<T: AttributeValue + ?Sized> AddressValue for T {
+impl<T: AttributeValue + ?Sized> UrlValue for T {
     #[inline]
     fn write_address(&self, attribute: Attribute, writer: &mut Writer<'_>) {
         self.write_attribute(attribute, writer);
     }
 }
 
-impl<T: AsRef<str>> AddressValue for Raw<T> {
+impl<T: AsRef<str>> UrlValue for Raw<T> {
     #[inline]
     fn write_address(&self, attribute: Attribute, writer: &mut Writer<'_>) {
-        attribute.write_harmless(self.0.as_ref(), writer);
+        attribute.write_unfiltered(self.0.as_ref(), writer);
     }
 }
 
-/// What a hole for an address takes: an [`AddressValue`], or the name of a function that makes one, as a service has.
-/// `Kind` keeps the two apart for the compiler, which finds it by itself.
+/// A value of a hole for a URL: an [`UrlValue`], or a function that returns one, such as a
+/// service's name. The compiler infers `Kind`, which separates the two implementations.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an address",
     label = "no text, and not the name of a service",
     note = "an address is text, or `Option` of it; put together: `format_args!(\"/forum/{{}}\", name)`"
 )]
-pub trait Address<Kind> {
+pub trait IntoUrl<Kind> {
     fn write(&self, attribute: Attribute, writer: &mut Writer<'_>);
 }
 
-/// The kind of what is an address.
+/// The kind of values that are URLs.
 #[derive(Debug)]
-pub enum Plain {}
+pub enum UrlKind {}
 
-/// The kind of a function that makes one.
+/// The kind of functions that return a URL.
 #[derive(Debug)]
-pub enum Named {}
+pub enum FunctionKind {}
 
 #[diagnostic::do_not_recommend]
-impl<T: AddressValue + ?Sized> Address<Plain> for T {
+impl<T: UrlValue + ?Sized> IntoUrl<UrlKind> for T {
     #[inline]
     fn write(&self, attribute: Attribute, writer: &mut Writer<'_>) {
         self.write_address(attribute, writer);
@@ -239,14 +240,14 @@ impl<T: AddressValue + ?Sized> Address<Plain> for T {
 }
 
 #[diagnostic::do_not_recommend]
-impl<F: Fn() -> A, A: AddressValue> Address<Named> for F {
+impl<F: Fn() -> A, A: UrlValue> IntoUrl<FunctionKind> for F {
     fn write(&self, attribute: Attribute, writer: &mut Writer<'_>) {
         self().write_address(attribute, writer);
     }
 }
 
-/// What may stand in the hole of an attribute that a browser runs, draws by or reads as a page: `raw(..)` alone,
-/// and `Option` of it. It is still escaped, so that it cannot leave its quotes.
+/// A value of an attribute that a browser runs, applies as style or reads as a page: `raw(..)`, and
+/// `Option` of it. It is still escaped, so that it cannot end the quoted value.
 #[diagnostic::on_unimplemented(
     message = "text cannot be made safe in an event handler, in `style` or in `srcdoc`",
     label = "this would run as code or style",
@@ -254,14 +255,15 @@ impl<F: Fn() -> A, A: AddressValue> Address<Named> for F {
             wrap it in `raw(..)` if every byte of it is yours"
 )]
 pub trait CodeValue {
-    /// Writes the attribute, or nothing. `opening` is all that comes before the value, as in ` onclick="`.
+    /// Writes the attribute, or nothing. `opening` is everything before the value, as in `
+    /// onclick="`.
     fn write_code(&self, opening: &'static str, writer: &mut Writer<'_>);
 }
 
 impl<T: AsRef<str>> CodeValue for Raw<T> {
     #[inline]
     fn write_code(&self, opening: &'static str, writer: &mut Writer<'_>) {
-        Attribute::text(opening).write_harmless(self.0.as_ref(), writer);
+        Attribute::text(opening).write_unfiltered(self.0.as_ref(), writer);
     }
 }
 
@@ -289,18 +291,18 @@ mod tests {
     }
 
     #[test]
-    fn text_cannot_leave_its_quotes() {
+    fn escapes_quotes_in_values() {
         check("\"><script>'&", " x=\"&quot;&gt;&lt;script&gt;&#39;&amp;\"");
     }
 
     #[test]
-    fn true_is_bare_and_false_is_absent() {
+    fn writes_true_bare_and_omits_false() {
         check(true, " x=\"\"");
         check(false, "");
     }
 
     #[test]
-    fn an_address_is_looked_at_in_whatever_it_comes() {
+    fn filters_urls_of_every_type() {
         let check = |value: &dyn AttributeValue, expected: &str| {
             let mut out = Vec::new();
             Writer::new(&mut out).link(" x=\"", value);
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_is_any_address_and_any_code_but_never_leaves_its_quotes() {
+    fn accepts_raw_urls_and_code_but_escapes_quotes() {
         let mut out = Vec::new();
         let mut writer = Writer::new(&mut out);
         writer.link(" href=\"", &raw("javascript:go(\"a\")"));
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_absent_and_some_is_its_value() {
+    fn omits_none_and_writes_some() {
         check(None::<&str>, "");
         check(Some(&String::from("a")), " x=\"a\"");
         check(Some(-7), " x=\"-7\"");

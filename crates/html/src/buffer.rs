@@ -1,5 +1,7 @@
-//! Decides how bytes are appended, and when there are enough of them to leave: the one place of this room where code is
-//! unsafe, since appending is what a large page spends its time on (docs/measurements.md, "Templates").
+//! The byte buffer that a page is written to.
+//!
+//! The only module of this crate with unsafe code: a large page spends its time on appending
+//! (docs/measurements.md, "Templates").
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,73 +10,76 @@ use core::slice;
 
 use crate::{decimal, escape, xml};
 
-/// The most text that is escaped at once: its room is reserved as if every byte of it were special.
+/// The longest text that is escaped at once: the buffer reserves room as if each byte were special.
 const PIECE: usize = 1024;
 
-/// The least room that is made: more than a short page takes.
-const LEAST_ROOM: usize = 1024;
+/// The smallest reservation: more than a short page needs.
+const MIN_RESERVE: usize = 1024;
 
-/// Bytes of text that are looked at together: a vector register's.
+/// Bytes of text that are checked together: the width of a vector register.
 const BLOCK: usize = 16;
 
-/// As many blocks as are worth a loop of their own: with one glance for all four, clean text is copied twice as fast.
+/// Bytes per iteration of the outer loop. One test for four blocks doubles the speed of copying
+/// clean text.
 const STRIP: usize = 4 * BLOCK;
 
-/// The length and the limit of a buffer whose spill panicked: any room at all is more than there is.
-const LOST: (usize, usize) = (1, 0);
+/// Length and limit of a buffer whose spill panicked: every reservation exceeds this limit.
+const POISONED: (usize, usize) = (1, 0);
 
-/// Takes what it wants of a full buffer.
+/// Takes any part of a full buffer.
 pub(crate) type Spill<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 
-/// Appends to a `Vec`, and lets it spill when it has become long enough.
+/// Appends to a `Vec`, and calls the spill when it is long enough.
 ///
-/// The `Vec` learns of what was appended when it spills, and when the buffer is dropped. Where its bytes are and how
-/// many is known here alone until then: of a `Vec` behind a reference the compiler must believe that each byte written
-/// changes it, of a field it need not, and keeps it in a register.
+/// The length of the `Vec` is updated when the buffer spills and when it is dropped. Until then the
+/// start and the length are kept in fields: the compiler must assume that each byte written changes
+/// a `Vec` behind a reference, but it can keep a field in a register.
 pub(crate) struct Buffer<'a> {
     out: &'a mut Vec<u8>,
-    /// Invariant: the bytes of `out`.
+    /// Invariant: points to the bytes of `out`.
     start: *mut u8,
-    /// So many bytes from `start` on are what is here. Invariant: never above the capacity of `out`.
+    /// Initialized bytes, counted from `start`. Invariant: never above the capacity of `out`.
     length: usize,
-    /// What ends behind it goes through [`make_room`](Self::make_room). Invariant: never above the capacity of `out`.
+    /// A write that ends past this length calls [`make_room`](Self::make_room). Invariant: never
+    /// above the capacity of `out`.
     limit: usize,
-    /// The length that makes it spill; out of reach without a spill.
+    /// The length at which the buffer spills; `usize::MAX` without a spill.
     spill_at: usize,
     chunk_at: usize,
     spill: Option<Spill<'a>>,
-    /// If it is read as XML, the length up to which nothing is left that XML cannot hold.
+    /// In XML syntax, the length up to which all characters are valid XML.
     clean: Option<usize>,
-    /// What comes behind that length stands in the value of an attribute.
+    /// Whether the bytes past that length belong to an attribute's value.
     in_value: bool,
 }
 
-/// From where on a buffer spills nothing.
-pub(crate) struct Kept {
+/// A pause of spilling, and the position where it began.
+pub(crate) struct Hold {
     start: usize,
-    /// As it was before.
+    /// The buffer's value before the pause.
     spill_at: usize,
 }
 
 impl<'a> Buffer<'a> {
-    /// Appends to `out`, however long it grows.
+    /// Appends to `out` without a limit.
     pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
-        let (start, length, limit) = (out.as_mut_ptr(), out.len(), out.capacity());
-        let (spill_at, chunk_at) = (usize::MAX, usize::MAX);
+        let start = out.as_mut_ptr();
+        let (length, limit) = (out.len(), out.capacity());
         Self {
             out,
             start,
             length,
             limit,
-            spill_at,
-            chunk_at,
+            spill_at: usize::MAX,
+            chunk_at: usize::MAX,
             spill: None,
             clean: None,
             in_value: false,
         }
     }
 
-    /// Appends to `out`, and calls `spill` before it appends more to what has grown by `chunk_at` or more bytes.
+    /// Appends to `out`, and calls `spill` before a write if `out` has grown by at least `chunk_at`
+    /// bytes.
     pub(crate) fn with_spill(out: &'a mut Vec<u8>, chunk_at: usize, spill: Spill<'a>) -> Self {
         let chunk_at = chunk_at.max(1);
         let spill_at = out.len().saturating_add(chunk_at);
@@ -86,8 +91,8 @@ impl<'a> Buffer<'a> {
         buffer
     }
 
-    /// Has what is appended from here on read as XML: what that cannot hold is replaced before anybody sees it.
-    pub(crate) const fn go_over_to_xml(&mut self) {
+    /// Switches to XML syntax: invalid characters are replaced before the bytes become visible.
+    pub(crate) const fn switch_to_xml(&mut self) {
         self.clean = Some(self.length);
     }
 
@@ -95,7 +100,7 @@ impl<'a> Buffer<'a> {
         self.clean.is_some()
     }
 
-    /// What is appended from here on stands in the value of an attribute, or no longer does.
+    /// Sets whether the bytes from here on belong to an attribute's value.
     #[inline]
     pub(crate) fn enter_value(&mut self, in_value: bool) {
         if self.is_in_xml() {
@@ -104,34 +109,35 @@ impl<'a> Buffer<'a> {
         }
     }
 
-    /// How much is here, as it will be seen.
+    /// The length of the output after invalid characters are replaced.
     pub(crate) fn settled_length(&mut self) -> usize {
         self.clean_up();
         self.length
     }
 
-    /// Spills nothing from here on, so that all that comes can be [looked at](Self::kept).
-    pub(crate) fn keep(&mut self) -> Kept {
+    /// Pauses spilling, so that [`release`](Self::release) can return all bytes from here on.
+    pub(crate) fn hold(&mut self) -> Hold {
         let start = self.settled_length();
-        Kept { start, spill_at: mem::replace(&mut self.spill_at, usize::MAX) }
+        Hold { start, spill_at: mem::replace(&mut self.spill_at, usize::MAX) }
     }
 
-    /// What has come since, which may spill from here on.
-    pub(crate) fn kept(&mut self, kept: &Kept) -> &[u8] {
+    /// Resumes spilling and returns the bytes appended since [`hold`](Self::hold).
+    pub(crate) fn release(&mut self, hold: &Hold) -> &[u8] {
         self.clean_up();
-        self.settle();
-        self.spill_at = kept.spill_at;
-        // Of a lost buffer it is below any length, and stays there.
+        self.sync_length();
+        self.spill_at = hold.spill_at;
+        // The limit of a poisoned buffer is below any length and stays there.
         self.limit = self.limit.min(self.spill_at.max(self.length));
-        // A spill that panicked before may have taken more than it was given.
-        self.out.get(kept.start..).unwrap_or_default()
+        // A spill that panicked earlier may have taken more than the buffer held at `start`.
+        self.out.get(hold.start..).unwrap_or_default()
     }
 
     /// Appends `bytes`.
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let end = self.reserve(bytes.len());
-        // SAFETY: there is room for as many bytes, and nobody else has it; then they are written.
+        // SAFETY: `reserve` made room for this many bytes, and `self` has exclusive access to it;
+        // the copy initializes them before `advance`.
         unsafe {
             end.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
             self.advance(bytes.len());
@@ -142,8 +148,8 @@ impl<'a> Buffer<'a> {
     #[inline]
     pub(crate) fn decimal(&mut self, negative: bool, magnitude: u64) {
         let end = self.reserve(decimal::LONGEST);
-        // SAFETY: there is room for as many bytes as the array has, and nobody else has it. Bytes of a `MaybeUninit`
-        // need not have been written; as many as `write` says it has.
+        // SAFETY: `reserve` made room for the whole array, and `self` has exclusive access to it.
+        // A `MaybeUninit` may be uninitialized; `write` returns how many bytes it initialized.
         unsafe {
             let space = &mut *end.cast::<[MaybeUninit<u8>; decimal::LONGEST]>();
             let length = decimal::write(space, negative, magnitude);
@@ -161,57 +167,61 @@ impl<'a> Buffer<'a> {
         }
     }
 
-    /// Whole characters each, since XML is looked at in such pieces.
+    /// Escapes `text` in chunks of whole characters, as the cleaning of XML requires.
     #[cold]
     fn pieces(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE));
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
             self.piece(piece.as_bytes());
-            rest = behind;
+            rest = after;
         }
     }
 
     #[inline]
     fn piece(&mut self, text: &[u8]) {
         let end = self.reserve(text.len() * escape::LONGEST + escape::SPACE);
-        // SAFETY: there is the room that `escape_to` asks for, and nobody else has it. It answers where it stopped,
-        // which is not behind that room, and has written all before it.
+        // SAFETY: `reserve` made the room that `escape_to` requires, and `self` has exclusive
+        // access to it. `escape_to` returns an end within that room and has initialized all bytes
+        // before it.
         unsafe {
             let length = escape_to(end, text).offset_from_unsigned(end);
             self.advance(length);
         }
     }
 
-    /// Sees to it that there is room for so many `more` bytes, and tells where.
+    /// Ensures room for `more` bytes and returns the address where they belong.
     #[inline]
     fn reserve(&mut self, more: usize) -> *mut u8 {
-        // Neither is above `isize::MAX`: one is a `Vec`'s length, the other a slice's or a small multiple of `PIECE`.
+        // The sum cannot overflow, both are at most `isize::MAX`: a `Vec`'s length, and a slice's
+        // length or a small multiple of `PIECE`.
         if self.length + more > self.limit {
             self.make_room(more);
         }
-        // SAFETY: the length is within the capacity, of a lost buffer too now that it went through `make_room`.
+        // SAFETY: the length is within the capacity. A poisoned buffer has passed through
+        // `make_room`.
         unsafe { self.start.add(self.length) }
     }
 
-    /// Makes so many `more` bytes a part of what is here.
+    /// Adds `more` bytes to the length.
     ///
     /// # Safety
     ///
-    /// [`reserve`](Self::reserve) has found room for them, and they have been written.
+    /// [`reserve`](Self::reserve) has made room for them, and the caller has initialized them.
     #[inline]
     const unsafe fn advance(&mut self, more: usize) {
         self.length += more;
     }
 
-    /// Spills if it is due, and makes room for so many `more` bytes.
+    /// Spills if the buffer is long enough, and makes room for `more` bytes.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, more: usize) {
         self.clean_up();
-        self.settle();
-        // If the spill panics, nothing is known of what it left, and whoever comes again has to come here.
-        (self.length, self.limit) = LOST;
+        self.sync_length();
+        // If the spill panics, the state of `out` is unknown and the next write has to call this
+        // again.
+        (self.length, self.limit) = POISONED;
         if let Some(spill) = &mut self.spill
             && self.out.len() >= self.spill_at
         {
@@ -219,20 +229,20 @@ impl<'a> Buffer<'a> {
             self.spill_at = self.out.len().saturating_add(self.chunk_at);
             self.clean = self.clean.map(|_| self.out.len());
         }
-        self.out.reserve(more.max(LEAST_ROOM));
+        self.out.reserve(more.max(MIN_RESERVE));
         self.start = self.out.as_mut_ptr();
         self.length = self.out.len();
-        // What is asked for may be more than it will be, so it does not spill yet.
+        // `more` is an upper bound, so this write must not count toward the spill yet.
         self.limit = self.spill_at.max(self.length + more).min(self.out.capacity());
     }
 
-    /// Replaces what XML cannot hold, if it is read as XML.
+    /// Replaces characters that XML does not allow, if the buffer is in XML syntax.
     fn clean_up(&mut self) {
         let Some(clean) = self.clean else { return };
-        if (self.length, self.limit) == LOST {
+        if (self.length, self.limit) == POISONED {
             return;
         }
-        self.settle();
+        self.sync_length();
         xml::clean(self.out, clean, self.in_value);
         self.clean = Some(self.out.len());
         self.start = self.out.as_mut_ptr();
@@ -240,10 +250,10 @@ impl<'a> Buffer<'a> {
         self.limit = self.spill_at.max(self.length).min(self.out.capacity());
     }
 
-    /// Tells the `Vec` how much is there.
-    fn settle(&mut self) {
-        if (self.length, self.limit) != LOST {
-            // SAFETY: the length is within the capacity, and what is there has been written.
+    /// Updates the length of the `Vec`.
+    fn sync_length(&mut self) {
+        if (self.length, self.limit) != POISONED {
+            // SAFETY: the length is within the capacity, and the bytes up to it are initialized.
             unsafe { self.out.set_len(self.length) }
         }
     }
@@ -252,7 +262,7 @@ impl<'a> Buffer<'a> {
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
         self.clean_up();
-        self.settle();
+        self.sync_length();
     }
 }
 
@@ -262,19 +272,20 @@ impl fmt::Debug for Buffer<'_> {
     }
 }
 
-/// Writes `text`, escaped, and tells where it ends. Clean text is copied while it is looked at.
+/// Writes `text`, escaped, and returns the end. Copies clean text while it checks it.
 ///
 /// # Safety
 ///
-/// From `to` on there is room for `LONGEST` bytes for each of `text` and for `SPACE` more, and none of it is `text`'s.
+/// `to` has room for `LONGEST` bytes per byte of `text` and `SPACE` more, and does not overlap
+/// `text`.
 unsafe fn escape_to(to: *mut u8, text: &[u8]) -> *mut u8 {
-    // SAFETY: each write is of a byte of `text`, or of its reference: no more than `LONGEST` bytes further; a write
-    // may reach further than `to` then moves, but by no more than `SPACE`.
+    // SAFETY: each write copies bytes of `text` or a character reference, at most `LONGEST` bytes
+    // per byte of `text`. A write may extend past the new `to`, but by at most `SPACE`.
     unsafe {
         if text.len() >= BLOCK {
             return escape_long(to, text);
         }
-        // Looked at as two parts that overlap, which needs no loop.
+        // Two chunks that overlap need no loop.
         if let (Some(first), Some(last)) = (text.first_chunk::<8>(), text.last_chunk::<8>()) {
             if is_clean(&[joined(*first, *last)]) {
                 to.cast::<[u8; 8]>().write_unaligned(*first);
@@ -292,7 +303,8 @@ unsafe fn escape_to(to: *mut u8, text: &[u8]) -> *mut u8 {
     }
 }
 
-/// The same for any length. Apart, so that a short text need not save the registers that a long one wants.
+/// Escapes text of any length. A separate function, so that a short text does not save the
+/// registers that a long one uses.
 ///
 /// # Safety
 ///
@@ -317,7 +329,7 @@ unsafe fn escape_long(mut to: *mut u8, text: &[u8]) -> *mut u8 {
     }
 }
 
-/// Writes so many blocks, escaped, and tells where they end.
+/// Writes `blocks`, escaped, and returns the end.
 ///
 /// # Safety
 ///
@@ -338,9 +350,9 @@ unsafe fn escape_blocks(mut to: *mut u8, blocks: &[[u8; BLOCK]]) -> *mut u8 {
     to
 }
 
-/// Whether no byte of these blocks needs an escape; a `#` counts as one that does, which saves a comparison, and is
-/// written as itself. Wider registers would have to be looked for at run time, and win nothing: clean text is copied at
-/// the speed of the cache.
+/// Whether no byte of `blocks` needs an escape. `#` counts as special, which saves a comparison; it
+/// is written as itself. Wider registers would require detection at run time and gain nothing:
+/// clean text already copies at the speed of the cache.
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::cast_ptr_alignment, reason = "`_mm_loadu_si128` reads from any address")]
 #[inline]
@@ -349,7 +361,7 @@ fn is_clean(blocks: &[[u8; BLOCK]]) -> bool {
         __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
         _mm_setzero_si128,
     };
-    // SAFETY: SSE2 is a part of x86-64, and the bytes that are read are those of a block.
+    // SAFETY: SSE2 is part of x86-64, and each load reads exactly one block.
     unsafe {
         let mut found = _mm_setzero_si128();
         for block in blocks {
@@ -364,8 +376,8 @@ fn is_clean(blocks: &[[u8; BLOCK]]) -> bool {
     }
 }
 
-/// Whether no byte of these blocks needs an escape. All bytes are marked without a branch and their marks looked at as
-/// one number, which lets it become vector code.
+/// Whether no byte of `blocks` needs an escape. The bytes are marked without a branch and the marks
+/// tested as one number, so the compiler can vectorize it.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn is_clean(blocks: &[[u8; BLOCK]]) -> bool {
@@ -373,7 +385,7 @@ fn is_clean(blocks: &[[u8; BLOCK]]) -> bool {
     blocks.iter().fold(0, |found, block| found | u128::from_ne_bytes(marked(block))) == 0
 }
 
-/// Two parts as a block, with nothing special between them.
+/// Two chunks as one block, with zeros between them.
 #[inline]
 fn joined<const LENGTH: usize>(first: [u8; LENGTH], last: [u8; LENGTH]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
@@ -382,7 +394,7 @@ fn joined<const LENGTH: usize>(first: [u8; LENGTH], last: [u8; LENGTH]) -> [u8; 
     block
 }
 
-/// Writes what each byte becomes, without a branch that depends on it, and tells where it ends.
+/// Writes each byte's escaped form without a branch on its value, and returns the end.
 ///
 /// # Safety
 ///
@@ -391,7 +403,7 @@ fn joined<const LENGTH: usize>(first: [u8; LENGTH], last: [u8; LENGTH]) -> [u8; 
 unsafe fn escape_each(mut to: *mut u8, bytes: &[u8]) -> *mut u8 {
     for &byte in bytes {
         let (written, length) = escape::written(byte);
-        // SAFETY: the caller has room for `LONGEST` bytes for each of `bytes`, and `SPACE` behind them.
+        // SAFETY: the caller reserved `LONGEST` bytes for each of `bytes`, and `SPACE` after them.
         unsafe {
             to.cast::<[u8; escape::SPACE]>().write_unaligned(written);
             to = to.add(length);
@@ -408,7 +420,7 @@ mod tests {
 
     use super::*;
 
-    /// What a buffer appends for `text`, said without one.
+    /// The expected output for `text`, computed without a buffer.
     fn escaped(text: &str) -> String {
         let mut escaped = String::new();
         for letter in text.chars() {
@@ -424,7 +436,7 @@ mod tests {
         escaped
     }
 
-    /// One call, so that a sequence of them can be made up.
+    /// One method call, so that a strategy can generate sequences.
     #[derive(Clone, Debug)]
     enum Call {
         Bytes(String),
@@ -470,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_special_byte_is_found_wherever_it_stands() {
+    fn escapes_a_special_byte_at_every_position() {
         for length in 1..150 {
             for place in 0..length {
                 for special in ["<", ">", "&", "\"", "'"] {
@@ -485,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_buffer_leaves_what_is_there() {
+    fn poisoned_buffer_keeps_the_vec_unchanged() {
         extern crate std;
         let mut out = Vec::new();
         let mut spill = |out: &mut Vec<u8>| {
@@ -502,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spill_that_panics_leaves_a_buffer_that_can_be_used() {
+    fn buffer_remains_usable_after_a_spill_panics() {
         extern crate std;
         let mut out = Vec::new();
         let mut times = 0;
@@ -523,7 +535,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_room_there_is_the_same_is_appended(
+        fn capacity_does_not_change_the_output(
             calls in prop::collection::vec(call(), 0..12),
             room in 0_usize..200,
         ) {
@@ -539,7 +551,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_a_spill_does_nothing_is_lost(
+        fn spilling_loses_no_bytes(
             calls in prop::collection::vec(call(), 0..12),
             chunk_at in 0_usize..200,
             left in 0_usize..40,

@@ -1,23 +1,23 @@
-//! Decides how classes of a style sheet stand in an attribute: one, or several.
+//! [`Class`]: classes of a style sheet as attribute values.
 
 use core::fmt;
 
 use crate::attribute::{Attribute, AttributeValue};
 use crate::writer::Writer;
 
-/// A class of a style sheet. `css!` makes one of each, under the name that it has there:
-/// `<p class={style::card}>`. Several stand in an array, and those that are there at times in options:
-/// `class={[Some(style::card), is_open.then_some(style::open)]}`.
+/// A class of a style sheet. `css!` defines a constant for each class of the sheet:
+/// `<p class={style::card}>`. An array holds several classes, and an `Option` makes a class
+/// conditional: `class={[Some(style::card), is_open.then_some(style::open)]}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class(&'static str);
 
 impl Class {
-    /// A class by the name that is written to the page, such as one of somebody else's sheet.
+    /// A class by the name that the page contains, such as a class of a third-party style sheet.
     pub const fn new(name: &'static str) -> Self {
         Self(name)
     }
 
-    /// The name that is written to the page.
+    /// The name that the page contains.
     pub const fn name(self) -> &'static str {
         self.0
     }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn several_classes_stand_beside_each_other() {
+    fn separates_classes_with_spaces() {
         let (card, open) = (Class::new("card_x"), Class::new("open_x"));
         check(card, " class=\"card_x\"");
         check([card, open], " class=\"card_x open_x\"");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_is_not_there_now_leaves_no_trace() {
+    fn omits_absent_classes() {
         let open = |is_open: bool| is_open.then_some(Class::new("open"));
         check([open(false), Some(Class::new("a")), open(true)], " class=\"a open\"");
         check([open(false)], "");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_text_to_an_address() {
+    fn filters_classes_in_a_url_attribute() {
         let mut out = Vec::new();
         Writer::new(&mut out).link(" href=\"", &[Class::new("javascript:a"), Class::new("b")]);
         assert_eq!(out, b" href=\"about:invalid#refused\"");

@@ -1,8 +1,9 @@
-//! Decides what markup says of itself: the kind of content it is, and so where it may stand.
+//! Content kinds of markup as types, and the places where each kind is allowed.
 //!
-//! HTML lets `<p>` hold what runs in a line of text, `<div>` nearly everything, and `<ul>` only what is made for it
-//! (HTML 3.2.5.2). Between functions this is carried by types: a component returns `impl Html<Phrasing>`,
-//! `impl Html<Flow>` or `impl Html<Parts>`, and the hole it stands in takes it or does not.
+//! HTML allows phrasing content in `<p>`, flow content in `<div>`, and only list items in `<ul>`
+//! (HTML 3.2.5.2). Types carry this rule across functions: a component returns `impl
+//! Html<Phrasing>`, `impl Html<Flow>` or `impl Html<Parts>`, and a hole accepts the kinds that its
+//! parent element allows.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,61 +12,62 @@ use crate::frozen::Frozen;
 use crate::page::Page;
 use crate::tree::{Element, Node, Tree};
 
-/// What stands in a body: `<p>`, `<div>`, `<ul>`, and whatever is [`Phrasing`].
+/// Content of a body: `<p>`, `<div>`, `<ul>`, and all [`Phrasing`] content.
 #[derive(Debug)]
 pub enum Flow {}
 
-/// What runs in a line of text: text, `<b>`, `<a>`, `<img>`.
+/// Content of a line of text: text, `<b>`, `<a>`, `<img>`.
 #[derive(Debug)]
 pub enum Phrasing {}
 
-/// What has its place in certain elements only: `<li>`, `<tr>`, `<option>`, `<title>`.
+/// Content that is allowed in certain parents only: `<li>`, `<tr>`, `<option>`, `<title>`.
 #[derive(Debug)]
 pub enum Parts {}
 
-/// What may stand in text and among parts: `<script>`, `<template>`.
+/// Content that is allowed both in text and among [`Parts`]: `<script>`, `<template>`.
 #[derive(Debug)]
 #[doc(hidden)]
-pub enum Anywhere {}
+pub enum ScriptSupporting {}
 
-/// A whole page, which stands in no other.
+/// A whole page without `<html>`. No other page can contain it.
 #[derive(Debug)]
 #[doc(hidden)]
 pub enum Whole {}
 
-/// The same with `<html>` around all of it.
+/// A whole page inside `<html>`.
 #[derive(Debug)]
 #[doc(hidden)]
 pub enum Document {}
 
-/// What stands outermost in a page.
+/// The kind of a page's outermost content.
 #[doc(hidden)]
-pub trait Outermost {
-    /// Whether it is one element, `<html>`: then readers of XML find a document too.
+pub trait RootContent {
+    /// Whether the page is a single `<html>` element, and so a document for XML parsers too.
     const IS_DOCUMENT: bool = false;
-    /// Whether it stands in no body.
+    /// Whether the page cannot be part of a body.
     const IS_WHOLE: bool = false;
 }
 
-impl Outermost for Flow {}
-impl Outermost for Phrasing {}
-impl Outermost for Parts {}
-impl Outermost for Anywhere {}
+impl RootContent for Flow {}
+impl RootContent for Phrasing {}
+impl RootContent for Parts {}
+impl RootContent for ScriptSupporting {}
 
-impl Outermost for Whole {
+impl RootContent for Whole {
     const IS_WHOLE: bool = true;
 }
 
-impl Outermost for Document {
+impl RootContent for Document {
     const IS_DOCUMENT: bool = true;
     const IS_WHOLE: bool = true;
 }
 
-/// Markup of a known kind of content: what a component returns, and takes.
+/// Markup of a known kind of content: the return type and the parameter type of components.
 ///
-/// `html!` sees from its outermost elements which it is, and what it makes has this trait for all of `Content` that
-/// fit: text and `<b>` are `Html<Phrasing>` and `Html<Flow>`, a `<p>` is `Html<Flow>` alone, an `<li>` `Html<Parts>`.
-/// A whole page is a [`Page`] and nothing else. `Vec` and `Box<dyn Html<Flow>>` are what they hold.
+/// `html!` derives the kind from the outermost elements, and its result implements this trait for
+/// every `Content` that fits: text and `<b>` are `Html<Phrasing>` and `Html<Flow>`, a `<p>` is only
+/// `Html<Flow>`, an `<li>` is `Html<Parts>`. A whole page is only a [`Page`]. `Vec` and
+/// `Box<dyn Html<Flow>>` have the kind of their items.
 #[diagnostic::on_unimplemented(
     message = "this is not `Html<{Content}>`",
     label = "`{Self}` is something else",
@@ -73,13 +75,14 @@ impl Outermost for Document {
             `<ul>`, and holes alone, are `Html<Flow>`; `<li>`, `<tr>`, `<option>`, `<title>` are `Html<Parts>`",
     note = "text is made `Html<Flow>` by `html!({{text}})`; in a hole it stands by itself"
 )]
-pub trait Html<Content: Model>: Stands<Content::Widest> {}
+pub trait Html<Content: Model>: FitsIn<Content::Widest> {}
 
 /// A kind of content.
 #[doc(hidden)]
 pub trait Model {
-    /// The widest kind that it is counted to. By this a hole for flow content takes what is only known to be
-    /// phrasing content: no trait can have itself, with another parameter, above it.
+    /// The widest kind that includes this one. It lets a hole for flow content accept a value that
+    /// is only known to be phrasing content: a trait cannot be its own supertrait with another
+    /// parameter.
     type Widest;
 }
 
@@ -95,35 +98,35 @@ impl Model for Parts {
     type Widest = Parts;
 }
 
-/// What may stand where that kind of content may.
+/// A fragment that is allowed where `Content` is allowed.
 #[doc(hidden)]
-pub trait Stands<Content>: Piece {}
+pub trait FitsIn<Content>: Piece {}
 
-/// A page that may stand in another.
+/// A page that another page can contain.
 #[doc(hidden)]
 pub trait Piece: Page {}
 
-macro_rules! carried {
+macro_rules! impl_for_containers {
     ($($of:ident [$($bound:tt)*])*) => {$(
         impl<P: $($bound)*> Piece for $of<P> where P: Piece {}
-        impl<P: $($bound)*, Content> Stands<Content> for $of<P> where P: Stands<Content> {}
+        impl<P: $($bound)*, Content> FitsIn<Content> for $of<P> where P: FitsIn<Content> {}
         #[diagnostic::do_not_recommend]
         impl<P: $($bound)*, Content: Model> Html<Content> for $of<P> where P: Html<Content> {}
     )*};
 }
 
-carried!(Vec[Sized] Box[?Sized]);
+impl_for_containers!(Vec[Sized] Box[?Sized]);
 
-/// What of a tree or of what is frozen may stand where is only known when it is made.
-macro_rules! unknown {
+/// Implements every kind for types whose content is known only at run time.
+macro_rules! impl_every_kind {
     ($($of:ident)*) => {$(
         #[diagnostic::do_not_recommend]
         impl Piece for $of {}
         #[diagnostic::do_not_recommend]
-        impl<Content> Stands<Content> for $of {}
+        impl<Content> FitsIn<Content> for $of {}
         #[diagnostic::do_not_recommend]
         impl<Content: Model> Html<Content> for $of {}
     )*};
 }
 
-unknown!(Tree Element Node Frozen);
+impl_every_kind!(Tree Element Node Frozen);

@@ -1,11 +1,11 @@
-//! Decides how an integer is spelled in decimal, without the formatting machinery.
+//! Integers in decimal, without `core::fmt`.
 
 use core::mem::MaybeUninit;
 
 /// The digits of the longest `u64` and a sign.
 pub(crate) const LONGEST: usize = 21;
 
-/// The numbers from 00 to 99: dividing is what costs here, so it is done once for two digits.
+/// The numbers from 00 to 99. Division dominates the cost, so each division yields two digits.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[b'0'; 2]; 100];
     let mut number = 0;
@@ -16,10 +16,10 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Writes `magnitude` in decimal, with a minus sign if `negative`, and tells how many bytes that took.
+/// Writes `magnitude` in decimal, with a minus sign if `negative`, and returns the length.
 ///
-/// Numbers of one and two digits are told apart by branches, which the processor foresees where numbers stand in a
-/// column: what comes behind need not wait for the length.
+/// Branches select numbers of one and two digits. The processor predicts them well when numbers
+/// fill a column, and later code does not wait for the length.
 #[inline]
 pub(crate) fn write(to: &mut [MaybeUninit<u8>; LONGEST], negative: bool, magnitude: u64) -> usize {
     let start = usize::from(negative);
@@ -37,9 +37,9 @@ pub(crate) fn write(to: &mut [MaybeUninit<u8>; LONGEST], negative: bool, magnitu
     start + 2
 }
 
-/// Writes `magnitude`, which has three digits or more, from `start` on, and tells where it ends.
+/// Writes `magnitude`, which has three digits or more, from `start` on, and returns the end.
 ///
-/// Apart, and called cold, so that what surrounds a short number stays in one line of code.
+/// A separate cold function keeps the code for short numbers compact at each call.
 #[cold]
 #[inline(never)]
 fn write_long(to: &mut [MaybeUninit<u8>; LONGEST], start: usize, magnitude: u64) -> usize {
@@ -55,7 +55,7 @@ fn write_long(to: &mut [MaybeUninit<u8>; LONGEST], start: usize, magnitude: u64)
         to[start..start + 4].write_copy_of_slice(&[first, second, third, fourth]);
         return start + 4;
     }
-    // The last digits first.
+    // Writes from the last digit to the first.
     let length = magnitude.checked_ilog10().unwrap_or(0) as usize + 1;
     let (mut rest, mut end) = (magnitude, start + length);
     while rest >= 10 {

@@ -1,12 +1,13 @@
-//! Decides which bytes of a text must not reach a page as they are, and what is written instead.
+//! Bytes that must be escaped in a page, and their replacements.
 
-/// The most bytes that one becomes.
+/// The longest replacement of a byte.
 pub(crate) const LONGEST: usize = b"&quot;".len();
 
-/// The space in which [`written`] tells what a byte becomes: one register, so that it moves in one piece.
+/// The size of [`written`]'s array: one register, so that it is copied at once.
 pub(crate) const SPACE: usize = 8;
 
-/// `&` and `'` differ in one bit, `<` and `>` in another: three comparisons find all five.
+/// Whether a byte needs an escape. `&` and `'` differ in one bit, `<` and `>` in another, so three
+/// comparisons find all five.
 #[allow(
     clippy::needless_bitwise_bool,
     reason = "a lazy operator branches, and a branch keeps a test of many bytes from becoming vector code"
@@ -15,14 +16,14 @@ pub(crate) const fn is_special(byte: u8) -> bool {
     (byte | 1 == b'\'') | (byte | 2 == b'>') | (byte == b'"')
 }
 
-/// What a byte becomes, in the first so many bytes; those behind it mean nothing.
+/// The replacement of a byte and its length. Bytes of the array past that length have no meaning.
 #[inline]
 pub(crate) const fn written(byte: u8) -> ([u8; SPACE], usize) {
     let entry = WRITTEN[byte as usize];
     (entry.to_le_bytes(), (entry >> LENGTH_AT) as usize)
 }
 
-/// For every byte what is written for it, the first byte lowest, and in the highest byte how long that is.
+/// The replacement of every byte, lowest byte first, with its length in the highest byte.
 static WRITTEN: [u64; 256] = {
     let mut written = [0; 256];
     let mut byte = 0;
@@ -82,19 +83,19 @@ mod tests {
             .replace("&amp;", "&")
     }
 
-    /// Text as it comes, and text where nearly every byte is special.
+    /// Arbitrary text, and text in which nearly every byte is special.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![any::<String>(), "[&<>\"'a;l]{0,70}", "[a-z]{0,40}[&<>\"'][a-z]{0,40}"]
     }
 
     #[test]
-    fn five_bytes_are_special_and_no_other() {
+    fn exactly_five_bytes_are_special() {
         let special: Vec<u8> = (0..=255).filter(|&byte| is_special(byte)).collect();
         assert_eq!(special, b"\"&'<>");
     }
 
     #[test]
-    fn a_special_byte_is_found_wherever_it_stands() {
+    fn escapes_a_special_byte_at_every_position() {
         for length in 1..70 {
             for place in 0..length {
                 let mut text = "x".repeat(length);
@@ -106,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_special_is_left(text in text()) {
+        fn escapes_every_special_byte(text in text()) {
             let escaped = escaped(&text);
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
             let ampersands = escaped.matches('&').count();
@@ -115,7 +116,7 @@ mod tests {
         }
 
         #[test]
-        fn a_reader_gets_back_what_was_written(text in text()) {
+        fn unescaping_restores_the_text(text in text()) {
             prop_assert_eq!(unescaped(&escaped(&text)), text);
         }
     }

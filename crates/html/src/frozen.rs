@@ -1,4 +1,4 @@
-//! Decides what a page is once it is written and kept: bytes that are shared, and a tag that tells them from others.
+//! [`Frozen`]: a page rendered once and kept as shared bytes with an entity tag.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -6,16 +6,16 @@ use core::fmt;
 
 use crate::{Page, Render, Writer};
 
-/// A page that was written once: its bytes, shared by all clones, and their entity tag.
+/// A page that was rendered once: its bytes, shared by all clones, and their entity tag.
 ///
-/// It is a page itself, so it stands in holes and is answered with. Kept in a `static` or in the state of a program,
-/// it is sent as a small file is, and to a peer that has it already it is not sent at all.
+/// It is a page itself, so holes accept it and handlers return it. Stored in a `static` or in the
+/// program's state, it is sent like a small static file. A client that has it cached receives 304.
 #[derive(Clone)]
 pub struct Frozen {
     bytes: Arc<[u8]>,
     tag: [u8; TAG],
     is_whole: bool,
-    /// The length of what stands before the end of the `<head>`, if it has one.
+    /// The length of the bytes before the end of the `<head>`, if the page has one.
     head_end: Option<usize>,
 }
 
@@ -26,22 +26,22 @@ impl Frozen {
     pub(crate) fn of(page: impl Page) -> Self {
         let is_whole = page.is_whole();
         let (mut bytes, mut head_end) = (Vec::new(), None);
-        page.write(&mut Writer::new(&mut bytes).noting_head(&mut head_end));
+        page.write(&mut Writer::new(&mut bytes).recording_head_end(&mut head_end));
         Self { tag: tag(&bytes), bytes: bytes.into(), is_whole, head_end }
     }
 
-    /// What was written.
+    /// The bytes of the page.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What was written, in two: before and behind the end of the `<head>`. `None`: it has none.
+    /// The bytes before and after the end of the `<head>`. `None`: the page has no `<head>`.
     pub fn around_head_end(&self) -> Option<(&[u8], &[u8])> {
         Some(self.bytes.split_at(self.head_end?))
     }
 
-    /// Its strong entity tag, in quotes (RFC 9110 section 8.8.3): the same bytes have the same tag, on every machine
-    /// and after every start.
+    /// The strong entity tag, in quotes (RFC 9110 section 8.8.3). Equal bytes have equal tags on
+    /// every machine and after every restart.
     pub fn tag(&self) -> &str {
         str::from_utf8(&self.tag).expect("quotes and digits")
     }
@@ -61,15 +61,15 @@ impl Page for Frozen {
     }
 }
 
-/// One that is kept stands in a hole too.
+/// Lets a hole show a kept page by reference.
 impl Render for Frozen {
     fn render(&self, writer: &mut Writer<'_>) {
-        let (before, behind) = self.around_head_end().unwrap_or((&self.bytes, &[]));
+        let (before, after) = self.around_head_end().unwrap_or((&self.bytes, &[]));
         writer.bytes(before);
         if self.head_end.is_some() {
             writer.end_head();
         }
-        writer.bytes(behind);
+        writer.bytes(after);
     }
 }
 
@@ -89,8 +89,9 @@ fn tag(bytes: &[u8]) -> [u8; TAG] {
     tag
 }
 
-/// FNV-1a with 128 bits: that two pages of a program have the same is no more likely than that its memory errs. It
-/// does not withstand somebody who looks for two pages with one tag, who would gain nothing but to see the old one.
+/// FNV-1a with 128 bits. A collision of two pages in one program is no more likely than a memory
+/// error. It does not resist an attacker who constructs two pages with equal tags, but such an
+/// attacker gains only that a client keeps the old page.
 fn hash(bytes: &[u8]) -> u128 {
     const START: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = (1 << 88) + 0x13b;
@@ -104,14 +105,14 @@ mod tests {
     use crate::{Flow, page};
 
     #[test]
-    fn a_hash_is_that_of_the_published_vectors() {
+    fn fnv_matches_published_vectors() {
         assert_eq!(hash(b""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
         assert_eq!(hash(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
         assert_eq!(hash(b"foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);
     }
 
     #[test]
-    fn what_is_frozen_is_written_as_it_was() {
+    fn freezing_keeps_bytes_and_tag() {
         let frozen = page::<Flow, _>(|writer| writer.text("a < b")).freeze();
         assert_eq!(frozen.bytes(), b"a &lt; b");
         assert_eq!(frozen.clone().freeze().tag(), frozen.tag());
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_into_the_head_finds_it_in_a_frozen_page() {
+    fn inserts_head_markup_into_a_frozen_page() {
         let whole = page::<Document, _>(|writer| {
             writer.constant("<html><head>");
             writer.end_head();

@@ -1,14 +1,17 @@
-//! Decides how a value gets into a hole: what is shown is borrowed, a page is consumed; and which of them the place takes.
+//! How a value fills a hole: text values by reference, pages by value, and which values a hole
+//! accepts.
 //!
-//! `html!` writes `(expression).fill_flow(writer)`, or whatever the place of the hole takes, and lets the method search
-//! choose. It looks for a method on the value before one on a reference to it, so a page moves in while text is only
-//! looked at: a `String` may stand in two holes. A single by-value trait would make every text hole consume its
-//! variable. Both methods are there for all pages and all types and ask for more themselves, so that the search
-//! ends here and the compiler complains in our words. `tree!` writes the same with its builder in the writer's place.
+//! `html!` expands a hole to `(expression).fill_flow(writer)`, or the method for its place, and
+//! method resolution selects the trait. Rust looks for a method of the value before a method of a
+//! reference to it, so a page moves into the hole while text is borrowed: two holes can show the
+//! same `String`. A single trait with a by-value method would make every text hole consume its
+//! variable. Both methods exist for all types and have their own bounds, so the search ends here
+//! and an unmet bound produces this crate's error message. `tree!` expands to the same calls with
+//! its builder as the argument.
 
 use core::marker::PhantomData;
 
-use crate::content::{Flow, Html, Model, Parts, Phrasing, Piece, Stands};
+use crate::content::{FitsIn, Flow, Html, Model, Parts, Phrasing, Piece};
 use crate::frozen::Frozen;
 use crate::page::Page;
 use crate::raw::Raw;
@@ -19,32 +22,32 @@ use crate::writer::Writer;
 
 /// Fills a hole with a page, by value.
 pub trait FillPage: Sized {
-    /// Writes the page where flow content stands.
+    /// Writes the page where flow content is allowed.
     fn fill_flow(self, to: &mut impl Sink)
     where
         Self: InFlow;
 
-    /// Writes the page where phrasing content stands.
+    /// Writes the page where phrasing content is allowed.
     fn fill_phrasing(self, to: &mut impl Sink)
     where
         Self: InPhrasing;
 
-    /// Writes the page where text alone stands.
+    /// Writes the page where only text is allowed.
     fn fill_text(self, to: &mut impl Sink)
     where
         Self: InText;
 
-    /// Writes the page where only what is made for the place stands.
+    /// Writes the page where only certain elements are allowed.
     fn fill_parts(self, to: &mut impl Sink)
     where
         Self: InParts;
 
-    /// Writes the page where elements of several kinds stand, but no text.
+    /// Writes the page where elements of several kinds are allowed, but no text.
     fn fill_pieces(self, to: &mut impl Sink)
     where
         Self: InAnything;
 
-    /// Writes the page where anything stands.
+    /// Writes the page where any content is allowed.
     fn fill_anything(self, to: &mut impl Sink)
     where
         Self: InAnything;
@@ -73,7 +76,7 @@ impl<F: Fill> FillPage for F {
     }
 }
 
-/// Where holes are: in a page that is being written, or in a tree that is being put together.
+/// The target of holes: a page being written, or a tree being built.
 pub trait Sink {
     fn page(&mut self, page: impl Fill);
     fn value<Kind>(&mut self, value: &(impl Value<Kind> + ?Sized));
@@ -101,7 +104,8 @@ impl Sink for Builder {
     }
 }
 
-/// A page, or perhaps one. No handler returns the latter, so it is none itself.
+/// A page or an `Option` of one. The `Option` is not a [`Page`] itself, because no handler returns
+/// it.
 pub trait Fill {
     fn fill(self, writer: &mut Writer<'_>);
     fn graft(self, builder: &mut Builder);
@@ -133,7 +137,7 @@ impl<P: Page> Fill for Option<P> {
     }
 }
 
-/// What a page must be to stand where flow content does.
+/// The bound of a page in a place for flow content.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand here: only flow content may",
     label = "not known to be flow content",
@@ -142,7 +146,7 @@ impl<P: Page> Fill for Option<P> {
 )]
 pub trait InFlow: Fill {}
 
-/// What a page must be to stand where phrasing content does.
+/// The bound of a page in a place for phrasing content.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand here: only phrasing content may (text, `<b>`, `<a>`, `<img>` ..)",
     label = "not known to be phrasing content",
@@ -151,7 +155,7 @@ pub trait InFlow: Fill {}
 )]
 pub trait InPhrasing: Fill {}
 
-/// What a page must be to stand where only what is made for the place does.
+/// The bound of a page in a place for certain elements only.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand here: only what is made for this place may (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
     label = "not known to be made for this place",
@@ -159,14 +163,14 @@ pub trait InPhrasing: Fill {}
 )]
 pub trait InParts: Fill {}
 
-/// What a page must be to stand where text alone does: there is none.
+/// The bound of a page in a place for text only. No type implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand here: only text may",
     label = "no markup may stand here"
 )]
 pub trait InText: Fill {}
 
-/// What a page must be to stand where any other may.
+/// The bound of a page in a place for any content.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand here: it is a whole page",
     label = "not known to be a part of a page",
@@ -174,7 +178,7 @@ pub trait InText: Fill {}
 )]
 pub trait InAnything: Fill {}
 
-macro_rules! standing {
+macro_rules! impl_for_pages {
     ($($place:ident: $bound:path;)*) => {$(
         #[diagnostic::do_not_recommend]
         impl<P: $bound> $place for P {}
@@ -183,41 +187,41 @@ macro_rules! standing {
     )*};
 }
 
-standing! {
-    InFlow: Stands<Flow>;
+impl_for_pages! {
+    InFlow: FitsIn<Flow>;
     InPhrasing: Html<Phrasing>;
-    InParts: Stands<Parts>;
+    InParts: FitsIn<Parts>;
     InAnything: Piece;
 }
 
-/// Fills a hole with what is shown, by reference.
+/// Fills a hole with a value, by reference.
 pub trait FillValue {
-    /// Shows the value where flow content stands.
+    /// Writes the value where flow content is allowed.
     fn fill_flow<Kind>(&self, to: &mut impl Sink)
     where
         Self: FlowValue<Kind>;
 
-    /// Shows the value where phrasing content stands.
+    /// Writes the value where phrasing content is allowed.
     fn fill_phrasing<Kind>(&self, to: &mut impl Sink)
     where
         Self: PhrasingValue<Kind>;
 
-    /// Shows the value where text alone stands.
+    /// Writes the value where only text is allowed.
     fn fill_text(&self, to: &mut impl Sink)
     where
         Self: Render;
 
-    /// Shows the value where only what is made for the place stands.
+    /// Writes the value where only certain elements are allowed.
     fn fill_parts<Kind>(&self, to: &mut impl Sink)
     where
         Self: PartsValue<Kind>;
 
-    /// Shows the value where elements of several kinds stand, but no text.
+    /// Writes the value where elements of several kinds are allowed, but no text.
     fn fill_pieces<Kind>(&self, to: &mut impl Sink)
     where
         Self: PiecesValue<Kind>;
 
-    /// Shows the value where anything stands.
+    /// Writes the value where any content is allowed.
     fn fill_anything<Kind>(&self, to: &mut impl Sink)
     where
         Self: AnyValue<Kind>;
@@ -253,15 +257,16 @@ impl<T: ?Sized> FillValue for T {
     }
 }
 
-/// The kind of a value that is [rendered](Render) as text; of one that is [shown](Show) it is what it shows.
+/// The kind of a value that is [rendered](Render) as text. A [`Show`] type's kind is its content
+/// kind.
 #[derive(Debug)]
 pub enum AsText {}
 
-/// The kind of what is perhaps there, and is then shown.
+/// The kind of an `Option` of a [`Show`] type.
 #[derive(Debug)]
-pub struct Perhaps<Content>(PhantomData<Content>);
+pub struct Optional<Content>(PhantomData<Content>);
 
-/// A value that is shown in one way or another. `Kind` keeps the ways apart for the compiler, which finds it by itself.
+/// A value that can be written. The compiler infers `Kind`, which separates the implementations.
 pub trait Value<Kind> {
     fn write_value(&self, writer: &mut Writer<'_>);
     fn graft_value(&self, builder: &mut Builder);
@@ -289,7 +294,7 @@ impl<T: Show<Content> + ?Sized, Content: Model> Value<Content> for T {
     }
 }
 
-impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
+impl<T: Show<Content>, Content: Model> Value<Optional<Content>> for Option<T> {
     #[inline]
     fn write_value(&self, writer: &mut Writer<'_>) {
         if let Some(value) = self {
@@ -304,7 +309,7 @@ impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
     }
 }
 
-/// What may be shown where flow content stands.
+/// A value in a place for flow content.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in a hole",
     label = "not text, no number and no markup",
@@ -315,7 +320,7 @@ impl<T: Show<Content>, Content: Model> Value<Perhaps<Content>> for Option<T> {
 )]
 pub trait FlowValue<Kind>: Value<Kind> {}
 
-/// What may be shown where phrasing content stands.
+/// A value in a place for phrasing content.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in this hole",
     label = "not text, no number and no phrasing content",
@@ -326,7 +331,7 @@ pub trait FlowValue<Kind>: Value<Kind> {}
 )]
 pub trait PhrasingValue<Kind>: Value<Kind> {}
 
-/// What may be shown where only what is made for the place stands.
+/// A value in a place for certain elements only.
 #[diagnostic::on_unimplemented(
     message = "no text may stand here: only what is made for this place may (`<li>` in `<ul>`, `<tr>` in `<table>` ..)",
     label = "`{Self}` is not made for this place",
@@ -334,7 +339,7 @@ pub trait PhrasingValue<Kind>: Value<Kind> {}
 )]
 pub trait PartsValue<Kind>: Value<Kind> {}
 
-/// What may be shown where elements of several kinds stand, but no text.
+/// A value in a place for elements of several kinds, but no text.
 #[diagnostic::on_unimplemented(
     message = "no text may stand here: only what is made for this place may (`<dt>` in `<dl>`, `<option>` in `<select>` ..)",
     label = "`{Self}` is not made for this place",
@@ -342,7 +347,7 @@ pub trait PartsValue<Kind>: Value<Kind> {}
 )]
 pub trait PiecesValue<Kind>: Value<Kind> {}
 
-/// What may be shown where anything stands.
+/// A value in a place for any content.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in a hole",
     label = "not text, no number and no markup",
@@ -351,16 +356,16 @@ pub trait PiecesValue<Kind>: Value<Kind> {}
 )]
 pub trait AnyValue<Kind>: Value<Kind> {}
 
-macro_rules! shown {
+macro_rules! impl_for_shown {
     ($($place:ident: $($content:ident)*;)*) => {$($(
         #[diagnostic::do_not_recommend]
         impl<T: Show<$content> + ?Sized> $place<$content> for T {}
         #[diagnostic::do_not_recommend]
-        impl<T: Show<$content>> $place<Perhaps<$content>> for Option<T> {}
+        impl<T: Show<$content>> $place<Optional<$content>> for Option<T> {}
     )*)*};
 }
 
-shown! {
+impl_for_shown! {
     FlowValue: Flow Phrasing;
     PhrasingValue: Phrasing;
     PartsValue: Parts;
@@ -368,20 +373,20 @@ shown! {
     AnyValue: Flow Phrasing Parts;
 }
 
-macro_rules! written {
+macro_rules! impl_for_rendered {
     ($($place:ident)*) => {$(
         #[diagnostic::do_not_recommend]
         impl<T: Render + ?Sized> $place<AsText> for T {}
     )*};
 }
 
-written!(FlowValue PhrasingValue AnyValue);
+impl_for_rendered!(FlowValue PhrasingValue AnyValue);
 
-/// Markup, for all that is known.
+/// The text of `raw` may be any markup, so any place accepts it.
 impl<T: AsRef<str>> PartsValue<AsText> for Raw<T> {}
 impl<T: AsRef<str>> PiecesValue<AsText> for Raw<T> {}
 
-macro_rules! known_when_made {
+macro_rules! impl_for_run_time_kinds {
     ($($of:ident)*) => {$(
         #[diagnostic::do_not_recommend]
         impl PartsValue<AsText> for $of {}
@@ -390,16 +395,16 @@ macro_rules! known_when_made {
     )*};
 }
 
-known_when_made!(Tree Element Node Frozen);
+impl_for_run_time_kinds!(Tree Element Node Frozen);
 
-/// What may stand in a hole of `<script>` and `<style>`, where a browser undoes no escape.
+/// A value in a hole of `<script>` and `<style>`, where a browser decodes no character references.
 #[diagnostic::on_unimplemented(
     message = "text cannot be escaped inside `<script>` and `<style>`",
     label = "wrap this in `raw(..)` if every byte of it is yours",
     note = "what a script needs to know is safe in a `data-*` attribute, where it can read it"
 )]
 pub trait RawText {
-    /// The program or the style.
+    /// The script or the style sheet.
     fn code(&self) -> &str;
 }
 
@@ -418,7 +423,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::content::Anywhere;
+    use crate::content::ScriptSupporting;
     use crate::{page, raw};
 
     #[track_caller]
@@ -441,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_hole_only_borrows() {
+    fn borrows_text_values() {
         let name = String::from("<a>");
         check(
             move |writer| {
@@ -455,14 +460,14 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_of_no_stated_type_fills_a_hole() {
+    fn fills_a_hole_with_an_untyped_integer() {
         let count = 3;
         check(move |writer| count.fill_phrasing(writer), "3");
         check(move |writer| count.fill_flow(writer), "3");
     }
 
     #[test]
-    fn nothing_fills_a_hole_with_nothing() {
+    fn writes_nothing_for_none() {
         check(|writer| None::<&str>.fill_phrasing(writer), "");
         check(|writer| Some("x").fill_phrasing(writer), "x");
         check(|writer| true.then(rule).fill_flow(writer), "<hr />");
@@ -470,13 +475,13 @@ mod tests {
     }
 
     #[test]
-    fn whatever_points_at_text_fills_a_hole() {
+    fn follows_pointers_to_text() {
         check(|writer| Rc::<str>::from("a<").fill_phrasing(writer), "a&lt;");
         check(|writer| (&&&"b").fill_flow(writer), "b");
     }
 
     #[test]
-    fn raw_text_is_not_escaped_and_may_be_anything() {
+    fn accepts_raw_text_in_every_hole() {
         check(|writer| writer.fill_raw(&raw("a < b")), "a < b");
         check(|writer| raw(String::from("<i>")).fill_phrasing(writer), "<i>");
         check(|writer| raw("<li>").fill_parts(writer), "<li>");
@@ -484,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn phrasing_content_stands_where_flow_content_does_whoever_knows_its_type() {
+    fn accepts_phrasing_content_as_flow_content() {
         check(|writer| word().fill_flow(writer), "<b>a</b>");
         check(|writer| page::<Phrasing, _>(|_| {}).fill_flow(writer), "");
         let boxed: Box<dyn Html<Phrasing>> = Box::new(word());
@@ -494,15 +499,15 @@ mod tests {
     }
 
     #[test]
-    fn many_are_what_each_is() {
+    fn vec_has_the_kind_of_its_items() {
         check(|writer| Vec::from([word(), word()]).fill_phrasing(writer), "<b>a</b><b>a</b>");
         check(|writer| Vec::from([item()]).fill_parts(writer), "<li>a</li>");
         check(|writer| Some(Vec::from([item()])).fill_pieces(writer), "<li>a</li>");
     }
 
     #[test]
-    fn what_may_stand_anywhere_does() {
-        let anywhere = || page::<Anywhere, _>(|writer| writer.constant("<wbr />"));
+    fn accepts_script_supporting_content_in_every_hole() {
+        let anywhere = || page::<ScriptSupporting, _>(|writer| writer.constant("<wbr />"));
         check(|writer| anywhere().fill_flow(writer), "<wbr />");
         check(|writer| anywhere().fill_phrasing(writer), "<wbr />");
         check(|writer| anywhere().fill_parts(writer), "<wbr />");
@@ -525,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_only_borrowed() {
+    fn borrows_shown_values() {
         let (message, name) = (Message("a<"), Box::new(Name("b")));
         check(
             move |writer| {

@@ -1,11 +1,13 @@
-//! Decides what a page is: a value that writes itself once, and that cannot forget to escape.
+//! HTML pages as values that escape by default.
 //!
-//! A [`Page`] is a closure over what it shows, and as [`Html`] it says what it contains. Writing it puts markup into a [`Writer`]; whatever comes from
-//! outside goes through [`Render`] in text and [`AttributeValue`] in attributes, and both escape. Where a browser
-//! follows a value, [`AddressValue`] refuses what would run; where it runs one, [`CodeValue`] takes nothing from
-//! outside at all. The one way around them is spelled [`raw`].
+//! A [`Page`] is a closure that writes markup into a [`Writer`], once. Its type implements [`Html`]
+//! for the kinds of content that it contains. Values from outside the program pass through
+//! [`Render`] in text and [`AttributeValue`] in attributes, and both escape. In attributes that
+//! hold a URL, [`UrlValue`] replaces URLs that would run code. In attributes that hold code,
+//! [`CodeValue`] accepts only trusted text. [`raw`] is the single way around these checks.
 //!
-//! A [`Tree`] is a page that can also be looked into, changed and written in other ways: see [`tree`].
+//! A [`Tree`] is a page that a program can also search, change and serialize in other formats: see
+//! [`tree`].
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -15,7 +17,7 @@ mod address;
 mod attribute;
 #[allow(
     unsafe_code,
-    reason = "large pages spend their time on appending; the rest of the room is safe"
+    reason = "large pages spend their time on appending; the rest of the crate is safe"
 )]
 mod buffer;
 mod class;
@@ -33,17 +35,17 @@ pub mod tree;
 mod writer;
 mod xml;
 
-pub use attribute::{AddressValue, Attribute, AttributeValue, CodeValue};
+pub use attribute::{Attribute, AttributeValue, CodeValue, UrlValue};
 pub use class::Class;
 #[doc(hidden)]
-pub use content::{Anywhere, Document, Model, Outermost, Piece, Stands, Whole};
+pub use content::{Document, FitsIn, Model, Piece, RootContent, ScriptSupporting, Whole};
 pub use content::{Flow, Html, Parts, Phrasing};
 pub use frozen::Frozen;
 #[doc(hidden)]
 pub use hole::{FillPage, FillValue, RawText};
 pub use page::{Markup, Page, page};
 pub use raw::{Raw, raw};
-pub use region::{MADE_FOR, Region, RegionHash, RegionKey};
+pub use region::{Region, RegionHash, RegionKey, VIEWER_MARK};
 pub use render::Render;
 pub use show::Show;
 pub use tree::Tree;

@@ -1,20 +1,20 @@
-//! Decides what a page is: something that writes itself, once.
+//! The [`Page`] trait: a value that writes itself once.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::content::{Anywhere, Flow, Html, Outermost, Parts, Phrasing, Piece, Stands};
+use crate::content::{FitsIn, Flow, Html, Parts, Phrasing, Piece, RootContent, ScriptSupporting};
 use crate::frozen::Frozen;
 use crate::tree::Builder;
 use crate::writer::Writer;
 
-/// A page: a value that is consumed by writing it. It is what handlers and layouts return.
+/// A page: a value that is consumed by writing it. Handlers and layouts return pages.
 ///
-/// A part of a page is one too, and says besides what it contains: a component is a plain function that returns
-/// [`impl Html<Flow>`](Html) or the like of it. Where one of several pages is chosen at run time, they are of one type as
-/// `Box<dyn Page>`; a `Vec` of pages is a page too.
+/// A component is a plain function that returns part of a page and names its kind of content:
+/// [`impl Html<Flow>`](Html) or a similar type. `Box<dyn Page>` gives pages that are chosen at run
+/// time a single type. A `Vec` of pages is a page too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a page",
     note = "`html! {{ .. }}` makes a page, of text too: `html!({{text}})`"
@@ -25,8 +25,8 @@ pub trait Page: Unboxed {
     where
         Self: Sized;
 
-    /// Whether all pages of the type are whole documents, `<html>` and all, that readers of XML understand if they are
-    /// [written for them](Writer::in_xml).
+    /// Whether every page of this type is a whole `<html>` document. An XML parser accepts such a
+    /// document when the page is [written as XHTML](Writer::in_xml).
     fn is_document() -> bool
     where
         Self: Sized,
@@ -34,7 +34,7 @@ pub trait Page: Unboxed {
         false
     }
 
-    /// Whether this page is such a document: of some types only the value tells.
+    /// Whether this page is such a document. For some types it depends on the value.
     fn is_this_document(&self) -> bool
     where
         Self: Sized,
@@ -42,13 +42,13 @@ pub trait Page: Unboxed {
         Self::is_document()
     }
 
-    /// Whether it is whole by itself, so that no layout stands around it: it has its own `<html>`, or what stands in no
-    /// body.
+    /// Whether the page is complete, so that no layout wraps it: it has its own `<html>`, or its
+    /// content cannot be part of a body.
     fn is_whole(&self) -> bool {
         false
     }
 
-    /// Writes the page once, to be kept and sent again and again.
+    /// Writes the page once and keeps the bytes, to be sent any number of times.
     fn freeze(self) -> Frozen
     where
         Self: Sized,
@@ -56,13 +56,13 @@ pub trait Page: Unboxed {
         Frozen::of(self)
     }
 
-    /// The page as it was frozen, if it was.
+    /// The frozen form of the page, if it has one.
     #[doc(hidden)]
     fn frozen(&self) -> Option<&Frozen> {
         None
     }
 
-    /// Puts the page into a tree: its nodes if it has any, else what it writes.
+    /// Adds the page to a tree: its nodes if it has any, otherwise the markup that it writes.
     #[doc(hidden)]
     fn graft(self, builder: &mut Builder)
     where
@@ -72,7 +72,7 @@ pub trait Page: Unboxed {
     }
 }
 
-/// Lets a boxed page of unknown type be written, which takes the value out of its box.
+/// Writes a boxed page of unknown type by moving the value out of its box.
 #[diagnostic::on_unimplemented(message = "`{Self}` is not a page")]
 #[doc(hidden)]
 pub trait Unboxed {
@@ -113,16 +113,16 @@ impl<P: Page> Page for Vec<P> {
     }
 }
 
-/// The page that `html!` makes: a closure that has taken what it shows, and the kind of its content.
+/// The page that `html!` builds: a closure that owns or borrows its values, and its content kind.
 #[must_use = "a page does nothing until it is written"]
 pub struct Markup<F, Content>(F, PhantomData<fn() -> Content>);
 
-/// Makes a page of a closure, whose caller answers for its content; `html!` expands to a call of this.
+/// Builds a page from a closure. The caller vouches for its content; `html!` expands to this call.
 pub fn page<Content, F: FnOnce(&mut Writer<'_>)>(write: F) -> Markup<F, Content> {
     Markup(write, PhantomData)
 }
 
-impl<F: FnOnce(&mut Writer<'_>), Content: Outermost> Page for Markup<F, Content> {
+impl<F: FnOnce(&mut Writer<'_>), Content: RootContent> Page for Markup<F, Content> {
     #[inline]
     fn write(self, writer: &mut Writer<'_>) {
         (self.0)(writer);
@@ -144,11 +144,11 @@ impl<F, Content> fmt::Debug for Markup<F, Content> {
     }
 }
 
-macro_rules! contained {
-    ($($content:ident: Html $html:tt, Stands $stands:tt;)*) => {$(
+macro_rules! impl_content {
+    ($($content:ident: Html $html:tt, FitsIn $stands:tt;)*) => {$(
         impl<F: FnOnce(&mut Writer<'_>)> Piece for Markup<F, $content> {}
-        contained!(@ Html $content $html);
-        contained!(@ Stands $content $stands);
+        impl_content!(@ Html $content $html);
+        impl_content!(@ FitsIn $content $stands);
     )*};
     (@ $trait:ident $content:ident [$($of:ident)*]) => {$(
         #[diagnostic::do_not_recommend]
@@ -156,11 +156,11 @@ macro_rules! contained {
     )*};
 }
 
-contained! {
-    Flow: Html[Flow], Stands[Flow];
-    Phrasing: Html[Flow Phrasing], Stands[Flow];
-    Parts: Html[Parts], Stands[Parts];
-    Anywhere: Html[Flow Phrasing Parts], Stands[Flow Parts];
+impl_content! {
+    Flow: Html[Flow], FitsIn[Flow];
+    Phrasing: Html[Flow Phrasing], FitsIn[Flow];
+    Parts: Html[Parts], FitsIn[Parts];
+    ScriptSupporting: Html[Flow Phrasing Parts], FitsIn[Flow Parts];
 }
 
 #[cfg(test)]
@@ -193,20 +193,20 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_a_function_and_takes_other_components() {
+    fn composes_components_as_functions() {
         let inner = page::<Phrasing, _>(|writer| greeting("a & b").fill_phrasing(writer));
         assert_eq!(written(framed(inner)), "<main><b>a &amp; b</b></main>");
     }
 
     #[test]
-    fn a_document_is_known_through_its_box() {
+    fn recognizes_a_boxed_document() {
         let whole = page::<Document, _>(|writer| writer.constant("<html></html>"));
         let boxed: Box<dyn Page> = Box::new(whole);
         assert!(boxed.is_whole() && !page::<Flow, _>(|_| {}).is_whole());
     }
 
     #[test]
-    fn a_page_may_consume_what_it_shows() {
+    fn page_may_consume_its_values() {
         let rows = Vec::from([String::from("one"), String::from("two")]);
         let list = page::<Flow, _>(move |writer| {
             for row in rows {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_several_types_are_one_type_in_boxes() {
+    fn boxes_unify_page_types() {
         let name = String::from("<");
         let several = Vec::from([greeting("a"), greeting("b")]);
         let parts: [Box<dyn Page + '_>; 2] = [Box::new(greeting(&name)), Box::new(several)];

@@ -1,4 +1,4 @@
-//! Decides how text enters a page unescaped: only under a name that a reader can search for.
+//! [`raw`]: unescaped text, under a name that a reader can search for.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -6,16 +6,18 @@ use alloc::string::String;
 use crate::Writer;
 use crate::render::Render;
 
-/// Text that is already markup, or that belongs inside `<script>` or `<style>`. It is written as it is, except that
-/// markup cannot have the attribute `data-on`: what others have written may be shown, but not command the page.
+/// Text that is already markup, or the content of `<script>` or `<style>`. It is written unchanged,
+/// except that the attribute `data-on` is disabled: third-party markup must not define handlers.
 ///
-/// In an attribute it is an address that is not looked at, or code; there it is escaped, as its quotes demand.
+/// In an attribute it is a URL that is not checked, or code; there its quotes are escaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<T>(pub T);
 
-/// Marks text as markup, to be written as it is. Whoever calls this answers for every byte of it.
+/// Marks text as trusted markup, which is written unchanged. The caller vouches for every byte of
+/// it.
 ///
-/// An attribute `data-on` in it has no effect: only markup in the program's source has handlers.
+/// An attribute `data-on` in it has no effect: only markup in the program's source defines
+/// handlers.
 pub fn raw<T: AsRef<str>>(text: T) -> Raw<T> {
     Raw(text)
 }
@@ -27,12 +29,13 @@ impl<T: AsRef<str>> Render for Raw<T> {
     }
 }
 
-/// Replaces the hyphen of `data-on`. In text and in values it is read as a hyphen; in a name no reference is read, so
-/// that the attribute has another name (HTML section 13.2.5.33). In XML such
-/// an attribute is an error.
+/// Replaces the hyphen of `data-on`. In text and in values the parser decodes it to a hyphen. In an
+/// attribute's name it decodes no reference, so the attribute has another name (HTML section
+/// 13.2.5.33). In XML such an attribute is an error.
 const HYPHEN: &str = "&#45;";
 
-/// `markup` without the attribute `data-on`, also where it begins or ends inside of that name and others complete it.
+/// `markup` without the attribute `data-on`. A name cut off at either end of `markup` counts too,
+/// because neighboring text may complete it.
 pub(crate) fn disarmed(markup: &str) -> Cow<'_, str> {
     let bytes = markup.as_bytes();
     let (mut out, mut done) = (String::new(), 0);
@@ -50,17 +53,17 @@ pub(crate) fn disarmed(markup: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether an attribute's name may begin in `before` with `data` at its end.
+/// Whether `before` may end in `data` at the start of an attribute's name.
 fn ends_with_data(before: &[u8]) -> bool {
     let Some(start) = before.len().checked_sub(DATA.len()) else {
         return DATA[DATA.len() - before.len()..].eq_ignore_ascii_case(before);
     };
-    // A name begins behind a space, a slash, or the quote that ends a value.
+    // A name follows white space, a slash, or the quote that ends a value.
     let may_precede = |byte: &u8| is_space(*byte) || matches!(byte, b'/' | b'"' | b'\'');
     before[start..].eq_ignore_ascii_case(DATA) && before[..start].last().is_none_or(may_precede)
 }
 
-/// Whether an attribute's name may end in `after` with `on` at its start.
+/// Whether `after` may start with `on` at the end of an attribute's name.
 fn begins_with_on(after: &[u8]) -> bool {
     if after.len() < ON.len() {
         return ON[..after.len()].eq_ignore_ascii_case(after);
@@ -99,7 +102,7 @@ mod tests {
             ("<p a='b'data-on>", "<p a='b'data&#45;on>"),
             ("<p/data-on/>", "<p/data&#45;on/>"),
             ("data-on=x>", "data&#45;on=x>"),
-            // Read as a hyphen.
+            // The parser decodes it to a hyphen.
             ("<p>the attribute data-on does", "<p>the attribute data&#45;on does"),
         ] {
             assert_eq!(disarmed(markup), expected);
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_all_other_markup_as_it_is() {
+    fn keeps_other_markup_unchanged() {
         for markup in [
             "",
             "a-b --> c",
@@ -147,7 +150,7 @@ mod tests {
         collection::vec(piece, 1..4)
     }
 
-    /// How many attributes `data-on` a browser finds in `markup`.
+    /// The number of attributes `data-on` that a browser finds in `markup`.
     fn handlers(markup: &str) -> usize {
         let parsed = html5ever::parse_document(RcDom::default(), ParseOpts::default()).one(markup);
         let (mut left, mut found) = (vec![parsed.document.clone()], 0);
@@ -164,16 +167,16 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// However markup is cut into pieces.
+        /// Markup may be cut at any place.
         #[test]
-        fn a_browser_finds_no_handler_in_markup(pieces in pieces_of_markup()) {
+        fn removes_handlers_at_any_cut(pieces in pieces_of_markup()) {
             let markup: String = pieces.iter().map(|piece| disarmed(piece)).collect();
             prop_assert_eq!(handlers(&markup), 0, "{}", markup);
         }
     }
 
     #[test]
-    fn a_browser_finds_handlers_in_markup_that_is_not_disarmed() {
+    fn parser_finds_handlers_in_unchanged_markup() {
         assert_eq!(handlers("<p Data-On=x><p/data-on>"), 2);
     }
 }

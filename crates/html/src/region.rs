@@ -1,5 +1,5 @@
-//! Decides how a part of a page is marked that a browser is to keep as it is at the server: two comments around it, of
-//! which the second says which bytes these are.
+//! Marks around the parts of a page that a browser keeps up to date: two comments, the second of
+//! which holds a hash of the bytes between them.
 
 use core::fmt;
 use core::hash::Hasher as _;
@@ -8,43 +8,44 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use crate::writer::Writer;
 
-/// Which regions a writer has marked.
+/// The state of region marks in a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Regions {
-    /// None, and none are: nobody could follow them.
+    /// Regions are not marked, because the client could not update them.
     #[default]
     Unmarked,
-    /// So many.
+    /// Regions are marked; the number of regions so far.
     Marked(u32),
-    /// So many, and it is in the last of them, which takes what is within it along.
+    /// The writer is inside the region of this number. Regions inside it get no marks of their own.
     Within(u32),
 }
 
 /// A region that was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Region<'w> {
-    /// Its place among those of the page, from 0.
+    /// The index of the region in the page, from 0.
     pub number: u32,
-    /// What tells its bytes from others, by the key of the writer.
+    /// The hash of the markup under the writer's key.
     pub hash: RegionHash,
-    /// Its bytes, without the marks.
+    /// The markup, without the marks.
     pub markup: &'w [u8],
 }
 
-/// The secret by which regions are hashed. Without it nobody finds two contents of one hash, so a client who chooses what a
-/// page shows cannot have others keep what they saw before.
+/// The secret key of region hashes. Without it a client cannot construct two contents with one
+/// hash, so a client that controls part of a page cannot make other clients keep outdated content.
 #[derive(Clone, Copy, Default)]
 pub struct RegionKey([u8; 16]);
 
-/// What tells the bytes of a region from others: SipHash-1-3 of 128 bits (Aumasson and Bernstein 2012) under a [`RegionKey`].
+/// The hash of a region's bytes: SipHash-1-3 with 128 bits (Aumasson and Bernstein 2012) under a
+/// [`RegionKey`].
 ///
-/// As text it has 22 digits, 0 to 9, A to Z and a to z, 11 for each half: a browser names 256 of them in one address of
-/// at most 8 KiB, and none of them ends a comment.
+/// Its text has 22 digits, 0 to 9, A to Z and a to z, 11 for each half. A browser sends up to 256
+/// hashes in a URL of at most 8 KiB, and no digit ends a comment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegionHash([u64; 2]);
 
 impl RegionKey {
-    /// The key of these bytes, which nobody should be able to foresee.
+    /// A key from these bytes, which must be unpredictable.
     pub const fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -65,16 +66,16 @@ impl RegionHash {
         Self([hash.h1, hash.h2])
     }
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(text: &str) -> Option<Self> {
-        let (first, second) = text.as_bytes().split_at_checked(HALF)?;
-        Some(Self([half_of(first)?, half_of(second)?]))
+        let (first, second) = text.as_bytes().split_at_checked(HALF_DIGITS)?;
+        Some(Self([parse_half(first)?, parse_half(second)?]))
     }
 
-    fn digits(self) -> [u8; 2 * HALF] {
-        let mut digits = [b'0'; 2 * HALF];
+    fn digits(self) -> [u8; 2 * HALF_DIGITS] {
+        let mut digits = [b'0'; 2 * HALF_DIGITS];
         for (place, mut rest) in self.0.into_iter().enumerate() {
-            for digit in digits[place * HALF..][..HALF].iter_mut().rev() {
+            for digit in digits[place * HALF_DIGITS..][..HALF_DIGITS].iter_mut().rev() {
                 *digit = DIGITS[(rest % BASE) as usize];
                 rest /= BASE;
             }
@@ -89,9 +90,9 @@ impl fmt::Display for RegionHash {
     }
 }
 
-/// The value of half a hash, which has as many digits as it should.
-fn half_of(digits: &[u8]) -> Option<u64> {
-    if digits.len() != HALF {
+/// Parses half a hash; `None` if the number of digits is wrong.
+fn parse_half(digits: &[u8]) -> Option<u64> {
+    if digits.len() != HALF_DIGITS {
         return None;
     }
     digits.iter().try_fold(0_u64, |value, digit| {
@@ -102,48 +103,50 @@ fn half_of(digits: &[u8]) -> Option<u64> {
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BASE: u64 = DIGITS.len() as u64;
-/// Digits of 64 bits.
-const HALF: usize = 11;
+/// The number of digits for 64 bits.
+const HALF_DIGITS: usize = 11;
 
-/// The number of a mark around nothing, which says for whom a page was made. No region has it.
-pub const MADE_FOR: u32 = 999;
+/// The number of an empty mark that identifies the viewer of the page. No region has this number.
+pub const VIEWER_MARK: u32 = 999;
 
-/// A page has no more of them that are marked: a browser names all that it shows in one address.
-const MOST: u32 = 256;
+/// The maximum number of marked regions in a page: a browser sends all hashes in one URL.
+const MAX_REGIONS: u32 = 256;
 
 impl Writer<'_> {
-    /// Has [regions](Self::region) marked from here on, with hashes by this key. A page for readers of XML has none.
+    /// Marks [regions](Self::region) from here on, with hashes under this key. XHTML gets no marks.
     #[must_use]
     pub fn marking_regions(mut self, key: &RegionKey) -> Self {
         (self.regions, self.region_key) = (Regions::Marked(0), *key);
         self
     }
 
-    /// Has the first of them stand behind a mark with this word, `<!--live 999--><!--/live 999 0123456789abcdef-->`: for
-    /// whom the page is made. A browser tells it as it tells the hashes of regions, but no patch changes it.
+    /// Writes an empty mark before the first region, which identifies the viewer of the page:
+    /// `<!--live 999--><!--/live 999 0123456789abcdef-->`. A browser sends it back with the hashes
+    /// of the regions, but no patch changes it.
     #[must_use]
-    pub fn made_for(mut self, word: u64) -> Self {
-        self.made_for = Some(word);
+    pub fn viewer(mut self, word: u64) -> Self {
+        self.viewer = Some(word);
         self
     }
 
-    /// Writes a part of a page with marks around it, `<!--live 0-->` and `<!--/live 0 HASH-->`, and lets
-    /// `look` see it: all of it is there then, and leaves in no pieces before. Where none are marked, within another
-    /// region, and behind the 256th of a page, it is merely written.
+    /// Writes a part of a page between two marks, `<!--live 0-->` and `<!--/live 0 HASH-->`, and
+    /// passes the finished region to `look`. The buffer does not spill before `look` returns. The
+    /// part is written without marks if the writer marks no regions, inside another region, and
+    /// after the 256th region of a page.
     pub fn region(&mut self, write: impl FnOnce(&mut Self), look: impl FnOnce(Region<'_>)) {
         let number = match self.regions {
-            Regions::Marked(number) if !self.is_in_xml() && number < MOST => number,
+            Regions::Marked(number) if !self.is_in_xml() && number < MAX_REGIONS => number,
             _ => return write(self),
         };
-        if let Some(word) = self.made_for.take() {
-            self.begin_mark(MADE_FOR);
-            self.end_mark(MADE_FOR, &digits(word));
+        if let Some(word) = self.viewer.take() {
+            self.begin_mark(VIEWER_MARK);
+            self.end_mark(VIEWER_MARK, &digits(word));
         }
         self.begin_mark(number);
         self.regions = Regions::Within(number);
-        let (kept, key) = (self.keep(), self.region_key);
+        let (hold, key) = (self.hold(), self.region_key);
         write(self);
-        let markup = self.kept(&kept);
+        let markup = self.release(&hold);
         let hash = RegionHash::of(markup, &key);
         look(Region { number, hash, markup });
         self.regions = Regions::Marked(number + 1);
@@ -165,7 +168,7 @@ impl Writer<'_> {
     }
 }
 
-/// As it stands in its mark: sixteen digits.
+/// A mark's word in sixteen hexadecimal digits.
 fn digits(word: u64) -> [u8; 16] {
     let mut digits = [0; 16];
     for (place, digit) in digits.iter_mut().enumerate() {
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_stands_between_marks_and_its_bytes_have_a_hash() {
+    fn marks_regions_with_their_hash() {
         let mut seen = Vec::new();
         let page = written(|writer| {
             for text in ["a<", "b"] {
@@ -219,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_region_stands_behind_the_mark_that_says_for_whom_a_page_is_made() {
+    fn writes_the_viewer_mark_before_the_first_region() {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out).marking_regions(&KEY).made_for(0xabc);
+        let mut writer = Writer::new(&mut out).marking_regions(&KEY).viewer(0xabc);
         writer.region(|writer| writer.text("a"), |_| {});
         writer.region(|writer| writer.text("b"), |_| {});
         drop(writer);
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_within_another_is_a_part_of_it() {
+    fn does_not_mark_nested_regions() {
         let inner = |writer: &mut Writer<'_>| writer.region(|writer| writer.text("b"), |_| {});
         let page = written(|writer| {
             writer.region(
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_marked_unless_somebody_can_follow_it() {
+    fn does_not_mark_regions_by_default_or_in_xml() {
         let mut out = Vec::new();
         Writer::new(&mut out).region(|writer| writer.text("a"), |_| panic!("seen"));
         let in_xml = Writer::new(&mut out).marking_regions(&KEY).in_xml();
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_whole_when_it_is_seen_and_leaves_behind_that() {
+    fn holds_a_region_back_until_it_is_complete() {
         let (mut out, mut left) = (Vec::new(), Vec::new());
         let mut spill = |out: &mut Vec<u8>| left.append(out);
         let mut writer = Writer::with_spill(&mut out, 8, &mut spill).marking_regions(&KEY);
@@ -274,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_behind_a_spill_that_panicked_harms_nobody() {
+    fn writes_a_region_after_a_spill_panicked() {
         extern crate std;
         let mut out = Vec::new();
         let mut spills = 0;
@@ -298,19 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn another_key_gives_another_hash() {
+    fn hash_depends_on_the_key() {
         let other = RegionKey::new([8; 16]);
         for content in ["", "a", "hello, bine"] {
             let hashes = [&KEY, &other].map(|key| RegionHash::of(content.as_bytes(), key));
-            // Neither half stays.
+            // Both halves change.
             assert!(hashes[0].0.iter().zip(hashes[1].0).all(|(one, other)| *one != other));
         }
     }
 
     #[test]
-    fn a_hash_is_siphash_1_3_of_128_bits() {
+    fn hash_is_siphash_1_3_of_128_bits() {
         let key = RegionKey::new(core::array::from_fn(|place| place as u8));
-        // Worked out by another program.
+        // Expected values computed by an independent implementation.
         for (text, expected) in [
             ("hello, bine", [0x9043_9d0b_2892_848a, 0xc19b_e822_064f_3859]),
             (
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_is_not_read_as_one() {
+    fn rejects_malformed_hashes() {
         let most = RegionHash([u64::MAX; 2]);
         let text = alloc::format!("{most}");
         assert_eq!(RegionHash::parse(&text), Some(most));
@@ -336,7 +339,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hash_comes_back_from_its_text(first: u64, second: u64) {
+        fn parses_displayed_hashes(first: u64, second: u64) {
             let hash = RegionHash([first, second]);
             let text = alloc::format!("{hash}");
             prop_assert!(text.len() == 22 && text.bytes().all(|digit| digit.is_ascii_alphanumeric()));
@@ -344,7 +347,7 @@ mod tests {
         }
 
         #[test]
-        fn a_hash_is_that_of_the_bytes_in_whatever_pieces_they_come(
+        fn hash_does_not_depend_on_write_sizes(
             pieces in vec("[a-z]{0,100}", 0..12),
         ) {
             let all = pieces.concat();
@@ -360,7 +363,7 @@ mod tests {
         }
 
         #[test]
-        fn a_word_more_or_less_anywhere_is_another_content(
+        fn hash_changes_with_any_byte(
             bytes in vec(any::<u8>(), 0..200), place: Index, other in 1_u8..=255,
         ) {
             let own = hash(&bytes);

@@ -1,4 +1,4 @@
-//! Decides what may stand in a text hole, and how it is spelled there.
+//! [`Render`]: the values that a text hole accepts, and how they are written.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -10,9 +10,10 @@ use core::fmt::{self, Write as _};
 use crate::tree::Builder;
 use crate::writer::Writer;
 
-/// What is text in a hole `{expression}`. What is markup has [`Show`](crate::Show) instead.
+/// A value that is text in a hole `{expression}`. Types that are markup implement
+/// [`Show`](crate::Show) instead.
 ///
-/// `bool` is left out on purpose: in text it is nearly always a forgotten `if`.
+/// `bool` does not implement it on purpose: a `bool` in text is almost always a forgotten `if`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand here: only text may",
     label = "not text and no number",
@@ -22,7 +23,7 @@ pub trait Render {
     /// Writes the value to a text position of the page, escaped.
     fn render(&self, writer: &mut Writer<'_>);
 
-    /// Puts the value into a tree: its nodes if it has any, else what it writes.
+    /// Adds the value to a tree: its nodes if it has any, otherwise the markup that it writes.
     #[doc(hidden)]
     fn graft(&self, builder: &mut Builder) {
         builder.written(|writer| self.render(writer));
@@ -59,8 +60,8 @@ impl Render for char {
 
 impl Render for fmt::Arguments<'_> {
     fn render(&self, writer: &mut Writer<'_>) {
-        // A `Writer` never fails; only a `Display` that reports an error of its own could, and then the page
-        // shows what was written so far.
+        // A `Writer` never fails. Only a `Display` that returns an error itself can, and then the
+        // page shows the text written up to that point.
         let _ = writer.write_fmt(*self);
     }
 }
@@ -106,7 +107,7 @@ macro_rules! render_integers {
                 let negative = *self < 0;
                 match u64::try_from(self.abs_diff(0)) {
                     Ok(magnitude) => writer.decimal(negative, magnitude),
-                    // Past 64 bits speed no longer matters.
+                    // Beyond 64 bits speed does not matter.
                     Err(_) => format_args!("{self}").render(writer),
                 }
             }
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_text_is_escaped() {
+    fn escapes_every_text_type() {
         assert_eq!(rendered("<"), "&lt;");
         assert_eq!(rendered(String::from("<")), "&lt;");
         assert_eq!(rendered(Cow::Borrowed("<")), "&lt;");
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outermost_integers_are_whole() {
+    fn writes_extreme_integers() {
         assert_eq!(rendered(i8::MIN), "-128");
         assert_eq!(rendered(i64::MIN), i64::MIN.to_string());
         assert_eq!(rendered(u64::MAX), u64::MAX.to_string());
@@ -163,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn floats_read_as_rust_prints_them() {
+    fn writes_floats_as_display_does() {
         assert_eq!(rendered(0.1_f64), "0.1");
         assert_eq!(rendered(-2.5_f32), "-2.5");
     }
 
     proptest! {
         #[test]
-        fn an_integer_reads_as_rust_prints_it(signed: i64, unsigned: u64, small: i16, wide: i128) {
+        fn writes_integers_as_display_does(signed: i64, unsigned: u64, small: i16, wide: i128) {
             prop_assert_eq!(rendered(signed), signed.to_string());
             prop_assert_eq!(rendered(unsigned), unsigned.to_string());
             prop_assert_eq!(rendered(small), small.to_string());
@@ -178,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn every_length_of_integer_reads_as_rust_prints_it(value: u64, shift in 0_u32..64) {
+        fn writes_integers_of_every_length_as_display_does(value: u64, shift in 0_u32..64) {
             prop_assert_eq!(rendered(value >> shift), (value >> shift).to_string());
         }
     }

@@ -1,4 +1,4 @@
-//! Decides how a type of the program's own becomes markup wherever it is named.
+//! [`Show`]: how a program's own type becomes markup.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -6,11 +6,12 @@ use alloc::sync::Arc;
 
 use crate::content::{Flow, Html, Model};
 
-/// Says how a type is shown: `{message}` in a hole then shows it, and only borrows it.
+/// Defines the markup of a type. A hole `{message}` then writes that markup and borrows the value.
 ///
-/// `Show` alone is for a type that becomes flow content, `Show<Phrasing>` and `Show<Parts>` for one that stands in a line
-/// of text or in a list. A type that is text and no more has [`Render`](crate::Render) instead. Where two of these would do,
-/// the compiler asks which is meant (`type annotations needed`): a type has one of them for each place.
+/// `Show` alone is for a type that becomes flow content, `Show<Phrasing>` for content of a line of
+/// text and `Show<Parts>` for items of a list. A type that is only text implements
+/// [`Render`](crate::Render) instead. Implement only one of them per place: if two apply, the
+/// compiler reports `type annotations needed`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how it is shown as `Html<{Content}>`",
     note = "`impl Show<{Content}> for {Self} {{ fn show(&self) -> impl Html<{Content}> {{ html!(..) }} }}`"

@@ -1,55 +1,57 @@
-//! Decides where a page's bytes go, and when a long page leaves in pieces.
+//! [`Writer`]: the output of a page, which may be sent in chunks while the page is written.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::attribute::{Address, Attribute, AttributeValue, CodeValue};
-use crate::buffer::{Buffer, Kept};
+use crate::attribute::{Attribute, AttributeValue, CodeValue, IntoUrl};
+use crate::buffer::{Buffer, Hold};
 use crate::hole::RawText;
 use crate::region::{RegionKey, Regions};
 use crate::tree::Finding;
 
-/// Where a page writes itself: a buffer, and perhaps a place for it to overflow to.
+/// The output of a page: a buffer, with an optional callback that empties it.
 ///
-/// There is one method per trust: [`constant`](Self::constant) takes what stands in the source,
-/// [`text`](Self::text) and [`attribute`](Self::attribute) take anything and escape it, [`link`](Self::link) and
-/// [`image`](Self::image) look at the scheme as well, and [`code`](Self::code) takes only [`raw`](crate::raw) text.
+/// Each level of trust has its own method: [`constant`](Self::constant) takes text of the program's
+/// source, [`text`](Self::text) and [`attribute`](Self::attribute) escape any value,
+/// [`link`](Self::link) and [`image`](Self::image) check the URL's scheme as well, and
+/// [`code`](Self::code) accepts only [`raw`](crate::raw) text.
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: Buffer<'a>,
     head: Head<'a>,
     inspector: Option<Inspector>,
     pub(crate) regions: Regions,
-    /// By which regions are hashed, if they are marked.
+    /// The key that regions are hashed with, if they are marked.
     pub(crate) region_key: RegionKey,
-    /// For whom the page is made, until that is written.
-    pub(crate) made_for: Option<u64>,
+    /// The id of the user that the page is rendered for, until it is written.
+    pub(crate) viewer: Option<u64>,
 }
 
-/// What happens where the page's `<head>` ends.
+/// The action at the end of the page's `<head>`.
 #[derive(Debug)]
 enum Head<'a> {
-    /// This is still to be written.
+    /// Writes this markup.
     Markup(&'a str),
-    /// The place is noted, for what is only known later.
-    Noted(&'a mut Option<usize>),
+    /// Records the position, for content that is known only later.
+    Record(&'a mut Option<usize>),
 }
 
-/// Is told what is wrong with a tree.
+/// Receives each problem that is found in a tree.
 type Inspector = fn(&Finding);
 
 impl<'a> Writer<'a> {
-    /// Writes to the end of `out`, however long it grows; all is there when the writer is dropped.
+    /// Writes to the end of `out` without a limit. All bytes are in `out` once the writer is
+    /// dropped.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self::of(Buffer::new(out))
     }
 
-    /// Writes to the end of `out`, and calls `spill` when it has grown by `chunk_at` bytes or more and more is to come,
-    /// so that a long page leaves in pieces while it is written.
+    /// Writes to the end of `out` and calls `spill` between two writes when `out` has grown by
+    /// `chunk_at` bytes or more, so that a long page is sent in chunks while it is written.
     ///
-    /// What `out` holds already (a head) does not count. `spill` may take all of `out`, a part of it or nothing; it
-    /// is called again when `out` has grown by `chunk_at` bytes from what it left. The last piece is in `out` when
-    /// the writer is dropped.
+    /// Bytes that `out` already holds (a response head) do not count. `spill` may take all of
+    /// `out`, a part of it or nothing. The next call follows when `out` has grown by another
+    /// `chunk_at` bytes. The last chunk is in `out` when the writer is dropped.
     pub fn with_spill(
         out: &'a mut Vec<u8>,
         chunk_at: usize,
@@ -59,109 +61,116 @@ impl<'a> Writer<'a> {
     }
 
     fn of(buffer: Buffer<'a>) -> Self {
-        let (head, inspector, regions) = (Head::Markup(""), None, Regions::default());
-        let region_key = RegionKey::default();
-        Self { buffer, head, inspector, regions, region_key, made_for: None }
+        Self {
+            buffer,
+            head: Head::Markup(""),
+            inspector: None,
+            regions: Regions::default(),
+            region_key: RegionKey::default(),
+            viewer: None,
+        }
     }
 
-    /// The same for readers of XML: a page of `html!` is then written as XHTML.
+    /// Switches to XML syntax: a page of `html!` is then written as XHTML.
     ///
-    /// What XML cannot hold (U+0000 and most control characters) is written as U+FFFD, an attribute that it has no name
-    /// for (`"@click"`) is left out, and what stands in `<script>` and `<style>` is escaped, as XML reads it. Text from
-    /// [`raw`](crate::raw) is written as it is: whether it is XML, whoever wrote it answers for.
+    /// Characters that XML does not allow (U+0000 and most control characters) become U+FFFD,
+    /// attributes whose name is not valid XML (`"@click"`) are omitted, and the content of
+    /// `<script>` and `<style>` is escaped, as XML requires. Text from [`raw`](crate::raw) is
+    /// written unchanged: its author vouches that it is well-formed XML.
     #[must_use]
     pub fn in_xml(mut self) -> Self {
-        self.buffer.go_over_to_xml();
+        self.buffer.switch_to_xml();
         self
     }
 
-    /// Whether it writes for readers of XML.
+    /// Whether the writer produces XML syntax.
     pub const fn is_in_xml(&self) -> bool {
         self.buffer.is_in_xml()
     }
 
-    /// The same with markup that is to stand at the end of the page's `<head>`, such as the link to a style sheet.
+    /// Adds markup at the end of the page's `<head>`, such as the link to a style sheet.
     #[must_use]
     pub fn with_head(self, head: &'a str) -> Self {
         Self { head: Head::Markup(head), ..self }
     }
 
-    /// The same, and notes in `place` how much was written when the `<head>` ended.
-    pub(crate) fn noting_head(self, place: &'a mut Option<usize>) -> Self {
-        Self { head: Head::Noted(place), ..self }
+    /// Records in `place` the length of the output at the end of the `<head>`.
+    pub(crate) fn recording_head_end(self, place: &'a mut Option<usize>) -> Self {
+        Self { head: Head::Record(place), ..self }
     }
 
-    /// The `<head>` ends here: a call that `html!` writes.
+    /// Marks the end of the `<head>`. `html!` generates the call.
     #[doc(hidden)]
     pub fn end_head(&mut self) {
         match core::mem::replace(&mut self.head, Head::Markup("")) {
             Head::Markup(head) => self.bytes(head.as_bytes()),
-            Head::Noted(place) => *place = Some(self.buffer.settled_length()),
+            Head::Record(place) => *place = Some(self.buffer.settled_length()),
         }
     }
 
-    /// Has each tree that is written looked at, as in development: `tell` hears what is wrong with it.
-    pub fn inspect_by(&mut self, tell: fn(&Finding)) {
-        self.inspector = Some(tell);
+    /// Checks every tree that is written, as in development. `report` receives each problem.
+    pub fn inspect_by(&mut self, report: fn(&Finding)) {
+        self.inspector = Some(report);
     }
 
     pub(crate) const fn inspector(&self) -> Option<Inspector> {
         self.inspector
     }
 
-    /// Writes what stands in the program's source, as it is.
+    /// Writes text of the program's source, unchanged.
     #[inline]
     pub fn constant(&mut self, text: &'static str) {
         self.bytes(text.as_bytes());
     }
 
-    /// Writes text from anywhere, escaped.
+    /// Writes text from any source, escaped.
     #[inline]
     pub fn text(&mut self, text: &str) {
         self.buffer.text(text);
     }
 
-    /// Writes a whole attribute, or nothing if its value says so. `opening` is all that comes before the value,
-    /// as in ` class="`.
+    /// Writes a whole attribute, or nothing if the value is absent. `opening` is everything before
+    /// the value, as in ` class="`.
     #[inline]
     pub fn attribute(&mut self, opening: &'static str, value: &(impl AttributeValue + ?Sized)) {
         value.write_attribute(Attribute::text(opening), self);
     }
 
-    /// Writes a whole attribute whose value is an address, as `href`. One that a browser would run (`javascript:`,
-    /// `data:`) is replaced by one that leads nowhere.
+    /// Writes a whole attribute whose value is a URL, as `href`. A URL that a browser would run
+    /// (`javascript:`, `data:`) is replaced by an invalid one.
     #[inline]
-    pub fn link<Kind>(&mut self, opening: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+    pub fn link<Kind>(&mut self, opening: &'static str, value: &(impl IntoUrl<Kind> + ?Sized)) {
         value.write(Attribute::address(opening, false), self);
     }
 
-    /// Writes a whole attribute whose value is the address of an image, which may also be `data:image/..`.
+    /// Writes a whole attribute whose value is the URL of an image. `data:image/..` is allowed
+    /// here.
     #[inline]
-    pub fn image<Kind>(&mut self, opening: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+    pub fn image<Kind>(&mut self, opening: &'static str, value: &(impl IntoUrl<Kind> + ?Sized)) {
         value.write(Attribute::address(opening, true), self);
     }
 
-    /// Writes a whole attribute that a browser runs or draws by, as `onclick` and `style`.
+    /// Writes a whole attribute that a browser runs or applies as style, as `onclick` and `style`.
     #[inline]
     pub fn code(&mut self, opening: &'static str, value: &(impl CodeValue + ?Sized)) {
         value.write_code(opening, self);
     }
 
-    /// Fills a hole of `<script>` or `<style>`: a call that `html!` writes.
+    /// Fills a hole of `<script>` or `<style>`. `html!` generates the call.
     #[doc(hidden)]
     #[inline]
     pub fn fill_raw(&mut self, value: &(impl RawText + ?Sized)) {
         if self.is_in_xml() { self.text(value.code()) } else { self.unescaped(value.code()) }
     }
 
-    /// Writes what HTML and XML spell in two ways: a call that `html!` writes.
+    /// Writes markup that HTML and XML spell differently. `html!` generates the call.
     #[doc(hidden)]
     #[inline]
     pub fn either(&mut self, html: &'static str, xml: &'static str) {
         self.constant(if self.is_in_xml() { xml } else { html });
     }
 
-    /// Writes the beginning of an attribute, ` class="`. What follows is its value.
+    /// Writes the beginning of an attribute, ` class="`. The value follows.
     #[inline]
     pub(crate) fn open_value(&mut self, opening: &'static str) {
         self.constant(opening);
@@ -175,7 +184,7 @@ impl<'a> Writer<'a> {
         self.constant("\"");
     }
 
-    /// Writes text as it is: the way of [`raw`](crate::raw) alone.
+    /// Writes text unescaped. Only [`raw`](crate::raw) uses it.
     #[inline]
     pub(crate) fn unescaped(&mut self, text: &str) {
         self.bytes(text.as_bytes());
@@ -187,14 +196,15 @@ impl<'a> Writer<'a> {
         self.buffer.bytes(bytes);
     }
 
-    /// Spills nothing until what is written from here on was [looked at](Self::kept).
-    pub(crate) fn keep(&mut self) -> Kept {
-        self.buffer.keep()
+    /// Pauses spilling until [`release`](Self::release), so that all bytes from here on stay
+    /// readable.
+    pub(crate) fn hold(&mut self) -> Hold {
+        self.buffer.hold()
     }
 
-    /// What was written since.
-    pub(crate) fn kept(&mut self, kept: &Kept) -> &[u8] {
-        self.buffer.kept(kept)
+    /// Resumes spilling and returns the bytes written since [`hold`](Self::hold).
+    pub(crate) fn release(&mut self, hold: &Hold) -> &[u8] {
+        self.buffer.release(hold)
     }
 
     /// Writes an integer in decimal.
@@ -229,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_page_never_spills() {
+    fn does_not_spill_a_short_page() {
         let mut out = Vec::from(*b"a head that does not count");
         let mut spill = |_: &mut Vec<u8>| panic!("spilled");
         Writer::with_spill(&mut out, 6, &mut spill).constant("short");
@@ -237,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_spills_as_soon_as_the_piece_is_full() {
+    fn spills_when_a_chunk_is_full() {
         let (mut out, mut pieces) = (Vec::new(), Vec::new());
         let mut spill = |out: &mut Vec<u8>| pieces.push(core::mem::take(out));
         let mut writer = Writer::with_spill(&mut out, 4, &mut spill);
@@ -250,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_one_head() {
+    fn writes_head_markup_once() {
         let mut out = Vec::new();
         let mut writer = Writer::new(&mut out).with_head("<link />");
         for _ in 0..2 {
@@ -262,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn formatted_text_is_escaped() {
+    fn escapes_formatted_text() {
         let mut out = Vec::new();
         fmt::Write::write_fmt(&mut Writer::new(&mut out), format_args!("{:>3}", "<")).unwrap();
         assert_eq!(out, b"  &lt;");
     }
 
     #[test]
-    fn xml_holds_nothing_that_it_cannot() {
+    fn replaces_characters_that_xml_forbids() {
         let mut out = Vec::from(*b"a head\r\n");
         let mut writer = Writer::new(&mut out).in_xml();
         writer.constant("<p");
@@ -286,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_escaped_for_xml_alone() {
+    fn escapes_scripts_only_in_xml() {
         let write = |mut writer: Writer<'_>| {
             writer.either("<script>", "<script xmlns=\"x\">");
             writer.fill_raw(&crate::raw("a < b"));
@@ -300,7 +310,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_of_any_size_make_the_same_page(
+        fn chunk_size_does_not_change_the_page(
             texts in prop::collection::vec("[a-z<&\0\r\u{ffff}]{0,30}", 0..12),
             chunk_at in 0_usize..80,
             left_behind in 0_usize..4,

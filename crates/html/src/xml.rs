@@ -1,24 +1,26 @@
-//! Decides what becomes of text that XML cannot hold, or would read as other text.
+//! Replacement of characters that XML does not allow or would read differently.
 
 use alloc::vec::Vec;
 
-/// What stands for a character that no document may hold.
+/// Replaces a character that no XML document may contain.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// Cleans `out` from `start` on, which is the beginning of a character. `in_value`: it stands in the value of an
-/// attribute, where white space is read as spaces (XML 1.0, section 3.3.3).
+/// Cleans `out` from `start` on, which is a character boundary. `in_value`: the bytes belong to the
+/// value of an attribute, where XML reads white space as spaces (XML 1.0, section 3.3.3).
 ///
-/// Characters that XML has none of (section 2.2) are replaced; a carriage return, which would be read as a line feed
-/// (section 2.11), is written as a reference, and so is all white space but the space in a value.
+/// Characters that XML does not allow (section 2.2) are replaced. A carriage return, which XML
+/// would read as a line feed (section 2.11), becomes a character reference, and in a value so do
+/// tabs and line feeds.
 pub(crate) fn clean(out: &mut Vec<u8>, start: usize, in_value: bool) {
-    let Some(first) = (start..out.len()).find(|&place| instead(&out[place..], in_value).is_some())
+    let Some(first) =
+        (start..out.len()).find(|&place| replacement(&out[place..], in_value).is_some())
     else {
         return;
     };
     let tail = out.split_off(first);
     let mut rest = tail.as_slice();
     while let Some((byte, after)) = rest.split_first() {
-        if let Some((written, length)) = instead(rest, in_value) {
+        if let Some((written, length)) = replacement(rest, in_value) {
             out.extend_from_slice(written);
             rest = &rest[length..];
         } else {
@@ -28,8 +30,8 @@ pub(crate) fn clean(out: &mut Vec<u8>, start: usize, in_value: bool) {
     }
 }
 
-/// What is written instead of the character at the start of `bytes`, and how long that one is.
-fn instead(bytes: &[u8], in_value: bool) -> Option<(&'static [u8], usize)> {
+/// The replacement of the character at the start of `bytes`, and that character's length.
+fn replacement(bytes: &[u8], in_value: bool) -> Option<(&'static [u8], usize)> {
     match bytes {
         [b'\r', ..] => Some((b"&#13;", 1)),
         [b'\n', ..] => in_value.then_some((b"&#10;", 1)),

@@ -1,14 +1,14 @@
-//! Decides what `action!` makes of a closure: a function that the linker finds, and the value that names it in a page.
+//! `action!`: a closure in a page becomes a registered function and a value that refers to it.
 
+use crate::access::{ACCESS_FORMS, Access};
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::function::spelled;
 use crate::item::split_commas;
 use crate::literal;
 use crate::token::{Delimiter, Kind, Token};
-use crate::who::{WHOM, Who};
 
-/// Expands `action!(tokens)`, whose first is a bracket with the path of the `bine` crate.
+/// Expands `action!(tokens)`. The first token is a bracket with the path of the `bine` crate.
 pub(crate) fn action(tokens: &[Token]) -> Expansion {
     let mut expansion = Expansion::default();
     let Some((krate, action)) = tokens.split_first() else { return expansion };
@@ -18,32 +18,32 @@ pub(crate) fn action(tokens: &[Token]) -> Expansion {
         Ok(read) => emitter.action(&read, hash(action)),
         Err(fault) => {
             emitter.expansion.faults.push(fault);
-            emitter.nothing();
+            emitter.placeholder();
         }
     }
     expansion
 }
 
-/// An action, cut into its parts.
+/// A parsed action.
 struct Action<'t> {
-    /// A string.
+    /// A string literal.
     name: Option<&'t Token>,
-    who: Option<Who<'t>>,
+    access: Option<Access<'t>>,
     captures: Vec<Named<'t>>,
     /// The pattern of the closure's first argument.
     call: &'t [Token],
     arguments: Vec<Named<'t>>,
-    /// Behind an arrow; empty without one.
-    answer: &'t [Token],
+    /// The return type; empty without an arrow.
+    return_type: &'t [Token],
     body: &'t [Token],
 }
 
 /// `name: Type`, or `name: Type = value`.
 struct Named<'t> {
-    /// A word, perhaps with `mut` before it.
+    /// An identifier, optionally after `mut`.
     pattern: &'t [Token],
     kind: &'t [Token],
-    /// Empty: the variable of that name.
+    /// The captured expression; if empty, the variable of that name.
     value: &'t [Token],
 }
 
@@ -51,7 +51,7 @@ const SHAPE: &str = "an action is a closure, perhaps with what it captures befor
 
 impl<'t> Action<'t> {
     fn read(tokens: &'t [Token]) -> Result<Self, Fault> {
-        let (Wish { name, who }, tokens) = Wish::read(tokens)?;
+        let (Options { name, access }, tokens) = Options::read(tokens)?;
         let (captures, closure) = match tokens {
             [first, rest @ ..] => match first.group(Delimiter::Bracket) {
                 Some(captures) => (captures, rest),
@@ -62,7 +62,7 @@ impl<'t> Action<'t> {
         let captures = split_commas(captures).into_iter().map(capture);
         let captures = captures.collect::<Result<_, _>>()?;
         let whole = |message: &str| Fault::at(Fault::WHOLE, message);
-        let (first, behind) = closure.split_first().ok_or_else(|| whole(SHAPE))?;
+        let (first, rest) = closure.split_first().ok_or_else(|| whole(SHAPE))?;
         if first.is("async") || first.is("move") {
             let message = "an action is a transaction: it is not `async`, and owns what it captures without `move`; what must wait is a service";
             return Err(Fault::new(first, message));
@@ -70,8 +70,8 @@ impl<'t> Action<'t> {
         if !first.is("|") {
             return Err(Fault::new(first, SHAPE));
         }
-        let end = behind.iter().position(|token| token.is("|")).ok_or_else(|| whole(SHAPE))?;
-        let (list, body) = (split_commas(&behind[..end]), &behind[end + 1..]);
+        let end = rest.iter().position(|token| token.is("|")).ok_or_else(|| whole(SHAPE))?;
+        let (list, body) = (split_commas(&rest[..end]), &rest[end + 1..]);
         let Some((call, arguments)) = list.split_first() else {
             return Err(Fault::new(first, "an action takes its call first: `|call| ..`"));
         };
@@ -81,7 +81,7 @@ impl<'t> Action<'t> {
         }
         let arguments = arguments.iter().map(|argument| self::argument(argument));
         let arguments = arguments.collect::<Result<_, _>>()?;
-        let (answer, body) = match body {
+        let (return_type, body) = match body {
             [dash, angle, rest @ ..] if dash.is("-") && angle.is(">") => {
                 let block = rest.iter().position(|token| token.group(Delimiter::Brace).is_some());
                 rest.split_at(block.unwrap_or(rest.len()))
@@ -91,43 +91,47 @@ impl<'t> Action<'t> {
         if body.is_empty() {
             return Err(Fault::new(first, SHAPE));
         }
-        Ok(Self { name, who, captures, call, arguments, answer, body })
+        Ok(Self { name, access, captures, call, arguments, return_type, body })
     }
 }
 
-/// What may stand at the head: `name = "..",` and `who = ..,`.
+/// The options before the closure: `name = "..",` and `who = ..,`.
 #[derive(Default)]
-struct Wish<'t> {
+struct Options<'t> {
     name: Option<&'t Token>,
-    who: Option<Who<'t>>,
+    access: Option<Access<'t>>,
 }
 
-impl<'t> Wish<'t> {
+impl<'t> Options<'t> {
     fn read(mut tokens: &'t [Token]) -> Result<(Self, &'t [Token]), Fault> {
-        let mut wish = Self::default();
+        let mut options = Self::default();
         while let [word, equals, rest @ ..] = tokens
             && equals.is("=")
             && let Some(comma) = rest.iter().position(|token| token.is(","))
         {
-            let said = &rest[..comma];
-            match said {
-                [name] if word.is("name") && wish.name.is_none() => {
-                    wish.name = Some(plain(name)?);
+            let value = &rest[..comma];
+            match value {
+                [name] if word.is("name") && options.name.is_none() => {
+                    options.name = Some(valid_name(name)?);
                 }
-                _ if word.is("who") && wish.who.is_none() => {
-                    let fault =
-                        || Fault::new(said.first().unwrap_or(word), format!("an action {WHOM}"));
-                    wish.who = Some(Who::read(said).ok_or_else(fault)?);
+                _ if word.is("who") && options.access.is_none() => {
+                    let fault = || {
+                        Fault::new(
+                            value.first().unwrap_or(word),
+                            format!("an action {ACCESS_FORMS}"),
+                        )
+                    };
+                    options.access = Some(Access::read(value).ok_or_else(fault)?);
                 }
                 _ => break,
             }
             tokens = &rest[comma + 1..];
         }
-        Ok((wish, tokens))
+        Ok((options, tokens))
     }
 }
 
-fn plain(name: &Token) -> Result<&Token, Fault> {
+fn valid_name(name: &Token) -> Result<&Token, Fault> {
     let is_plain = |text: &str| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         (1..=64).contains(&text.len()) && text.bytes().all(is_letter)
@@ -168,7 +172,7 @@ fn named(tokens: &[Token]) -> Option<Named<'_>> {
     (is_name && !kind.is_empty()).then_some(Named { pattern, kind, value })
 }
 
-/// Of all that stands there but blanks, so that it is the same wherever it stands (FNV-1a).
+/// Hashes the tokens without white space, so that formatting does not change the hash (FNV-1a).
 fn hash(tokens: &[Token]) -> u64 {
     fn add(hash: u64, text: &str) -> u64 {
         let bytes = text.bytes().chain([0]);
@@ -209,7 +213,7 @@ impl Emitter<'_, '_> {
         self.code(", arguments: ");
         self.names(&action.arguments);
         self.code(", rule: ::core::option::Option::");
-        self.rule(action.who);
+        self.rule(action.access);
         self.code(", route: |__own| __own.changing(");
         self.closure(action);
         self.code(") }; ");
@@ -226,19 +230,19 @@ impl Emitter<'_, '_> {
         self.code("]) }");
     }
 
-    fn rule(&mut self, who: Option<Who<'_>>) {
-        let Some(who) = who else { return self.code("None") };
+    fn rule(&mut self, access: Option<Access<'_>>) {
+        let Some(access) = access else { return self.code("None") };
         self.code("Some(");
-        match who {
-            Who::Anyone => self.private("Rule::ANYONE"),
-            Who::Users => self.private("Rule::USERS"),
-            Who::Rule(path) => drop(self.expansion.run(path)),
+        match access {
+            Access::Anyone => self.private("Rule::ANYONE"),
+            Access::Users => self.private("Rule::USERS"),
+            Access::Rule(path) => drop(self.expansion.run(path)),
         }
         self.code(")");
     }
 
-    /// Where there was a fault, a value of the right type.
-    fn nothing(&mut self) {
+    /// Emits a value of the right type in place of a faulty action.
+    fn placeholder(&mut self) {
         self.code("{ ");
         self.private("Action::new(::core::unreachable!(), &[]) }");
     }
@@ -265,12 +269,12 @@ impl Emitter<'_, '_> {
         self.code(", ");
         self.tuple(&action.arguments);
         self.code("| ");
-        if !action.answer.is_empty() {
+        if !action.return_type.is_empty() {
             self.code("-> ");
-            self.expansion.run(action.answer);
+            self.expansion.run(action.return_type);
             self.expansion.run(action.body);
         } else if may_fail(action.body) {
-            // What `?` makes of an error is known from nothing else.
+            // Nothing else determines the error type of `?`.
             self.code("-> ::core::result::Result<_, ");
             self.private("Error> { ");
             self.expansion.run(action.body);
@@ -294,7 +298,7 @@ impl Emitter<'_, '_> {
         self.code(")");
     }
 
-    /// Names something of the front door that only macros use.
+    /// Emits the path of an item that only macros use.
     fn private(&mut self, name: &str) {
         self.expansion.run(self.krate);
         self.code("::__private::");
@@ -306,16 +310,16 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// Whether it says so: by a `?`, or by an `Ok(..)` at its end.
+/// Whether the body returns a `Result`: it contains `?`, or ends in `Ok(..)` or `Err(..)`.
 fn may_fail(body: &[Token]) -> bool {
-    let ends_so = match body {
+    let ends_in_result = match body {
         [.., word, list] if list.group(Delimiter::Parenthesis).is_some() => {
             word.is("Ok") || word.is("Err")
         }
         [block] => block.group(Delimiter::Brace).is_some_and(may_fail),
         _ => false,
     };
-    ends_so || has_question_mark(body)
+    ends_in_result || has_question_mark(body)
 }
 
 fn has_question_mark(tokens: &[Token]) -> bool {
@@ -339,10 +343,10 @@ mod tests {
     #[track_caller]
     fn check_fault(source: &str, expected: &str) {
         let (sample, expansion) = expand(source);
-        assert_eq!(sample.tell(&expansion.faults), expected);
+        assert_eq!(sample.report(&expansion.faults), expected);
     }
 
-    /// White space aside.
+    /// Checks for `expected` in the expansion, without white space.
     #[track_caller]
     fn check_spelled(source: &str, expected: &str) {
         let (sample, expansion) = expand(source);
@@ -352,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn it_becomes_a_function_that_sees_what_it_captures_and_what_is_sent() {
+    fn expands_to_a_function_of_captures_and_arguments() {
         let source =
             "[id: Id<Row>, more: u8 = row.more] |call, mut text: Text| call.f(id, more, text)";
         check_spelled(
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn it_may_say_for_whom_it_is() {
+    fn accepts_an_access_rule() {
         check_spelled("|call| ()", "rule: ::core::option::Option::None,");
         let cases = [
             (r#""user""#, "bine::__private::Rule::USERS"),
@@ -384,14 +388,14 @@ mod tests {
             check_spelled(&format!("who = {who}, name = \"a\", [b: u8] |call| ()"), &expected);
             check_spelled(&format!("name = \"a\", who = {who}, |call| ()"), &expected);
         }
-        check_fault("who = \"admin\", |call| f()", &format!("\"admin\": an action {WHOM}"));
-        check_fault("who = , |call| f()", &format!("who: an action {WHOM}"));
+        check_fault("who = \"admin\", |call| f()", &format!("\"admin\": an action {ACCESS_FORMS}"));
+        check_fault("who = , |call| f()", &format!("who: an action {ACCESS_FORMS}"));
         let twice = "who = \"user\", who = \"user\", |call| f()";
         check_fault(twice, &format!("who: {SHAPE}"));
     }
 
     #[test]
-    fn what_may_fail_says_with_which_error() {
+    fn fallible_body_has_an_error_type() {
         let fails = "-> ::core::result::Result<_, bine::__private::Error> {";
         for body in
             ["{ f()?; Ok(()) }", "Ok(())", "{ if a { f(g(1)?) } else { h } }", "{ g(); Err(x) }"]
@@ -406,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn its_name_depends_on_what_it_says_and_not_on_blanks() {
+    fn hash_ignores_white_space() {
         let of = |source: &str| hash(&Sample::new(source).tokens);
         assert_eq!(of("[a: u8] |call| f(a)"), of("[a:u8]\n  |call|  f( a )"));
         let others =
@@ -417,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_action_is_told_where_it_is_not() {
+    fn rejects_malformed_actions() {
         check_fault("|| f()", "|: an action takes its call first: `|call| ..`");
         check_fault("f", &format!("f: {SHAPE}"));
         check_fault("|call|", &format!("|: {SHAPE}"));

@@ -1,14 +1,16 @@
-//! Decides how the compiler's tokens become ours, and how generated code becomes theirs.
+//! Conversion between the compiler's tokens and the tokens of this crate.
 
 use std::iter;
 
-use proc_macro::{Delimiter as Fence, Group as Fenced, Ident, Span, TokenStream, TokenTree};
+use proc_macro::{
+    Delimiter as CompilerDelimiter, Group as CompilerGroup, Ident, Span, TokenStream, TokenTree,
+};
 
 use crate::expansion::{Expansion, Place, place};
 use crate::fault::Fault;
 use crate::token::{Delimiter, Gap, Group, Kind, Token};
 
-/// What a macro was given, in our tokens, with the compiler's own beside them.
+/// A macro's input: this crate's tokens, and the compiler's tokens that they were read from.
 pub(crate) struct Source {
     pub(crate) streams: Vec<Vec<Token>>,
     /// Indexed by [`Token::origin`].
@@ -23,26 +25,27 @@ impl Source {
         Self { streams, originals }
     }
 
-    /// The expansion as the compiler wants it: faults first, then the code.
+    /// The expansion as compiler tokens: errors first, then the code.
     pub(crate) fn write(&self, expansion: &Expansion) -> TokenStream {
         let code: TokenStream = expansion.code.parse().expect("the emitters write whole tokens");
         let code = self.substitute(code, expansion);
         if expansion.faults.is_empty() {
             return code;
         }
-        // The code of a faulty expansion is a block or a list of items, and these are legal at the head of both.
+        // The code of a faulty expansion is a block or a list of items. Both allow errors at the
+        // start.
         let mut faults: TokenStream =
             expansion.faults.iter().map(|fault| self.compile_error(fault)).collect();
         if let Some(TokenTree::Group(block)) = code.clone().into_iter().next() {
             faults.extend(block.stream());
-            return TokenTree::Group(Fenced::new(Fence::Brace, faults)).into();
+            return TokenTree::Group(CompilerGroup::new(CompilerDelimiter::Brace, faults)).into();
         }
         faults.extend(code);
         faults
     }
 
-    /// What tells the file of the macro's call from every other: its package, and its path therein. The same on each
-    /// machine that builds it.
+    /// An identifier of the file that calls the macro: the package and the path in it. It is equal
+    /// on every machine that builds the file.
     pub(crate) fn file(&self) -> String {
         let path = self.originals.last().map(|token| token.span().file()).unwrap_or_default();
         let variable = |name| std::env::var(name).unwrap_or_default();
@@ -50,7 +53,7 @@ impl Source {
         format!("{} {path}", variable("CARGO_PKG_NAME"))
     }
 
-    /// Reads a file whose path is relative to that of the file in which a token stands, as `include_str!` does.
+    /// Reads a file by a path relative to the file of `token`, as `include_str!` does.
     pub(crate) fn read_beside(&self, token: &Token, path: &str) -> Result<String, String> {
         let beside = self.originals[token.origin].span().local_file();
         let beside = beside.ok_or("nobody knows where this source file is")?;
@@ -69,19 +72,19 @@ impl Source {
         self.originals.get(origin).map_or_else(Span::call_site, TokenTree::span)
     }
 
-    /// Puts the user's tokens in their places. Our own resolve their locals where the macro is defined, so that
-    /// neither side can name the other's.
+    /// Inserts the user's tokens. Generated locals resolve at the macro's definition, so neither
+    /// side can refer to the other's locals.
     fn substitute(&self, code: TokenStream, expansion: &Expansion) -> TokenStream {
         let Expansion { runs, owned, .. } = expansion;
-        let spot = |run: usize| {
+        let span_of_run = |run: usize| {
             let first = runs[run].first().map(|token| self.originals[token.origin].span());
             first.map_or_else(Span::mixed_site, |first| Span::mixed_site().located_at(first))
         };
         let substitute = |tree: TokenTree| match tree {
             TokenTree::Group(group) => {
-                let span = only_run(group.stream()).map_or_else(Span::mixed_site, spot);
+                let span = only_run(group.stream()).map_or_else(Span::mixed_site, span_of_run);
                 let inner = self.substitute(group.stream(), expansion);
-                let mut group = Fenced::new(group.delimiter(), inner);
+                let mut group = CompilerGroup::new(group.delimiter(), inner);
                 group.set_span(span);
                 TokenTree::Group(group).into()
             }
@@ -90,7 +93,7 @@ impl Source {
                     runs[run].iter().map(|token| self.originals[token.origin].clone()).collect()
                 }
                 Some(Place::Word { run, word }) => {
-                    TokenTree::Ident(Ident::new(word, spot(run))).into()
+                    TokenTree::Ident(Ident::new(word, span_of_run(run))).into()
                 }
                 Some(Place::Owned(place)) => {
                     let (origin, code) = &owned[place];
@@ -101,7 +104,7 @@ impl Source {
             },
             other => at(other.into(), Span::mixed_site()),
         };
-        let borrowed = only_run(code.clone()).map(spot);
+        let borrowed = only_run(code.clone()).map(span_of_run);
         let placed = code.into_iter().map(|tree| match (&tree, borrowed) {
             (TokenTree::Punct(_), Some(span)) => at(tree.into(), span),
             _ => substitute(tree),
@@ -110,8 +113,8 @@ impl Source {
     }
 }
 
-/// The run that a group holds, if it holds nothing else but an `&` before it. Such a group is blamed on the run:
-/// errors about the value of a hole then point into the hole.
+/// The run that a group contains, if it contains nothing else except a leading `&`. Such a group
+/// takes the span of the run, so that errors about a hole's value point into the hole.
 fn only_run(code: TokenStream) -> Option<usize> {
     let mut trees = code.into_iter().peekable();
     trees.next_if(|tree| matches!(tree, TokenTree::Punct(mark) if mark.as_char() == '&'));
@@ -126,12 +129,15 @@ fn only_run(code: TokenStream) -> Option<usize> {
     trees.next().is_none().then_some(run)
 }
 
-/// All of `code`, at `span`.
+/// All of `code` with `span`.
 fn at(code: TokenStream, span: Span) -> TokenStream {
     code.into_iter()
         .map(|mut tree| {
             if let TokenTree::Group(group) = &tree {
-                tree = TokenTree::Group(Fenced::new(group.delimiter(), at(group.stream(), span)));
+                tree = TokenTree::Group(CompilerGroup::new(
+                    group.delimiter(),
+                    at(group.stream(), span),
+                ));
             }
             tree.set_span(span);
             tree
@@ -181,14 +187,14 @@ fn read_stream(
     tokens
 }
 
-fn read_group(group: &Fenced, originals: &mut Vec<TokenTree>) -> Group {
+fn read_group(group: &CompilerGroup, originals: &mut Vec<TokenTree>) -> Group {
     let tokens = read_stream(group.stream(), Some(end(group.span_open())), originals);
     let inner_end = group.stream().into_iter().last().map_or(group.span_open(), |last| last.span());
     let delimiter = match group.delimiter() {
-        Fence::Parenthesis => Delimiter::Parenthesis,
-        Fence::Bracket => Delimiter::Bracket,
-        Fence::Brace => Delimiter::Brace,
-        Fence::None => Delimiter::Invisible,
+        CompilerDelimiter::Parenthesis => Delimiter::Parenthesis,
+        CompilerDelimiter::Bracket => Delimiter::Bracket,
+        CompilerDelimiter::Brace => Delimiter::Brace,
+        CompilerDelimiter::None => Delimiter::Invisible,
     };
     Group { delimiter, tokens, last_gap: gap(Some(end(inner_end)), start(group.span_close())) }
 }

@@ -1,8 +1,9 @@
-//! Decides whether markup is what HTML knows: names, values, what may stand where (HTML 3.2.5 and chapter 4).
+//! Validation of markup against the HTML standard: names, values and nesting (HTML 3.2.5 and
+//! chapter 4).
 //!
-//! A mistake is told on the token it is in, with the name that was perhaps meant and with what would be right there. What
-//! a page's roots will stand in is not known here, so they may be anything. A name in quotes is not looked up, and
-//! neither is one with a colon.
+//! An error points at the wrong token and suggests a similar name or the allowed content. The
+//! parent of a page's roots is unknown here, so any root is allowed. Quoted names and names with a
+//! colon are not checked.
 
 use std::fmt::Display;
 
@@ -19,24 +20,24 @@ mod siblings;
 
 use siblings::Siblings;
 
-/// Notes what is wrong with `nodes`.
+/// Reports the errors in `nodes`.
 pub(crate) fn check(nodes: &[Node], faults: &mut Vec<Fault>) {
-    let mut checker = Checker { faults, seen: Seen::default(), loops: 0, controls: None };
+    let mut checker = Checker { faults, seen: UniqueItems::default(), loops: 0, controls: None };
     checker.nodes(nodes, &Place::root(place::Kind::Whole), &mut Siblings::default());
 }
 
 struct Checker<'f> {
     faults: &'f mut Vec<Fault>,
-    seen: Seen,
-    /// Loops around what is looked at.
+    seen: UniqueItems,
+    /// The number of enclosing loops.
     loops: usize,
-    /// How many controls the `label` around has so far, if there is one.
+    /// The number of controls so far in the enclosing `label`, if there is one.
     controls: Option<usize>,
 }
 
-/// What the page has in any case, of what it may have but once.
+/// Items that must be unique in a page and that every rendering contains.
 #[derive(Clone, Default)]
-struct Seen {
+struct UniqueItems {
     ids: Vec<String>,
     main: bool,
 }
@@ -55,7 +56,7 @@ impl Checker<'_> {
                 Node::Live(region) => self.region(region, place, siblings),
                 Node::For { body, .. } => {
                     siblings.forget_group();
-                    self.turns(body, place, siblings);
+                    self.loop_body(body, place, siblings);
                     siblings.forget_group();
                 }
                 Node::If { branches, otherwise } => {
@@ -71,8 +72,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What stands in a loop, within its parent and within the page.
-    fn turns(&mut self, body: &[Node], place: &Place<'_>, siblings: &mut Siblings) {
+    /// Checks the body of a loop.
+    fn loop_body(&mut self, body: &[Node], place: &Place<'_>, siblings: &mut Siblings) {
         self.loops += 1;
         siblings.loops += 1;
         self.nodes(body, place, siblings);
@@ -86,7 +87,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One of several ways: what the others have does not count.
+    /// Checks one branch. The other branches do not affect it.
     fn branch(&mut self, body: &[Node], place: &Place<'_>, siblings: &Siblings) {
         let (seen, controls) = (self.seen.clone(), self.controls);
         self.nodes(body, place, &mut siblings.clone());
@@ -99,7 +100,7 @@ impl Checker<'_> {
         }
         let Some(parent) = place.parent else { return };
         if place.content.text {
-            self.ordered(None, origin, parent, siblings);
+            self.check_order(None, origin, parent, siblings);
         } else {
             let takes = takes(&place.content);
             self.fault(
@@ -109,7 +110,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a hole takes is for the compiler to see, but for the place that takes nothing.
+    /// Reports a hole where no content is allowed. Otherwise the compiler checks the hole's type.
     fn hole(&mut self, expression: &[Token], place: &Place<'_>) {
         if let (Some(parent), Some(first), Hole::Nothing) =
             (place.parent, expression.first(), place.hole())
@@ -129,7 +130,7 @@ impl Checker<'_> {
         };
         if let Some(foreign) = foreign_root(element) {
             self.attributes_of_foreign(element, foreign);
-            self.placed(element, known, place, siblings);
+            self.check_place(element, known, place, siblings);
             return self.nodes(&element.children, &inside, &mut Siblings::default());
         }
         if let Some(instead) = known.deprecated {
@@ -141,18 +142,19 @@ impl Checker<'_> {
         for attribute in &element.attributes {
             self.attribute(attribute, known);
         }
-        self.beside(element, known);
-        self.ruled(element, known, place);
-        self.single(element, known);
-        if self.placed(element, known, place, siblings) || !known.content.transparent {
+        self.check_type_specific(element, known);
+        self.check_rules(element, known, place);
+        self.check_uniqueness(element, known);
+        if self.check_place(element, known, place, siblings) || !known.content.transparent {
             self.children(element, known, &inside);
         } else {
-            // What is in it would be told of for its parent's sake.
-            self.children(element, known, &place.astray());
+            // The element's own place was reported; its content must not be reported for the same
+            // reason.
+            self.children(element, known, &place.misplaced());
         }
     }
 
-    /// A region has no element of its own: what is in it stands in its parent.
+    /// Checks a region. It has no element, so its content is nested directly in its parent.
     fn region(&mut self, region: &Element, place: &Place<'_>, siblings: &mut Siblings) {
         if let Some(attribute) = region.attributes.first() {
             let message = "`<Live>` has no attributes, since it is no element: they stand on one in it or around it";
@@ -179,7 +181,7 @@ impl Checker<'_> {
         siblings.forget_group();
     }
 
-    /// The children of an element, and whether all are there that have to be.
+    /// Checks the children of an element, including required children.
     fn children(
         &mut self,
         element: &Element,
@@ -193,7 +195,7 @@ impl Checker<'_> {
         let mut siblings = Siblings::default();
         self.nodes(&element.children, inside, &mut siblings);
         self.controls = controls;
-        self.complete(element, known, &siblings);
+        self.check_required(element, known, &siblings);
     }
 
     fn unknown_element(&mut self, element: &Element, place: &Place<'_>, siblings: &mut Siblings) {
@@ -207,7 +209,7 @@ impl Checker<'_> {
                     format!("`<{name}>` may not stand in `<{}>`: it takes {takes}", parent.name),
                 );
             }
-            self.ordered(None, element.origin, parent, siblings);
+            self.check_order(None, element.origin, parent, siblings);
         }
         if is_custom || name.contains(':') {
             return;
@@ -227,8 +229,8 @@ impl Checker<'_> {
         );
     }
 
-    /// Whether the element may stand directly in its parent; what is wrong with where it stands is told.
-    fn placed(
+    /// Whether the element's parent allows it. Reports an element in the wrong place.
+    fn check_place(
         &mut self,
         element: &Element,
         known: &'static vocabulary::Element,
@@ -264,13 +266,13 @@ impl Checker<'_> {
                 );
                 return true;
             }
-            self.ordered(Some(name), element.origin, parent, siblings);
+            self.check_order(Some(name), element.origin, parent, siblings);
         }
         self.within(element, known, categories, place);
         true
     }
 
-    /// Whether the element may stand within all that is around it.
+    /// Checks the element against all its ancestors.
     fn within(
         &mut self,
         element: &Element,
@@ -289,7 +291,7 @@ impl Checker<'_> {
                 ),
             );
         }
-        // What the keyboard reaches is acted upon like what is interactive (HTML 4.5.1, 4.10.6).
+        // Elements in the tab order count as interactive (HTML 4.5.1, 4.10.6).
         let (acts, by) = match element.attribute("tabindex") {
             Some(_) if !categories.intersects(Categories::INTERACTIVE) => {
                 (categories.or(Categories::INTERACTIVE), " with `tabindex`")
@@ -395,7 +397,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An element of SVG or MathML: names alone are looked at.
+    /// Checks an element of SVG or MathML: only the names.
     fn foreign(&mut self, element: &Element, foreign: &'static Foreign, place: &Place<'_>) {
         let name = &element.name;
         if !foreign.has_element(name) && !name.contains(':') {
@@ -437,7 +439,7 @@ impl Checker<'_> {
     }
 }
 
-/// What an element of a page's own counts to (HTML 4.13.3).
+/// The categories of custom elements (HTML 4.13.3).
 const CUSTOM: Categories = Categories::FLOW.or(Categories::PHRASING);
 
 fn did_you_mean(
@@ -448,7 +450,7 @@ fn did_you_mean(
     nearest(name, among).map_or_else(String::new, |near| format!("; did you mean {}?", shown(near)))
 }
 
-/// What may stand in an element, for a message.
+/// The content that an element allows, for a message.
 fn takes(content: &Content) -> String {
     let mut words = Vec::new();
     if content.categories != Categories::NONE {

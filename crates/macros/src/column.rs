@@ -1,10 +1,10 @@
-//! Decides whether what is said of a column suits its type, as far as the type's name tells what it is.
+//! Checks of column options against the column's type, as far as the type's name reveals it.
 
 use crate::fault::Fault;
 use crate::literal;
 use crate::token::Token;
 
-/// What a column is seen to hold.
+/// The content of a column, recognized by the name of its type.
 enum Known {
     Text,
     Bytes,
@@ -12,27 +12,27 @@ enum Known {
     Bool,
 }
 
-/// What a default is to be.
+/// The expected type of a default.
 pub(crate) enum Expected<'t> {
-    /// Text, where the column owns its own.
+    /// A string, where the column owns a `String`.
     Text,
-    /// A value of the same type.
+    /// A value of the column's type.
     Same(&'t [Token]),
 }
 
-/// What the default of a column of this type is, if that is seen.
+/// The expected type of a column's default, if the column's type is known.
 pub(crate) fn default_of(kind: &[Token]) -> Option<Expected<'_>> {
     let kind = without_option(kind);
     match known(kind)? {
         Known::Text => Some(Expected::Text),
         Known::Bool => Some(Expected::Same(kind)),
-        // A whole number is as good where it may have a fraction.
+        // A float column accepts an integer too, so only integer types are fixed.
         Known::Number => limits(&kind[0].text).map(|_| Expected::Same(kind)),
         Known::Bytes => None,
     }
 }
 
-/// What is wrong with a default that the compiler would not tell as well.
+/// Reports an invalid default for which the compiler has no good message.
 pub(crate) fn check_default(value: &[Token], kind: &[Token]) -> Option<Fault> {
     if let [only] = value
         && only.is("None")
@@ -71,7 +71,7 @@ pub(crate) fn check_default(value: &[Token], kind: &[Token]) -> Option<Fault> {
     Some(Fault::new(&value[0], why))
 }
 
-/// Between what numbers of this type lie; `None`: they are no whole ones.
+/// The range of an integer type; `None` for other types.
 fn limits(kind: &str) -> Option<(i128, i128)> {
     Some(match kind {
         "u8" => (0, u8::MAX.into()),
@@ -86,18 +86,18 @@ fn limits(kind: &str) -> Option<(i128, i128)> {
     })
 }
 
-/// What is wrong with a limit: `length` or `range`.
+/// Checks a limit: `length` or `range`.
 pub(crate) fn check_limit(word: &Token, value: &[Token], kind: &[Token]) -> Option<Fault> {
     let is_length = word.is("length");
     let example = if is_length { "length = 1..=80" } else { "range = 0..=5" };
-    let said = word.text.as_str();
+    let option = word.text.as_str();
     let Some(first) = value.first() else {
-        return Some(Fault::new(word, format!("`{said}` has a value: `{example}`")));
+        return Some(Fault::new(word, format!("`{option}` has a value: `{example}`")));
     };
     let dots =
         value.windows(3).position(|mark| mark[0].is(".") && mark[1].is(".") && mark[2].is("="));
     let Some(dots) = dots.filter(|dots| *dots > 0 && dots + 3 < value.len()) else {
-        let why = format!("`{said}` says from where to where, both included: `{example}`");
+        let why = format!("`{option}` says from where to where, both included: `{example}`");
         return Some(Fault::new(first, why));
     };
     if let ([from], [until]) = (&value[..dots], &value[dots + 3..])

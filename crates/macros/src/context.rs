@@ -1,8 +1,8 @@
-//! Decides which method writes an attribute's hole, by what a browser makes of the value.
+//! Selection of the method that writes an attribute's hole, by how a browser uses the value.
 
 use bine_vocabulary::Context;
 
-/// The method, of a page's writer and of a tree's builder alike.
+/// The name of the method. The writer of a page and the builder of a tree share these names.
 pub(crate) fn method(element: &str, attribute: &str) -> &'static str {
     match Context::of(element, attribute) {
         Context::Text => "attribute",

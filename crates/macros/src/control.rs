@@ -1,11 +1,11 @@
-//! Decides what stands between braces: an expression, or `for`, `if` and `match` over more markup.
+//! Parser of the content of braces: an expression, or `for`, `if` and `match` with markup.
 
 use crate::fault::Fault;
 use crate::parse::parse_body;
 use crate::token::{Delimiter, Gap, Kind, Token};
 use crate::tree::{Branch, Node};
 
-/// Reads one hole in text. `raw` says it is inside `<script>` or `<style>`.
+/// Parses a hole in text. `raw`: it is inside `<script>` or `<style>`.
 pub(crate) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<Node> {
     let tokens = brace.group(Delimiter::Brace)?;
     let Some((first, rest)) = tokens.split_first() else {
@@ -25,7 +25,7 @@ pub(crate) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<
             format!("`{word}` cannot stand in a page: only `for`, `if` and `match` can"),
         )),
         _ => {
-            refuse_suspension(tokens, faults);
+            reject_suspension(tokens, faults);
             Ok(if raw { Node::RawHole(tokens.to_vec()) } else { Node::Hole(tokens.to_vec()) })
         }
     };
@@ -46,7 +46,7 @@ fn for_loop(
     if pattern.is_empty() || iterator.is_empty() {
         return Err(wrong());
     }
-    refuse_suspension(iterator, faults);
+    reject_suspension(iterator, faults);
     Ok(Node::For {
         pattern: pattern.to_vec(),
         iterator: iterator.to_vec(),
@@ -67,7 +67,7 @@ fn conditional(
     let (mut branches, mut otherwise) = (Vec::new(), Vec::new());
     let (mut word, mut rest) = (word, rest);
     loop {
-        // The condition may hold braces of its own; its body is the first that `else` or nothing follows.
+        // A condition may contain braces. The body is the first brace before `else` or the end.
         let ends_here = |(index, token): (usize, &Token)| {
             token.group(Delimiter::Brace).is_some()
                 && rest.get(index + 1).is_none_or(|next| next.is("else"))
@@ -78,7 +78,7 @@ fn conditional(
         if condition.is_empty() {
             return Err(wrong(word));
         }
-        refuse_suspension(condition, faults);
+        reject_suspension(condition, faults);
         branches.push(Branch { head: condition.to_vec(), body: parse_body(body, raw, faults) });
         match &rest[end + 1..] {
             [] => break,
@@ -103,7 +103,7 @@ fn choice(word: &Token, rest: &[Token], raw: bool, faults: &mut Vec<Fault>) -> R
     if value.is_empty() {
         return Err(wrong(word));
     }
-    refuse_suspension(value, faults);
+    reject_suspension(value, faults);
     let mut arms = Vec::new();
     while let Some(first) = rest.first() {
         if first.is(",") {
@@ -118,7 +118,7 @@ fn choice(word: &Token, rest: &[Token], raw: bool, faults: &mut Vec<Fault>) -> R
             return Err(wrong(first));
         }
         if let Some(guard) = head.iter().position(|token| token.is("if")) {
-            refuse_suspension(&head[guard + 1..], faults);
+            reject_suspension(&head[guard + 1..], faults);
         }
         let body = rest.get(arrow + 2).ok_or_else(|| wrong(&rest[arrow]))?;
         let markup = body.group(Delimiter::Brace).ok_or_else(|| {
@@ -135,10 +135,12 @@ fn split_last_brace(tokens: &[Token]) -> Option<(&[Token], &[Token])> {
     Some((last.group(Delimiter::Brace)?, before))
 }
 
-/// Notes every `.await` and `?` of an expression: a page is written after its handler has ended, in one go.
+/// Rejects each `.await` and `?` of an expression: a page is written after its handler has
+/// returned, without interruption.
 ///
-/// Blocks of their own (closures, `async`, macros) are let be: what is in them does not leave the hole.
-pub(crate) fn refuse_suspension(tokens: &[Token], faults: &mut Vec<Fault>) {
+/// Closures, `async` blocks and macros are skipped, because control flow in them stays inside the
+/// hole.
+pub(crate) fn reject_suspension(tokens: &[Token], faults: &mut Vec<Fault>) {
     for (index, token) in tokens.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &tokens[before]);
         let follows = |text: &str| before.is_some_and(|before| before.is(text));
@@ -156,7 +158,7 @@ pub(crate) fn refuse_suspension(tokens: &[Token], faults: &mut Vec<Fault>) {
             let own_block = group.delimiter == Delimiter::Brace
                 && ["|", "async", "move"].iter().any(|word| follows(word));
             if !own_block && !follows("!") {
-                refuse_suspension(&group.tokens, faults);
+                reject_suspension(&group.tokens, faults);
             }
         }
     }

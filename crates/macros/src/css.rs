@@ -1,7 +1,8 @@
-//! Decides what `css!`, `css_file!` and the attribute `style` may hold, and what becomes of it.
+//! Style sheets: `css!`, `css_file!` and the attribute `style`.
 //!
-//! `text` makes one text of what was given, `lex` and `parse` read it as CSS says, `check` and what it asks (`value`,
-//! `selector`, `prelude`) look up its names.
+//! `text` joins the input to one text, `lex` and `parse` read it by the rules of CSS, `check` and
+//! its helpers (`value`, `selector`, `prelude`) look up names, and `write` produces the minified
+//! sheet.
 
 mod check;
 mod lex;
@@ -24,30 +25,30 @@ use lex::{Kind, Piece, lex};
 use parse::{Mistake, parse};
 use text::Text;
 
-/// Notes what is wrong with the value of a `style` attribute, which is a literal.
+/// Reports the errors in the literal value of a `style` attribute.
 pub(crate) fn attribute(value: &str, origin: usize, faults: &mut Vec<Fault>) {
     let text = Text::of_literal(value, origin);
     let pieces = lex(&text.text);
     let mut mistakes = Vec::new();
     let items = parse(&pieces, &mut mistakes);
     check::attribute(&items, &mut mistakes);
-    tell(&text, mistakes, faults);
+    add_faults(&text, mistakes, faults);
 }
 
-/// Turns mistakes into faults, in the order of the text.
-fn tell(text: &Text, mut mistakes: Vec<Mistake>, faults: &mut Vec<Fault>) {
+/// Converts mistakes to faults, in the order of the text.
+fn add_faults(text: &Text, mut mistakes: Vec<Mistake>, faults: &mut Vec<Fault>) {
     mistakes.sort();
     mistakes.dedup();
     faults.extend(mistakes.iter().map(|(at, message)| text.fault(*at, message)));
 }
 
-/// What was perhaps meant, for a message; `before` is what stands before such a name.
+/// A suggestion for a message. `before` is a prefix of the suggested name.
 fn did_you_mean<'a>(before: &str, name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(name, among);
     near.map_or_else(String::new, |near| format!("; did you mean `{before}{near}`?"))
 }
 
-/// The parts between a sign that stands in no bracket.
+/// Splits at a sign outside of brackets.
 fn split_at_depth<'p>(
     pieces: &'p [Piece<'p>],
     sign: &'static str,

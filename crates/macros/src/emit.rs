@@ -1,4 +1,4 @@
-//! Decides how markup becomes Rust: calls on a writer, with all that is constant merged between two holes.
+//! `html!`: markup becomes calls of a writer, with constant markup merged between holes.
 
 use std::mem::take;
 
@@ -10,11 +10,12 @@ use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::parse::parse;
 use crate::place::{Kind, Place};
-use crate::polyglot::{is_attribute_of_xml, namespaces};
+use crate::polyglot::{is_xml_attribute, namespaces};
 use crate::token::{Delimiter, Token};
 use crate::tree::{Attribute, Branch, Element, Node, Value};
 
-/// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is markup.
+/// Expands `html!`. The first token is a bracket with the path of the `bine` crate, the rest is
+/// markup.
 pub(crate) fn html(tokens: &[Token]) -> Expansion {
     let (krate, markup) = match tokens.split_first() {
         Some((first, rest)) => (first.group(Delimiter::Bracket).unwrap_or_default(), rest),
@@ -26,14 +27,14 @@ pub(crate) fn html(tokens: &[Token]) -> Expansion {
     if faults.is_empty() { page(krate, &nodes) } else { faulty_page(krate, faults) }
 }
 
-/// A page in the place of one that has faults, so that they are all the compiler complains about.
+/// An empty page in place of a faulty one, so that the compiler reports only the faults.
 fn faulty_page(krate: &[Token], faults: Vec<Fault>) -> Expansion {
     let mut expansion = Expansion { faults, ..Expansion::default() };
     expansion.code("{");
     expansion.run(krate);
     expansion.code("::__private::html::page::<");
     expansion.run(krate);
-    expansion.code("::__private::html::Anywhere, _>(|_| {}) }");
+    expansion.code("::__private::html::ScriptSupporting, _>(|_| {}) }");
     expansion
 }
 
@@ -46,7 +47,7 @@ fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
          move |writer: &mut __run0 ::__private::html::Writer<'_>| {{",
         kind.type_name()
     ));
-    // A page may have holes of one kind alone, or none.
+    // A page may have holes of only one kind, or no holes.
     emitter.code(
         "#[allow(unused_imports)] use __run0 ::__private::html::{FillPage as _, FillValue as _};",
     );
@@ -59,9 +60,9 @@ fn page(krate: &[Token], nodes: &[Node]) -> Expansion {
 #[derive(Default)]
 struct Emitter {
     expansion: Expansion,
-    /// Markup not yet written, because more may join it.
+    /// Constant markup that is not yet emitted, because more may follow.
     constant: String,
-    /// The same as readers of XML get it.
+    /// The same markup in XML syntax.
     constant_in_xml: String,
 }
 
@@ -115,8 +116,8 @@ impl Emitter {
         }
     }
 
-    /// Void elements are closed as XML wants it and everything else as HTML wants it: each reads both. What they do not
-    /// read alike is chosen while the page is written.
+    /// Void elements are closed as XML requires and others as HTML requires; both parsers accept
+    /// this. The writer selects at run time where the two syntaxes differ.
     fn element(&mut self, element: &Element, place: &Place<'_>) {
         self.constant("<");
         self.name(&element.name);
@@ -142,13 +143,13 @@ impl Emitter {
         self.constant(">");
     }
 
-    /// XML knows no prefix that nobody declared.
+    /// XML accepts no undeclared prefix.
     fn name(&mut self, name: &str) {
         self.either(name, &name.replace(':', "_"));
     }
 
     fn attribute(&mut self, element: &str, attribute: &Attribute) {
-        let is_of_xml = is_attribute_of_xml(&attribute.name);
+        let is_of_xml = is_xml_attribute(&attribute.name);
         let opening = format!(" {}=\"", attribute.name);
         let value = match &attribute.value {
             Value::Bare => String::new(),
@@ -167,19 +168,19 @@ impl Emitter {
             }
         };
         let html = format!("{opening}{value}\"");
-        // XML would read other white space in a value as spaces (XML 1.0, section 3.3.3).
+        // XML normalizes other white space in a value to spaces (XML 1.0, section 3.3.3).
         let value = value.replace('\t', "&#9;").replace('\n', "&#10;").replace('\r', "&#13;");
         let xml = if is_of_xml { format!("{opening}{value}\"") } else { String::new() };
         self.either(&html, &xml);
     }
 
-    /// A program or a style: HTML undoes no escape in it, XML does.
+    /// A script or a style: XML decodes character references in it, HTML does not.
     fn raw_text(&mut self, text: &str) {
         let is_alike = !text.contains(['<', '&']) && !text.contains("]]>");
         if is_alike { self.constant(text) } else { self.either(text, &escaped(text)) }
     }
 
-    /// Markup that HTML and XML may spell in two ways.
+    /// Adds markup that HTML and XML spell differently.
     fn either(&mut self, html: &str, xml: &str) {
         self.constant.push_str(html);
         self.constant_in_xml.push_str(xml);
@@ -189,7 +190,7 @@ impl Emitter {
         self.either(markup, markup);
     }
 
-    /// Calls a method of the writer with the value of a hole. Method and value are both blamed on the hole.
+    /// Calls a method of the writer with a hole's value. Compile errors point at the hole.
     fn call_with(&mut self, method: &str, before: &str, expression: &[Token]) {
         self.code("writer.");
         self.expansion.word_at(self.expansion.runs.len(), method);
@@ -213,7 +214,7 @@ impl Emitter {
         }
     }
 
-    /// A part of the page that is told from the rest. That there is one is left for the linker, who collects it.
+    /// Emits a region. `submit!` registers with the linker that the program has regions.
     fn region(&mut self, children: &[Node], place: &Place<'_>) {
         self.flush();
         self.code("{ __run0 ::__private::submit! { __run0 ::__private::Has::Region }");
@@ -249,7 +250,7 @@ impl Emitter {
     }
 }
 
-/// Whether a line feed may come first, for all that is known.
+/// Whether the content may begin with a line feed.
 fn may_begin_with_line_feed(children: &[Node]) -> bool {
     match children.first() {
         None | Some(Node::Element(_)) => false,
@@ -258,7 +259,7 @@ fn may_begin_with_line_feed(children: &[Node]) -> bool {
     }
 }
 
-/// Escapes constants while compiling, exactly as a writer does at run time.
+/// Escapes constants at compile time, exactly as a writer does at run time.
 fn escaped(text: &str) -> String {
     let mut markup = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Decides what `#[page("/path")]` makes of a function: one of its name that makes its route.
+//! `#[page("/path")]`: a function becomes a function of the same name that returns its route.
 
 use crate::expansion::Expansion;
 use crate::fault::Fault;
@@ -6,7 +6,7 @@ use crate::function::{Function, Role, spelled};
 use crate::literal;
 use crate::token::Token;
 
-/// Expands `#[page(arguments)]` above `item`.
+/// Expands `#[page(arguments)]` on `item`.
 pub(crate) fn page(arguments: &[Token], item: &[Token]) -> Expansion {
     let mut faults = Vec::new();
     let (methods, arguments) = read_methods(arguments, &mut faults);
@@ -22,10 +22,11 @@ pub(crate) fn page(arguments: &[Token], item: &[Token]) -> Expansion {
     Expansion { faults, ..emitter.expansion }
 }
 
-/// Methods a page may be for; HEAD comes with GET.
+/// The methods that a page may handle; GET includes HEAD.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "QUERY", "OPTIONS"];
 
-/// `POST`, `GET | POST` or `*` before the path; nothing is GET. What follows is left.
+/// Parses `POST`, `GET | POST` or `*` before the path, GET by default. Returns the methods and the
+/// rest.
 fn read_methods<'t>(
     arguments: &'t [Token],
     faults: &mut Vec<Fault>,
@@ -63,7 +64,8 @@ fn read_methods<'t>(
     (methods, rest)
 }
 
-/// Each `{name}` of a path is an argument of the function, and each argument from the path is in it.
+/// Checks that each `{name}` of the path is an argument, and that each path argument is in the
+/// path.
 fn check_parameters(path: &Token, function: &Function<'_>, faults: &mut Vec<Fault>) {
     let Some(Ok(text)) = literal::string(path) else { return };
     let mut parameters = Vec::new();
@@ -92,7 +94,7 @@ fn check_parameters(path: &Token, function: &Function<'_>, faults: &mut Vec<Faul
     }
 }
 
-/// `"/path"`, then perhaps `crate = path`.
+/// Parses `"/path"`, optionally followed by `crate = path`.
 fn read_arguments<'t>(
     arguments: &'t [Token],
     faults: &mut Vec<Fault>,
@@ -104,7 +106,7 @@ fn read_arguments<'t>(
     };
     let mistake = match literal::string(first) {
         None => Some(Fault::new(first, wants_path)),
-        Some(path) => path.map_or_else(Some, |path| refuse_path(first, &path)),
+        Some(path) => path.map_or_else(Some, |path| reject_path(first, &path)),
     };
     faults.extend(mistake);
     let krate = match rest {
@@ -124,7 +126,7 @@ fn read_arguments<'t>(
     (Some(first), krate)
 }
 
-pub(crate) fn refuse_path(token: &Token, path: &str) -> Option<Fault> {
+pub(crate) fn reject_path(token: &Token, path: &str) -> Option<Fault> {
     if !path.starts_with('/') {
         return Some(Fault::new(token, "a path starts with `/`"));
     }
@@ -145,11 +147,12 @@ struct Emitter<'t> {
 }
 
 impl Emitter<'_> {
-    /// Without a path there were faults: then the function is there, for those who name it, and does nothing.
+    /// Emits the function. Without a path, which means that there were faults, its body is
+    /// unreachable.
     fn endpoint(&mut self, function: &Function<'_>, place: Option<(Vec<&'static str>, &Token)>) {
         self.expansion.run(&function.shared_attributes);
         self.expansion.run(function.visibility);
-        // A function, not a value: a name bound elsewhere in the program may be the page's own.
+        // A function rather than a value: elsewhere a local binding may have the page's name.
         self.code("fn");
         self.expansion.run(std::slice::from_ref(function.name));
         self.code("() ->");
@@ -162,7 +165,8 @@ impl Emitter<'_> {
     }
 
     fn route(&mut self, function: &Function<'_>, methods: &[&'static str], path: &Token) {
-        // `async` says where the function runs, awaits or not; and arguments are always given away.
+        // `async` selects where the function runs, even without an await. Arguments are always
+        // moved.
         self.code("#[allow(clippy::unused_async, clippy::needless_pass_by_value)]");
         self.expansion.run(&function.own_attributes);
         self.expansion.run(function.whole);
@@ -217,7 +221,7 @@ impl Emitter<'_> {
         self.code("])");
     }
 
-    /// Names something of the front door that only macros use.
+    /// Emits the path of an item that only macros use.
     fn private(&mut self, name: &str) {
         match self.krate {
             Some(krate) => {
@@ -240,7 +244,7 @@ mod tests {
     use crate::sample::Sample;
     use crate::token::Delimiter;
 
-    /// The arguments in parentheses, then the item.
+    /// Expands a source that starts with the attribute's arguments in parentheses.
     fn expand(source: &str) -> (Sample, Expansion) {
         let sample = Sample::new(source);
         let (arguments, item) = sample.tokens.split_first().expect("arguments");
@@ -251,20 +255,20 @@ mod tests {
     #[track_caller]
     fn check_fault(source: &str, expected: &str) {
         let (sample, expansion) = expand(source);
-        assert_eq!(sample.tell(&expansion.faults), expected);
+        assert_eq!(sample.report(&expansion.faults), expected);
     }
 
-    /// White space aside.
+    /// Compares without white space.
     #[track_caller]
     fn check(source: &str, expected: &str) {
         let (sample, expansion) = expand(source);
-        assert_eq!(sample.tell(&expansion.faults), "");
+        assert_eq!(sample.report(&expansion.faults), "");
         let squeeze = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(squeeze(&sample.spell(&expansion)), squeeze(expected));
     }
 
     #[test]
-    fn an_async_function_becomes_a_future_route() {
+    fn async_function_becomes_a_future_route() {
         check(
             "(\"/hello\") #[doc = \"Greets.\"] #[inline] pub async fn hello(Query(name): Query<Text>, r#type: Map<A, B>) \
              -> impl Page { body }",
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_function_becomes_a_blocking_route() {
+    fn plain_function_becomes_a_blocking_route() {
         check(
             "(POST | PUT \"/\", crate = crate) #[cfg(unix)] pub(crate) fn front(mut a: fn(u8) -> u8) {}",
             "#[cfg(unix)] pub(crate) fn front() -> crate::__private::Route {
@@ -300,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_checked() {
+    fn rejects_invalid_paths() {
         check_fault("(\"hello\") fn a() {}", "\"hello\": a path starts with `/`");
         check_fault(
             "(\"/a?b\") fn a() {}",
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_one_that_is_known() {
+    fn rejects_unknown_methods() {
         check_fault(
             "(GRAB \"/\") fn a() {}",
             "GRAB: there is no page for GRAB: one of GET, HEAD, POST, PUT, DELETE, PATCH, QUERY, OPTIONS, or `*`",
@@ -327,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_the_path_are_arguments_and_the_other_way_round() {
+    fn path_parameters_must_match_arguments() {
         check_fault(
             "(\"/a/{id}\") fn a() {}",
             "\"/a/{id}\": no argument takes `{id}`: add `id: Path<Text>`",
@@ -339,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_argument_of_the_attribute_is_refused() {
+    fn rejects_unknown_options() {
         check_fault(
             "(\"/\", name = a) fn a() {}",
             "name: after the path only `crate = path` may follow",
@@ -347,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_no_page() {
+    fn rejects_methods_with_self() {
         check_fault(
             "(\"/\") fn a(&self) {}",
             "self: a page is no method: it takes everything from the request",
@@ -355,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn a_generic_function_is_no_page() {
+    fn rejects_generic_functions() {
         let message = "a page cannot be generic: nobody calls it with types";
         check_fault("(\"/\") fn a<T>(x: T) {}", &format!("<: {message}"));
         check_fault("(\"/\") fn a(x: impl Page) {}", &format!("impl: {message}"));
     }
 
     #[test]
-    fn a_pattern_without_one_name_is_refused() {
+    fn rejects_patterns_without_a_name() {
         let message =
             "an argument of a page is a name, or a name in its wrapper: `name` or `Query(name)`";
         check_fault(
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_function_is_a_page() {
+    fn rejects_items_other_than_functions() {
         check_fault(
             "(\"/\") struct A;",
             "struct: a page is a function: `async fn name(..)` or `fn name(..)`",
@@ -380,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faulty_page_can_still_be_named() {
+    fn faulty_page_still_defines_its_name() {
         let (sample, expansion) = expand("(\"x\") pub fn a() {}");
         assert!(
             sample

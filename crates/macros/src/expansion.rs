@@ -1,29 +1,31 @@
-//! Decides how generated code carries the user's own tokens: as text with numbered places for them.
+//! Generated code with placeholders for the user's tokens.
 
 use crate::fault::Fault;
 use crate::token::Token;
 
-/// Rust code in which every `__run7` stands for the seventh run of the user's tokens.
+/// Rust code in which each `__run7` is a placeholder for run 7 of the user's tokens.
 ///
-/// Text keeps the emitters readable and testable; the runs keep every token of the user where it was written.
-/// No word of the user is ever spelled in the text, so a place cannot be mistaken.
+/// Code as text keeps the emitters readable and testable. Runs keep the spans of the user's tokens.
+/// The text never contains the user's identifiers, so no identifier can be mistaken for a
+/// placeholder.
 #[derive(Debug, Default)]
 pub(crate) struct Expansion {
     pub(crate) code: String,
     pub(crate) runs: Vec<Vec<Token>>,
-    /// Code for what stands in a token of the user's, as a class in a style sheet, with the token's origin.
+    /// Code that takes the span of a user's token, such as a class in a style sheet, with its
+    /// origin.
     pub(crate) owned: Vec<(usize, String)>,
     pub(crate) faults: Vec<Fault>,
 }
 
-/// What the identifier of a place in the code asks for.
+/// The meaning of a placeholder.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     /// The tokens of a run.
     Run(usize),
-    /// A word of ours, to be blamed on the first token of a run.
+    /// A generated identifier that takes the span of a run's first token.
     Word { run: usize, word: &'a str },
-    /// A piece of the code that is the user's own.
+    /// An entry of [`Expansion::owned`].
     Owned(usize),
 }
 
@@ -32,12 +34,12 @@ const OWNED: &str = "__owned";
 const WORD: &str = "__at";
 
 impl Expansion {
-    /// Adds code of ours.
+    /// Appends generated code.
     pub(crate) fn code(&mut self, code: &str) {
         self.code.push_str(code);
     }
 
-    /// Adds tokens of the user, and says under which number.
+    /// Appends tokens of the user and returns the number of the run.
     pub(crate) fn run(&mut self, tokens: &[Token]) -> usize {
         let run = self.runs.len();
         self.runs.push(tokens.to_vec());
@@ -45,24 +47,25 @@ impl Expansion {
         run
     }
 
-    /// Adds a word of ours that an error message is to place at that run, which may be the next.
+    /// Appends a generated identifier with the span of a run. The run may be the next one to be
+    /// added.
     pub(crate) fn word_at(&mut self, run: usize, word: &str) {
         self.code(&format!("{WORD}{run}_{word}"));
     }
 
-    /// Adds code that stands for a token of the user's: it is seen where that is, and warned of as if written there.
+    /// Appends code with the span of a user's token, so that warnings appear there.
     pub(crate) fn owned(&mut self, origin: usize, code: impl Into<String>) {
         self.code(&format!(" {OWNED}{} ", self.owned.len()));
         self.owned.push((origin, code.into()));
     }
 
-    /// Adds a string literal.
+    /// Appends a string literal.
     pub(crate) fn string(&mut self, value: &str) {
         self.code(&format!("{value:?}"));
     }
 }
 
-/// What an identifier of the code stands for, unless it stands for itself.
+/// Parses an identifier of the code as a placeholder.
 pub(crate) fn place(identifier: &str) -> Option<Place<'_>> {
     if let Some(run) = identifier.strip_prefix(RUN) {
         return Some(Place::Run(run.parse().ok()?));

@@ -1,22 +1,22 @@
-//! Decides where the parts of a function begin and end that a macro makes a page or a service of.
+//! Parser of function items for `#[page]` and `#[service]`.
 
 use crate::fault::Fault;
 use crate::item::{split_attributes, split_commas, split_visibility};
 use crate::token::{Delimiter, Token, flatten};
 
-/// A function as it stands in the source, cut into its parts.
+/// A function item, split into its parts.
 pub(crate) struct Function<'t> {
-    /// Documentation and conditions: what the value named after the function needs too.
+    /// `doc` and `cfg` attributes, which apply to the generated value too.
     pub(crate) shared_attributes: Vec<Token>,
     pub(crate) own_attributes: Vec<Token>,
     pub(crate) visibility: &'t [Token],
-    /// From `async` or `fn` to the body's last brace.
+    /// From `async` or `fn` to the closing brace of the body.
     pub(crate) whole: &'t [Token],
     pub(crate) is_async: bool,
     pub(crate) name: &'t Token,
     pub(crate) arguments: Vec<Argument<'t>>,
-    /// Behind the arrow; empty without one.
-    pub(crate) answer: &'t [Token],
+    /// The return type; empty without an arrow.
+    pub(crate) return_type: &'t [Token],
 }
 
 pub(crate) struct Argument<'t> {
@@ -24,7 +24,7 @@ pub(crate) struct Argument<'t> {
     pub(crate) kind: &'t [Token],
 }
 
-/// What is made of the function, for the messages.
+/// The use of the function, for messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Page,
@@ -32,7 +32,7 @@ pub(crate) enum Role {
 }
 
 impl<'t> Function<'t> {
-    /// Cuts a function into its parts; `None` if it is no function at all.
+    /// Parses a function; `None` if the item is not a function.
     pub(crate) fn read(item: &'t [Token], role: Role, faults: &mut Vec<Fault>) -> Option<Self> {
         let (attributes, rest) = split_attributes(item);
         let (visibility, whole) = split_visibility(rest);
@@ -52,7 +52,7 @@ impl<'t> Function<'t> {
             faults.push(Fault::new(angle, role.not_generic()));
         }
         let list = after.iter().position(|token| token.group(Delimiter::Parenthesis).is_some());
-        let (list, behind) = match list {
+        let (list, after_list) = match list {
             Some(place) => (&after[place], &after[place + 1..]),
             None => (name, &[][..]),
         };
@@ -76,19 +76,19 @@ impl<'t> Function<'t> {
             is_async,
             name,
             arguments,
-            answer: answer(behind),
+            return_type: return_type(after_list),
         })
     }
 
-    /// The name without the mark of a word that Rust would read otherwise.
+    /// The name without `r#`.
     pub(crate) fn plain_name(&self) -> &str {
         self.name.text.trim_start_matches("r#")
     }
 }
 
-/// What stands between the arrow and the body.
-fn answer(behind: &[Token]) -> &[Token] {
-    let [dash, angle, kind @ ..] = behind else { return &[] };
+/// The tokens between the arrow and the body.
+fn return_type(after_list: &[Token]) -> &[Token] {
+    let [dash, angle, kind @ ..] = after_list else { return &[] };
     if !dash.is("-") || !angle.is(">") {
         return &[];
     }
@@ -143,7 +143,7 @@ impl Role {
             return Err(Fault::new(receiver, message));
         }
         let Some(first) = pattern.first().filter(|_| !kind.is_empty()) else {
-            // The compiler says it better, and it will.
+            // The compiler reports this too, with a better message.
             return Err(unsupported(&argument[0]));
         };
         if let Some(generic) = kind.iter().find(|token| token.is("impl")) {
@@ -167,7 +167,7 @@ impl Role {
     }
 }
 
-/// A type as its author wrote it, for people.
+/// A type as written in the source, for messages and logs.
 pub(crate) fn spelled(kind: &[Token]) -> String {
     let mut text = String::new();
     for token in flatten(kind) {

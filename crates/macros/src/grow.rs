@@ -1,4 +1,4 @@
-//! Decides how markup becomes a tree: calls on a builder, and what is constant built once.
+//! `tree!`: markup becomes calls of a builder, and constant subtrees are built once.
 
 use crate::check::check;
 use crate::context::method;
@@ -9,7 +9,8 @@ use crate::place::{Kind, Place};
 use crate::token::{Delimiter, Token};
 use crate::tree::{Attribute, Branch, Element, Node, Value};
 
-/// Expands `tree!`. The first token is a bracket with the path of the `bine` crate, the rest is markup.
+/// Expands `tree!`. The first token is a bracket with the path of the `bine` crate, the rest is
+/// markup.
 pub(crate) fn tree(tokens: &[Token]) -> Expansion {
     let (krate, markup) = match tokens.split_first() {
         Some((first, rest)) => (first.group(Delimiter::Bracket).unwrap_or_default(), rest),
@@ -18,28 +19,28 @@ pub(crate) fn tree(tokens: &[Token]) -> Expansion {
     let mut faults = Vec::new();
     let nodes = parse(markup, &mut faults);
     check(&nodes, &mut faults);
-    refuse_regions(&nodes, &mut faults);
-    let mut grower = Grower { expansion: Expansion::default(), once: true };
+    reject_regions(&nodes, &mut faults);
+    let mut emitter = TreeEmitter { expansion: Expansion::default(), caches_constants: true };
     if faults.is_empty() {
-        grower.tree(krate, &nodes);
+        emitter.tree(krate, &nodes);
     } else {
-        grower.faulty_tree(krate, faults);
+        emitter.faulty_tree(krate, faults);
     }
-    grower.expansion
+    emitter.expansion
 }
 
-struct Grower {
+struct TreeEmitter {
     expansion: Expansion,
-    /// Whether what is constant is built once; not within what is.
-    once: bool,
+    /// Whether constant elements are cached; false inside a cached element.
+    caches_constants: bool,
 }
 
-impl Grower {
+impl TreeEmitter {
     fn tree(&mut self, krate: &[Token], nodes: &[Node]) {
-        // The first run is the path, which the code then names by its number.
+        // The first run is the path, so the code below refers to it by its number.
         self.code("{ #[allow(unused_imports)] use");
         self.expansion.run(krate);
-        // A tree may have holes of one kind alone, or none.
+        // A tree may have holes of only one kind, or no holes.
         self.code("::__private::html::{FillPage as _, FillValue as _};");
         self.code(
             "#[allow(unused_mut)] let mut builder = __run0 ::__private::html::tree::Builder::new();",
@@ -48,7 +49,7 @@ impl Grower {
         self.code("builder.finish() }");
     }
 
-    /// A tree in the place of one that has faults, so that they are all the compiler complains about.
+    /// An empty tree in place of a faulty one, so that the compiler reports only the faults.
     fn faulty_tree(&mut self, krate: &[Token], faults: Vec<Fault>) {
         self.expansion.faults = faults;
         self.code("{");
@@ -69,12 +70,12 @@ impl Grower {
             }
             Node::Text(text, _) => self.call("text", &[text]),
             Node::RawText(text) => self.call("code_text", &[text]),
-            Node::Element(element) if self.once && is_worth_keeping(element) => {
-                self.kept(element, place);
+            Node::Element(element) if self.caches_constants && is_worth_keeping(element) => {
+                self.cached(element, place);
             }
 
             Node::Element(element) => self.element(element, place),
-            // It was refused.
+            // Rejected before.
             Node::Live(_) => {}
             Node::Hole(expression) => {
                 self.code("(");
@@ -106,17 +107,17 @@ impl Grower {
         }
     }
 
-    /// An element that is the same each time: every tree holds the one that the first has built.
-    fn kept(&mut self, element: &Element, place: &Place<'_>) {
+    /// Emits a constant element: the first tree builds it, and all trees share it.
+    fn cached(&mut self, element: &Element, place: &Place<'_>) {
         self.code(
             "{ static KEPT: __run0 ::__private::Once<__run0 ::__private::html::Tree> = \
              __run0 ::__private::Once::new(|| { \
              let mut builder = __run0 ::__private::html::tree::Builder::new();",
         );
-        self.once = false;
+        self.caches_constants = false;
         self.element(element, place);
-        self.once = true;
-        self.code("builder.finish() }); builder.kept(&KEPT); }");
+        self.caches_constants = true;
+        self.code("builder.finish() }); builder.push_tree(&KEPT); }");
     }
 
     fn element(&mut self, element: &Element, place: &Place<'_>) {
@@ -148,7 +149,7 @@ impl Grower {
         self.code(");");
     }
 
-    /// Calls a method of the builder with the value of a hole. Method and value are both blamed on the hole.
+    /// Calls a method of the builder with a hole's value. Compile errors point at the hole.
     fn call_with(&mut self, method: &str, before: &str, expression: &[Token]) {
         self.code("builder.");
         self.expansion.word_at(self.expansion.runs.len(), method);
@@ -182,25 +183,25 @@ impl Grower {
     }
 }
 
-/// A tree may be kept and written many times, by when what it was made of has changed unseen.
-fn refuse_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
+/// Rejects regions: a tree may be kept and written later, when its data has changed unnoticed.
+fn reject_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
     for node in nodes {
         match node {
             Node::Live(region) => faults.push(Fault::at(
                 region.origin,
                 "`<Live>` stands in `html!`: there a hole takes a tree, `<Live>{tree}</Live>`",
             )),
-            Node::Element(element) => refuse_regions(&element.children, faults),
-            Node::For { body, .. } => refuse_regions(body, faults),
+            Node::Element(element) => reject_regions(&element.children, faults),
+            Node::For { body, .. } => reject_regions(body, faults),
             Node::If { branches, otherwise } => {
                 for branch in branches {
-                    refuse_regions(&branch.body, faults);
+                    reject_regions(&branch.body, faults);
                 }
-                refuse_regions(otherwise, faults);
+                reject_regions(otherwise, faults);
             }
             Node::Match { arms, .. } => {
                 for arm in arms {
-                    refuse_regions(&arm.body, faults);
+                    reject_regions(&arm.body, faults);
                 }
             }
             Node::Doctype
@@ -212,8 +213,8 @@ fn refuse_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
     }
 }
 
-/// Whether an element is constant and large enough: with an element in it, since one alone is built as fast as it is
-/// looked up.
+/// Whether an element is constant and worth caching. It must contain another element: a single
+/// element is built as fast as it is looked up.
 fn is_worth_keeping(element: &Element) -> bool {
     let is_element = |node: &Node| matches!(node, Node::Element(_));
     is_constant(element) && element.children.iter().any(is_element)
@@ -234,12 +235,12 @@ mod tests {
     use super::*;
     use crate::sample::Sample;
 
-    /// `expected` is what is done to the builder.
+    /// Checks the calls of the builder.
     #[track_caller]
     fn check(source: &str, expected: &str) {
         let sample = Sample::new(&format!("[bine]{source}"));
         let expansion = tree(&sample.tokens);
-        assert_eq!(sample.tell(&expansion.faults), "");
+        assert_eq!(sample.report(&expansion.faults), "");
         let spelled = sample.spell(&expansion);
         let body = spelled
             .split_once("Builder::new();")
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tag_and_each_hole_is_a_call() {
+    fn expands_each_tag_and_hole_to_a_call() {
         check(
             "<p class=\"a\" title={t} hidden>\"b \"{c}</p>",
             "builder.open(\"p\",);builder.constant(\"class\",\"a\",);builder.attribute(\"title\", (&( t )));\
@@ -267,16 +268,16 @@ mod tests {
     }
 
     #[test]
-    fn a_region_stands_in_no_tree() {
+    fn rejects_regions_in_trees() {
         let sample = Sample::new("[bine]<ul>{for a in b { <Live><li>{a}</li></Live> }}</ul>");
         assert_eq!(
-            sample.tell(&tree(&sample.tokens).faults),
+            sample.report(&tree(&sample.tokens).faults),
             "Live: `<Live>` stands in `html!`: there a hole takes a tree, `<Live>{tree}</Live>`"
         );
     }
 
     #[test]
-    fn what_is_constant_is_built_once() {
+    fn builds_constant_elements_once() {
         let sample = Sample::new("[bine]<ul><li>one</li></ul><p>{two}</p>");
         let spelled = sample.spell(&tree(&sample.tokens));
         assert_eq!(spelled.matches("static KEPT").count(), 1);
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_with_faults_is_replaced_by_an_empty_one() {
+    fn replaces_a_faulty_tree_by_an_empty_tree() {
         let sample = Sample::new("[bine]<p>");
         assert_eq!(sample.spell(&tree(&sample.tokens)), "{ bine ::__private::html::Tree::new() }");
     }

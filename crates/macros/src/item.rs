@@ -1,8 +1,8 @@
-//! Decides where the parts of an item begin and end, for the macros that stand above one.
+//! Splitting of items: attributes, visibility and lists.
 
 use crate::token::{Delimiter, Token};
 
-/// The `#[..]` at the start of an item, and what follows.
+/// Splits the `#[..]` attributes from the rest of an item.
 pub(crate) fn split_attributes(item: &[Token]) -> (Vec<&[Token]>, &[Token]) {
     let (mut attributes, mut rest) = (Vec::new(), item);
     while let [mark, bracket, ..] = rest
@@ -16,7 +16,7 @@ pub(crate) fn split_attributes(item: &[Token]) -> (Vec<&[Token]>, &[Token]) {
     (attributes, rest)
 }
 
-/// The parts between commas, except those inside `<..>`, which is no group to the compiler.
+/// Splits a list at commas, except those inside `<..>`, which the compiler does not group.
 pub(crate) fn split_commas(list: &[Token]) -> Vec<&[Token]> {
     let mut depth = 0_usize;
     let mut arrow_may_end = false;
@@ -33,7 +33,7 @@ pub(crate) fn split_commas(list: &[Token]) -> Vec<&[Token]> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// `pub`, `pub(..)` or nothing, and what follows.
+/// Splits `pub` or `pub(..)`, if present, from the rest of an item.
 pub(crate) fn split_visibility(item: &[Token]) -> (&[Token], &[Token]) {
     let visible = match item {
         [public, scope, ..]

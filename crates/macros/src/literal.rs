@@ -1,9 +1,9 @@
-//! Decides what a string literal means: the value the compiler would give it.
+//! Values of string literals, as the compiler evaluates them.
 
 use crate::fault::Fault;
 use crate::token::{Kind, Token};
 
-/// The value of a plain or raw string literal; `None` if the token is no string at all.
+/// The value of a plain or raw string literal; `None` for any other token.
 pub(crate) fn string(token: &Token) -> Option<Result<String, Fault>> {
     if !matches!(token.kind, Kind::Literal) {
         return None;
@@ -26,7 +26,7 @@ fn between_quotes(literal: &str) -> &str {
     start.zip(end).map_or("", |(start, end)| &literal[start + 1..end])
 }
 
-/// Undoes the escapes of a string literal. The compiler has already refused those that are wrong.
+/// Decodes the escapes of a string literal. The compiler has already rejected invalid escapes.
 fn unescape(text: &str) -> String {
     let mut value = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -45,7 +45,7 @@ fn unescape(text: &str) -> String {
                 let digits: String = rest.by_ref().take_while(|&digit| digit != '}').collect();
                 value.extend(code_point(digits.trim_start_matches('{')));
             }
-            // A line that ends in a backslash goes on at the next visible character.
+            // A backslash at the end of a line skips white space up to the next character.
             Some('\n') => rest = rest.as_str().trim_start().chars(),
             Some(itself) => value.push(itself),
             None => {}
@@ -73,18 +73,18 @@ mod tests {
     }
 
     #[test]
-    fn escapes_mean_what_they_mean_to_the_compiler() {
+    fn decodes_escapes_as_the_compiler_does() {
         check(r#""a\n\t\\\"\x41\u{e9}\u{1F_600}""#, Some("a\n\t\\\"A\u{e9}\u{1F600}"));
         check("\"one \\\n    line\"", Some("one line"));
     }
 
     #[test]
-    fn a_raw_string_has_no_escapes() {
+    fn keeps_raw_strings_unchanged() {
         check(r##"r#"a\n"b"#"##, Some(r#"a\n"b"#));
     }
 
     #[test]
-    fn other_literals_are_no_strings() {
+    fn rejects_other_literals() {
         check("12", None);
         check("'\"'", None);
         check("b\"x\"", Some("a plain string is expected: drop the `b`"));

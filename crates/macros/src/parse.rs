@@ -1,7 +1,8 @@
-//! Decides what markup means: which tokens are tags, text and holes, and which element closes where.
+//! Parser of markup: tags, text and holes, and the nesting of elements.
 //!
-//! A mistake is noted and reading goes on, so that one run of the compiler shows all of them. White space is
-//! JSX's: between words any run of it is one space; beside a tag or a hole it counts only if it stays on a line.
+//! After an error the parser continues, so that one compiler run reports all errors. White space
+//! follows JSX: any run between words is one space; next to a tag or a hole it counts only without
+//! a line break.
 
 use bine_vocabulary::{is_raw_text, is_void};
 
@@ -11,12 +12,13 @@ use crate::literal;
 use crate::token::{Delimiter, Gap, Kind, Token, flatten};
 use crate::tree::{Attribute, Element, Node, Value};
 
-/// Reads markup. The nodes are sound even where there are faults.
+/// Parses markup. The nodes are well-formed even if there are faults.
 pub(crate) fn parse(tokens: &[Token], faults: &mut Vec<Fault>) -> Vec<Node> {
     parse_body(tokens, false, faults)
 }
 
-/// Reads what stands in one pair of braces, or in the whole macro. `raw` says it is inside `<script>` or `<style>`.
+/// Parses the content of a pair of braces or of the whole macro. `raw`: it is inside `<script>` or
+/// `<style>`.
 pub(crate) fn parse_body(tokens: &[Token], raw: bool, faults: &mut Vec<Fault>) -> Vec<Node> {
     let flat = flatten(tokens);
     let scope = Scope {
@@ -24,7 +26,7 @@ pub(crate) fn parse_body(tokens: &[Token], raw: bool, faults: &mut Vec<Fault>) -
         at: 0,
         roots: Vec::new(),
         open: Vec::new(),
-        given_up: Vec::new(),
+        abandoned: Vec::new(),
         previous: Previous::Start,
         raw,
         faults,
@@ -32,28 +34,28 @@ pub(crate) fn parse_body(tokens: &[Token], raw: bool, faults: &mut Vec<Fault>) -
     scope.read()
 }
 
-/// One pair of braces: what is opened in it is closed in it.
+/// The parser for one pair of braces: an element opened in it must be closed in it.
 struct Scope<'t, 'f> {
     tokens: &'t [Token],
     at: usize,
     roots: Vec<Node>,
-    /// Elements not yet closed, the innermost last.
+    /// The open elements, innermost last.
     open: Vec<Open>,
-    /// Names of elements closed by force, whose own closing tags will be no second mistake.
-    given_up: Vec<String>,
+    /// Names of elements closed by error recovery. Their own closing tags are not reported again.
+    abandoned: Vec<String>,
     previous: Previous,
-    /// Whether the scope itself stands in `<script>` or `<style>`.
+    /// Whether the scope itself is inside `<script>` or `<style>`.
     raw: bool,
     faults: &'f mut Vec<Fault>,
 }
 
 struct Open {
     element: Element,
-    /// The token to blame: the name.
+    /// The token of the name, which errors point at.
     name: Token,
 }
 
-/// What stood before a token, for the white space between.
+/// The kind of the previous token, which decides about white space.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Previous {
     Start,
@@ -106,7 +108,7 @@ impl<'t> Scope<'t, '_> {
         }
     }
 
-    /// Reads from a `<` to the end of its tag.
+    /// Parses a tag, from its `<` to its end.
     fn tag(&mut self, angle: &'t Token) {
         let next = self.peek(1).filter(|next| next.gap == Gap::None);
         match next {
@@ -114,7 +116,7 @@ impl<'t> Scope<'t, '_> {
             Some(next) if next.is("!") => self.doctype(angle),
             Some(next) if next.is_word() && self.is_raw() => {
                 self.at += 1;
-                self.given_up.push(next.text.clone());
+                self.abandoned.push(next.text.clone());
                 self.fault(next, "no element may stand here: write the text as a string, \"..\"");
             }
             Some(next) if next.is_word() => self.opening_tag(angle),
@@ -131,10 +133,10 @@ impl<'t> Scope<'t, '_> {
 
     fn doctype(&mut self, angle: &'t Token) {
         let words = [("doctype", 2), ("html", 3), (">", 4)];
-        let says = |(word, ahead): &(&str, usize)| {
+        let matches = |(word, ahead): &(&str, usize)| {
             self.peek(*ahead).is_some_and(|token| token.text.eq_ignore_ascii_case(word))
         };
-        let is_doctype = words.iter().all(says);
+        let is_doctype = words.iter().all(matches);
         self.at += 2;
         if !is_doctype {
             self.fault(
@@ -170,7 +172,7 @@ impl<'t> Scope<'t, '_> {
         }
     }
 
-    /// Reads attributes to the end of the tag, and says whether the tag closes itself.
+    /// Parses attributes to the end of the tag. Returns whether the tag closes itself.
     fn attributes(&mut self, name_token: &Token, element: &mut Element) -> bool {
         loop {
             let Some(token) = self.peek(0) else {
@@ -233,7 +235,7 @@ impl<'t> Scope<'t, '_> {
             if hole.is_empty() {
                 self.fault(mistaken, "an empty hole: put an expression between the braces");
             }
-            control::refuse_suspension(hole, self.faults);
+            control::reject_suspension(hole, self.faults);
             return given(name, Value::Hole(hole.to_vec()), mistaken.origin);
         }
         let text = match value.and_then(literal::string) {
@@ -258,7 +260,7 @@ impl<'t> Scope<'t, '_> {
         given(name, Value::Text(text), mistaken.origin)
     }
 
-    /// A name in quotes is not looked up anywhere, but it must not end the tag either.
+    /// Checks that a quoted name does not end the tag. It is not looked up in the standard.
     fn quoted_name(&mut self, token: &Token, quoted: Result<String, Fault>) -> String {
         match quoted {
             Ok(name) => {
@@ -318,14 +320,14 @@ impl<'t> Scope<'t, '_> {
         }
         while self.open.len() > index + 1 {
             let name = self.close_innermost();
-            self.given_up.extend(name);
+            self.abandoned.extend(name);
         }
         self.close_innermost();
     }
 
     fn close_unopened(&mut self, token: &Token, name: &str) {
-        if let Some(index) = self.given_up.iter().position(|given_up| given_up == name) {
-            self.given_up.swap_remove(index);
+        if let Some(index) = self.abandoned.iter().position(|abandoned| abandoned == name) {
+            self.abandoned.swap_remove(index);
             return;
         }
         let Some(inner) = self.open.last() else {
@@ -333,7 +335,7 @@ impl<'t> Scope<'t, '_> {
             return;
         };
         let message = format!("`</{name}>` cannot close {}", inner.described());
-        // A wrong name closes what it stands for, unless the right one is still to come.
+        // A misspelled closing tag closes the innermost element, unless the correct one follows.
         let right_one_comes = self.closes_later(&inner.element.name);
         self.fault(token, message);
         if !right_one_comes {
@@ -349,13 +351,13 @@ impl<'t> Scope<'t, '_> {
     }
 
     fn closes_later(&self, name: &str) -> bool {
-        // Names with dashes are several tokens; their first will do for a guess.
+        // A name with dashes consists of several tokens; the first is enough for this guess.
         let first = name.split(['-', ':', '.']).next().unwrap_or(name);
         let rest = &self.tokens[self.at..];
         rest.windows(3).any(|next| next[0].is("<") && next[1].is("/") && next[2].is(first))
     }
 
-    /// Reads a name: words joined without space by `-`, `:` or `.`; keywords are words.
+    /// Parses a name: words joined without spaces by `-`, `:` or `.`. Keywords are words too.
     fn name(&mut self) -> (&'t Token, String) {
         let first = &self.tokens[self.at];
         let mut name = first.text.trim_start_matches("r#").to_owned();
@@ -378,7 +380,7 @@ impl<'t> Scope<'t, '_> {
         (first, name)
     }
 
-    /// Writes the space before a token, if there is one to be seen.
+    /// Adds the white space before a token, if it is significant.
     fn space(&mut self, token: &Token, kind: Previous) {
         let seen = match (self.previous, kind) {
             (Previous::Start, _) => false,

@@ -1,37 +1,38 @@
-//! Decides where children stand, what a hole there takes, and what markup is by its outermost elements (HTML 3.2.5).
+//! Places of nodes: the allowed content, the type of holes, and the kind of markup (HTML 3.2.5).
 
 use bine_vocabulary::{self as vocabulary, Categories, Content, Foreign, MATHML, SVG};
 
 use crate::tree::{Branch, Element, Node, Value};
 
-/// Where children stand.
+/// The place of an element's children.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {
-    /// `None` for the roots of a page, and for what stands in an element of its own making.
+    /// `None` for the roots of a page and in custom elements.
     pub(crate) parent: Option<&'static vocabulary::Element>,
     pub(crate) content: Content,
-    /// SVG or MathML, and whose child that is.
+    /// The enclosing SVG or MathML language.
     pub(crate) foreign: Option<&'static Foreign>,
     outer: Option<&'p Place<'p>>,
     hole: Hole,
 }
 
-/// What a hole takes.
+/// The content that a hole accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hole {
     Flow,
     Phrasing,
     Text,
-    /// What is made for the place, and no text.
+    /// Elements that only this parent allows, and no text.
     Parts,
-    /// The same where some of that is flow or phrasing content too: `<div>` in `<dl>`, `<img>` in `<picture>`.
+    /// The same if some of them are flow or phrasing content: `<div>` in `<dl>`, `<img>` in
+    /// `<picture>`.
     Pieces,
     Anything,
     Nothing,
 }
 
 impl Hole {
-    /// The method that fills it.
+    /// The method that fills the hole.
     pub(crate) fn method(self) -> &'static str {
         match self {
             Self::Flow => "fill_flow",
@@ -39,27 +40,27 @@ impl Hole {
             Self::Text => "fill_text",
             Self::Parts => "fill_parts",
             Self::Pieces => "fill_pieces",
-            // Where nothing may stand, that has been told already.
+            // `Nothing` has been reported before.
             Self::Anything | Self::Nothing => "fill_anything",
         }
     }
 }
 
 impl<'p> Place<'p> {
-    /// Where the roots of markup of that kind stand.
+    /// The place of the roots of markup of a kind.
     pub(crate) const fn root(kind: Kind) -> Self {
         let hole = match kind {
             Kind::Flow => Hole::Flow,
             Kind::Phrasing => Hole::Phrasing,
             Kind::Parts => Hole::Parts,
-            Kind::Anywhere | Kind::Whole | Kind::Document => Hole::Anything,
+            Kind::ScriptSupporting | Kind::Whole | Kind::Document => Hole::Anything,
         };
         Place { parent: None, content: Content::ANYTHING, foreign: None, outer: None, hole }
     }
 
-    /// Where the children of an element stand that itself stands here.
+    /// The place of the children of `element`, which is itself in this place.
     pub(crate) fn inside(&'p self, element: &Element) -> Self {
-        let unknown = self.astray();
+        let unknown = self.misplaced();
         if let Some(foreign) = self.foreign {
             const BACK: [&str; 4] = ["foreignObject", "annotation-xml", "desc", "title"];
             let comes_back = BACK.contains(&&*element.name);
@@ -74,13 +75,13 @@ impl<'p> Place<'p> {
         let hole = if known.content.transparent && known.content.elements.is_empty() {
             self.hole
         } else {
-            place.judged()
+            place.hole_for_content()
         };
         Place { hole, ..place }
     }
 
-    /// Where the children of an element stand that should not be here itself.
-    pub(crate) fn astray(&'p self) -> Self {
+    /// The place of the children of an element that is misplaced itself. It allows any content.
+    pub(crate) fn misplaced(&'p self) -> Self {
         Place {
             parent: None,
             content: Content::ANYTHING,
@@ -90,7 +91,8 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// What may stand in an element that itself stands here. A `div` has parts of lists only where it is one of theirs.
+    /// The content that an element in this place allows. A `div` allows parts of a list only
+    /// directly in that list.
     fn content_of(&self, known: &'static vocabulary::Element) -> Content {
         let content = known.content.inherit_from(&self.content);
         match self.parent {
@@ -104,13 +106,13 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// What a hole here takes.
+    /// The content that a hole in this place accepts.
     pub(crate) const fn hole(&self) -> Hole {
         self.hole
     }
 
-    /// What a hole takes by the content that the parent has.
-    fn judged(&self) -> Hole {
+    /// Derives it from the content that the parent allows.
+    fn hole_for_content(&self) -> Hole {
         let Content { categories, elements, text, .. } = self.content;
         let is_line = |categories: Categories| categories.intersects(FLOW_OR_PHRASING);
         if categories == Categories::ALL {
@@ -119,7 +121,7 @@ impl<'p> Place<'p> {
             let is_division = self.parent.is_some_and(|parent| parent.name == "div")
                 && !self.around().nth(1).is_some_and(|outer| is_group(outer.name));
             match () {
-                // Its own parts are for the groups of a list.
+                // A place for flow content and certain elements accepts both.
                 () if !elements.is_empty() && !is_division => Hole::Anything,
                 () if categories.intersects(Categories::FLOW) => Hole::Flow,
                 () => Hole::Phrasing,
@@ -136,30 +138,30 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// Whether HTML stands here in an element of SVG or MathML.
-    pub(crate) fn is_back_from_foreign(&self) -> bool {
+    /// Whether the place is HTML inside an element of SVG or MathML.
+    pub(crate) fn is_html_in_foreign(&self) -> bool {
         self.foreign.is_none() && self.outer.is_some_and(|outer| outer.foreign.is_some())
     }
 
-    /// The elements around it, the nearest first.
+    /// The ancestors, innermost first.
     pub(crate) fn around(&self) -> impl Iterator<Item = &'static vocabulary::Element> {
         let places = std::iter::successors(Some(self), |place| place.outer);
         places.filter_map(|place| place.parent)
     }
 
-    /// Whether everything around it is known: then a page's own root would be too.
+    /// Whether all ancestors up to the `html` element are known.
     pub(crate) fn is_complete(&self) -> bool {
         let mut places = std::iter::successors(Some(self), |place| place.outer);
         places.any(|place| place.parent.is_some_and(|parent| parent.name == "html"))
     }
 }
 
-/// Whether a `div` in it holds parts of it.
+/// Whether a `div` in the element contains parts of it.
 fn is_group(name: &str) -> bool {
     ["dl", "select", "optgroup", "option"].contains(&name)
 }
 
-/// Whether a `div` in it holds parts of what is around that, which is not looked for.
+/// Whether a `div` in the element may contain parts of an outer element. That is not checked.
 fn is_nested(name: &str) -> bool {
     ["div", "template"].contains(&name)
 }
@@ -168,34 +170,34 @@ const FLOW_OR_PHRASING: Categories = Categories::FLOW.or(Categories::PHRASING);
 const METADATA_OR_PART: Categories =
     Categories::METADATA.or(Categories::PART).or(Categories::SCRIPT_SUPPORTING);
 
-/// SVG or MathML, if the element is their root.
+/// The language whose root the element is, if it is SVG or MathML.
 pub(crate) fn foreign_root(element: &Element) -> Option<&'static Foreign> {
     [&SVG, &MATHML].into_iter().find(|foreign| foreign.root == element.name)
 }
 
-/// What markup is to whoever it stands in.
+/// The content kind of markup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Flow,
     Phrasing,
     Parts,
-    /// What stands in text and among parts: `<script>`.
-    Anywhere,
-    /// A page by itself.
+    /// Content that is allowed both in text and among parts: `<script>`.
+    ScriptSupporting,
+    /// A whole page without `<html>`.
     Whole,
-    /// The same with `<html>` around all of it.
+    /// A whole page inside `<html>`.
     Document,
 }
 
 impl Kind {
-    /// The kind of these roots.
+    /// The kind of markup with these roots.
     pub(crate) fn of(roots: &[Node]) -> Self {
         let mut fits = Fits { flow: true, phrasing: true, parts: true, elements: 0, holes: 0 };
         fits.narrow(roots);
         match fits {
-            // What is in holes alone may be anything that stands in a body.
+            // Holes without elements may contain any content of a body.
             Fits { flow: true, phrasing: true, elements: 0, holes: 1.., .. } => Self::Flow,
-            Fits { phrasing: true, parts: true, holes: 0, .. } => Self::Anywhere,
+            Fits { phrasing: true, parts: true, holes: 0, .. } => Self::ScriptSupporting,
             Fits { phrasing: true, .. } => Self::Phrasing,
             Fits { flow: true, .. } => Self::Flow,
             Fits { parts: true, .. } => Self::Parts,
@@ -204,13 +206,13 @@ impl Kind {
         }
     }
 
-    /// The type that says so.
+    /// The name of the type for this kind in `bine_html`.
     pub(crate) fn type_name(self) -> &'static str {
         match self {
             Self::Flow => "Flow",
             Self::Phrasing => "Phrasing",
             Self::Parts => "Parts",
-            Self::Anywhere => "Anywhere",
+            Self::ScriptSupporting => "ScriptSupporting",
             Self::Whole => "Whole",
             Self::Document => "Document",
         }
@@ -226,12 +228,12 @@ fn is_document(roots: &[Node]) -> bool {
     root.name == "html"
 }
 
-/// As what the roots that were seen so far may stand.
+/// The kinds that fit all roots seen so far.
 struct Fits {
     flow: bool,
     phrasing: bool,
     parts: bool,
-    /// Elements and text.
+    /// The number of elements and texts.
     elements: usize,
     holes: usize,
 }
@@ -240,9 +242,9 @@ impl Fits {
     fn narrow(&mut self, nodes: &[Node]) {
         for node in nodes {
             match node {
-                Node::Doctype => self.keep(Categories::NONE),
+                Node::Doctype => self.restrict(Categories::NONE),
                 Node::Text(text, _) if text.trim().is_empty() => {}
-                Node::Text(..) | Node::RawText(_) => self.keep(FLOW_OR_PHRASING),
+                Node::Text(..) | Node::RawText(_) => self.restrict(FLOW_OR_PHRASING),
                 Node::Hole(_) | Node::RawHole(_) => self.holes += 1,
                 Node::Element(element) => self.element(element),
                 Node::Live(region) => self.narrow(&region.children),
@@ -264,19 +266,19 @@ impl Fits {
 
     fn element(&mut self, element: &Element) {
         let Some(known) = vocabulary::element(&element.name) else {
-            // Of one's own, or foreign.
-            return self.keep(FLOW_OR_PHRASING);
+            // A custom or foreign element.
+            return self.restrict(FLOW_OR_PHRASING);
         };
         if known.name == "html" {
-            return self.keep(Categories::NONE);
+            return self.restrict(Categories::NONE);
         }
-        self.keep(categories_of(element, known));
+        self.restrict(categories_of(element, known));
         if known.content.transparent {
             self.narrow(&element.children);
         }
     }
 
-    fn keep(&mut self, categories: Categories) {
+    fn restrict(&mut self, categories: Categories) {
         self.elements += 1;
         self.phrasing &= categories.intersects(Categories::PHRASING);
         self.flow &= categories.intersects(FLOW_OR_PHRASING);
@@ -284,7 +286,7 @@ impl Fits {
     }
 }
 
-/// What an element counts to, with its attributes as far as they are known.
+/// The categories of an element, including those that its known attributes add.
 pub(crate) fn categories_of(element: &Element, known: &vocabulary::Element) -> Categories {
     match known.sometimes {
         Some(sometimes) if sometimes.holds(|name| value_of(element, name)) == Some(true) => {
@@ -294,7 +296,7 @@ pub(crate) fn categories_of(element: &Element, known: &vocabulary::Element) -> C
     }
 }
 
-/// What is known of an attribute while the page is compiled.
+/// The value of an attribute as known at compile time.
 pub(crate) fn value_of<'a>(element: &'a Element, name: &str) -> vocabulary::Value<'a> {
     match element.attribute(name).map(|attribute| &attribute.value) {
         None => vocabulary::Value::Absent,
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_is_as_wide_as_its_widest_root() {
+    fn kind_is_that_of_the_widest_root() {
         check("text", Kind::Phrasing);
         check("<b>a</b> {x}", Kind::Phrasing);
         check("<b>a</b><p>b</p>", Kind::Flow);
@@ -326,21 +328,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_transparent_is_what_it_holds() {
+    fn transparent_elements_have_the_kind_of_their_content() {
         check("<a href=\"/\">b</a>", Kind::Phrasing);
         check("<a href=\"/\"><h2>b</h2>{c}</a>", Kind::Flow);
         check("<ins><del><i>a</i></del></ins>", Kind::Phrasing);
     }
 
     #[test]
-    fn holes_alone_are_flow() {
+    fn holes_without_elements_are_flow() {
         check("{a} {b}", Kind::Flow);
         check("{for a in b { {a} }}", Kind::Flow);
         check("<a href=\"/\">{b}</a>", Kind::Phrasing);
     }
 
     #[test]
-    fn what_only_certain_parents_take_is_parts() {
+    fn content_of_certain_parents_is_parts() {
         check("<li>a</li>{b}", Kind::Parts);
         check("<title>a</title><meta charset=\"utf-8\"><script src=\"a\"></script>", Kind::Parts);
         check("{for a in b { <tr></tr> }}", Kind::Parts);
@@ -348,22 +350,22 @@ mod tests {
     }
 
     #[test]
-    fn a_script_may_stand_anywhere() {
-        check("<script src=\"a\"></script>", Kind::Anywhere);
-        check("<link rel=\"stylesheet\" href=\"a\">", Kind::Anywhere);
+    fn scripts_are_allowed_everywhere() {
+        check("<script src=\"a\"></script>", Kind::ScriptSupporting);
+        check("<link rel=\"stylesheet\" href=\"a\">", Kind::ScriptSupporting);
         check("<script src=\"a\"></script>{b}", Kind::Phrasing);
         check("<link rel=\"icon\" href=\"a\">", Kind::Parts);
-        check("", Kind::Anywhere);
+        check("", Kind::ScriptSupporting);
     }
 
     #[test]
-    fn a_document_has_html_around_all_of_it() {
+    fn single_html_element_is_a_document() {
         check("<html></html>", Kind::Document);
         check("<!DOCTYPE html>\n<html><body>{a}</body></html>", Kind::Document);
     }
 
     #[test]
-    fn what_fits_nowhere_is_a_whole_page() {
+    fn unclassified_content_is_a_whole_page() {
         check("<!DOCTYPE html>{a}", Kind::Whole);
         check("<html></html><p>a</p>", Kind::Whole);
         check("<title>a</title><main>b</main>", Kind::Whole);

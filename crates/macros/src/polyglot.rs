@@ -1,4 +1,4 @@
-//! Decides where HTML and XML spell an element in two ways: its names and its namespace (HTML 2.1.3 and 14.1).
+//! Differences between HTML and XML: names and namespaces (HTML 2.1.3 and 14.1).
 
 use crate::place::{Place, foreign_root};
 use crate::tree::Element;
@@ -8,12 +8,12 @@ const SVG: &str = "http://www.w3.org/2000/svg";
 const MATHML: &str = "http://www.w3.org/1998/Math/MathML";
 const XLINK: &str = "http://www.w3.org/1999/xlink";
 
-/// The attributes that readers of XML need on an element: the namespaces that HTML knows by the element's name.
+/// The attributes that XML requires for the namespaces that HTML implies by the element's name.
 pub(crate) fn namespaces(element: &Element, place: &Place<'_>) -> String {
     let is_given = |name: &str| element.attributes.iter().any(|given| given.name == name);
     let namespace = match foreign_root(element) {
         Some(foreign) => Some(if foreign.root == "svg" { SVG } else { MATHML }),
-        None if place.is_back_from_foreign() => Some(HTML),
+        None if place.is_html_in_foreign() => Some(HTML),
         None => (place.foreign.is_none() && element.name == "html").then_some(HTML),
     };
     let mut attributes = match namespace {
@@ -27,8 +27,8 @@ pub(crate) fn namespaces(element: &Element, place: &Place<'_>) -> String {
     attributes
 }
 
-/// Whether XML has such an attribute, with a prefix that is known (Namespaces in XML, section 4).
-pub(crate) fn is_attribute_of_xml(name: &str) -> bool {
+/// Whether XML allows the attribute's name, with a known prefix (Namespaces in XML, section 4).
+pub(crate) fn is_xml_attribute(name: &str) -> bool {
     let local = match name.split_once(':') {
         Some(("xml" | "xmlns" | "xlink", local)) => local,
         Some(_) => return false,
@@ -46,12 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn xml_has_names_of_letters_and_known_prefixes() {
+    fn xml_attributes_have_letters_and_known_prefixes() {
         for name in ["class", "data-x.1", "_a", "xml:lang", "xlink:href", "xmlns:a", "\u{e4}"] {
-            assert!(is_attribute_of_xml(name), "{name}");
+            assert!(is_xml_attribute(name), "{name}");
         }
         for name in ["@click", ":title", "hx-on:click", "xml:a:b", "1a", "-a", "a b", "", "[a]"] {
-            assert!(!is_attribute_of_xml(name), "{name}");
+            assert!(!is_xml_attribute(name), "{name}");
         }
     }
 }

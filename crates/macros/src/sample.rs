@@ -1,13 +1,13 @@
-//! Decides how a test's text becomes tokens, where the compiler's own lexer cannot be called.
+//! A lexer for tests, which cannot call the compiler's.
 
 use crate::expansion::{Expansion, Place, place};
 use crate::fault::Fault;
 use crate::token::{Delimiter, Gap, Group, Kind, Token};
 
-/// A piece of source with its tokens.
+/// Source text with its tokens.
 pub(crate) struct Sample {
     pub(crate) tokens: Vec<Token>,
-    /// The source of each token, by origin.
+    /// The source text of each token, by origin.
     sources: Vec<String>,
 }
 
@@ -19,15 +19,15 @@ impl Sample {
         Self { tokens, sources: lexer.sources }
     }
 
-    /// Each fault after the token it points at.
-    pub(crate) fn tell(&self, faults: &[Fault]) -> String {
+    /// The messages of the faults, each after its token.
+    pub(crate) fn report(&self, faults: &[Fault]) -> String {
         let lines = faults
             .iter()
             .map(|fault| format!("{}: {}\n", self.sources[fault.origin], fault.message));
         lines.collect::<String>().trim_end().to_owned()
     }
 
-    /// The code with the user's tokens put in.
+    /// The code with the user's tokens inserted.
     pub(crate) fn spell(&self, expansion: &Expansion) -> String {
         let is_word = |letter: char| letter == '_' || letter.is_ascii_alphanumeric();
         let mut spelled = String::new();
@@ -62,7 +62,7 @@ struct Lexer<'s> {
 }
 
 impl Lexer<'_> {
-    /// Reads to the end, or to a closing delimiter, which stays.
+    /// Lexes to the end or to a closing delimiter, which is not consumed.
     fn tokens(&mut self) -> Vec<Token> {
         let mut tokens = Vec::new();
         loop {
@@ -129,7 +129,7 @@ impl Lexer<'_> {
     }
 }
 
-/// The kind and the length of the token at the start of `rest`, which is no group.
+/// The kind and length of the token at the start of `rest`, which is not a group.
 fn atom(rest: &str, first: char) -> (Kind, usize) {
     let is_word = |letter: char| letter == '_' || letter.is_alphanumeric();
     let word = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());

@@ -1,95 +1,95 @@
-//! Decides what `#[service]` makes of a function: one of its name that says where it is called, and how.
+//! `#[service]`: a function becomes a function of the same name that returns its service.
 
-use crate::endpoint::refuse_path;
+use crate::access::{ACCESS_FORMS, Access};
+use crate::endpoint::reject_path;
 use crate::expansion::Expansion;
 use crate::fault::Fault;
 use crate::function::{Argument, Function, Role, spelled};
 use crate::item::split_commas;
 use crate::literal;
 use crate::token::Token;
-use crate::who::{WHOM, Who};
 
-/// Expands `#[service(arguments)]` above `item`.
+/// Expands `#[service(arguments)]` on `item`.
 pub(crate) fn service(arguments: &[Token], item: &[Token]) -> Expansion {
     let mut faults = Vec::new();
-    let wish = Wish::read(arguments, &mut faults);
+    let options = Options::read(arguments, &mut faults);
     let Some(function) = Function::read(item, Role::Service, &mut faults) else {
         return Expansion { faults, ..Expansion::default() };
     };
     let context = Context::of(&function, &mut faults);
-    if wish.is_once && !matches!(context, Context::Call) {
+    if options.is_once && !matches!(context, Context::Call) {
         let message = "only a service that takes `call: &mut Call` is run again: without it there is nothing to say `once` to";
         faults.push(Fault::new(function.name, message));
     }
-    let mut emitter = Emitter { expansion: Expansion::default(), krate: wish.krate };
-    emitter.service(&function, faults.is_empty().then_some((&wish, context)));
+    let mut emitter = Emitter { expansion: Expansion::default(), krate: options.krate };
+    emitter.service(&function, faults.is_empty().then_some((&options, context)));
     Expansion { faults, ..emitter.expansion }
 }
 
-/// What stands in the attribute.
+/// The options of the attribute.
 #[derive(Default)]
-struct Wish<'t> {
+struct Options<'t> {
     path: Option<&'t Token>,
     is_safe: bool,
     is_once: bool,
-    who: Option<Who<'t>>,
+    access: Option<Access<'t>>,
     krate: Option<&'t [Token]>,
 }
 
-const WISHES: &str =
+const OPTIONS: &str =
     "a service takes `\"/path\"`, `safe`, `once`, `who = \"user\"` and `crate = path`";
 
-impl<'t> Wish<'t> {
+impl<'t> Options<'t> {
     fn read(arguments: &'t [Token], faults: &mut Vec<Fault>) -> Self {
-        let mut wish = Self::default();
+        let mut options = Self::default();
         for part in split_commas(arguments) {
             match part {
-                [word] if word.is("safe") => wish.is_safe = true,
-                [word] if word.is("once") => wish.is_once = true,
+                [word] if word.is("safe") => options.is_safe = true,
+                [word] if word.is("once") => options.is_once = true,
                 [word, equals, krate @ ..]
                     if word.is("crate") && equals.is("=") && !krate.is_empty() =>
                 {
-                    wish.krate = Some(krate);
+                    options.krate = Some(krate);
                 }
                 [word, equals, who @ ..] if word.is("who") && equals.is("=") => {
-                    match Who::read(who) {
-                        Some(who) => wish.who = Some(who),
+                    match Access::read(who) {
+                        Some(who) => options.access = Some(who),
                         None => {
-                            let message = format!("a service {WHOM}");
+                            let message = format!("a service {ACCESS_FORMS}");
                             faults.push(Fault::new(who.first().unwrap_or(word), message));
                         }
                     }
                 }
                 [path] => match literal::string(path) {
-                    None => faults.push(Fault::new(path, WISHES)),
+                    None => faults.push(Fault::new(path, OPTIONS)),
                     Some(Err(fault)) => faults.push(fault),
                     Some(Ok(text)) => {
                         faults.extend(
-                            refuse_path(path, &text).or_else(|| refuse_braces(path, &text)),
+                            reject_path(path, &text).or_else(|| reject_braces(path, &text)),
                         );
-                        wish.path = Some(path);
+                        options.path = Some(path);
                     }
                 },
-                [first, ..] => faults.push(Fault::new(first, WISHES)),
+                [first, ..] => faults.push(Fault::new(first, OPTIONS)),
                 [] => {}
             }
         }
-        wish
+        options
     }
 }
 
-fn refuse_braces(token: &Token, path: &str) -> Option<Fault> {
+fn reject_braces(token: &Token, path: &str) -> Option<Fault> {
     let message = "the path of a service has no parameters: what it takes comes with the call";
     path.contains(['{', '}']).then(|| Fault::new(token, message))
 }
 
-/// What a service is given beside its own arguments, as the first of them.
+/// The context argument of a service, which precedes its own arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     Nothing,
-    /// `&mut Call`: it is a transaction.
+    /// `&mut Call`: the service is a transaction.
     Call,
-    /// Who calls, and what the program has.
+    /// `Caller`: the client's session and the program's state.
     Caller,
 }
 
@@ -132,16 +132,17 @@ struct Emitter<'t> {
 }
 
 impl Emitter<'_> {
-    /// Without a wish there were faults: then the function is there, for those who name it, and does nothing.
-    fn service(&mut self, function: &Function<'_>, sound: Option<(&Wish<'_>, Context)>) {
+    /// Emits the function. Without options, which means that there were faults, its body is
+    /// unreachable.
+    fn service(&mut self, function: &Function<'_>, valid: Option<(&Options<'_>, Context)>) {
         self.expansion.run(&function.shared_attributes);
         self.expansion.run(function.visibility);
-        // A function, not a value: a name bound elsewhere in the program may be the service's own.
+        // A function rather than a value: elsewhere a local binding may have the service's name.
         self.code("fn");
         self.expansion.run(std::slice::from_ref(function.name));
         self.code("() ->");
         self.private("Service<(");
-        let own = match sound {
+        let own = match valid {
             Some((_, Context::Nothing)) | None => &function.arguments[..],
             Some(_) => &function.arguments[1..],
         };
@@ -150,19 +151,19 @@ impl Emitter<'_> {
             self.code(", ");
         }
         self.code("), ");
-        let Answer { kind, may_fail } = Answer::of(function.answer);
+        let Answer { kind, may_fail } = Answer::of(function.return_type);
         if kind.is_empty() {
             self.code("()");
         } else if kind.iter().any(|token| token.is("impl")) {
-            // It has no name that could stand here.
+            // An `impl Trait` type cannot be named here.
             self.private("Response");
         } else {
             self.expansion.run(kind);
         }
         self.code("> {");
-        match sound {
-            Some((wish, context)) => {
-                self.signature(function, wish, context, own);
+        match valid {
+            Some((options, context)) => {
+                self.signature(function, options, context, own);
                 self.run(function, context, own, may_fail);
             }
             None => self.code("::core::unreachable!()"),
@@ -170,15 +171,16 @@ impl Emitter<'_> {
         self.code("}");
     }
 
-    /// Where it is called and what it takes, in front of what runs then.
+    /// Emits the signature: path, arguments and access rule.
     fn signature(
         &mut self,
         function: &Function<'_>,
-        wish: &Wish<'_>,
+        options: &Options<'_>,
         context: Context,
         own: &[Argument<'_>],
     ) {
-        // `async` says where the function runs, awaits or not; arguments are given away, and an answer may be sure.
+        // `async` selects where the function runs, even without an await. Arguments are always
+        // moved, and a service may return a `Result` that is never an error.
         self.code(
             "#[allow(clippy::unused_async, clippy::needless_pass_by_value, clippy::unnecessary_wraps)]",
         );
@@ -188,7 +190,7 @@ impl Emitter<'_> {
         self.private("Signature { name: ::core::concat!(::core::module_path!(), ");
         self.expansion.string(&format!("::{}", function.plain_name()));
         self.code("), path: ::core::option::Option::");
-        match wish.path {
+        match options.path {
             Some(path) => {
                 self.code("Some(");
                 self.expansion.run(std::slice::from_ref(path));
@@ -205,18 +207,18 @@ impl Emitter<'_> {
             self.code("), ");
         }
         self.code("], rule: ::core::option::Option::");
-        if let Some(who) = wish.who {
+        if let Some(who) = options.access {
             self.code("Some(");
             match who {
-                Who::Anyone => self.private("Rule::ANYONE"),
-                Who::Users => self.private("Rule::USERS"),
-                Who::Rule(path) => drop(self.expansion.run(path)),
+                Access::Anyone => self.private("Rule::ANYONE"),
+                Access::Users => self.private("Rule::USERS"),
+                Access::Rule(path) => drop(self.expansion.run(path)),
             }
             self.code(")");
         } else {
             self.code("None");
         }
-        let (is_safe, is_once) = (wish.is_safe, wish.is_once);
+        let (is_safe, is_once) = (options.is_safe, options.is_once);
         let knows_caller = context != Context::Nothing;
         self.code(&format!(
             ", is_safe: {is_safe}, is_once: {is_once}, knows_caller: {knows_caller} }}, "
@@ -268,7 +270,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Names something of the front door that only macros use.
+    /// Emits the path of an item that only macros use.
     fn private(&mut self, name: &str) {
         match self.krate {
             Some(krate) => {
@@ -285,9 +287,9 @@ impl Emitter<'_> {
     }
 }
 
-/// What a service answers, as far as its declaration says it.
+/// The return type of a service.
 struct Answer<'t> {
-    /// The type of its value; empty for none.
+    /// The type of the value; empty for no value.
     kind: &'t [Token],
     may_fail: bool,
 }
@@ -309,7 +311,7 @@ mod tests {
     use crate::sample::Sample;
     use crate::token::Delimiter;
 
-    /// The arguments in parentheses, then the item.
+    /// Expands a source that starts with the attribute's arguments in parentheses.
     fn expand(source: &str) -> (Sample, Expansion) {
         let sample = Sample::new(source);
         let (arguments, item) = sample.tokens.split_first().expect("arguments");
@@ -321,20 +323,20 @@ mod tests {
     #[track_caller]
     fn check_fault(source: &str, expected: &str) {
         let (sample, expansion) = expand(source);
-        assert_eq!(sample.tell(&expansion.faults), expected);
+        assert_eq!(sample.report(&expansion.faults), expected);
     }
 
-    /// White space aside.
+    /// Compares without white space.
     #[track_caller]
     fn check(source: &str, expected: &str) {
         let (sample, expansion) = expand(source);
-        assert_eq!(sample.tell(&expansion.faults), "");
+        assert_eq!(sample.report(&expansion.faults), "");
         let squeeze = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(squeeze(&sample.spell(&expansion)), squeeze(expected));
     }
 
     #[test]
-    fn a_function_with_a_call_becomes_a_transaction() {
+    fn function_with_a_call_becomes_a_transaction() {
         check(
             "() #[doc = \"Posts.\"] pub fn post(call: &mut Call, body: Map<A, &'static B>) -> Result<Id<M>, Error> { x }",
             "#[doc = \"Posts.\"] pub fn post() -> ::bine::__private::Service<(Map<A, &'static B>, ), Id<M> > {
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_above_a_service_is_said_of_it() {
+    fn applies_the_options_of_a_service() {
         check(
             "(\"/p\", safe, who = \"user\", crate = crate) async fn all(caller: Caller) -> impl Page {}",
             "fn all() -> crate::__private::Service<(), crate::__private::Response> {
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_alone_has_its_answer_at_once() {
+    fn function_without_context_answers_directly() {
         let (sample, expansion) = expand("() fn add(one: i32, mut r#type: i32) {}");
         let spelled = sample.spell(&expansion);
         assert!(spelled.contains("Service<( i32 ,  i32 , ), ()>"), "{spelled}");
@@ -376,13 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_is_one_that_a_service_has() {
+    fn rejects_unknown_service_options() {
         for wrong in ["fast", "who", "path = 1", "1 2"] {
             let first = wrong.split(' ').next().unwrap();
-            check_fault(&format!("({wrong}) fn a() {{}}"), &format!("{first}: {WISHES}"));
+            check_fault(&format!("({wrong}) fn a() {{}}"), &format!("{first}: {OPTIONS}"));
         }
-        check_fault("(who = \"admin\") fn a() {}", &format!("\"admin\": a service {WHOM}"));
-        check_fault("(who =) fn a() {}", &format!("who: a service {WHOM}"));
+        check_fault("(who = \"admin\") fn a() {}", &format!("\"admin\": a service {ACCESS_FORMS}"));
+        check_fault("(who =) fn a() {}", &format!("who: a service {ACCESS_FORMS}"));
         check_fault("(\"a\") fn a() {}", "\"a\": a path starts with `/`");
         check_fault(
             "(\"/{a}\") fn a() {}",
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn who_calls_comes_first_and_as_it_must() {
+    fn checks_the_context_argument() {
         check_fault("() fn a(x: u8, call: &mut Call) {}", "Call: who calls comes first");
         check_fault("() fn a(call: Call) {}", "Call: a call is borrowed: `call: &mut Call`");
         check_fault(
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_function_is_a_service() {
+    fn rejects_items_other_than_plain_functions() {
         check_fault(
             "() struct A;",
             "struct: a service is a function: `async fn name(..)` or `fn name(..)`",

@@ -1,4 +1,5 @@
-//! Decides what `#[derive(Table)]` makes of a struct: a table whose rows it is, and a constant for each index.
+//! `#[derive(Table)]` and `#[derive(Word)]`: schemas, row conversions, and a constant for each
+//! index.
 
 use bine_vocabulary::nearest;
 
@@ -37,12 +38,12 @@ pub(crate) fn word(item: &[Token]) -> Expansion {
     }
 }
 
-/// A struct whose values are rows.
+/// A struct that is the row type of a table.
 struct Row<'t> {
     visibility: &'t [Token],
     name: &'t Token,
     krate: Option<&'t [Token]>,
-    /// The table's own name, if it is another.
+    /// The name of the table, if it differs from the struct's.
     table: Option<String>,
     dropped: Vec<String>,
     columns: Vec<Column<'t>>,
@@ -65,22 +66,22 @@ struct Index<'t> {
     is_unique: bool,
 }
 
-/// An enum whose variants are words.
+/// An enum whose variants are stored as words.
 struct Words<'t> {
     name: &'t Token,
     krate: Option<&'t [Token]>,
     variants: Vec<&'t Token>,
 }
 
-/// One thing that `#[table(..)]` says.
-struct Saying<'t> {
+/// One setting in `#[table(..)]`.
+struct Setting<'t> {
     word: &'t Token,
-    /// What stands in parentheses behind it, or behind `=`.
+    /// The tokens in parentheses; `value` contains the tokens after `=`.
     list: Option<&'t [Token]>,
     value: &'t [Token],
 }
 
-/// Its own text in Rust, which a raw identifier has a mark before.
+/// The name without `r#`.
 fn spelled(name: &Token) -> &str {
     name.text.trim_start_matches("r#")
 }
@@ -98,26 +99,32 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
             } else {
                 "a table has rows of one type, without parameters"
             };
-            return refuse(faults, name, why);
+            return reject(faults, name, why);
         }
         [word, name, ..] if word.is("struct") => {
             let own = spelled(name);
             let why = format!("a row has named fields: `struct {own} {{ id: Id<{own}>, .. }}`");
-            return refuse(faults, name, why);
+            return reject(faults, name, why);
         }
         [word, ..] if word.is("enum") => {
             let why =
                 "a row is a struct; an enum of words that a column holds is `#[derive(Word)]`";
-            return refuse(faults, word, why);
+            return reject(faults, word, why);
         }
         [word, ..] => {
-            return refuse(faults, word, "a row is a struct: `struct Name { id: Id<Name>, .. }`");
+            return reject(faults, word, "a row is a struct: `struct Name { id: Id<Name>, .. }`");
         }
         [] => return None,
     };
-    let (krate, table, dropped) = (None, None, Vec::new());
-    let (columns, indexes) = (Vec::new(), Vec::new());
-    let mut row = Row { visibility, name, krate, table, dropped, columns, indexes };
+    let mut row = Row {
+        visibility,
+        name,
+        krate: None,
+        table: None,
+        dropped: Vec::new(),
+        columns: Vec::new(),
+        indexes: Vec::new(),
+    };
     let mut has_id = false;
     for field in split_commas(fields) {
         let (attributes, field) = split_attributes(field);
@@ -138,8 +145,8 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
         let message = format!("a row has an id: `id: Id<{name}>` as a field");
         faults.push(Fault::new(row.name, message));
     }
-    for saying in sayings(&attributes) {
-        read_of_table(&saying, &mut row, faults);
+    for setting in settings(&attributes) {
+        read_table_setting(&setting, &mut row, faults);
     }
     for (place, index) in row.indexes.iter().enumerate() {
         let is_known = row.indexes[..place].iter().any(|other| other.columns == index.columns);
@@ -151,18 +158,18 @@ fn read_struct<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Row<'t>
     Some(row)
 }
 
-fn refuse<T>(faults: &mut Vec<Fault>, token: &Token, message: impl Into<String>) -> Option<T> {
+fn reject<T>(faults: &mut Vec<Fault>, token: &Token, message: impl Into<String>) -> Option<T> {
     faults.push(Fault::new(token, message));
     None
 }
 
-/// Types that are taken for ids elsewhere.
-const NO_IDS: [&str; 11] =
+/// Types that users mistake for the type of an id.
+const WRONG_ID_TYPES: [&str; 11] =
     ["u8", "u16", "u32", "u64", "u128", "usize", "i32", "i64", "String", "Uuid", "RowId"];
 
 fn read_id(kind: &[Token], attributes: &[&[Token]], row: &Token, faults: &mut Vec<Fault>) {
     let is_wrong = match kind {
-        [only] => NO_IDS.iter().any(|wrong| only.is(wrong)),
+        [only] => WRONG_ID_TYPES.iter().any(|wrong| only.is(wrong)),
         [id, open, of, close] => {
             let is_own = of.is(&row.text) || of.is("Self");
             id.is("Id") && open.is("<") && close.is(">") && !is_own
@@ -173,36 +180,37 @@ fn read_id(kind: &[Token], attributes: &[&[Token]], row: &Token, faults: &mut Ve
         let own = spelled(row);
         faults.push(Fault::new(&kind[0], format!("the id of a row is its own: `id: Id<{own}>`")));
     }
-    for Saying { word, .. } in sayings(attributes) {
+    for Setting { word, .. } in settings(attributes) {
         let why = "nothing is said of an id: no two rows have the same, and they are found by it";
         faults.push(Fault::new(word, why));
     }
 }
 
-/// All that the `#[table(..)]` among these say.
-fn sayings<'t>(attributes: &[&'t [Token]]) -> Vec<Saying<'t>> {
+/// All settings of the `#[table(..)]` attributes.
+fn settings<'t>(attributes: &[&'t [Token]]) -> Vec<Setting<'t>> {
     let mut all = Vec::new();
     for attribute in attributes {
         let Some([word, list]) = attribute[1].group(Delimiter::Bracket) else { continue };
         let Some(list) = list.group(Delimiter::Parenthesis).filter(|_| word.is("table")) else {
             continue;
         };
-        for saying in split_commas(list) {
-            let Some((word, rest)) = saying.split_first() else { continue };
+        for setting in split_commas(list) {
+            let Some((word, rest)) = setting.split_first() else { continue };
             let list = rest.first().and_then(|first| first.group(Delimiter::Parenthesis));
             let value = match rest {
                 [equals, value @ ..] if equals.is("=") => value,
                 _ => &[],
             };
-            all.push(Saying { word, list, value });
+            all.push(Setting { word, list, value });
         }
     }
     all
 }
 
-/// What is said of a column, and of a table.
-const OF_COLUMNS: [&str; 7] = ["index", "unique", "private", "length", "range", "default", "was"];
-const OF_TABLES: [&str; 5] = ["name", "index", "unique", "dropped", "crate"];
+/// The settings of columns and of tables.
+const COLUMN_SETTINGS: [&str; 7] =
+    ["index", "unique", "private", "length", "range", "default", "was"];
+const TABLE_SETTINGS: [&str; 5] = ["name", "index", "unique", "dropped", "crate"];
 
 fn read_column<'t>(
     name: &'t Token,
@@ -212,9 +220,16 @@ fn read_column<'t>(
     faults: &mut Vec<Fault>,
 ) {
     let place = row.columns.len();
-    let (length, range, default, was) = (None, None, None, None);
-    let mut column = Column { name, kind, is_private: false, length, range, default, was };
-    for Saying { word, value, .. } in sayings(attributes) {
+    let mut column = Column {
+        name,
+        kind,
+        is_private: false,
+        length: None,
+        range: None,
+        default: None,
+        was: None,
+    };
+    for Setting { word, value, .. } in settings(attributes) {
         let needs_value =
             |example: &str| Fault::new(word, format!("`{}` has a value: `{example}`", word.text));
         match word.text.as_str() {
@@ -237,11 +252,11 @@ fn read_column<'t>(
                 Some(was) => column.was = Some(was),
                 None => faults.push(needs_value("was = \"name\"")),
             },
-            other if OF_TABLES.contains(&other) => {
+            other if TABLE_SETTINGS.contains(&other) => {
                 let why = format!("`{other}` is said of a table, above its struct");
                 faults.push(Fault::new(word, why));
             }
-            _ => faults.push(unknown(word, "column", &OF_COLUMNS)),
+            _ => faults.push(unknown(word, "column", &COLUMN_SETTINGS)),
         }
     }
     row.columns.push(column);
@@ -255,10 +270,10 @@ fn unknown(word: &Token, what: &str, known: &[&str]) -> Fault {
     Fault::new(word, format!("`{}` says nothing of a {what}: {meant}", word.text))
 }
 
-fn read_of_table<'t>(saying: &Saying<'t>, row: &mut Row<'t>, faults: &mut Vec<Fault>) {
-    let Saying { word, list, value } = *saying;
-    let said = word.text.as_str();
-    let why = match (said, list, text(value)) {
+fn read_table_setting<'t>(setting: &Setting<'t>, row: &mut Row<'t>, faults: &mut Vec<Fault>) {
+    let Setting { word, list, value } = *setting;
+    let key = word.text.as_str();
+    let why = match (key, list, text(value)) {
         ("index" | "unique", Some(list), _) if !list.is_empty() => {
             let columns = read_index(list, row, faults);
             if columns.len() > 4 {
@@ -270,16 +285,18 @@ fn read_of_table<'t>(saying: &Saying<'t>, row: &mut Row<'t>, faults: &mut Vec<Fa
         ("name", None, Some(name)) => return row.table = Some(name),
         ("dropped", None, Some(name)) => return row.dropped.push(name),
         ("crate", None, _) if !value.is_empty() => return row.krate = Some(value),
-        ("index" | "unique", ..) => format!("`{said}` names its columns: `{said}(a, b)`"),
-        ("name" | "dropped", ..) => format!("`{said}` has a value in quotes: `{said} = \"name\"`"),
+        ("index" | "unique", ..) => format!("`{key}` names its columns: `{key}(a, b)`"),
+        ("name" | "dropped", ..) => format!("`{key}` has a value in quotes: `{key} = \"name\"`"),
         ("crate", ..) => "`crate` has a path: `crate = path`".to_owned(),
-        _ if OF_COLUMNS.contains(&said) => format!("`{said}` is said of a column, above its field"),
-        _ => return faults.push(unknown(word, "table", &OF_TABLES)),
+        _ if COLUMN_SETTINGS.contains(&key) => {
+            format!("`{key}` is said of a column, above its field")
+        }
+        _ => return faults.push(unknown(word, "table", &TABLE_SETTINGS)),
     };
     faults.push(Fault::new(word, why));
 }
 
-/// The places of the columns that are named.
+/// The indexes of the named columns.
 fn read_index(list: &[Token], row: &Row<'_>, faults: &mut Vec<Fault>) -> Vec<usize> {
     let mut columns = Vec::new();
     for names in split_commas(list) {
@@ -304,7 +321,7 @@ fn read_index(list: &[Token], row: &Row<'_>, faults: &mut Vec<Fault>) -> Vec<usi
     columns
 }
 
-/// The text of a string that stands alone.
+/// The value of a single string literal.
 fn text(value: &[Token]) -> Option<String> {
     let [value] = value else { return None };
     literal::string(value)?.ok()
@@ -317,20 +334,22 @@ fn read_enum<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Words<'t>
     let (name, variants) = match rest {
         [word, name, variants] if word.is("enum") => match variants.group(Delimiter::Brace) {
             Some(variants) => (name, variants),
-            None => return refuse(faults, name, WANTED),
+            None => return reject(faults, name, WANTED),
         },
-        [word, name, ..] if word.is("enum") => return refuse(faults, name, WANTED),
-        [word, ..] => return refuse(faults, word, WANTED),
+        [word, name, ..] if word.is("enum") => return reject(faults, name, WANTED),
+        [word, ..] => return reject(faults, word, WANTED),
         [] => return None,
     };
     let mut words = Words { name, krate: None, variants: Vec::new() };
     for variant in split_commas(variants) {
         match split_attributes(variant).1 {
             [variant] if variant.is_word() => {
-                let small = |word: &Token| in_small_letters(spelled(word));
+                let small = |word: &Token| snake_case(spelled(word));
                 let like = words.variants.iter().find(|other| small(other) == small(variant));
                 if let Some(like) = like {
-                    let (own, like, kept) = (spelled(variant), spelled(like), small(variant));
+                    let own = spelled(variant);
+                    let kept = small(variant);
+                    let like = spelled(like);
                     let why = format!("`{own}` is kept as `{kept}`, and so is `{like}`");
                     faults.push(Fault::new(variant, why));
                 }
@@ -348,19 +367,19 @@ fn read_enum<'t>(item: &'t [Token], faults: &mut Vec<Fault>) -> Option<Words<'t>
         }
     }
     if words.variants.is_empty() && faults.is_empty() {
-        return refuse(faults, name, WANTED);
+        return reject(faults, name, WANTED);
     }
-    for Saying { word, value, .. } in sayings(&attributes) {
+    for Setting { word, value, .. } in settings(&attributes) {
         match value {
             [_, ..] if word.is("crate") => words.krate = Some(value),
-            _ => return refuse(faults, word, "of words only `crate = path` is said"),
+            _ => return reject(faults, word, "of words only `crate = path` is said"),
         }
     }
     Some(words)
 }
 
-/// `BoardMessage` is `board_message`.
-fn in_small_letters(name: &str) -> String {
+/// Converts `BoardMessage` to `board_message`.
+fn snake_case(name: &str) -> String {
     let mut small = String::new();
     for (place, letter) in name.chars().enumerate() {
         if letter.is_uppercase() && place > 0 {
@@ -386,7 +405,7 @@ impl<'t> Emitter<'t> {
         self.store("Table for");
         self.name(row.name);
         self.code("{ const NAME: &'static ::core::primitive::str =");
-        let name = row.table.clone().unwrap_or_else(|| in_small_letters(spelled(row.name)));
+        let name = row.table.clone().unwrap_or_else(|| snake_case(spelled(row.name)));
         self.expansion.string(&name);
         self.code("; fn schema() ->");
         self.store("Schema { let mut schema =");
@@ -448,11 +467,11 @@ impl<'t> Emitter<'t> {
         if column.is_private {
             self.code("column.is_private = true;");
         }
-        for (limit, said) in [("length", column.length), ("range", column.range)] {
-            let Some(said) = said else { continue };
+        for (limit, bounds) in [("length", column.length), ("range", column.range)] {
+            let Some(bounds) = bounds else { continue };
             let number = if limit == "length" { "usize" } else { "f64" };
             self.code("let limit =");
-            self.expansion.run(said);
+            self.expansion.run(bounds);
             self.code(&format!(
                 "; column.{limit} = ::core::option::Option::Some((*limit.start() as {number}, *limit.end() as {number}));"
             ));
@@ -461,7 +480,7 @@ impl<'t> Emitter<'t> {
             self.code("column.default = ::core::option::Option::Some(");
             self.store("Constant::from({ let default");
             if let Some(text) = column::default_of(column.kind) {
-                // The compiler knows best what is wrong with it.
+                // The type makes the compiler check the default.
                 self.code(":");
                 match text {
                     Expected::Text => self.code("&'static ::core::primitive::str"),
@@ -480,7 +499,7 @@ impl<'t> Emitter<'t> {
         self.code("schema.columns.push(column); }");
     }
 
-    /// Names something of a column's type, which is to blame if there is no such thing.
+    /// Emits an item of the column type's `Field` implementation. Compile errors point at the type.
     fn field(&mut self, column: &Column<'_>, name: &str) {
         self.code("<");
         self.expansion.run(column.kind);
@@ -498,8 +517,8 @@ impl<'t> Emitter<'t> {
         for (place, index) in row.indexes.iter().enumerate() {
             let names: Vec<&str> =
                 index.columns.iter().map(|column| spelled(row.columns[*column].name)).collect();
-            let said = names.join("`, `");
-            self.code(&format!("#[doc = \"Rows by `{said}`.\"]"));
+            let columns = names.join("`, `");
+            self.code(&format!("#[doc = \"Rows by `{columns}`.\"]"));
             self.expansion.run(row.visibility);
             self.code("const ");
             let run = self.expansion.runs.len();
@@ -527,7 +546,7 @@ impl<'t> Emitter<'t> {
         );
         for variant in &words.variants {
             self.code("::std::borrow::Cow::Borrowed(");
-            self.expansion.string(&in_small_letters(spelled(variant)));
+            self.expansion.string(&snake_case(spelled(variant)));
             self.code("),");
         }
         self.code("];");
@@ -554,7 +573,7 @@ impl<'t> Emitter<'t> {
         self.expansion.run(std::slice::from_ref(name));
     }
 
-    /// Names something of the store.
+    /// Emits the path of an item in the store module.
     fn store(&mut self, name: &str) {
         match self.krate {
             Some(krate) => {

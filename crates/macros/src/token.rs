@@ -1,18 +1,18 @@
-//! Decides what a token is to the macros: its text, its place in the source, and the white space before it.
+//! Tokens as the macros see them: text, position in the source, and the white space before.
 
-/// One token, or a group of them, with the way back to the compiler's own.
+/// A token or a group, with the index of the compiler's token.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    /// As in the source. A group has none; see [`Group`].
+    /// The source text; empty for a group.
     pub(crate) text: String,
     pub(crate) gap: Gap,
     pub(crate) line: usize,
-    /// Which of the compiler's tokens this is.
+    /// The index of the compiler's token.
     pub(crate) origin: usize,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// An identifier or keyword.
@@ -32,13 +32,13 @@ pub(crate) struct Group {
     pub(crate) last_gap: Gap,
 }
 
-/// What encloses a group.
+/// The delimiters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delimiter {
     Parenthesis,
     Bracket,
     Brace,
-    /// Nothing visible: what a `macro_rules` variable stood for.
+    /// No visible delimiter: the expansion of a `macro_rules` variable.
     Invisible,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Gap {
 }
 
 impl Token {
-    /// Whether this is that word or mark.
+    /// Whether this is the given word or punctuation.
     pub(crate) fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Word | Kind::Mark) && self.text == text
     }
@@ -60,7 +60,7 @@ impl Token {
         matches!(self.kind, Kind::Word)
     }
 
-    /// The tokens of this group, if it is one with that delimiter.
+    /// The tokens of this group, if it has the delimiter.
     pub(crate) fn group(&self, delimiter: Delimiter) -> Option<&[Token]> {
         match &self.kind {
             Kind::Group(group) if group.delimiter == delimiter => Some(&group.tokens),
@@ -69,7 +69,7 @@ impl Token {
     }
 }
 
-/// Tokens as markup sees them: parentheses and brackets are text like any other, only braces enclose.
+/// Flattens groups as markup requires: parentheses and brackets are text, only braces are groups.
 pub(crate) fn flatten(tokens: &[Token]) -> Vec<Token> {
     let mut flat = Vec::with_capacity(tokens.len());
     flatten_into(&mut flat, tokens);

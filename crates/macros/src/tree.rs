@@ -1,17 +1,17 @@
-//! Decides what markup consists of once it is read: the syntax between the parser and the writers.
+//! The syntax tree of markup, which the parser produces and the emitters consume.
 
 use crate::token::Token;
 
-/// One thing among the children of an element, or among the roots.
+/// A child of an element, or a root.
 #[derive(Debug)]
 pub(crate) enum Node {
     Doctype,
-    /// Text as the reader of the page sees it, and where it begins.
+    /// Text, unescaped, and the origin of its first token.
     Text(String, usize),
     /// Text inside `<script>` or `<style>`, which is never escaped.
     RawText(String),
     Element(Element),
-    /// `<Live>`: what a browser keeps as it is at the server.
+    /// `<Live>`: a region that the browser keeps up to date.
     Live(Element),
     Hole(Vec<Token>),
     /// A hole inside `<script>` or `<style>`.
@@ -31,7 +31,7 @@ pub(crate) enum Node {
     },
 }
 
-/// A condition of `if`, or a pattern (and its guard) of `match`, with the markup it chooses.
+/// A condition of `if`, or a pattern of `match` with its guard, and the markup of that branch.
 #[derive(Debug)]
 pub(crate) struct Branch {
     pub(crate) head: Vec<Token>,
@@ -42,35 +42,35 @@ pub(crate) struct Branch {
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) name: String,
-    /// The [origin](Token::origin) of its name.
+    /// The [origin](Token::origin) of the name.
     pub(crate) origin: usize,
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) children: Vec<Node>,
 }
 
 impl Element {
-    /// The attribute of that name, in any case.
+    /// The attribute of that name, compared without regard to case.
     pub(crate) fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
     }
 }
 
-/// One attribute.
+/// An attribute of an element.
 #[derive(Debug)]
 pub(crate) struct Attribute {
     pub(crate) name: String,
-    /// It stands in quotes, which says that it is not to be looked up.
+    /// Whether the name is quoted and so not looked up in the standard.
     pub(crate) is_quoted: bool,
     pub(crate) value: Value,
-    /// The [origins](Token::origin) of its name and its value.
+    /// The [origins](Token::origin) of the name and the value.
     pub(crate) origin: usize,
     pub(crate) value_origin: usize,
 }
 
-/// What an attribute is given.
+/// The value of an attribute.
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// Nothing: the attribute is there, that is all.
+    /// No value.
     Bare,
     Text(String),
     Hole(Vec<Token>),

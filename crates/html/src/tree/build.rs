@@ -1,4 +1,4 @@
-//! Decides how `tree!` puts a tree together: one call for each tag and each hole, in their order.
+//! [`Builder`]: the target of `tree!`, with one call for each tag and each hole, in document order.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 use bine_vocabulary::Context;
 
 use super::{Element, Node, RawMarkup, Tree, value};
-use crate::attribute::Address;
+use crate::attribute::IntoUrl;
 use crate::{AttributeValue, CodeValue, Writer};
 
-/// A tree that is being put together; `tree!` writes the calls. Names in them were checked by the compiler.
+/// A tree under construction. `tree!` generates the calls, with names that it has checked.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Builder {
-    /// What is not in an element that is still open.
+    /// The nodes outside all open elements.
     roots: Vec<Node>,
     open: Vec<Element>,
 }
@@ -42,8 +42,8 @@ impl Builder {
         }
     }
 
-    /// Adds what was built before.
-    pub fn kept(&mut self, tree: &Tree) {
+    /// Appends the nodes of an existing tree.
+    pub fn push_tree(&mut self, tree: &Tree) {
         tree.roots().iter().for_each(|node| self.push(node.clone()));
     }
 
@@ -51,12 +51,12 @@ impl Builder {
         self.push(Node::Text(Cow::Borrowed(text)));
     }
 
-    /// What stands in the source of `<script>` and `<style>`.
+    /// Appends the source text of `<script>` and `<style>`.
     pub fn code_text(&mut self, code: &'static str) {
         self.push(Node::Raw(RawMarkup::of_source(code.into())));
     }
 
-    /// An attribute whose value stands in the source.
+    /// Sets an attribute to a constant of the source.
     pub fn constant(&mut self, name: &'static str, text: &'static str) {
         self.put(name, Some(Cow::Borrowed(text)));
     }
@@ -65,11 +65,11 @@ impl Builder {
         self.put(name, value::of(Context::Text, value).map(Cow::Owned));
     }
 
-    pub fn link<Kind>(&mut self, name: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+    pub fn link<Kind>(&mut self, name: &'static str, value: &(impl IntoUrl<Kind> + ?Sized)) {
         self.put(name, value::of(Context::Link, value).map(Cow::Owned));
     }
 
-    pub fn image<Kind>(&mut self, name: &'static str, value: &(impl Address<Kind> + ?Sized)) {
+    pub fn image<Kind>(&mut self, name: &'static str, value: &(impl IntoUrl<Kind> + ?Sized)) {
         self.put(name, value::of(Context::Image, value).map(Cow::Owned));
     }
 
@@ -82,7 +82,7 @@ impl Builder {
         self.push(Node::Raw(RawMarkup::of_source(code.into())));
     }
 
-    /// Whatever is written, as text or as markup.
+    /// Appends the output of `write`, as text or as markup.
     pub fn written(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
         if let Some(node) = value::node(write) {
             self.push(node);

@@ -1,5 +1,5 @@
-//! Decides whether a tree is what HTML allows: which element may stand where (HTML 3.2.5), with the words that the
-//! compiler has for it. Names and values of attributes are free, as those in quotes are in `tree!`.
+//! Validation of a tree against HTML's content model (HTML 3.2.5), with the wording of the compile
+//! errors of `html!`. Names and values of attributes are not checked, like quoted names in `tree!`.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,27 +14,27 @@ use bine_vocabulary::{
 
 use super::{Element, Node};
 
-/// So far up it is looked for what an element may not stand in: a parser gives up at 512 levels.
-const FARTHEST: usize = 512;
+/// The maximum number of ancestors searched for an exclusion: HTML parsers limit the depth to 512.
+const MAX_DEPTH: usize = 512;
 
-/// What is wrong with an element of a tree.
+/// A violation of HTML's rules by an element of a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Where the program made the element: the `tree!`, or the call.
-    pub made_at: &'static Location<'static>,
-    /// What is wrong, in a sentence.
-    pub what: String,
+    /// The source location of the `tree!` or the call that created the element.
+    pub source_location: &'static Location<'static>,
+    /// A description of the problem, in a sentence.
+    pub message: String,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { made_at, what } = self;
-        write!(to, "{}:{}: {what}", made_at.file(), made_at.line())
+        let Self { source_location, message } = self;
+        write!(to, "{}:{}: {message}", source_location.file(), source_location.line())
     }
 }
 
-/// Tells of all that is wrong with the nodes. What they will stand in is not known, so the outermost may be anything.
-pub(super) fn check(nodes: &[Node], tell: &mut dyn FnMut(Finding)) {
+/// Reports all violations in the nodes. Their future parent is unknown, so any root is allowed.
+pub(super) fn check(nodes: &[Node], report: &mut dyn FnMut(Finding)) {
     let content = Content::ANYTHING;
     let root = Level {
         nodes: nodes.iter(),
@@ -52,10 +52,10 @@ pub(super) fn check(nodes: &[Node], tell: &mut dyn FnMut(Finding)) {
         };
         match node {
             Node::Element(element) => {
-                let inside = judge(&mut levels, element, tell);
+                let inside = check_element(&mut levels, element, report);
                 levels.push(inside);
             }
-            Node::Text(text) => judge_text(level, text, tell),
+            Node::Text(text) => check_text(level, text, report),
             _ => {}
         }
     }
@@ -63,22 +63,22 @@ pub(super) fn check(nodes: &[Node], tell: &mut dyn FnMut(Finding)) {
 
 struct Level<'t> {
     nodes: slice::Iter<'t, Node>,
-    /// The element whose children they are.
+    /// The parent element.
     element: Option<&'t Element>,
-    /// What HTML says of it; `None` for the roots, and in an element of one's own.
+    /// HTML's rules for the parent; `None` for the roots and in custom elements.
     known: Option<&'static vocabulary::Element>,
     content: Content,
-    /// In SVG or MathML, of which nothing is looked at.
+    /// Whether the nodes are SVG or MathML, which is not checked.
     is_foreign: bool,
-    /// The children that were seen and may be there but once.
+    /// The children seen so far that may occur only once.
     once: Vec<&'static str>,
 }
 
-/// Judges an element where it is, and says what is to be known of its inside.
-fn judge<'t>(
+/// Checks an element in its place and returns the level of its children.
+fn check_element<'t>(
     levels: &mut [Level<'t>],
     element: &'t Element,
-    tell: &mut dyn FnMut(Finding),
+    report: &mut dyn FnMut(Finding),
 ) -> Level<'t> {
     let inside = Level {
         nodes: element.children().iter(),
@@ -89,7 +89,8 @@ fn judge<'t>(
         once: Vec::new(),
     };
     let name = element.name();
-    let mut fault = |what| tell(Finding { made_at: element.made_at(), what });
+    let mut fault =
+        |what| report(Finding { source_location: element.source_location(), message: what });
     if levels.last().is_some_and(|place| place.is_foreign) {
         let comes_back = ["foreignObject", "annotation-xml", "desc", "title"].contains(&name);
         return Level { is_foreign: !comes_back, ..inside };
@@ -113,7 +114,7 @@ fn judge<'t>(
     let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
     let parent = levels.last().and_then(|level| level.known).map(|parent| parent.name);
     let rules = known.rules.iter().chain(vocabulary::global_rules());
-    for rule in rules.filter(|rule| rule.is_violated(value_of, parent)) {
+    for rule in rules.filter(|rule| rule.is_broken(value_of, parent)) {
         fault(format!("`<{name}>` {rule}"));
     }
     if let Some(what) = misplaced(levels, element, known) {
@@ -124,10 +125,10 @@ fn judge<'t>(
         outer.once.push(known.name);
     }
     if is_foreign || known.void || is_raw_text(name) {
-        // Of what is in them, all has been said.
+        // Their content has been checked above.
         return Level { is_foreign: true, ..inside };
     }
-    Level { known: Some(known), content: known.content.inherit_from(&outer.content), ..inside }
+    Level { known: Some(known), content: known.content.inside(&outer.content), ..inside }
 }
 
 fn unknown(name: &str) -> String {
@@ -137,7 +138,7 @@ fn unknown(name: &str) -> String {
     format!("HTML has no element `<{name}>`{meant}")
 }
 
-/// Why an element may not stand where it does.
+/// The reason why an element is not allowed in its place.
 fn misplaced(
     levels: &[Level<'_>],
     element: &Element,
@@ -154,7 +155,7 @@ fn misplaced(
     let place = levels.last()?;
     if let Some(parent) = place.known {
         let parent_name = parent.name;
-        if known.parents.is_empty() && !place.content.allows(known, categories) {
+        if known.parents.is_empty() && !place.content.admits(known, categories) {
             let takes = takes(&place.content);
             return Some(format!(
                 "`<{name}>` may not stand in `<{parent_name}>`: it takes {takes}"
@@ -170,8 +171,8 @@ fn misplaced(
             return Some(format!("`<{name}>` stands in `<{parent_name}>` but once"));
         }
     }
-    let around = || levels.iter().rev().take(FARTHEST).filter_map(|level| level.known);
-    if let Some(outer) = around().find(|outer| outer.excluded.contains(known, categories)) {
+    let around = || levels.iter().rev().take(MAX_DEPTH).filter_map(|level| level.known);
+    if let Some(outer) = around().find(|outer| outer.excluded.names(known, categories)) {
         let kinds = outer.excluded.categories.and(categories);
         let why = if outer.excluded.elements.contains(name) {
             String::new()
@@ -187,16 +188,16 @@ fn misplaced(
     (is_whole && !is_within).then(|| format!("`<{name}>` stands within {}", tags(known.within)))
 }
 
-fn judge_text(place: &Level<'_>, text: &str, tell: &mut dyn FnMut(Finding)) {
+fn check_text(place: &Level<'_>, text: &str, report: &mut dyn FnMut(Finding)) {
     let (Some(element), Some(known)) = (place.element, place.known) else { return };
     if !place.content.text && !text.trim().is_empty() {
         let takes = takes(&place.content);
         let what = format!("no text may stand in `<{}>`: it takes {takes}", known.name);
-        tell(Finding { made_at: element.made_at(), what });
+        report(Finding { source_location: element.source_location(), message: what });
     }
 }
 
-/// What may stand in an element, for a message.
+/// The content that an element allows, for a message.
 fn takes(content: &Content) -> String {
     let mut words = Vec::new();
     if content.categories != Categories::NONE {
@@ -233,12 +234,12 @@ mod tests {
     #[track_caller]
     fn check(node: Node, expected: &[&str]) {
         let found = Tree::from(node).findings();
-        let told: Vec<&str> = found.iter().map(|finding| &*finding.what).collect();
-        assert_eq!(told, expected);
+        let messages: Vec<&str> = found.iter().map(|finding| &*finding.message).collect();
+        assert_eq!(messages, expected);
     }
 
     #[test]
-    fn what_is_right_is_not_complained_of() {
+    fn accepts_valid_trees() {
         let item = element("li", ["a".into(), element("p", [])]);
         let drawing =
             element("svg", [element("path", []), element("foreignObject", [element("p", [])])]);
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_stand_somewhere_is_told_in_the_words_of_the_compiler() {
+    fn reports_misplaced_elements_like_the_compiler() {
         check(
             element("p", [element("div", [])]),
             &["`<div>` may not stand in `<p>`: it takes phrasing content"],
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_says_where_its_element_was_made() {
+    fn finding_has_the_source_location_of_its_element() {
         let (wrong, line) = (Element::new("li").unwrap(), line!());
         let found = Tree::from(element("p", [wrong.into()])).findings();
         assert!(found[0].to_string().starts_with(&format!("{}:{line}: `<li>` may not", file!())));

@@ -1,25 +1,25 @@
-//! Decides how a page's table of contents is made of its headings.
+//! Tables of contents from the headings of a page.
 
 use alloc::vec::Vec;
 
-use super::{Below, Element, RawMarkup, TreeWriter};
+use super::{Element, RawMarkup, Subtree, TreeWriter};
 use crate::{Render as _, Writer};
 
-/// Writes the table of contents of a tree: its headings that have an id, as lists in lists (`<ol>`), each a link to
-/// its place. A heading that is several levels below the one before is one list deeper.
+/// Writes the table of contents of a tree: nested lists (`<ol>`) of links to the headings that have
+/// an id. A heading that skips levels is nested only one list deeper.
 #[derive(Clone, Default, Debug)]
-pub struct Contents {
-    /// The levels of the lists that are open; in each, the last item is.
+pub struct TableOfContents {
+    /// The heading levels of the open lists. The last item of each list is open too.
     levels: Vec<u8>,
 }
 
-impl TreeWriter for Contents {
-    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
-        let Some(level) = heading_level(element.name()) else { return Below::Visit };
+impl TreeWriter for TableOfContents {
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
+        let Some(level) = heading_level(element.name()) else { return Subtree::Visit };
         let Some(id) = element.attribute("id").filter(|id| !id.is_empty()) else {
-            return Below::Skip;
+            return Subtree::Skip;
         };
-        // A list closes with all that is in it, but the last one, which takes headings of any level.
+        // Closes deeper lists, except the outermost, which takes headings of any level.
         while self.levels.len() > 1 && self.levels.last().is_some_and(|last| *last > level) {
             self.levels.pop();
             to.constant("</li></ol>");
@@ -36,7 +36,7 @@ impl TreeWriter for Contents {
         to.constant("\">");
         element.text().trim().render(to);
         to.constant("</a>");
-        Below::Skip
+        Subtree::Skip
     }
 
     fn close(&mut self, _element: &Element, _to: &mut Writer<'_>) {}

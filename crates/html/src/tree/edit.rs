@@ -1,38 +1,40 @@
-//! Decides how a tree is changed at the elements that a selector means.
+//! Changes of a tree at the elements that match a selector.
 
 use alloc::vec::Vec;
 use core::{iter, mem};
 
 use super::search::Mark;
 use super::selector::{AsSelector, SelectorError};
-use super::{Element, Node, Refused, Tree};
+use super::{Element, Node, Tree, TreeError};
 
-/// Where new nodes go.
+/// The position of inserted nodes relative to an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// In front of the element.
+    /// Before the element.
     Before,
-    /// In the element, in front of all that is in it.
+    /// Inside the element, before its first child.
     First,
-    /// In the element, behind all that is in it.
+    /// Inside the element, after its last child.
     Last,
-    /// Behind the element.
+    /// After the element.
     After,
 }
 
-/// By selector, as [`find`](Tree::find). What is changed is copied where it is shared, and so is what is around it.
+/// Changes by selector, as in [`find`](Tree::find). Shared elements are copied when they or their
+/// descendants change.
 impl Tree {
-    /// Changes each element that is meant: the last first, and those within others before these. Says how many there
-    /// were.
+    /// Changes each matching element, from last to first and descendants before ancestors. Returns
+    /// the number of matches.
     ///
     /// # Errors
     ///
-    /// What is wrong with the selector, or the first thing that `change` was refused; what is left is not changed then.
+    /// The selector's syntax error, or the first error of `change`; elements after it stay
+    /// unchanged.
     pub fn change(
         &mut self,
         selector: &(impl AsSelector + ?Sized),
-        mut change: impl FnMut(&mut Element) -> Result<(), Refused>,
-    ) -> Result<usize, Refused> {
+        mut change: impl FnMut(&mut Element) -> Result<(), TreeError>,
+    ) -> Result<usize, TreeError> {
         let mut outcome = Ok(());
         let count = self.edit(selector, |siblings, place| {
             if let Some(element) = siblings[place].as_element_mut()
@@ -44,11 +46,11 @@ impl Tree {
         outcome.map(|()| count)
     }
 
-    /// Puts `nodes` to each element that is meant. Says how many there were.
+    /// Inserts `nodes` at each matching element. Returns the number of matches.
     ///
     /// # Errors
     ///
-    /// What is wrong with the selector, and where; so do the others.
+    /// The selector's syntax error and its position. The other methods return the same error.
     pub fn insert(
         &mut self,
         selector: &(impl AsSelector + ?Sized),
@@ -70,7 +72,7 @@ impl Tree {
         })
     }
 
-    /// Puts `nodes` in the place of each element that is meant, with all that is in it. Says how many there were.
+    /// Replaces each matching element and its content by `nodes`. Returns the number of matches.
     pub fn replace(
         &mut self,
         selector: &(impl AsSelector + ?Sized),
@@ -82,7 +84,7 @@ impl Tree {
         })
     }
 
-    /// Takes away each element that is meant, with all that is in it. Says how many there were.
+    /// Removes each matching element and its content. Returns the number of matches.
     pub fn remove(
         &mut self,
         selector: &(impl AsSelector + ?Sized),
@@ -90,15 +92,16 @@ impl Tree {
         self.replace(selector, Self::new())
     }
 
-    /// Calls `act` for each element that is meant, with its siblings and its place among them: the last ones first, and
-    /// what is in an element before it, so that no place is wrong by what was done before.
+    /// Calls `act` for each matching element with its siblings and its index among them. The order
+    /// is last to first, and descendants before ancestors, so that no call invalidates a later
+    /// index.
     fn edit(
         &mut self,
         selector: &(impl AsSelector + ?Sized),
         mut act: impl FnMut(&mut Vec<Node>, usize),
     ) -> Result<usize, SelectorError> {
         let marks = self.marks(selector)?;
-        // Elements on the way to what is changed, taken from their places while they are.
+        // The ancestors of the current element, moved out of their places while they are open.
         let mut open: Vec<(usize, Element)> = Vec::new();
         for (index, mark) in marks.iter().enumerate().rev() {
             let opened = open.pop_if(|(opened, _)| *opened == index);
@@ -109,30 +112,30 @@ impl Tree {
             if let Some((_, element)) = opened {
                 siblings[mark.place] = element.into();
             }
-            if mark.is_meant {
+            if mark.is_match {
                 act(siblings, mark.place);
             }
         }
-        Ok(marks.iter().filter(|mark| mark.is_meant).count())
+        Ok(marks.iter().filter(|mark| mark.is_match).count())
     }
 
     fn marks(&self, selector: &(impl AsSelector + ?Sized)) -> Result<Vec<Mark>, SelectorError> {
-        let mut found = self.find_all(selector)?;
+        let mut matches = self.find_all(selector)?;
         let mut marks = Vec::new();
-        while found.next().is_some() {
-            found.mark(&mut marks);
+        while matches.next().is_some() {
+            matches.mark(&mut marks);
         }
         Ok(marks)
     }
 
-    /// Opens an element and all around it that are not yet open.
+    /// Opens an element and its ancestors that are not yet open.
     fn open(&mut self, marks: &[Mark], target: Option<usize>, open: &mut Vec<(usize, Element)>) {
         let top = open.last().map(|(opened, _)| *opened);
         let up = iter::successors(target, |index| marks[*index].outer);
         let mut closed: Vec<usize> = up.take_while(|index| Some(*index) != top).collect();
         while let Some(index) = closed.pop() {
             let node = &mut self.innermost(open)[marks[index].place];
-            // Nobody sees the empty text: the element comes back.
+            // The empty text is a placeholder until the element is put back.
             if let Node::Element(element) = mem::replace(node, Node::text("")) {
                 open.push((index, element));
             }
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_put_to_each_place() {
+    fn inserts_at_each_place() {
         for (place, expected) in [
             (Place::Before, "-<ul><li>a</li><li>-<ul><li>b</li></ul></li></ul>"),
             (Place::First, "<ul>-<li>a</li><li><ul>-<li>b</li></ul></li></ul>"),
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_or_removed_goes_with_all_that_is_in_it() {
+    fn replaces_and_removes_whole_subtrees() {
         let check = |mut tree: Tree, selector: &str, count, expected: &str| {
             assert_eq!(
                 tree.replace(selector, [Node::text("x"), "y".into()].into_iter().collect::<Tree>()),
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_reaches_each_and_leaves_clones_alone() {
+    fn changes_every_match_but_no_clone() {
         let mut tree = list();
         let before = tree.clone();
         let count = tree.change("li", |item| {
@@ -216,14 +219,15 @@ mod tests {
         assert!(tree.find("p").unwrap().is_none());
         assert_eq!(tree.change("li", |item| item.set_attribute("id", 7)), Ok(3));
         let refused = tree.change("li", |item| item.set_attribute("a b", 8));
-        assert_eq!(refused, Err(Refused::AttributeName("a b".into())));
-        assert!(matches!(tree.change("", |_| Ok(())), Err(Refused::Selector(_))));
+        assert_eq!(refused, Err(TreeError::AttributeName("a b".into())));
+        assert!(matches!(tree.change("", |_| Ok(())), Err(TreeError::Selector(_))));
         assert_eq!(tree.find_all("[id='7']").unwrap().count(), 3);
     }
 
-    /// The story: a way kept for each element that is meant makes a change of a deep tree take its depth squared.
+    /// Regression: a path kept per matching element made a change of a deep tree quadratic in its
+    /// depth.
     #[test]
-    fn every_level_of_a_deep_tree_can_be_changed() {
+    fn changes_every_level_of_a_deep_tree() {
         let mut tree = Tree::from("x");
         for _ in 0..100_000 {
             let inner = tree.roots_mut().pop().unwrap();
@@ -246,7 +250,7 @@ mod tests {
         })
     }
 
-    /// The same by calls upon calls, without sharing.
+    /// A recursive reference implementation without sharing.
     fn replaced(nodes: &[Node], place: Option<Place>) -> Vec<Node> {
         let mut done = Vec::new();
         for node in nodes {
@@ -256,16 +260,16 @@ mod tests {
             };
             let mut element = before.clone();
             *element.children_mut() = replaced(before.children(), place);
-            let is_meant = before.name() == "a";
+            let is_match = before.name() == "a";
             match place {
-                Some(Place::First) if is_meant => element.children_mut().insert(0, "!".into()),
-                Some(Place::Last) if is_meant => element.push("!"),
+                Some(Place::First) if is_match => element.children_mut().insert(0, "!".into()),
+                Some(Place::Last) if is_match => element.push("!"),
                 _ => {}
             }
             match place {
-                None if is_meant => done.push("!".into()),
-                Some(Place::Before) if is_meant => done.extend(["!".into(), element.into()]),
-                Some(Place::After) if is_meant => done.extend([element.into(), "!".into()]),
+                None if is_match => done.push("!".into()),
+                Some(Place::Before) if is_match => done.extend(["!".into(), element.into()]),
+                Some(Place::After) if is_match => done.extend([element.into(), "!".into()]),
                 _ => done.push(element.into()),
             }
         }
@@ -277,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_edit_is_made_wherever_it_should_be_and_nowhere_else(
+        fn edits_agree_with_the_reference(
             roots in prop::collection::vec(trees(), 0..4),
             place in prop::sample::select(PLACES.as_slice()),
         ) {

@@ -1,4 +1,4 @@
-//! Decides what an element of a tree holds, and that it is shared until it is changed.
+//! [`Element`]: an element of a tree, shared by its clones until it is changed.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -10,13 +10,13 @@ use core::panic::Location;
 
 use bine_vocabulary::Context;
 
-use super::{Node, Refused, Tree, name, value, walk};
-use crate::{AddressValue, CodeValue};
+use super::{Node, Tree, TreeError, name, value, walk};
+use crate::{CodeValue, UrlValue};
 
 /// An element with its attributes and children.
 ///
-/// A clone is another hold on the same element: it costs one counter, however much is below it. Whoever changes
-/// theirs gets a copy of this one element; what is below stays shared until it is changed in turn.
+/// A clone shares the element: it costs one counter for a subtree of any size. A change copies this
+/// one element; its descendants stay shared until they are changed.
 #[derive(Clone)]
 pub struct Element(Arc<Inner>);
 
@@ -25,10 +25,10 @@ struct Inner {
     name: Cow<'static, str>,
     attributes: Vec<Attribute>,
     children: Vec<Node>,
-    made_at: &'static Location<'static>,
+    source_location: &'static Location<'static>,
 }
 
-/// A name and what is to be read there, not yet escaped. An address has been looked at already.
+/// A name and its value, unescaped. A URL has already passed the filter.
 #[derive(Clone, PartialEq, Eq)]
 struct Attribute {
     name: Cow<'static, str>,
@@ -40,65 +40,70 @@ impl Element {
     ///
     /// # Errors
     ///
-    /// [`Refused::ElementName`].
+    /// [`TreeError::ElementName`].
     #[track_caller]
-    pub fn new(name: impl Into<Cow<'static, str>>) -> Result<Self, Refused> {
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Result<Self, TreeError> {
         let name = name.into();
         name::element(&name)?;
         Ok(Self::made(name))
     }
 
-    /// An element of a name that is known to be one.
+    /// Creates an element from a valid name.
     #[track_caller]
     pub(super) fn made(name: Cow<'static, str>) -> Self {
-        let (attributes, children) = (Vec::new(), Vec::new());
-        Self(Arc::new(Inner { name, attributes, children, made_at: Location::caller() }))
+        let source_location = Location::caller();
+        Self(Arc::new(Inner {
+            name,
+            attributes: Vec::new(),
+            children: Vec::new(),
+            source_location,
+        }))
     }
 
-    /// Gives an attribute a value, in the place of the one it has. `false` and `None` take it away. An address that a
-    /// browser would run is replaced as in `html!`.
+    /// Sets an attribute. `false` and `None` remove it. A URL that a browser would run is replaced
+    /// as in `html!`.
     ///
     /// # Errors
     ///
-    /// [`Refused::AttributeName`], or [`Refused::Code`] for what a browser runs.
+    /// [`TreeError::AttributeName`], or [`TreeError::Code`] for an attribute that contains code.
     #[allow(
         clippy::needless_pass_by_value,
-        reason = "`&true` and `&7` would be noise where it is called"
+        reason = "`&true` and `&7` would be noise in each call"
     )]
     pub fn set_attribute(
         &mut self,
         name: impl Into<Cow<'static, str>>,
-        value: impl AddressValue,
-    ) -> Result<(), Refused> {
+        value: impl UrlValue,
+    ) -> Result<(), TreeError> {
         let name = name.into();
         name::attribute(&name)?;
         let context = Context::of(self.name(), &name);
         if context == Context::Code {
-            return Err(Refused::Code(name.into()));
+            return Err(TreeError::Code(name.into()));
         }
         self.put(name, value::of(context, &value).map(Cow::Owned));
         Ok(())
     }
 
-    /// The same for an attribute that a browser runs or draws by, as `onclick` and `style`; every byte of `code` must
-    /// be yours.
+    /// Sets an attribute that a browser runs or applies as style, as `onclick` and `style`. The
+    /// caller vouches for every byte of `code`.
     ///
     /// # Errors
     ///
-    /// [`Refused::AttributeName`].
+    /// [`TreeError::AttributeName`].
     #[allow(clippy::needless_pass_by_value, reason = "as with `set_attribute`")]
     pub fn set_code(
         &mut self,
         name: impl Into<Cow<'static, str>>,
         code: impl CodeValue,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TreeError> {
         let name = name.into();
         name::attribute(&name)?;
         self.put(name, value::of_code(&code).map(Cow::Owned));
         Ok(())
     }
 
-    /// Takes an attribute away; `false` if it was not there.
+    /// Removes an attribute; `false` if the element does not have it.
     pub fn remove_attribute(&mut self, name: &str) -> bool {
         let is_there = self.attribute(name).is_some();
         if is_there {
@@ -107,7 +112,7 @@ impl Element {
         is_there
     }
 
-    /// Gives an attribute of a right name a value that needs no more looking at; `None` takes it away.
+    /// Sets an attribute of a valid name to a checked value; `None` removes it.
     pub(super) fn put(&mut self, name: Cow<'static, str>, value: Option<Cow<'static, str>>) {
         let Some(value) = value else {
             self.remove_attribute(&name);
@@ -120,52 +125,53 @@ impl Element {
         }
     }
 
-    /// Its children, to be changed.
+    /// The children, mutable.
     pub fn children_mut(&mut self) -> &mut Vec<Node> {
         &mut self.inner().children
     }
 
-    /// Adds a child behind all others.
+    /// Appends a child.
     pub fn push(&mut self, child: impl Into<Node>) {
         self.children_mut().push(child.into());
     }
 
-    /// Its name, as in `p`.
+    /// The name of the element, as in `p`.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The value of an attribute, if it is there; empty if it is bare. Its name matches in either case.
+    /// The value of an attribute, or `None` if it is absent; empty for a bare attribute. The name
+    /// is compared without regard to case.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Names and values of its attributes, in their order.
+    /// The names and values of the attributes, in document order.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.attributes.iter().map(|attribute| (&*attribute.name, &*attribute.value))
     }
 
-    /// What stands directly in it.
+    /// The children.
     pub fn children(&self) -> &[Node] {
         &self.0.children
     }
 
-    /// All text below it, as a reader sees it.
+    /// The concatenated text of all descendants.
     pub fn text(&self) -> String {
         walk::text(self.children())
     }
 
-    /// Where the program made it: the `tree!`, or the call.
-    pub fn made_at(&self) -> &'static Location<'static> {
-        self.0.made_at
+    /// The source location of the `tree!` or the call that created the element.
+    pub fn source_location(&self) -> &'static Location<'static> {
+        self.0.source_location
     }
 
-    /// Whether both are the same element, not only alike.
+    /// Whether both are the same object, not merely equal.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether names and attributes are alike, whatever is below.
+    /// Whether names and attributes are equal, without regard to descendants.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
         self.0.name == other.0.name && self.0.attributes == other.0.attributes
     }
@@ -175,21 +181,22 @@ impl Element {
     }
 }
 
-/// Equal are elements that are written alike, own nodes if they are the same.
+/// Two elements are equal if their markup is equal. Custom nodes are equal if they are the same
+/// object.
 impl PartialEq for Element {
     fn eq(&self, other: &Self) -> bool {
         walk::are_alike(&[Node::Element(self.clone())], &[Node::Element(other.clone())])
     }
 }
 
-/// As it is written.
+/// Shows the markup.
 impl fmt::Debug for Element {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         Tree::from(self.clone()).fmt(to)
     }
 }
 
-/// One level after the other: a tree may be deeper than a stack.
+/// Drops descendants in a loop: a deep tree would overflow the stack in a recursion.
 impl Drop for Inner {
     fn drop(&mut self) {
         let mut left = mem::take(&mut self.children);

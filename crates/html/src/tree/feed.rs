@@ -1,4 +1,4 @@
-//! Decides how the articles of a page become a feed: which element says what.
+//! [`Feed`]: Atom and RSS feeds from the articles of a page.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -7,29 +7,35 @@ use alloc::vec::Vec;
 use super::contents::heading_level;
 use super::time::Time;
 use super::xhtml::text as xml_text;
-use super::{Below, Element, Node, Polyglot, RawMarkup, TreeWriter, Walk, value, write};
+use super::{Element, Node, Polyglot, RawMarkup, Subtree, TreeWriter, Walk, value, write};
 use crate::Writer;
 
-/// What a feed says of itself. It is the way to write a tree of articles as one: [`Feed::atom`], [`Feed::rss`].
+/// The metadata of a feed. [`Feed::atom`] and [`Feed::rss`] turn it into a writer for trees.
 ///
-/// Each `<article>` is an entry, but for one within another. Its title is the text of its first heading. Its address
-/// is that of its first link with `rel="bookmark"`, else of the first in that heading, else `#id` on the page. Its
-/// time is the `datetime` of its first `<time>` that has one, as `2026-11-21` or `2026-11-21T10:30:00+01:00`, UTC if
-/// it does not say. What it says is all that is in it but the heading. An article that lacks title, address or time
-/// is left out: a feed may not be without.
+/// Each outermost `<article>` becomes an entry. An article without title, URL or time is omitted,
+/// because feeds require all three.
+///
+/// | part of the entry | source in the article |
+/// |---|---|
+/// | title | text of the first heading |
+/// | URL | first link with `rel="bookmark"`, else first link in the heading, else `#id` |
+/// | time | `datetime` of the first `<time>` that has one |
+/// | content | all nodes except the heading |
+///
+/// Times look like `2026-11-21` or `2026-11-21T10:30:00+01:00`, and are UTC without an offset.
 #[derive(Clone, Default, Debug)]
 pub struct Feed {
-    /// What it is called.
+    /// The title of the feed.
     pub title: Cow<'static, str>,
-    /// Whose it is.
+    /// The author of the feed.
     pub author: Cow<'static, str>,
-    /// What it is about, in a sentence.
+    /// The subject of the feed, in a sentence.
     pub description: Cow<'static, str>,
-    /// The whole address of the page that its articles are on: `https://example.org/news`. Addresses in articles are
-    /// read from there.
+    /// The absolute URL of the page with the articles: `https://example.org/news`. Relative URLs in
+    /// articles are resolved against it.
     pub page: Cow<'static, str>,
-    /// The whole address of the feed.
-    pub address: Cow<'static, str>,
+    /// The absolute URL of the feed.
+    pub url: Cow<'static, str>,
 }
 
 impl Feed {
@@ -44,12 +50,12 @@ impl Feed {
     }
 }
 
-/// Writes the articles of a tree as a feed; made by [`Feed::atom`] and [`Feed::rss`].
+/// Writes the articles of a tree as a feed; created by [`Feed::atom`] and [`Feed::rss`].
 #[derive(Clone, Debug)]
 pub struct FeedWriter {
     feed: Feed,
     kind: Kind,
-    /// What was met so far: a feed begins with the time of its latest.
+    /// The articles so far. They are kept because a feed begins with the time of its latest entry.
     articles: Vec<Article>,
 }
 
@@ -62,19 +68,19 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Article {
     title: String,
-    address: String,
+    url: String,
     time: Time,
     /// Markup.
     content: String,
 }
 
 impl TreeWriter for FeedWriter {
-    fn open(&mut self, element: &Element, _to: &mut Writer<'_>) -> Below {
+    fn open(&mut self, element: &Element, _to: &mut Writer<'_>) -> Subtree {
         if !element.name().eq_ignore_ascii_case("article") {
-            return Below::Visit;
+            return Subtree::Visit;
         }
         self.articles.extend(Article::of(element, &self.feed.page));
-        Below::Skip
+        Subtree::Skip
     }
 
     fn close(&mut self, _element: &Element, _to: &mut Writer<'_>) {}
@@ -102,24 +108,24 @@ impl FeedWriter {
         to.constant("<feed xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"");
         xml_text(&feed.page, to);
         to.constant("\">\n");
-        say("id", &feed.address, to);
-        say("title", &feed.title, to);
+        write_element("id", &feed.url, to);
+        write_element("title", &feed.title, to);
         if !feed.description.is_empty() {
-            say("subtitle", &feed.description, to);
+            write_element("subtitle", &feed.description, to);
         }
         let latest = self.articles.iter().map(|article| article.time).max_by_key(Time::second);
-        say("updated", &latest.unwrap_or_default().rfc3339(), to);
+        write_element("updated", &latest.unwrap_or_default().rfc3339(), to);
         to.constant("<author>");
-        say("name", &feed.author, to);
+        write_element("name", &feed.author, to);
         to.constant("</author>\n");
-        link(" rel=\"self\"", &feed.address, to);
+        link(" rel=\"self\"", &feed.url, to);
         link("", &feed.page, to);
         for article in &self.articles {
             to.constant("<entry>\n");
-            say("id", &article.address, to);
-            say("title", &article.title, to);
-            say("updated", &article.time.rfc3339(), to);
-            link("", &article.address, to);
+            write_element("id", &article.url, to);
+            write_element("title", &article.title, to);
+            write_element("updated", &article.time.rfc3339(), to);
+            link("", &article.url, to);
             to.constant("<content type=\"html\">");
             xml_text(&article.content, to);
             to.constant("</content>\n</entry>\n");
@@ -130,25 +136,29 @@ impl FeedWriter {
     fn write_rss(&self, to: &mut Writer<'_>) {
         let feed = &self.feed;
         to.constant("<rss version=\"2.0\"><channel>\n");
-        say("title", &feed.title, to);
-        say("link", &feed.page, to);
-        // It may not be missing.
+        write_element("title", &feed.title, to);
+        write_element("link", &feed.page, to);
+        // RSS requires a description.
         let is_described = !feed.description.is_empty();
-        say("description", if is_described { &feed.description } else { &feed.title }, to);
+        write_element(
+            "description",
+            if is_described { &feed.description } else { &feed.title },
+            to,
+        );
         for article in &self.articles {
             to.constant("<item>\n");
-            say("title", &article.title, to);
-            say("link", &article.address, to);
-            say("guid", &article.address, to);
-            say("pubDate", &article.time.rfc822(), to);
-            say("description", &article.content, to);
+            write_element("title", &article.title, to);
+            write_element("link", &article.url, to);
+            write_element("guid", &article.url, to);
+            write_element("pubDate", &article.time.rfc822(), to);
+            write_element("description", &article.content, to);
             to.constant("</item>\n");
         }
         to.constant("</channel></rss>\n");
     }
 }
 
-fn say(name: &'static str, text: &str, to: &mut Writer<'_>) {
+fn write_element(name: &'static str, text: &str, to: &mut Writer<'_>) {
     to.constant("<");
     to.constant(name);
     to.constant(">");
@@ -175,16 +185,16 @@ impl Article {
             link.name() == "a" && relations.split_ascii_whitespace().any(|one| one == "bookmark")
         });
         let linked = || elements(heading.children()).find(|link| link.name() == "a");
-        let address = match marked.or_else(linked).and_then(|link| link.attribute("href")) {
-            Some(address) => joined(page, address),
-            None => joined(page, &["#", article.attribute("id")?].concat()),
+        let url = match marked.or_else(linked).and_then(|link| link.attribute("href")) {
+            Some(address) => resolve(page, address),
+            None => resolve(page, &["#", article.attribute("id")?].concat()),
         };
         let mut times = elements(article.children()).filter(|time| time.name() == "time");
         let time = times.find_map(|time| Time::read(time.attribute("datetime")?))?;
         let content = value::written(|writer| {
             write::write(article.children(), &mut Except(heading), writer);
         });
-        Some(Self { title: heading.text().trim().into(), address, time, content })
+        Some(Self { title: heading.text().trim().into(), url, time, content })
     }
 }
 
@@ -192,17 +202,17 @@ fn elements(nodes: &[Node]) -> impl Iterator<Item = &Element> {
     Walk::new(nodes).filter_map(Node::as_element)
 }
 
-/// Leaves one element out.
+/// Omits one element.
 struct Except<'e>(&'e Element);
 
 impl TreeWriter for Except<'_> {
-    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
-        if element.is(self.0) { Below::Skip } else { Polyglot.open(element, to) }
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
+        if element.is(self.0) { Subtree::Skip } else { Polyglot.open(element, to) }
     }
 }
 
-/// An address of a page, whole (RFC 3986 section 5.2, without its dots).
-fn joined(page: &str, address: &str) -> String {
+/// Resolves a URL against the page's (RFC 3986 section 5.2, without removal of dot segments).
+fn resolve(page: &str, address: &str) -> String {
     let ends_a_part = |from: &str| from.find(['/', '?', '#']).unwrap_or(from.len());
     if address[..ends_a_part(address)].contains(':') {
         return address.into();
@@ -232,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_from_the_page() {
+    fn resolves_relative_urls() {
         for (page, address, expected) in [
             ("https://a.example/b/c?d#e", "x", "https://a.example/b/x"),
             ("https://a.example/b/c?d#e", "/x", "https://a.example/x"),
@@ -246,7 +256,7 @@ mod tests {
             ("", "x", "/x"),
             ("\u{e4}", "x", "\u{e4}/x"),
         ] {
-            assert_eq!(joined(page, address), expected, "{page} {address}");
+            assert_eq!(resolve(page, address), expected, "{page} {address}");
         }
     }
 }

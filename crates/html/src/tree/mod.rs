@@ -1,7 +1,7 @@
-//! Decides what a page is that a program builds, looks into, changes, keeps and writes in more than one way.
+//! Markup trees: pages that a program builds, searches, changes and serializes in several formats.
 //!
-//! A [`Tree`] is what `tree!` makes: [nodes](Node) in a row. It is a page like any other, so it is written once or
-//! often, alone or in a hole.
+//! `tree!` builds a [`Tree`], a sequence of [nodes](Node). A tree is a page like any other: it can
+//! be written any number of times, alone or in a hole.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -10,7 +10,7 @@ use core::fmt;
 
 use bine_vocabulary::is_raw_text;
 
-use crate::{Anywhere, Flow, Html, Page, Parts, Phrasing, Render, Writer};
+use crate::{Flow, Html, Page, Parts, Phrasing, Render, ScriptSupporting, Writer};
 
 mod build;
 mod check;
@@ -34,24 +34,24 @@ mod xhtml;
 #[doc(hidden)]
 pub use build::Builder;
 pub use check::Finding;
-pub use contents::Contents;
+pub use contents::TableOfContents;
 pub use edit::Place;
 pub use element::Element;
 pub use feed::{Feed, FeedWriter};
-pub use name::Refused;
+pub use name::TreeError;
 pub use node::{Expand, Node};
 pub use plain::PlainText;
 pub use polyglot::Polyglot;
 pub use raw_markup::RawMarkup;
-pub use search::Found;
+pub use search::Matches;
 pub use selector::{AsSelector, Selector, SelectorError};
 pub use walk::Walk;
-pub use write::{Below, TreeWriter};
+pub use write::{Subtree, TreeWriter};
 pub use xhtml::Xhtml;
 
-/// A page, or a part of one, as a value: any number of nodes in a row.
+/// A page, or a part of one, as a value: a sequence of nodes.
 ///
-/// A clone shares all nodes with its original until one of the two is changed.
+/// A clone shares all nodes with its original until either of them is changed.
 #[derive(Clone, Default)]
 pub struct Tree {
     roots: Arc<Vec<Node>>,
@@ -63,42 +63,42 @@ impl Tree {
         Self::default()
     }
 
-    /// Adds a node behind all others.
+    /// Appends a root node.
     pub fn push(&mut self, node: impl Into<Node>) {
         self.roots_mut().push(node.into());
     }
 
-    /// The nodes that stand in no other, to be changed.
+    /// The root nodes, mutable.
     pub fn roots_mut(&mut self) -> &mut Vec<Node> {
         Arc::make_mut(&mut self.roots)
     }
 
-    /// The nodes that stand in no other.
+    /// The root nodes.
     pub fn roots(&self) -> &[Node] {
         &self.roots
     }
 
-    /// All nodes, each before what is below it.
+    /// All nodes in document order: parents before children.
     pub fn walk(&self) -> Walk<'_> {
         Walk::new(self.roots())
     }
 
-    /// All text, as a reader sees it.
+    /// The concatenated text of all nodes.
     pub fn text(&self) -> String {
         walk::text(self.roots())
     }
 
-    /// What is wrong with the tree by what HTML says may stand where. What own nodes become is not looked at.
+    /// The places where the tree violates HTML's content model. Custom nodes are not expanded.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         check::check(self.roots(), &mut |finding| findings.push(finding));
         findings
     }
 
-    /// Whether all that is in it is known to be XML where it is written so: markup is not, and neither are nodes of own
-    /// kinds. What is in a script is escaped.
+    /// Whether the tree is certain to be well-formed XML when written as XHTML. Raw markup and
+    /// custom nodes are not certain. Code in a script is escaped.
     fn is_known_as_xml(&self) -> bool {
-        // Of the nodes that come next, so many at least are in a script.
+        // The number of following nodes that are children of a script.
         let (mut nodes, mut code) = (self.walk(), 0);
         nodes.all(|node| match node {
             Node::Element(element) if is_raw_text(element.name()) => {
@@ -109,7 +109,7 @@ impl Tree {
                 code -= 1;
                 true
             }
-            Node::Raw(_) | Node::Own(_) => false,
+            Node::Raw(_) | Node::Custom(_) => false,
             _ => {
                 code = code.saturating_sub(1);
                 true
@@ -117,25 +117,27 @@ impl Tree {
         })
     }
 
-    /// Writes the tree in another way.
-    pub fn write_by(&self, mut by: impl TreeWriter, to: &mut Writer<'_>) {
-        if let Some(tell) = to.inspector() {
-            check::check(self.roots(), &mut |finding| tell(&finding));
+    /// Writes the tree with `by`.
+    pub fn write_with(&self, mut by: impl TreeWriter, to: &mut Writer<'_>) {
+        if let Some(report) = to.inspector() {
+            check::check(self.roots(), &mut |finding| report(&finding));
         }
         write::write(self.roots(), &mut by, to);
     }
 
-    /// The same into text of its own.
-    pub fn to_string_by(&self, by: impl TreeWriter) -> String {
-        value::written(|writer| self.write_by(by, writer))
+    /// Writes the tree with `by` into a new string.
+    pub fn to_string_with(&self, by: impl TreeWriter) -> String {
+        value::written(|writer| self.write_with(by, writer))
     }
 
-    /// The tree as a page that is written in another way; it stands in every hole.
-    pub fn written_by<W: TreeWriter>(
+    /// A page that writes the tree with `by`. Every hole accepts it.
+    pub fn with_writer<W: TreeWriter>(
         self,
         by: W,
     ) -> impl Html<Flow> + Html<Phrasing> + Html<Parts> + use<W> {
-        crate::page::<Anywhere, _>(move |writer: &mut Writer<'_>| self.write_by(by, writer))
+        crate::page::<ScriptSupporting, _>(move |writer: &mut Writer<'_>| {
+            self.write_with(by, writer)
+        })
     }
 }
 
@@ -158,18 +160,18 @@ impl Page for Tree {
     }
 }
 
-/// A tree that is kept stands in a hole too, to be written again.
+/// Lets a hole show a kept tree by reference, so that it can be written again.
 impl Render for Tree {
     fn render(&self, writer: &mut Writer<'_>) {
         if writer.is_in_xml() {
-            self.write_by(Xhtml::default(), writer);
+            self.write_with(Xhtml::default(), writer);
         } else {
-            self.write_by(Polyglot, writer);
+            self.write_with(Polyglot, writer);
         }
     }
 
     fn graft(&self, builder: &mut Builder) {
-        builder.kept(self);
+        builder.push_tree(self);
     }
 }
 
@@ -249,21 +251,22 @@ impl<N: Into<Node>> Extend<N> for Tree {
     }
 }
 
-/// As markup.
+/// Writes the markup.
 impl fmt::Display for Tree {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.to_string_by(Polyglot))
+        to.write_str(&self.to_string_with(Polyglot))
     }
 }
 
-/// As it is written.
+/// Shows the markup.
 impl fmt::Debug for Tree {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "Tree({self})")
     }
 }
 
-/// Equal are trees that are written alike, own nodes if they are the same.
+/// Two trees are equal if their markup is equal. Custom nodes are equal if they are the same
+/// object.
 impl PartialEq for Tree {
     fn eq(&self, other: &Self) -> bool {
         walk::are_alike(self.roots(), other.roots())

@@ -1,4 +1,4 @@
-//! Decides which names an element and an attribute may have that come while the program runs.
+//! Names of elements and attributes that are known only at run time.
 
 use alloc::boxed::Box;
 use core::error::Error;
@@ -6,22 +6,23 @@ use core::fmt;
 
 use super::SelectorError;
 
-/// What cannot be done to a tree, and why.
+/// The reason why a tree operation is rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refused {
-    /// No element can be called so: letters, digits, `-`, `_`, `.` and `:`, a letter of ASCII first.
+pub enum TreeError {
+    /// The name is not a valid element name: an ASCII letter, then letters, digits, `-`, `_`, `.`
+    /// or `:`.
     ElementName(Box<str>),
-    /// No attribute can be called so: it has a space, a quote, `<`, `>`, `/`, `=`, `&` or a control character, or is
-    /// empty.
+    /// The name is not a valid attribute name: it is empty, or contains a space, a quote, `<`, `>`,
+    /// `/`, `=`, `&` or a control character.
     AttributeName(Box<str>),
-    /// A browser runs or draws by what stands in this attribute (`onclick`, `style`, `srcdoc`), where no escape makes
-    /// text safe: it takes [`raw`](crate::raw) text alone, by [`set_code`](super::Element::set_code).
+    /// The attribute contains code (`onclick`, `style`, `srcdoc`), where no escape makes text safe.
+    /// Use [`set_code`](super::Element::set_code), which accepts only [`raw`](crate::raw) text.
     Code(Box<str>),
-    /// Where it was to be changed cannot be told.
+    /// The selector of the change is invalid.
     Selector(SelectorError),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for TreeError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ElementName(name) => write!(
@@ -42,42 +43,42 @@ impl fmt::Display for Refused {
     }
 }
 
-impl Error for Refused {}
+impl Error for TreeError {}
 
-impl From<SelectorError> for Refused {
+impl From<SelectorError> for TreeError {
     fn from(error: SelectorError) -> Self {
         Self::Selector(error)
     }
 }
 
 /// Checks an element's name.
-pub(super) fn element(name: &str) -> Result<(), Refused> {
+pub(super) fn element(name: &str) -> Result<(), TreeError> {
     let is_right = name.starts_with(|first: char| first.is_ascii_alphabetic())
-        && name.chars().all(is_of_a_name);
-    if is_right { Ok(()) } else { Err(Refused::ElementName(name.into())) }
+        && name.chars().all(is_name_char);
+    if is_right { Ok(()) } else { Err(TreeError::ElementName(name.into())) }
 }
 
-/// Checks an attribute's name: what ends none in HTML (13.1.2.3). XML is stricter: see [`is_xml`].
-pub(super) fn attribute(name: &str) -> Result<(), Refused> {
+/// Checks an attribute's name by the rules of HTML (13.1.2.3). XML is stricter: see [`is_xml`].
+pub(super) fn attribute(name: &str) -> Result<(), TreeError> {
     let ends_a_name =
         |char: char| char.is_whitespace() || char.is_control() || "\"'<>/=&".contains(char);
     if name.is_empty() || name.contains(ends_a_name) {
-        return Err(Refused::AttributeName(name.into()));
+        return Err(TreeError::AttributeName(name.into()));
     }
     Ok(())
 }
 
-/// Whether a name is one in XML too (XML 1.0, section 2.3).
+/// Whether a name is also valid in XML (XML 1.0, section 2.3).
 pub(super) fn is_xml(name: &str) -> bool {
     let begins =
-        |first: char| is_of_a_name(first) && !first.is_ascii_digit() && !"-.\u{b7}".contains(first);
-    name.starts_with(begins) && name.chars().all(is_of_a_name)
+        |first: char| is_name_char(first) && !first.is_ascii_digit() && !"-.\u{b7}".contains(first);
+    name.starts_with(begins) && name.chars().all(is_name_char)
 }
 
-/// The characters of a name in XML (section 2.3), of which those of HTML's own names are a part.
-fn is_of_a_name(char: char) -> bool {
+/// Whether XML allows the character in a name (section 2.3). HTML's own names use a subset.
+fn is_name_char(char: char) -> bool {
     match char {
-        // These lie among the letters: the multiplication and division signs, and the Greek question mark.
+        // Excluded from the ranges below: multiplication and division signs, Greek question mark.
         '\u{d7}' | '\u{f7}' | '\u{37e}' => false,
         'a'..='z'
         | 'A'..='Z'
@@ -107,12 +108,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_could_leave_its_tag_is_refused() {
+    fn rejects_names_that_end_the_tag() {
         for name in ["", "1a", "a b", "a>", "a/", "a\"", "<a", "a\n", "a=b", "\u{e4}"] {
-            assert_eq!(element(name), Err(Refused::ElementName(name.into())), "{name:?}");
+            assert_eq!(element(name), Err(TreeError::ElementName(name.into())), "{name:?}");
         }
         for name in ["", "a b", "a>", "a/", "a\"", "a'", "<a", "a\n", "a=b", "a\0", "a&b"] {
-            assert_eq!(attribute(name), Err(Refused::AttributeName(name.into())), "{name:?}");
+            assert_eq!(attribute(name), Err(TreeError::AttributeName(name.into())), "{name:?}");
         }
         for name in ["p", "my-element.x_1", "foreignObject", "svg:g", "a-\u{e4}"] {
             assert_eq!(element(name), Ok(()));

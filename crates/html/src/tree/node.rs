@@ -1,4 +1,4 @@
-//! Decides what a tree consists of.
+//! [`Node`]: the nodes of a tree.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -10,15 +10,16 @@ use core::fmt;
 use super::{Element, RawMarkup, Tree};
 use crate::Raw;
 
-/// One thing in a tree.
+/// A node of a tree.
 #[derive(Clone)]
 pub enum Node {
-    /// An element, with all that is below it.
+    /// An element with its descendants.
     Element(Element),
-    /// Text, escaped when it is written. In `<script>` and `<style>`, where no escape is undone, it is left out.
+    /// Text, escaped when it is written. In `<script>` and `<style>`, where a browser decodes no
+    /// references, it is omitted.
     Text(Cow<'static, str>),
-    /// Markup, written as it is; code in `<script>` and `<style>`. A program makes it of [`raw`](crate::raw) text, which
-    /// has no `data-on` handlers then:
+    /// Markup, or code in `<script>` and `<style>`, written unchanged. A program creates it from
+    /// [`raw`](crate::raw) text, whose `data-on` handlers are disabled:
     ///
     /// ```
     /// use bine_html::raw;
@@ -28,7 +29,7 @@ pub enum Node {
     /// assert_eq!(Tree::from(note).to_string(), "<p data&#45;on='click: call /delete'>");
     /// ```
     ///
-    /// There is no other way:
+    /// No other constructor exists:
     ///
     /// ```compile_fail
     /// use bine_html::Raw;
@@ -37,40 +38,41 @@ pub enum Node {
     /// Node::Raw(Raw("<p data-on='click: call /delete'>".into()));
     /// ```
     Raw(RawMarkup),
-    /// A comment, which cannot be left by whatever it says.
+    /// A comment. Its text cannot end the comment early.
     Comment(Cow<'static, str>),
     /// `<!DOCTYPE html>`.
     Doctype,
-    /// A node of the program's own kind, which becomes others when it is met.
-    Own(Arc<dyn Expand>),
+    /// A custom node, which expands to other nodes.
+    Custom(Arc<dyn Expand>),
 }
 
-/// A kind of node of the program's own: when a tree is written, what it expands to is written in its place.
+/// A custom kind of node. The writer of a tree replaces it by its expansion.
 ///
-/// Until then it is one node, which no selector looks into. A [`TreeWriter`](super::TreeWriter) may treat it as it
-/// likes: `(node as &dyn Any).downcast_ref::<Kind>()` tells it from others.
+/// Before that it is a single node, and selectors do not match inside it. A
+/// [`TreeWriter`](super::TreeWriter) can recognize it with
+/// `(node as &dyn Any).downcast_ref::<Kind>()`.
 pub trait Expand: Any + Send + Sync {
-    /// What stands in its place. Nodes of own kinds may be in it again, thirty-two deep.
+    /// The replacement. It may contain custom nodes again, up to thirty-two levels deep.
     fn expand(&self) -> Tree;
 }
 
 impl Node {
-    /// Text.
+    /// A text node.
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A comment.
+    /// A comment node.
     pub fn comment(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Comment(text.into())
     }
 
-    /// A node of the program's own kind.
-    pub fn own(kind: impl Expand) -> Self {
-        Self::Own(Arc::new(kind))
+    /// A custom node.
+    pub fn custom(kind: impl Expand) -> Self {
+        Self::Custom(Arc::new(kind))
     }
 
-    /// The element, if it is one.
+    /// The element, if the node is one.
     pub const fn as_element(&self) -> Option<&Element> {
         match self {
             Self::Element(element) => Some(element),
@@ -78,7 +80,7 @@ impl Node {
         }
     }
 
-    /// The element, to be changed.
+    /// The element, mutable, if the node is one.
     pub const fn as_element_mut(&mut self) -> Option<&mut Element> {
         match self {
             Self::Element(element) => Some(element),
@@ -111,14 +113,15 @@ impl<T: Into<Cow<'static, str>>> From<Raw<T>> for Node {
     }
 }
 
-/// Equal are nodes that are written alike, own ones if they are the same.
+/// Two nodes are equal if their markup is equal. Custom nodes are equal if they are the same
+/// object.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         super::walk::are_alike(core::slice::from_ref(self), core::slice::from_ref(other))
     }
 }
 
-/// As it is written.
+/// Shows the markup.
 impl fmt::Debug for Node {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         Tree::from(Vec::from([self.clone()])).fmt(to)

@@ -1,26 +1,26 @@
-//! Decides how a tree reads where there is no markup: in a mail, in a search index, on a line of a terminal.
+//! [`PlainText`]: serialization without markup, for mail, search indexes and terminals.
 
 use alloc::vec::Vec;
 
 use bine_vocabulary::{Categories, element};
 
-use super::{Below, Element, RawMarkup, TreeWriter};
+use super::{Element, RawMarkup, Subtree, TreeWriter};
 use crate::Writer;
 
-/// Writes the text that a reader would see: paragraphs with a blank line between, the items of a list with a dash or
-/// a number, pictures as what they say. Markup from [`raw`](crate::raw) and comments are left out.
+/// Writes the visible text: a blank line between paragraphs, a dash or a number before list items,
+/// and alternative text for images. Markup from [`raw`](crate::raw) and comments are omitted.
 #[derive(Clone, Default, Debug)]
 pub struct PlainText {
-    /// What has to come before the next word.
+    /// The white space to write before the next word.
     gap: Gap,
-    /// Something was written.
-    is_begun: bool,
-    /// The mark of an item was the last: what begins in it begins behind that.
-    is_after_mark: bool,
-    /// The lists that are open: the number of the next item, or none.
+    /// Whether any output was written.
+    has_output: bool,
+    /// Whether the marker of a list item was written last. Its content follows on the same line.
+    is_after_marker: bool,
+    /// The open lists, with the next number of ordered lists.
     lists: Vec<Option<u32>>,
-    /// How many elements are open in which white space counts.
-    kept: usize,
+    /// The number of open elements that preserve white space.
+    preserving: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -34,30 +34,30 @@ enum Gap {
 }
 
 impl TreeWriter for PlainText {
-    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
         match element.name() {
-            "head" | "script" | "style" | "template" => return Below::Skip,
+            "head" | "script" | "style" | "template" => return Subtree::Skip,
             "br" => {
-                self.leave(Gap::Line);
-                return Below::Skip;
+                self.request_gap(Gap::Line);
+                return Subtree::Skip;
             }
             "img" => {
                 self.text(element.attribute("alt").unwrap_or_default(), to);
-                return Below::Skip;
+                return Subtree::Skip;
             }
             "ul" | "menu" => self.lists.push(None),
             "ol" => {
                 let first = element.attribute("start").and_then(|start| start.parse().ok());
                 self.lists.push(Some(first.unwrap_or(1)));
             }
-            "pre" | "textarea" => self.kept += 1,
+            "pre" | "textarea" => self.preserving += 1,
             _ => {}
         }
-        self.leave(self.gap_around(element.name()));
+        self.request_gap(self.gap_around(element.name()));
         if element.name() == "li" {
             self.item(to);
         }
-        Below::Visit
+        Subtree::Visit
     }
 
     fn close(&mut self, element: &Element, _to: &mut Writer<'_>) {
@@ -65,26 +65,26 @@ impl TreeWriter for PlainText {
             "ul" | "menu" | "ol" => {
                 self.lists.pop();
             }
-            "pre" | "textarea" => self.kept -= 1,
-            "li" => self.is_after_mark = false,
+            "pre" | "textarea" => self.preserving -= 1,
+            "li" => self.is_after_marker = false,
             _ => {}
         }
-        self.leave(self.gap_around(element.name()));
+        self.request_gap(self.gap_around(element.name()));
     }
 
     fn text(&mut self, text: &str, to: &mut Writer<'_>) {
-        if self.kept > 0 {
+        if self.preserving > 0 {
             self.word(text, to);
             return;
         }
         if text.starts_with(is_blank) {
-            self.leave(Gap::Space);
+            self.request_gap(Gap::Space);
         }
         let mut words = text.split(is_blank).filter(|word| !word.is_empty()).peekable();
         while let Some(word) = words.next() {
             self.word(word, to);
             if words.peek().is_some() || text.ends_with(is_blank) {
-                self.leave(Gap::Space);
+                self.request_gap(Gap::Space);
             }
         }
     }
@@ -96,14 +96,14 @@ impl TreeWriter for PlainText {
     fn doctype(&mut self, _to: &mut Writer<'_>) {}
 
     fn end(&mut self, to: &mut Writer<'_>) {
-        if self.is_begun {
+        if self.has_output {
             to.constant("\n");
         }
     }
 }
 
 impl PlainText {
-    /// What stands between an element and what is beside it.
+    /// The gap between an element and its siblings.
     fn gap_around(&self, name: &str) -> Gap {
         match element(name) {
             Some(_) if ["td", "th"].contains(&name) => Gap::Tab,
@@ -115,8 +115,8 @@ impl PlainText {
         }
     }
 
-    fn leave(&mut self, gap: Gap) {
-        if !self.is_after_mark {
+    fn request_gap(&mut self, gap: Gap) {
+        if !self.is_after_marker {
             self.gap = self.gap.max(gap);
         }
     }
@@ -134,20 +134,20 @@ impl PlainText {
             }
             _ => to.constant("- "),
         }
-        (self.is_begun, self.is_after_mark) = (true, true);
+        (self.has_output, self.is_after_marker) = (true, true);
     }
 
     fn word(&mut self, word: &str, to: &mut Writer<'_>) {
         if !word.is_empty() {
             self.fill_gap(to);
             to.unescaped(word);
-            (self.is_begun, self.is_after_mark) = (true, false);
+            (self.has_output, self.is_after_marker) = (true, false);
         }
     }
 
     fn fill_gap(&mut self, to: &mut Writer<'_>) {
         let gap = core::mem::take(&mut self.gap);
-        if self.is_begun {
+        if self.has_output {
             to.constant(match gap {
                 Gap::None => "",
                 Gap::Space => " ",
@@ -159,7 +159,7 @@ impl PlainText {
     }
 }
 
-/// White space of HTML (2.1.2), as opposed to a space that does not break.
+/// Whether HTML treats the character as white space (2.1.2); a no-break space is not.
 fn is_blank(char: char) -> bool {
     char.is_ascii_whitespace()
 }

@@ -1,18 +1,19 @@
-//! Decides how a tree is spelled as markup that HTML and XML read alike, exactly as `html!` spells it.
+//! [`Polyglot`]: serialization as markup that HTML and XML parsers read alike, as `html!` writes
+//! it.
 
 use bine_vocabulary::{drops_line_feed, is_raw_text, is_void};
 
-use super::{Below, Element, Node, TreeWriter};
+use super::{Element, Node, Subtree, TreeWriter};
 use crate::Writer;
 
-/// Writes HTML, in the spelling that XML reads too. It overrides nothing: what it does is what a
-/// [`TreeWriter`] does by itself, for writers that override a method and sometimes want what it did.
+/// Writes HTML in a spelling that is valid XML too. It overrides no method of [`TreeWriter`]; other
+/// writers delegate to it for the default behavior.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Polyglot;
 
 impl TreeWriter for Polyglot {}
 
-pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
+pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Subtree {
     let name = element.name();
     to.constant("<");
     to.unescaped(name);
@@ -25,30 +26,30 @@ pub(super) fn open(element: &Element, to: &mut Writer<'_>) -> Below {
     }
     if is_void(name) {
         to.constant(" />");
-        return Below::Skip;
+        return Subtree::Skip;
     }
     to.constant(">");
     if is_raw_text(name) {
         for node in element.children() {
-            // Whatever else stands there would become a part of the program.
+            // Any other node would become part of the script.
             if let Node::Raw(code) = node {
                 to.unescaped(code.as_str());
             }
         }
         close(element, to);
-        return Below::Skip;
+        return Subtree::Skip;
     }
     if drops_line_feed(name) && may_begin_with_line_feed(element.children()) {
         to.constant("\n");
     }
-    Below::Visit
+    Subtree::Visit
 }
 
 fn may_begin_with_line_feed(children: &[Node]) -> bool {
     match children.first() {
         Some(Node::Text(text)) => text.starts_with('\n'),
         Some(Node::Raw(markup)) => markup.as_str().starts_with('\n'),
-        Some(Node::Own(_)) => true,
+        Some(Node::Custom(_)) => true,
         _ => false,
     }
 }
@@ -62,8 +63,9 @@ pub(super) fn close(element: &Element, to: &mut Writer<'_>) {
     to.constant(">");
 }
 
-/// HTML knows no escape in a comment, so what would end it is pulled apart (HTML 13.1.6; XML 1.0, section 2.5). So is
-/// `</`: in `<title>` and its like a comment is text, which an end tag ends.
+/// Writes a comment. HTML has no escapes in comments, so a space separates characters that would
+/// end it (HTML 13.1.6; XML 1.0, section 2.5). The same applies to `</`: in `<title>` and similar
+/// elements a comment is text, which an end tag ends.
 pub(super) fn comment(text: &str, to: &mut Writer<'_>) {
     to.constant("<!--");
     let mut last = '-';

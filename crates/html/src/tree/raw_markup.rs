@@ -1,19 +1,20 @@
-//! Decides which markup a tree takes as it is.
+//! [`RawMarkup`]: markup that a tree contains unchanged.
 
 use alloc::borrow::Cow;
 
 use crate::Raw;
 use crate::raw::disarmed;
 
-/// Markup in a tree, which is written as it is.
+/// Markup in a tree, written unchanged.
 ///
-/// A program makes it of [`raw`](crate::raw) text, whose `data-on` handlers have no effect. Only markup in the program's
-/// source has handlers.
+/// A program creates it from [`raw`](crate::raw) text, whose `data-on` handlers are disabled. Only
+/// markup in the program's source has handlers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawMarkup(Cow<'static, str>);
 
 impl RawMarkup {
-    /// Markup of which nothing comes from outside the source but what was [written](crate::Render) by `raw`.
+    /// Markup of the program's source, or output whose third-party markup was
+    /// [written](crate::Render) through `raw`.
     pub(super) const fn of_source(markup: Cow<'static, str>) -> Self {
         Self(markup)
     }

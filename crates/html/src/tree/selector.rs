@@ -1,4 +1,4 @@
-//! Decides what a selector is: which elements it means (Selectors Level 4, of its syntax what trees need).
+//! [`Selector`]: matching of elements (a subset of Selectors Level 4).
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -11,19 +11,20 @@ use super::Element;
 
 mod parse;
 
-/// So many simple elements may stand in a row: each is one bit of a [`Trail`].
-const LONGEST: usize = 64;
+/// The maximum number of compound selectors in a path: each takes one bit of a [`Trail`].
+const MAX_STEPS: usize = 64;
 
-/// Which elements of a tree are meant: `main > h2.title, a[href^="/"]`.
+/// A selector of elements: `main > h2.title, a[href^="/"]`.
 ///
-/// It knows types (`p`, `*`), `#id`, `.class`, attributes (`[a]`, `[a=b]`, `~=`, `^=`, `$=`, `*=`), descendants (a
-/// space), children (`>`) and lists (`,`). Names of elements and attributes match in either case, values as they are.
+/// Supported are types (`p`, `*`), `#id`, `.class`, attributes (`[a]`, `[a=b]`, `~=`, `^=`, `$=`,
+/// `*=`), descendants (a space), children (`>`) and lists (`,`). Names of elements and attributes
+/// match without regard to case, values exactly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selector {
     alternatives: Vec<Path>,
 }
 
-/// Elements one below the other, the outermost first.
+/// A sequence of compound selectors, from ancestor to descendant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Path {
     steps: Vec<Step>,
@@ -31,78 +32,78 @@ struct Path {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Step {
-    /// Whether it is a child of the step before, not only a descendant.
+    /// Whether the element must be a child of the previous step's, not any descendant.
     is_child: bool,
-    tests: Vec<Test>,
+    conditions: Vec<Condition>,
 }
 
-/// What one element must be.
+/// A condition on one element.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Test {
+enum Condition {
     Type(Box<str>),
     Attribute(Box<str>, Relation),
 }
 
-/// How the value of an attribute must be to the one of the selector.
+/// The relation of an attribute's value to the selector's value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Relation {
     Present,
     Equal(Box<str>),
-    /// One of its words.
+    /// Equal to one of the words of the value.
     Word(Box<str>),
     Start(Box<str>),
     End(Box<str>),
     Part(Box<str>),
 }
 
-/// What is wrong with a selector, and where.
+/// A syntax error in a selector, with its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SelectorError {
     selector: Box<str>,
-    /// In bytes from the start of the selector.
+    /// The byte offset in the selector.
     place: usize,
     wrong: String,
 }
 
 impl Selector {
-    /// Reads a selector.
+    /// Parses a selector.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and where.
+    /// The syntax error and its position.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         parse::selector(text)
     }
 
-    /// Whether an element without any around it is meant.
+    /// Whether the selector matches an element that has no ancestors.
     pub fn matches(&self, element: &Element) -> bool {
         self.alternatives.iter().any(|path| path.step_into(Trail::default(), element).is_end(path))
     }
 
-    /// The trails before anything was met, one for each alternative.
+    /// The initial trails, one for each alternative.
     pub(super) fn trails(&self) -> Vec<Trail> {
         self.alternatives.iter().map(|_| Trail::default()).collect()
     }
 
-    /// The trails below an element, and whether it is meant.
+    /// The trails below an element, and whether the element matches.
     pub(super) fn step_into(&self, trails: &[Trail], element: &Element) -> (Vec<Trail>, bool) {
-        let mut is_meant = false;
+        let mut is_match = false;
         let step = |(path, trail): (&Path, &Trail)| {
             let trail = path.step_into(*trail, element);
-            is_meant |= trail.is_end(path);
+            is_match |= trail.is_end(path);
             trail
         };
-        (self.alternatives.iter().zip(trails).map(step).collect(), is_meant)
+        (self.alternatives.iter().zip(trails).map(step).collect(), is_match)
     }
 }
 
-/// How much of a path was met on the way down to an element: a bit for each step. What is below needs to know no more
-/// of what is around it, so that no way up is tried twice.
+/// The part of a path that an element and its ancestors match, with one bit for each step. It
+/// contains everything that descendants need to know, so the search never walks back up.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Trail {
-    /// Steps that the element itself may be, with all before them around it.
+    /// Steps that the element itself matches, with all previous steps among its ancestors.
     here: u64,
-    /// Steps that any element around or the element itself may be.
+    /// Steps that the element or any of its ancestors matches.
     above: u64,
 }
 
@@ -118,7 +119,7 @@ impl Path {
         for (index, step) in self.steps.iter().enumerate() {
             let before = if step.is_child { trail.here } else { trail.above };
             let is_reached = index == 0 || before >> (index - 1) & 1 == 1;
-            if is_reached && step.tests.iter().all(|test| test.holds(element)) {
+            if is_reached && step.conditions.iter().all(|test| test.holds(element)) {
                 here |= 1 << index;
             }
         }
@@ -126,7 +127,7 @@ impl Path {
     }
 }
 
-impl Test {
+impl Condition {
     fn holds(&self, element: &Element) -> bool {
         match self {
             Self::Type(name) => element.name().eq_ignore_ascii_case(name),
@@ -138,7 +139,7 @@ impl Test {
 }
 
 impl Relation {
-    /// An empty part is in no value (Selectors 6.2).
+    /// Whether the relation holds. An empty substring matches no value (Selectors 6.2).
     fn holds(&self, value: &str) -> bool {
         match self {
             Self::Present => true,
@@ -174,13 +175,13 @@ impl fmt::Display for SelectorError {
 
 impl Error for SelectorError {}
 
-/// A [`Selector`], or text that is one.
+/// A [`Selector`], or text to parse as one.
 pub trait AsSelector {
-    /// Hands the selector on.
+    /// Calls `then` with the selector.
     ///
     /// # Errors
     ///
-    /// The text is none.
+    /// The text is not a valid selector.
     fn with<T>(&self, then: impl FnOnce(&Selector) -> T) -> Result<T, SelectorError>;
 }
 

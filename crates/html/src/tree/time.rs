@@ -1,9 +1,9 @@
-//! Decides how a time in a page is read, and how feeds spell it.
+//! Date and time values of `<time>` elements, and their formats in feeds.
 
 use alloc::format;
 use alloc::string::String;
 
-/// A time of the Gregorian calendar with its distance from UTC.
+/// A time of the Gregorian calendar with its offset from UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Time {
     year: u16,
@@ -16,7 +16,7 @@ pub(super) struct Time {
     offset: i16,
 }
 
-/// The first moment of 1970.
+/// The start of 1970.
 impl Default for Time {
     fn default() -> Self {
         Self { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0, offset: 0 }
@@ -24,7 +24,7 @@ impl Default for Time {
 }
 
 impl Time {
-    /// Reads a date, or a date and a time, as HTML spells them (2.3.5); fractions of a second are dropped.
+    /// Parses a date, or a date and a time, as in HTML (2.3.5). Fractions of a second are dropped.
     pub(super) fn read(text: &str) -> Option<Self> {
         let text = text.trim_ascii();
         let (date, clock) = text.split_at_checked(10)?;
@@ -62,14 +62,14 @@ impl Time {
         self.days() * 86_400 + clock * 60 + i64::from(self.second)
     }
 
-    /// As Atom wants it (RFC 3339).
+    /// The format of Atom (RFC 3339).
     pub(super) fn rfc3339(&self) -> String {
         let Self { year, month, day, hour, minute, second, .. } = self;
         let zone = if self.offset == 0 { "Z".into() } else { self.zone(":") };
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{zone}")
     }
 
-    /// As RSS wants it (RFC 822 with four digits of the year).
+    /// The format of RSS (RFC 822 with four-digit years).
     pub(super) fn rfc822(&self) -> String {
         const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
         const MONTHS: [&str; 12] =
@@ -82,11 +82,12 @@ impl Time {
     }
 
     fn zone(&self, between: &str) -> String {
-        let (sign, ahead) = (if self.offset < 0 { '-' } else { '+' }, self.offset.unsigned_abs());
+        let sign = if self.offset < 0 { '-' } else { '+' };
+        let ahead = self.offset.unsigned_abs();
         format!("{sign}{:02}{between}{:02}", ahead / 60, ahead % 60)
     }
 
-    /// Days since 1970, by years that begin in March.
+    /// Days since 1970, computed with years that begin in March.
     fn days(&self) -> i64 {
         let (month, year) =
             (i64::from(self.month), i64::from(self.year) - i64::from(self.month < 3));
@@ -96,7 +97,7 @@ impl Time {
     }
 }
 
-/// Three numbers, of which the last two have two digits.
+/// Parses three numbers; the last two must have two digits.
 fn fields(text: &str, between: char) -> Option<[u16; 3]> {
     let mut fields = text.split(between);
     let mut number = |has_two_digits: bool| {
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_spelled_as_each_feed_wants_it() {
+    fn formats_times_for_each_feed() {
         check("1970-01-01", "1970-01-01T00:00:00Z", "Thu, 01 Jan 1970 00:00:00 +0000", 0);
         check(
             "1994-11-06T08:49:37Z",
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn rejects_malformed_times() {
         for text in [
             "",
             "2026",
@@ -196,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_time_or_none(text in "[0-9TZ:+. -]{0,30}|.{0,20}") {
+        fn parses_or_rejects_any_time(text in "[0-9TZ:+. -]{0,30}|.{0,20}") {
             if let Some(time) = Time::read(&text) {
                 prop_assert_eq!(Time::read(&time.rfc3339()), Some(time));
             }

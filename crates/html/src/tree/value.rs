@@ -1,4 +1,4 @@
-//! Decides how a value becomes text of a tree: as it would be written, with the escapes undone.
+//! Conversion of values to text of a tree: the value is written, then its escapes are decoded.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -7,15 +7,15 @@ use alloc::vec::Vec;
 use bine_vocabulary::Context;
 
 use super::{Node, RawMarkup};
-use crate::attribute::Address;
+use crate::attribute::IntoUrl;
 use crate::{Attribute, CodeValue, Writer};
 
-/// Any opening would do: it is cut off again.
+/// The opening of a temporary attribute, which is removed again.
 const OPENING: &str = "\"";
 
-/// What a value puts into an attribute of this context; nothing if it leaves the attribute out. An address that would
-/// run has been replaced.
-pub(super) fn of<Kind>(context: Context, value: &(impl Address<Kind> + ?Sized)) -> Option<String> {
+/// The text that a value writes to an attribute of this context; `None` if it omits the attribute.
+/// A URL that would run code is replaced.
+pub(super) fn of<Kind>(context: Context, value: &(impl IntoUrl<Kind> + ?Sized)) -> Option<String> {
     captured(|writer| match context {
         Context::Link => writer.link(OPENING, value),
         Context::Image => writer.image(OPENING, value),
@@ -23,12 +23,12 @@ pub(super) fn of<Kind>(context: Context, value: &(impl Address<Kind> + ?Sized)) 
     })
 }
 
-/// The same for what a browser runs.
+/// The same for an attribute that contains code.
 pub(super) fn of_code(value: &(impl CodeValue + ?Sized)) -> Option<String> {
     captured(|writer| writer.code(OPENING, value))
 }
 
-/// What was written as a node: text if it is nothing else, markup if it is.
+/// The output as a node: text if it contains no markup, raw markup otherwise.
 pub(super) fn node(write: impl FnOnce(&mut Writer<'_>)) -> Option<Node> {
     let markup = written(write);
     if markup.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn node(write: impl FnOnce(&mut Writer<'_>)) -> Option<Node> {
     }
     Some(match text(&markup) {
         Some(text) => Node::Text(text.into_owned().into()),
-        // Whatever of it came by `raw(..)` has no handlers any more.
+        // `raw(..)` has already removed the handlers from third-party markup.
         None => Node::Raw(RawMarkup::of_source(markup.into())),
     })
 }
@@ -50,15 +50,16 @@ pub(super) fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
 fn captured(write: impl FnOnce(&mut Writer<'_>)) -> Option<String> {
     let written = written(write);
     let value = written.strip_prefix(OPENING)?.strip_suffix('"')?;
-    // A value of a program's own might have written several; what has no plain reading is taken as it stands.
+    // A custom value may write several attributes. Markup that is not plain text is kept as
+    // written.
     Some(text(value).map_or_else(|| value.into(), Cow::into_owned))
 }
 
-/// What escaping writes, and for what.
+/// The character references that escaping produces.
 const REFERENCES: [(&str, char); 5] =
     [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&#39;", '\'')];
 
-/// What a reader sees of something written, if it is text alone: exactly what escaping makes of that text.
+/// Decodes output that consists of text only; `None` if it contains markup or other references.
 fn text(markup: &str) -> Option<Cow<'_, str>> {
     if markup.contains(['<', '>', '"', '\'']) {
         return None;
@@ -90,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_escaping_made_is_read_back(plain: String) {
+        fn decodes_escaped_text(plain: String) {
             let written = written(|writer| writer.text(&plain));
             let read = text(&written);
             prop_assert_eq!(read.as_deref(), Some(&*plain));
@@ -98,7 +99,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_written_stays_as_it_is(markup in "[a&<;ltgmpquo#39\"']{0,12}") {
+        fn written_markup_round_trips(markup in "[a&<;ltgmpquo#39\"']{0,12}") {
             let node = node(|writer| writer.unescaped(&markup));
             let again = written(|writer| match &node {
                 Some(Node::Text(text)) => writer.text(text),
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_leave_its_attribute_out() {
+    fn omits_absent_attributes() {
         assert_eq!(of(Context::Text, &None::<&str>), None);
         assert_eq!(of(Context::Text, &true).as_deref(), Some(""));
         assert_eq!(of(Context::Link, &"javascript:x").as_deref(), Some("about:invalid#refused"));

@@ -1,4 +1,4 @@
-//! Decides the order in which a tree is walked: each node before what is below it, without a stack of calls.
+//! Traversal of a tree in document order, without recursion.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -7,7 +7,7 @@ use core::slice;
 
 use super::Node;
 
-/// All nodes of a tree in the order in which they are written; made by [`Tree::walk`](super::Tree::walk).
+/// An iterator over all nodes in document order, returned by [`Tree::walk`](super::Tree::walk).
 #[derive(Clone)]
 pub struct Walk<'t> {
     levels: Vec<slice::Iter<'t, Node>>,
@@ -18,7 +18,7 @@ impl<'t> Walk<'t> {
         Self { levels: Vec::from([nodes.iter()]) }
     }
 
-    /// How many elements are around the node that comes next, unless it comes after the last of its siblings.
+    /// The number of ancestors of the next node, unless all its siblings have been visited.
     pub fn depth(&self) -> usize {
         self.levels.len().saturating_sub(1)
     }
@@ -47,7 +47,7 @@ impl core::fmt::Debug for Walk<'_> {
     }
 }
 
-/// All text of the nodes.
+/// The concatenated text of the nodes.
 pub(super) fn text(nodes: &[Node]) -> String {
     let texts = Walk::new(nodes).filter_map(|node| match node {
         Node::Text(text) => Some(&**text),
@@ -56,7 +56,7 @@ pub(super) fn text(nodes: &[Node]) -> String {
     texts.collect()
 }
 
-/// Whether both are written alike.
+/// Whether both sequences have equal markup.
 pub(super) fn are_alike(one: &[Node], other: &[Node]) -> bool {
     let mut left = Vec::from([(one, other)]);
     while let Some((one, other)) = left.pop() {
@@ -75,7 +75,7 @@ pub(super) fn are_alike(one: &[Node], other: &[Node]) -> bool {
                 | (Node::Comment(one), Node::Comment(other)) => one == other,
                 (Node::Raw(one), Node::Raw(other)) => one == other,
                 (Node::Doctype, Node::Doctype) => true,
-                (Node::Own(one), Node::Own(other)) => Arc::ptr_eq(one, other),
+                (Node::Custom(one), Node::Custom(other)) => Arc::ptr_eq(one, other),
                 _ => false,
             };
             if !is_alike {

@@ -1,4 +1,4 @@
-//! Decides how a tree is written: one traversal that asks a writer at each node, without a stack of calls.
+//! [`TreeWriter`]: serialization of a tree in one traversal without recursion.
 
 use alloc::vec::Vec;
 use core::slice;
@@ -6,41 +6,42 @@ use core::slice;
 use super::{Element, Expand, Node, RawMarkup, Tree, polyglot};
 use crate::Writer;
 
-/// So deep may nodes of own kinds be in what others expand to; deeper ones are left out, so that one which expands
-/// to itself comes to an end.
-const DEEPEST: usize = 32;
+/// The maximum nesting of custom nodes in expansions. Deeper nodes are omitted, so that a node that
+/// expands to itself terminates.
+const MAX_EXPANSIONS: usize = 32;
 
-/// A way to write a tree. Each kind of node has a method, which writes it as markup unless it is overridden: for one
-/// kind of node, or for all of them.
+/// A serializer for trees. Each kind of node has a method that writes it as markup by default; an
+/// implementation overrides some or all of them.
 ///
 /// ```
-/// use bine_html::tree::{Below, Element, Polyglot, Tree, TreeWriter};
+/// use bine_html::tree::{Subtree, Element, Polyglot, Tree, TreeWriter};
 /// use bine_html::Writer;
 ///
-/// /// Leaves pictures out, but for what they say.
+/// /// Replaces images by their alternative text.
 /// struct WithoutPictures;
 ///
 /// impl TreeWriter for WithoutPictures {
-///     fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
+///     fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
 ///         if element.name() != "img" {
 ///             return Polyglot.open(element, to);
 ///         }
 ///         to.text(element.attribute("alt").unwrap_or_default());
-///         Below::Skip
+///         Subtree::Skip
 ///     }
 /// }
 ///
 /// let mut picture = Element::new("img")?;
 /// picture.set_attribute("alt", "a hop & a vine")?;
-/// assert_eq!(Tree::from(picture).to_string_by(WithoutPictures), "a hop &amp; a vine");
-/// # Ok::<(), bine_html::tree::Refused>(())
+/// assert_eq!(Tree::from(picture).to_string_with(WithoutPictures), "a hop &amp; a vine");
+/// # Ok::<(), bine_html::tree::TreeError>(())
 /// ```
 pub trait TreeWriter {
-    /// Writes what comes before the tree: nothing.
+    /// Writes output before the tree. The default writes nothing.
     fn begin(&mut self, _to: &mut Writer<'_>) {}
 
-    /// Writes an element's start tag, or all of it; says whether what is below it comes next.
-    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
+    /// Writes an element's start tag, or the whole element. The result decides whether its children
+    /// are visited.
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
         polyglot::open(element, to)
     }
 
@@ -49,12 +50,12 @@ pub trait TreeWriter {
         polyglot::close(element, to);
     }
 
-    /// Writes text: escaped.
+    /// Writes text, escaped.
     fn text(&mut self, text: &str, to: &mut Writer<'_>) {
         to.text(text);
     }
 
-    /// Writes markup: as it is. Only what was in a tree is that:
+    /// Writes raw markup unchanged. Only a tree can contain such markup:
     ///
     /// ```compile_fail
     /// use bine_html::Writer;
@@ -77,32 +78,33 @@ pub trait TreeWriter {
         to.constant("<!DOCTYPE html>");
     }
 
-    /// Writes a node of the program's own kind, or returns what is visited in its place: what it expands to.
-    fn own(&mut self, node: &dyn Expand, _to: &mut Writer<'_>) -> Option<Tree> {
+    /// Writes a custom node, or returns the nodes to visit in its place. The default is its
+    /// expansion.
+    fn custom(&mut self, node: &dyn Expand, _to: &mut Writer<'_>) -> Option<Tree> {
         Some(node.expand())
     }
 
-    /// Writes what comes behind the tree: nothing.
+    /// Writes output after the tree. The default writes nothing.
     fn end(&mut self, _to: &mut Writer<'_>) {}
 }
 
-/// What becomes of what is below an element.
+/// Whether the content of an element is visited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Below {
-    /// It is visited, and [`close`](TreeWriter::close) comes behind it.
+pub enum Subtree {
+    /// The children are visited, then [`close`](TreeWriter::close) is called.
     Visit,
-    /// It is left out, and so is `close`.
+    /// The children and the call of `close` are skipped.
     Skip,
 }
 
-/// Writes the nodes as `by` says.
+/// Writes the nodes with `by`.
 pub(super) fn write(nodes: &[Node], by: &mut (impl TreeWriter + ?Sized), to: &mut Writer<'_>) {
     by.begin(to);
     traverse(nodes, by, to, 0);
     by.end(to);
 }
 
-/// `depth` counts the expansions around the nodes.
+/// Writes the nodes; `depth` is the number of expansions that contain them.
 fn traverse(
     nodes: &[Node],
     by: &mut (impl TreeWriter + ?Sized),
@@ -120,7 +122,7 @@ fn traverse(
         };
         match node {
             Node::Element(element) => {
-                if by.open(element, to) == Below::Visit {
+                if by.open(element, to) == Subtree::Visit {
                     open.push((element, siblings));
                     siblings = element.children().iter();
                 }
@@ -129,9 +131,9 @@ fn traverse(
             Node::Raw(markup) => by.raw(markup, to),
             Node::Comment(text) => by.comment(text, to),
             Node::Doctype => by.doctype(to),
-            Node::Own(own) => {
-                if depth < DEEPEST
-                    && let Some(tree) = by.own(&**own, to)
+            Node::Custom(node) => {
+                if depth < MAX_EXPANSIONS
+                    && let Some(tree) = by.custom(&**node, to)
                 {
                     traverse(tree.roots(), by, to, depth + 1);
                 }

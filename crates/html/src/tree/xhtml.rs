@@ -1,22 +1,24 @@
-//! Decides how a tree is spelled for readers of XML alone, so that no text and no name in it can break the page.
+//! [`Xhtml`]: serialization as well-formed XML, whatever text and names the tree contains.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use bine_vocabulary::{is_raw_text, is_void};
 
-use super::{Below, Element, Node, TreeWriter, name, polyglot, value};
+use super::{Element, Node, Subtree, TreeWriter, name, polyglot, value};
 use crate::Writer;
 use crate::xml::clean;
 
-/// Writes XHTML: well-formed XML in the namespaces that HTML, SVG and MathML have by themselves in HTML.
+/// Writes XHTML: well-formed XML with the namespaces that an HTML parser gives to HTML, SVG and
+/// MathML.
 ///
-/// What XML cannot hold (U+0000 and most control characters) is written as U+FFFD, an attribute that XML has no name
-/// for (`@click`) is left out, and what stands in `<script>` and `<style>` is escaped, as XML reads it. Markup from
-/// [`raw`](crate::raw) is written as it is: whether it is XML, whoever wrote it answers for.
+/// Characters that XML does not allow (U+0000 and most control characters) become U+FFFD,
+/// attributes whose name is not valid XML (`@click`) are omitted, and the content of `<script>` and
+/// `<style>` is escaped, as XML requires. Markup from [`raw`](crate::raw) is written unchanged: its
+/// author vouches that it is well-formed XML.
 #[derive(Clone, Default, Debug)]
 pub struct Xhtml {
-    /// The languages of the elements that are open.
+    /// The languages of the open elements.
     open: Vec<Language>,
 }
 
@@ -24,13 +26,13 @@ pub struct Xhtml {
 enum Language {
     Html,
     Svg,
-    /// In an element of SVG that has HTML in it.
+    /// Inside an SVG element that contains HTML.
     HtmlInSvg,
     MathMl,
 }
 
 impl TreeWriter for Xhtml {
-    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Below {
+    fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
         let around = self.open.last().copied().unwrap_or(Language::Html);
         let language = Language::of(element.name(), around);
         to.constant("<");
@@ -45,7 +47,7 @@ impl TreeWriter for Xhtml {
         attributes(element, language, to);
         if is_void(element.name()) && language == Language::Html {
             to.constant(" />");
-            return Below::Skip;
+            return Subtree::Skip;
         }
         to.constant(">");
         if is_raw_text(element.name()) {
@@ -55,14 +57,14 @@ impl TreeWriter for Xhtml {
                 }
             }
             close(element, language, to);
-            return Below::Skip;
+            return Subtree::Skip;
         }
         self.open.push(if element.name() == "foreignObject" {
             Language::HtmlInSvg
         } else {
             language
         });
-        Below::Visit
+        Subtree::Visit
     }
 
     fn close(&mut self, element: &Element, to: &mut Writer<'_>) {
@@ -92,7 +94,7 @@ impl Language {
         }
     }
 
-    /// Where the children of an element in it belong, unless they say otherwise.
+    /// The namespace that children inherit by default.
     const fn namespace(self) -> &'static str {
         match self {
             Self::Html => "http://www.w3.org/1999/xhtml",
@@ -133,7 +135,7 @@ fn attributes(element: &Element, language: Language, to: &mut Writer<'_>) {
     }
 }
 
-/// Names of HTML are in small letters in XML; a prefix that nobody declared is none.
+/// The spelling of a name in XML: HTML names in lowercase, and no undeclared prefix.
 fn spelled(name: &str, language: Language) -> Cow<'_, str> {
     let is_declared = ["xml:", "xmlns:", "xlink:"].iter().any(|prefix| name.starts_with(prefix));
     let is_foreign =
@@ -145,13 +147,13 @@ fn spelled(name: &str, language: Language) -> Cow<'_, str> {
     Cow::Owned(if is_declared { name } else { name.replace(':', "_") })
 }
 
-/// Writes text that XML reads as it is, as far as XML can hold it.
+/// Writes text escaped for XML, with invalid characters replaced.
 pub(super) fn text(text: &str, to: &mut Writer<'_>) {
     escape(text, false, to);
 }
 
 fn escape(text: &str, in_value: bool, to: &mut Writer<'_>) {
-    // What needs more than escaping is rare: a control character, or U+FFFE and its like.
+    // Most text needs only escaping; control characters and U+FFFE are rare.
     if !text.bytes().any(|byte| byte < b' ' || byte == 0xef) {
         return to.text(text);
     }
@@ -174,11 +176,11 @@ mod tests {
 
     #[track_caller]
     fn check(node: impl Into<Tree>, expected: &str) {
-        assert_eq!(node.into().to_string_by(Xhtml::default()), expected);
+        assert_eq!(node.into().to_string_with(Xhtml::default()), expected);
     }
 
     #[test]
-    fn namespaces_are_those_that_html_has_by_itself() {
+    fn declares_the_namespaces_of_html() {
         let inside = element("foreignObject", [element("P", [element("br", []).into()]).into()]);
         let mut link = element("a", []);
         link.set_attribute("xlink:href", "/").unwrap();
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_breaks_the_page() {
+    fn xhtml_is_well_formed_for_any_input() {
         let mut odd = element("x:y", ["a\0b\rc".into()]);
         odd.set_attribute("@click", "x").unwrap();
         odd.set_attribute("a:b", "x").unwrap();

@@ -1,4 +1,4 @@
-//! Decides that what is written is read as what it was, by parsers that are not ours.
+//! Round trips of pages through independent parsers of HTML and XML.
 
 mod read;
 mod round;

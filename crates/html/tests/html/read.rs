@@ -1,4 +1,4 @@
-//! Decides how a parser's document becomes a tree again.
+//! Conversion of a parsed document to a tree.
 
 use bine_html::tree::{Element, Node, Tree};
 use html5ever::tendril::TendrilSink as _;
@@ -8,19 +8,19 @@ use roxmltree::{Document, NodeType, ParsingOptions};
 
 const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
-/// What a browser makes of HTML.
+/// Parses HTML as a browser does.
 pub(crate) fn html(markup: &str) -> Tree {
     let dom = parse_document(RcDom::default(), ParseOpts::default()).one(markup);
     children_of_dom(&dom.document).into()
 }
 
-/// What a reader of XML makes of a document.
+/// Parses an XML document.
 pub(crate) fn xml(markup: &str) -> Tree {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(markup, options);
     let document = document.unwrap_or_else(|error| panic!("{error}: {markup:?}"));
     let mut nodes = children_of_xml(document.root());
-    // Of a document type it tells nothing.
+    // The parser does not report the document type.
     nodes.insert(0, Node::Doctype);
     nodes.into()
 }

@@ -1,4 +1,4 @@
-//! Decides that any tree that HTML allows comes back whole, from HTML and from XML.
+//! Round trips: any tree that HTML allows survives serialization and parsing as HTML and as XML.
 
 use bine_html::tree::{Element, Feed, Node, Tree, Xhtml};
 use bine_vocabulary::{self as vocabulary, Categories, Content, Rule, Value};
@@ -6,10 +6,9 @@ use proptest::prelude::*;
 
 use crate::read;
 
-/// What a parser of HTML reads by rules of its own: what is text in it (`iframe`, `noscript`), what it puts elsewhere
-/// (`template`), what it makes of a form's list (`select`), what belongs to another language (`svg`), and
-/// rows, around which it puts the body that they lack.
-const APART: [&str; 14] = [
+/// Elements that an HTML parser changes: it reads their content as text (`iframe`, `noscript`) or
+/// stores it elsewhere (`template`), rewrites it (`select`), or parses another language (`svg`).
+const CHANGED_BY_PARSERS: [&str; 14] = [
     "iframe",
     "math",
     "noscript",
@@ -26,7 +25,7 @@ const APART: [&str; 14] = [
     "title",
 ];
 
-/// The choices by which a tree is made, one after the other; none left: nothing more.
+/// The random choices that determine a tree. The tree ends where the choices end.
 struct Tape<'t>(&'t [u16]);
 
 impl Tape<'_> {
@@ -38,13 +37,13 @@ impl Tape<'_> {
     }
 }
 
-/// Where a tree grows: the elements around, the nearest last.
-struct Around<'a> {
+/// The position in the growing tree: the ancestors, innermost last.
+struct Position<'a> {
     names: &'a mut Vec<&'static vocabulary::Element>,
     texts: &'a [String],
 }
 
-fn grow(tape: &mut Tape<'_>, around: &mut Around<'_>, content: Content, into: &mut Element) {
+fn grow(tape: &mut Tape<'_>, around: &mut Position<'_>, content: Content, into: &mut Element) {
     let Some(count) = tape.choice(5) else { return };
     for _ in 0..count {
         match tape.choice(4) {
@@ -55,7 +54,7 @@ fn grow(tape: &mut Tape<'_>, around: &mut Around<'_>, content: Content, into: &m
     }
 }
 
-fn grow_text(tape: &mut Tape<'_>, around: &Around<'_>, content: Content, into: &mut Element) {
+fn grow_text(tape: &mut Tape<'_>, around: &Position<'_>, content: Content, into: &mut Element) {
     let Some(text) = tape.choice(around.texts.len()).map(|choice| &around.texts[choice]) else {
         return;
     };
@@ -70,16 +69,16 @@ fn grow_text(tape: &mut Tape<'_>, around: &Around<'_>, content: Content, into: &
 
 fn grow_element(
     tape: &mut Tape<'_>,
-    around: &mut Around<'_>,
+    around: &mut Position<'_>,
     content: Content,
     into: &mut Element,
 ) {
-    let is_there = |name: &str| {
+    let is_present = |name: &str| {
         let mut siblings = into.children().iter().filter_map(Node::as_element);
         content.once.contains(name) && siblings.any(|sibling| sibling.name() == name)
     };
     let may_stand = |element: &&'static vocabulary::Element| {
-        may_stand(element, around, content) && !is_there(element.name)
+        may_stand(element, around, content) && !is_present(element.name)
     };
     let known: Vec<_> = vocabulary::elements().iter().filter(may_stand).collect();
     let Some(choice) = tape.choice(known.len()) else { return };
@@ -92,7 +91,7 @@ fn grow_element(
             Rule::Only(..) => continue,
         };
         let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
-        if rule.is_violated(value_of, Some(into.name())) {
+        if rule.is_broken(value_of, Some(into.name())) {
             element.set_attribute(name, "x").unwrap();
         }
     }
@@ -104,13 +103,17 @@ fn grow_element(
     }
     if !known.void {
         around.names.push(known);
-        grow(tape, around, known.content.inherit_from(&content), &mut element);
+        grow(tape, around, known.content.inside(&content), &mut element);
         around.names.pop();
     }
     into.push(element);
 }
 
-fn may_stand(element: &'static vocabulary::Element, around: &Around<'_>, content: Content) -> bool {
+fn may_stand(
+    element: &'static vocabulary::Element,
+    around: &Position<'_>,
+    content: Content,
+) -> bool {
     let Some(parent) = around.names.last() else { return false };
     let mut categories = element.categories;
     if let Some(sometimes) = element.sometimes
@@ -119,38 +122,40 @@ fn may_stand(element: &'static vocabulary::Element, around: &Around<'_>, content
         categories = categories.or(sometimes.categories);
     }
     let stands = if element.parents.is_empty() {
-        content.allows(element, categories)
+        content.admits(element, categories)
     } else {
         element.parents.contains(parent.name)
     };
-    // `<tr>` in a table and `<dt>` in a division are right, and a parser moves them.
+    // HTML allows `<tr>` in a table and `<dt>` in a division, but a parser moves them.
     let is_moved = parent.name == "table" && element.name == "tr"
         || parent.name == "div" && ["dt", "dd"].contains(&element.name);
     let is_within = |outer: &&vocabulary::Element| element.within.contains(outer.name);
     stands
         && !is_moved
         && (element.within.is_empty() || around.names.iter().any(is_within))
-        && !categories.intersects(Categories::METADATA)
+        && !categories.meets(Categories::METADATA)
         && element.deprecated.is_none()
-        && !APART.contains(&element.name)
-        && !around.names.iter().any(|outer| outer.excluded.contains(element, categories))
+        && !CHANGED_BY_PARSERS.contains(&element.name)
+        && !around.names.iter().any(|outer| outer.excluded.names(element, categories))
 }
 
 fn page(tape: &[u16], texts: &[String]) -> Tree {
     let body = vocabulary::element("body").unwrap();
-    let (mut names, mut element) = (vec![body], Element::new("body").unwrap());
-    let mut around = Around { names: &mut names, texts };
+    let mut names = vec![body];
+    let mut element = Element::new("body").unwrap();
+    let mut around = Position { names: &mut names, texts };
     grow(&mut Tape(tape), &mut around, body.content, &mut element);
     let mut title = Element::new("title").unwrap();
     title.push("T & t");
-    let (mut head, mut html) = (Element::new("head").unwrap(), Element::new("html").unwrap());
+    let mut head = Element::new("head").unwrap();
+    let mut html = Element::new("html").unwrap();
     head.push(title);
     html.push(head);
     html.push(element);
     [Node::Doctype, html.into()].into_iter().collect()
 }
 
-/// Texts as they come, and such as markup is made of.
+/// Arbitrary texts, and texts that resemble markup.
 fn texts() -> impl Strategy<Value = Vec<String>> {
     let text = prop_oneof![
         any::<String>(),
@@ -164,10 +169,10 @@ fn tape() -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(any::<u16>(), 0..300)
 }
 
-/// The story: a browser drops the line feed that a text in a form begins with, so each time somebody edits that text and
-/// saves it one line is lost.
+/// Regression: a browser drops the first line feed of a `textarea`, so each time a user saved the
+/// form, the text lost a line.
 #[test]
-fn a_text_keeps_its_first_empty_lines() {
+fn keeps_leading_line_feeds() {
     for name in ["pre", "textarea"] {
         for text in ["\nx", "\n\nx", "x\n", "\n"] {
             let mut element = Element::new(name).unwrap();
@@ -180,8 +185,8 @@ fn a_text_keeps_its_first_empty_lines() {
 
 proptest! {
     #[test]
-    fn any_tree_comes_back_from_html(tape in tape(), texts in texts()) {
-        // A parser reads a carriage return as a line feed, and no U+0000 (HTML 13.2.3.5, 13.2.6.4.7).
+    fn any_tree_survives_html(tape in tape(), texts in texts()) {
+        // A parser replaces carriage returns and drops U+0000 (HTML 13.2.3.5, 13.2.6.4.7).
         let texts: Vec<String> = texts.iter().map(|text| text.replace(['\0', '\r'], "")).collect();
         let page = page(&tape, &texts);
         prop_assert_eq!(page.findings(), Vec::new());
@@ -190,8 +195,8 @@ proptest! {
     }
 
     #[test]
-    fn any_tree_comes_back_from_xml(tape in tape(), texts in texts()) {
-        // What XML cannot hold is told by U+FFFD.
+    fn any_tree_survives_xml(tape in tape(), texts in texts()) {
+        // Characters that XML does not allow become U+FFFD.
         let held = |char: &char| match char {
             '\t' | '\n' | '\r' => *char,
             '\0'..' ' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
@@ -199,24 +204,24 @@ proptest! {
         };
         let held: Vec<String> =
             texts.iter().map(|text| text.chars().map(|char| held(&char)).collect()).collect();
-        let markup = page(&tape, &texts).to_string_by(Xhtml::default());
+        let markup = page(&tape, &texts).to_string_with(Xhtml::default());
         prop_assert_eq!(read::xml(&markup), page(&tape, &held));
     }
 
     #[test]
-    fn one_text_serves_html_and_xml(tape in tape(), texts in texts()) {
+    fn html_output_parses_as_xml(tape in tape(), texts in texts()) {
         let texts: Vec<String> = texts
             .iter()
             .map(|text| text.chars().filter(|char| *char >= ' ' && *char < '\u{fffe}').collect())
             .collect();
         let page = page(&tape, &texts);
-        // XML wants the namespace to be said.
+        // XML requires an explicit namespace.
         let markup = page.to_string().replacen("<html>", "<html xmlns=\"http://www.w3.org/1999/xhtml\">", 1);
         prop_assert_eq!(read::xml(&markup), page);
     }
 
     #[test]
-    fn a_feed_is_xml_whatever_it_says(tape in tape(), texts in texts(), page_address: String) {
+    fn feed_is_xml_for_any_text(tape in tape(), texts in texts(), page_address: String) {
         let text = |place: usize| texts[place % texts.len()].clone();
         let mut article = Element::new("article").unwrap();
         let mut heading = Element::new("h2").unwrap();
@@ -233,9 +238,9 @@ proptest! {
             author: text(4).into(),
             description: text(5).into(),
             page: page_address.into(),
-            address: text(6).into(),
+            url: text(6).into(),
         };
-        for markup in [articles.to_string_by(feed.clone().atom()), articles.to_string_by(feed.rss())] {
+        for markup in [articles.to_string_with(feed.clone().atom()), articles.to_string_with(feed.rss())] {
             let document = roxmltree::Document::parse(&markup).unwrap();
             let entries = document.descendants().filter(|node| ["entry", "item"].contains(&node.tag_name().name()));
             prop_assert_eq!(entries.count(), 1);

@@ -1,4 +1,4 @@
-//! Decides which attributes an element must have, and what one of them says of another.
+//! Required and conflicting attributes of an element.
 
 use bine_vocabulary::{self as vocabulary, Kind, Rule, Value as Known};
 
@@ -10,14 +10,14 @@ const WORDS: &str =
     ", what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing";
 
 impl Checker<'_> {
-    /// Whether the attributes are there that have to be, and none that the others rule out.
-    pub(super) fn ruled(
+    /// Reports missing attributes, and attributes that others exclude.
+    pub(super) fn check_rules(
         &mut self,
         element: &Element,
         known: &vocabulary::Element,
         place: &Place<'_>,
     ) {
-        // A word that may not be there is told of already.
+        // An invalid word has been reported already.
         let value_of = |name: &str| match value_of(element, name) {
             Known::Is(text) if known.attribute(name).is_some_and(|one| !one.kind.accepts(text)) => {
                 Known::Unknown
@@ -42,23 +42,23 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the attributes fit the element's `type`, if that is known (HTML 4.10.5.1).
-    pub(super) fn beside(&mut self, element: &Element, known: &vocabulary::Element) {
+    /// Checks the attributes against the element's `type`, if it is known (HTML 4.10.5.1).
+    pub(super) fn check_type_specific(&mut self, element: &Element, known: &vocabulary::Element) {
         let types = known.attribute("type").map_or(Kind::Text, |attribute| attribute.kind);
         let given = match element.attribute("type").map(|attribute| &attribute.value) {
             None => None,
             Some(Value::Text(word)) if types.accepts(word) => Some(&**word),
             Some(_) => return,
         };
-        // Without a type, an `input` is a line of text.
+        // The default type of `input` is text.
         let word = given.unwrap_or("text");
         for attribute in &element.attributes {
             let Some(fact) = known.attribute(&attribute.name) else { continue };
             if !fact.types.is_empty() && !fact.types.contains(word) {
-                let what =
+                let given =
                     given.map_or_else(|| "no `type`".into(), |word| format!("`type=\"{word}\"`"));
                 let message = format!(
-                    "`<{}>` with {what} has no `{}`: that is for {}",
+                    "`<{}>` with {given} has no `{}`: that is for {}",
                     known.name, fact.name, fact.types
                 );
                 self.fault(attribute.origin, message);

@@ -1,4 +1,4 @@
-//! Decides what children must be to each other: their order, their number, and which may not be missing.
+//! Rules among siblings: order, number, and required children.
 
 use bine_vocabulary::{self as vocabulary, Categories};
 
@@ -6,33 +6,33 @@ use super::Checker;
 use crate::place::categories_of;
 use crate::tree::{Element, Node};
 
-/// What was seen among the children of an element so far.
+/// The children of an element seen so far.
 #[derive(Clone, Default)]
 pub(super) struct Siblings {
     names: Vec<&'static str>,
-    /// How far in the parent's order they are.
+    /// The position reached in the parent's order.
     rank: usize,
     group: Group,
-    /// Loops around them within the parent: each child may be there more than once.
+    /// The number of loops between the parent and the children. A child in a loop may repeat.
     pub(super) loops: usize,
 }
 
-/// How far the groups of a `dl` are.
+/// The state of the groups in a `dl`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Group {
     #[default]
     Start,
-    /// In `div`s.
+    /// The groups are in `div`s.
     Divided,
-    /// After a `dt`, and which token that is.
+    /// After the `dt` of this token.
     Term(usize),
     /// After a `dd`.
     Description,
-    /// After what only the running program knows.
+    /// After content that is known only at run time.
     Unknown,
 }
 
-/// A `source` among children.
+/// The child as a `source` element.
 fn source(child: &Node) -> Option<&Element> {
     match child {
         Node::Element(element) if element.name == "source" => Some(element),
@@ -41,20 +41,20 @@ fn source(child: &Node) -> Option<&Element> {
 }
 
 impl Siblings {
-    /// Whether a child of that name was seen, or will be in the next turn of a loop.
+    /// Whether a child of that name was seen, or repeats in a loop.
     pub(super) fn has(&self, name: &str) -> bool {
         self.loops > 0 || self.names.contains(&name)
     }
 
-    /// Says that what comes next is not known.
+    /// Marks the state of the groups as unknown.
     pub(super) fn forget_group(&mut self) {
         self.group = Group::Unknown;
     }
 }
 
 impl Checker<'_> {
-    /// Whether a child comes in its turn: an element of HTML, or what else `name` does not tell.
-    pub(super) fn ordered(
+    /// Checks the order of a child: an HTML element, or other content without a `name`.
+    pub(super) fn check_order(
         &mut self,
         name: Option<&'static str>,
         origin: usize,
@@ -62,7 +62,7 @@ impl Checker<'_> {
         siblings: &mut Siblings,
     ) {
         siblings.names.extend(name);
-        self.grouped(name, origin, parent, siblings);
+        self.check_groups(name, origin, parent, siblings);
         let is_named = name.is_some_and(|name| parent.order.contains(name));
         let stands_for_it = |word: &str| if is_named { Some(word) == name } else { word == "*" };
         if !parent.order.iter().any(stands_for_it) {
@@ -89,8 +89,8 @@ impl Checker<'_> {
         );
     }
 
-    /// Whether a list of terms has each with its description (HTML 4.4.9).
-    fn grouped(
+    /// Checks that each term in a list has a description (HTML 4.4.9).
+    fn check_groups(
         &mut self,
         name: Option<&'static str>,
         origin: usize,
@@ -124,8 +124,8 @@ impl Checker<'_> {
         self.fault(origin, wrong.into());
     }
 
-    /// Whether everything is there that has to be, and once, as far as that is known.
-    pub(super) fn complete(
+    /// Checks that all required children are present, and only once, as far as known.
+    pub(super) fn check_required(
         &mut self,
         element: &Element,
         known: &'static vocabulary::Element,
@@ -137,7 +137,7 @@ impl Checker<'_> {
                 "`<dt>` is described by a `<dd>` after it, and there is none".into(),
             );
         }
-        // A file of its own leaves no choice among several (HTML 4.8.8, 4.8.9).
+        // An element with its own file cannot choose among sources (HTML 4.8.8, 4.8.9).
         if known.content.elements.contains("source") && element.attribute("src").is_some() {
             for child in element.children.iter().filter_map(source) {
                 let name = known.name;
@@ -158,8 +158,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the element is the only one of its sort in the page, or in the `label` around it.
-    pub(super) fn single(&mut self, element: &Element, known: &'static vocabulary::Element) {
+    /// Checks that the element is unique in the page, or in the enclosing `label`.
+    pub(super) fn check_uniqueness(
+        &mut self,
+        element: &Element,
+        known: &'static vocabulary::Element,
+    ) {
         if known.name == "main" && element.attribute("hidden").is_none() {
             if self.seen.main {
                 let message = "a page has one `<main>`; any other is `hidden`";

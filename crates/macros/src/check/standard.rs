@@ -1,7 +1,7 @@
-//! Decides that the checks agree with the element pages of the HTML standard, both ways.
+//! Tests of the checks against the element pages of the HTML standard.
 //!
-//! Each page that says what an element is has markup here that it allows, and markup that it forbids. The claims
-//! are the standard's, the words are ours. What a page demands and nothing here looks at is in [`NOT_CHECKED`].
+//! Each page has examples of valid markup and of invalid markup. The rules are the standard's, the
+//! messages are ours. [`NOT_CHECKED`] lists rules that the checks omit.
 
 use std::collections::BTreeSet;
 
@@ -23,12 +23,12 @@ mod sections;
 mod tables;
 mod text;
 
-/// What one page of the standard says.
+/// The examples for one page of the standard.
 struct Page {
-    /// Where it is said: the fragment of the address.
+    /// The fragment of the page's URL.
     anchor: &'static str,
     right: &'static [&'static str],
-    /// Markup with one mistake, and a part of what is said about it.
+    /// Markup with one error, and a part of its message.
     wrong: &'static [(&'static str, &'static str)],
 }
 
@@ -49,8 +49,8 @@ fn pages() -> impl Iterator<Item = &'static Page> {
     chapters.into_iter().flatten()
 }
 
-/// What the pages demand and the checks do not look at: because it is known only while the page is written, or is a
-/// language of its own, or needs a reader.
+/// Rules of the standard that are not checked: they depend on run-time values, define a language of
+/// their own, or need human judgment.
 const NOT_CHECKED: &[(&str, &str)] = &[
     ("addresses, media queries, types of media, patterns, colors", "their grammar"),
     (
@@ -101,41 +101,41 @@ const NOT_CHECKED: &[(&str, &str)] = &[
 ];
 
 #[track_caller]
-fn told(markup: &str) -> (usize, String) {
+fn messages(markup: &str) -> (usize, String) {
     let sample = Sample::new(markup);
     let mut faults = Vec::new();
     let nodes = parse(&sample.tokens, &mut faults);
     super::check(&nodes, &mut faults);
-    (faults.len(), sample.tell(&faults))
+    (faults.len(), sample.report(&faults))
 }
 
 #[test]
-fn what_the_standard_allows_is_accepted() {
+fn accepts_markup_that_the_standard_allows() {
     let mut refused = Vec::new();
     for (page, markup) in pages().flat_map(|page| page.right.iter().map(move |one| (page, one))) {
-        let (faults, told) = told(markup);
+        let (faults, messages) = messages(markup);
         if faults > 0 {
-            refused.push(format!("{}: {markup}\n{told}", page.anchor));
+            refused.push(format!("{}: {markup}\n{messages}", page.anchor));
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n\n"));
 }
 
 #[test]
-fn what_the_standard_forbids_is_refused_and_nothing_else_with_it() {
+fn rejects_exactly_the_markup_that_the_standard_forbids() {
     let mut otherwise = Vec::new();
     for (page, one) in pages().flat_map(|page| page.wrong.iter().map(move |one| (page, one))) {
         let (markup, part) = one;
-        let (faults, told) = told(markup);
-        if faults != 1 || !told.contains(part) {
-            otherwise.push(format!("{}: {markup}\nnot {part}, but\n{told}", page.anchor));
+        let (faults, messages) = messages(markup);
+        if faults != 1 || !messages.contains(part) {
+            otherwise.push(format!("{}: {markup}\nnot {part}, but\n{messages}", page.anchor));
         }
     }
     assert!(otherwise.is_empty(), "{}", otherwise.join("\n\n"));
 }
 
 #[test]
-fn every_element_is_there_both_ways() {
+fn examples_cover_every_element() {
     let (mut right, mut wrong) = (BTreeSet::new(), BTreeSet::new());
     for page in pages() {
         page.right.iter().for_each(|markup| collect(markup, &mut right));
@@ -148,7 +148,7 @@ fn every_element_is_there_both_ways() {
 }
 
 #[test]
-fn every_page_is_named_once_and_says_something() {
+fn each_page_is_unique_and_has_examples() {
     let mut anchors = BTreeSet::new();
     for page in pages() {
         assert!(anchors.insert(page.anchor), "{} twice", page.anchor);
@@ -158,54 +158,55 @@ fn every_page_is_named_once_and_says_something() {
 }
 
 #[test]
-fn every_element_done_away_with_is_told_with_what_to_write() {
+fn suggests_replacements_for_obsolete_elements() {
     for element in vocabulary::elements() {
         let Some(instead) = element.deprecated else { continue };
         let name = element.name;
         let closing = if element.void { String::new() } else { format!("</{name}>") };
-        let (_, told) = told(&format!("<{name}>{closing}"));
+        let (_, messages) = messages(&format!("<{name}>{closing}"));
         assert!(
-            told.contains(&format!("`<{name}>` is no longer part of HTML: {instead}")),
-            "{told}"
+            messages.contains(&format!("`<{name}>` is no longer part of HTML: {instead}")),
+            "{messages}"
         );
     }
 }
 
 #[test]
-fn every_attribute_done_away_with_is_told_with_what_to_write() {
+fn suggests_replacements_for_obsolete_attributes() {
     for element in vocabulary::elements().iter().filter(|element| element.deprecated.is_none()) {
         for attribute in element.attributes {
             let Some(instead) = attribute.deprecated else { continue };
             let closing = if element.void { String::new() } else { format!("</{}>", element.name) };
-            let (_, told) = told(&format!("<{} {}=\"1\">{closing}", element.name, attribute.name));
+            let (_, messages) =
+                messages(&format!("<{} {}=\"1\">{closing}", element.name, attribute.name));
             let wanted = format!("`{}` is no longer part of HTML: {instead}", attribute.name);
-            assert!(told.contains(&wanted), "{}: {told}", element.name);
+            assert!(messages.contains(&wanted), "{}: {messages}", element.name);
         }
     }
 }
 
 #[test]
-fn every_attribute_of_every_element_is_accepted_with_each_of_its_words() {
+fn accepts_every_attribute_with_each_of_its_words() {
     for element in vocabulary::elements().iter().filter(|element| element.deprecated.is_none()) {
         let closing = if element.void { String::new() } else { format!("</{}>", element.name) };
         let own = element.attributes.iter().chain(vocabulary::global_attributes());
         for attribute in own.filter(|attribute| attribute.deprecated.is_none()) {
             let (name, kind) = (attribute.name, attribute.kind);
-            // Its own stands before one of all elements.
+            // An element's own attribute takes precedence over a global one.
             if element.attribute(name).is_none_or(|found| found.kind != kind) {
                 continue;
             }
             let values = kind.words().into_iter().filter(|word| kind.accepts(word));
             for value in values.map(|word| format!("=\"{word}\"")).chain(["={value}".into()]) {
-                let (_, told) = told(&format!("<{} {name}{value}>{closing}", element.name));
-                assert!(!told.contains(&format!("`{name}` takes")), "{value}: {told}");
-                assert!(!told.contains("has no attribute"), "{value}: {told}");
+                let (_, messages) = messages(&format!("<{} {name}{value}>{closing}", element.name));
+                assert!(!messages.contains(&format!("`{name}` takes")), "{value}: {messages}");
+                assert!(!messages.contains("has no attribute"), "{value}: {messages}");
             }
         }
     }
 }
 
-/// The names of the elements of HTML in some markup.
+/// Collects the names of HTML elements in `markup`.
 fn collect(markup: &str, names: &mut BTreeSet<String>) {
     fn walk(nodes: &[Node], names: &mut BTreeSet<String>) {
         for node in nodes {

@@ -1,9 +1,9 @@
-//! Decides what must be said about markup that HTML does not know.
+//! Tests of the messages for invalid markup.
 
 use crate::parse::parse;
 use crate::sample::Sample;
 
-/// `expected` has a line for each fault: the token, and what is said about it.
+/// Checks the faults in `source`: `expected` has a line for each, with the token and the message.
 #[track_caller]
 fn check(source: &str, expected: &str) {
     let sample = Sample::new(source);
@@ -12,11 +12,11 @@ fn check(source: &str, expected: &str) {
     super::check(&nodes, &mut faults);
     let expected: Vec<&str> =
         expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    assert_eq!(sample.tell(&faults), expected.join("\n"), "{source}");
+    assert_eq!(sample.report(&faults), expected.join("\n"), "{source}");
 }
 
 #[test]
-fn what_is_right_is_not_complained_of() {
+fn accepts_valid_markup() {
     for source in [
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>T</title></head><body><p>t</p></body></html>",
         "<ul><li>one</li>{for item in items { <li>{item}</li> }}</ul>",
@@ -39,7 +39,7 @@ fn what_is_right_is_not_complained_of() {
 }
 
 #[test]
-fn an_unknown_name_is_told_with_the_nearest() {
+fn suggests_the_nearest_name() {
     check(
         "<secton></secton>",
         "secton: HTML has no element `<secton>`; did you mean `<section>`?; one of your own has a dash in its name",
@@ -52,7 +52,7 @@ fn an_unknown_name_is_told_with_the_nearest() {
 }
 
 #[test]
-fn a_value_that_is_none_of_an_attributes_is_told_with_what_it_takes() {
+fn lists_the_values_that_an_attribute_takes() {
     check(
         "<input type=\"txet\">",
         "\"txet\": `type` takes one of `button`, `checkbox`, `color`, `date`, `datetime-local`, `email`, `file`, `hidden`, `image`, `month`, `number`, `password`, `radio`, `range`, `reset`, `search`, `submit`, `tel`, `text`, `time`, `url`, `week`, not `txet`; did you mean `text`?",
@@ -68,7 +68,7 @@ fn a_value_that_is_none_of_an_attributes_is_told_with_what_it_takes() {
 }
 
 #[test]
-fn what_may_not_stand_somewhere_is_told_with_what_may() {
+fn lists_the_content_that_a_parent_allows() {
     check(
         "<p><li>t</li></p>",
         "li: `<li>` may not stand in `<p>`: `<li>` stands in `<menu>`, `<ol>`, `<template>`, `<ul>`",
@@ -85,7 +85,7 @@ fn what_may_not_stand_somewhere_is_told_with_what_may() {
 }
 
 #[test]
-fn what_is_missing_or_there_twice_is_told() {
+fn reports_missing_and_duplicate_attributes() {
     check(
         "<img src=\"a\">",
         "img: `<img>` needs `alt`, what the picture says to whoever cannot see it; `alt=\"\"` if it says nothing",
@@ -98,22 +98,22 @@ fn what_is_missing_or_there_twice_is_told() {
 }
 
 #[test]
-fn what_html_has_done_away_with_is_told_with_what_to_write() {
+fn suggests_a_replacement_for_an_obsolete_element() {
     let sample = Sample::new("<center>t</center>");
     let mut faults = Vec::new();
     let nodes = parse(&sample.tokens, &mut faults);
     super::check(&nodes, &mut faults);
-    assert!(sample.tell(&faults).starts_with("center: `<center>` is no longer part of HTML: "));
+    assert!(sample.report(&faults).starts_with("center: `<center>` is no longer part of HTML: "));
 }
 
 #[test]
-fn names_are_written_in_small_letters() {
+fn rejects_uppercase_names() {
     check("<BR>", "BR: `<BR>` is written in small letters: `<br>`");
     check("<p Class=\"a\">t</p>", "Class: `Class` is written in small letters: `class`");
 }
 
 #[test]
-fn several_mistakes_are_told_at_once_and_each_where_it_is() {
+fn reports_every_mistake_at_its_token() {
     check(
         "<ul><p clas=\"a\">t</p><li>u<dvi></dvi></li></ul>",
         "clas: `<p>` has no attribute `clas`; did you mean `class`?; one of your own is `data-clas`, and one in quotes is not looked up
@@ -123,7 +123,7 @@ fn several_mistakes_are_told_at_once_and_each_where_it_is() {
 }
 
 #[test]
-fn what_may_come_but_once_comes_once() {
+fn rejects_a_second_caption() {
     check(
         "<table><caption>a</caption><caption>b</caption><tbody></tbody></table>",
         "caption: `<caption>` stands in `<table>` but once",
@@ -131,8 +131,9 @@ fn what_may_come_but_once_comes_once() {
 }
 
 #[test]
-fn what_may_come_but_once_may_come_in_each_turn_of_a_loop_around_its_parent() {
-    // Symptom: a table in a loop was refused its caption. Cause: loops around the parent counted as loops in it.
+fn allows_a_caption_in_each_table_of_a_loop() {
+    // Symptom: a table in a loop could have no caption. Cause: loops outside the parent counted as
+    // well.
     check("{for a in b { <table><caption>{a}</caption></table> }}", "");
     check(
         "<table>{for a in b { <caption>{a}</caption> }}</table>",
@@ -141,7 +142,7 @@ fn what_may_come_but_once_may_come_in_each_turn_of_a_loop_around_its_parent() {
 }
 
 #[test]
-fn children_come_in_their_order() {
+fn checks_the_order_of_children() {
     check("<fieldset>{intro}<legend>l</legend><p>p</p></fieldset>", "");
     check("<table>{if a { <thead></thead> }}<caption>c</caption></table>", "");
     check(
@@ -163,7 +164,7 @@ fn children_come_in_their_order() {
 }
 
 #[test]
-fn children_that_must_be_there_are_missed_only_where_all_is_known() {
+fn reports_missing_children_only_if_all_are_known() {
     check("<details>{summary}</details>", "");
     check("<details>{if a { <summary>s</summary> }}</details>", "");
     check("<details><p>p</p></details>", "details: `<details>` needs a `<summary>`");
@@ -174,7 +175,7 @@ fn children_that_must_be_there_are_missed_only_where_all_is_known() {
 }
 
 #[test]
-fn terms_have_descriptions_and_groups_are_whole() {
+fn checks_terms_and_descriptions() {
     check("<dl>{for a in b { <dt>{a}</dt><dd>d</dd> }}<dt>t</dt>{rest}</dl>", "");
     check("<dl>{first}<dd>d</dd></dl>", "");
     check("<dl><dd>d</dd></dl>", "dd: `<dd>` describes a `<dt>` before it, and there is none");
@@ -201,7 +202,7 @@ fn terms_have_descriptions_and_groups_are_whole() {
 }
 
 #[test]
-fn a_label_is_for_one_control_and_a_page_has_one_main() {
+fn checks_unique_controls_and_main() {
     check(
         "<label>{if a { <input> } else { <select></select> }}<input type=\"hidden\"></label>",
         "",
@@ -220,7 +221,7 @@ fn a_label_is_for_one_control_and_a_page_has_one_main() {
 }
 
 #[test]
-fn what_the_keyboard_reaches_is_kept_out_of_what_is_interactive() {
+fn rejects_tabindex_inside_interactive_content() {
     check("<a href=\"/\"><b>b</b></a><p tabindex=\"0\">p</p>", "");
     check(
         "<button><b tabindex=\"0\">b</b></button>",
@@ -229,7 +230,7 @@ fn what_the_keyboard_reaches_is_kept_out_of_what_is_interactive() {
 }
 
 #[test]
-fn the_attributes_of_an_input_fit_its_type() {
+fn checks_input_attributes_by_type() {
     check("<input type={kind} checked maxlength=\"3\" value=\"x\">", "");
     check("<input type=\"date\" value=\"\" min=\"2026-11-21\" max={last}>", "");
     check(
@@ -255,7 +256,7 @@ fn the_attributes_of_an_input_fit_its_type() {
 }
 
 #[test]
-fn a_style_is_read_as_css() {
+fn checks_style_attributes_as_css() {
     check("<p style=\"color: red; --mine: {}\">t</p>", "");
     check("<p \"style\"=\"colr: red\">t</p><p style={raw(style)}>t</p>", "");
     check(
@@ -274,7 +275,7 @@ fn a_style_is_read_as_css() {
 }
 
 #[test]
-fn what_is_in_a_region_stands_in_its_parent() {
+fn checks_region_content_against_the_parent() {
     check("<ul><Live>{for a in b { <li>{a}</li> }}</Live></ul><Live><p>t</p></Live>", "");
     check(
         "<ul><Live><p>t</p></Live></ul>",

@@ -1,19 +1,19 @@
-//! Decides whether a style sheet is what CSS knows: which statement may stand where, and what each may say.
+//! Validation of a style sheet: the place and the content of each statement.
 
 use bine_vocabulary::{self as vocabulary, Words};
 
 use super::lex::{Kind, Piece};
 use super::parse::Mistake;
-use super::selector::{self, Around};
+use super::selector::{self, SelectorContext};
 use super::tree::{AtRule, Declaration, Item, Rule};
 use super::{did_you_mean, prelude, value};
 
-/// Notes what is wrong with a sheet; `is_scoped` says that it has names of its own.
+/// Reports the errors in a sheet. `is_scoped`: its names are local to the sheet.
 pub(crate) fn sheet(items: &[Item<'_>], is_scoped: bool, mistakes: &mut Vec<Mistake>) {
     Checker { is_scoped, mistakes }.items(items, Place::Sheet);
 }
 
-/// Notes what is wrong with the value of a `style` attribute.
+/// Reports the errors in the value of a `style` attribute.
 pub(crate) fn attribute(items: &[Item<'_>], mistakes: &mut Vec<Mistake>) {
     Checker { is_scoped: false, mistakes }.items(items, Place::Attribute);
 }
@@ -23,7 +23,7 @@ struct Checker<'m> {
     mistakes: &'m mut Vec<Mistake>,
 }
 
-/// What a statement stands in.
+/// The context of a statement.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Sheet,
@@ -32,7 +32,7 @@ enum Place<'a> {
     Keyframes,
     /// A step of an animation.
     Step,
-    /// An at-rule that takes nothing but these, and perhaps properties.
+    /// An at-rule that allows only these descriptors, and properties if `properties` is set.
     Descriptors {
         of: &'a AtRule<'a>,
         known: Words,
@@ -40,21 +40,21 @@ enum Place<'a> {
     },
 }
 
-/// What an at-rule holds.
-enum Holds {
-    /// What could stand around it.
+/// The content that an at-rule allows.
+enum AtRuleContent {
+    /// The same content as its context.
     Same,
     Keyframes,
     Descriptors {
         properties: bool,
     },
-    /// Something that nobody looks at.
+    /// Content that is not checked.
     Anything,
-    /// It has no place in a sheet that is joined with others.
+    /// The rule itself is not allowed, because Bine joins all sheets into one.
     Nowhere(&'static str),
 }
 
-impl Holds {
+impl AtRuleContent {
     fn of(name: &str) -> Self {
         match name {
             "media" | "supports" | "container" | "layer" | "scope" | "starting-style" | "when"
@@ -88,7 +88,7 @@ impl Checker<'_> {
             match item {
                 Item::Declaration(declaration) => {
                     self.declaration(declaration, &names, place);
-                    self.twice(declaration, &before);
+                    self.check_duplicate(declaration, &before);
                     before.push(declaration);
                 }
                 Item::Rule(rule) => self.rule(rule, place),
@@ -121,8 +121,9 @@ impl Checker<'_> {
         }
     }
 
-    /// The same with another value may stand there for browsers that do not know the second; the very same does not.
-    fn twice(&mut self, declaration: &Declaration<'_>, before: &[&Declaration<'_>]) {
+    /// Reports an exact duplicate. A second value for a property is allowed as a fallback for older
+    /// browsers.
+    fn check_duplicate(&mut self, declaration: &Declaration<'_>, before: &[&Declaration<'_>]) {
         let same = |other: &&&Declaration<'_>| {
             other.name.text.eq_ignore_ascii_case(declaration.name.text)
                 && other
@@ -144,8 +145,8 @@ impl Checker<'_> {
         match place {
             Place::Sheet | Place::Rule => {
                 let is_relative = matches!(place, Place::Rule);
-                let around = Around { is_relative, is_scoped: self.is_scoped };
-                selector::list(rule.prelude, around, rule.at, self.mistakes);
+                let context = SelectorContext { is_relative, is_scoped: self.is_scoped };
+                selector::list(rule.prelude, context, rule.at, self.mistakes);
                 self.items(&rule.block, Place::Rule);
             }
             Place::Keyframes => {
@@ -167,7 +168,7 @@ impl Checker<'_> {
         for step in super::split_at_depth(rule.prelude, ",") {
             let is_step = match step {
                 [step] => step.kind == Kind::Percentage || step.is("from") || step.is("to"),
-                // Of a named timeline range: `entry 25%`.
+                // A step of a named timeline range: `entry 25%`.
                 [range, step] => range.is_word() && step.kind == Kind::Percentage,
                 _ => false,
             };
@@ -194,8 +195,8 @@ impl Checker<'_> {
             return self.mistake(&rule.name, format!("CSS has no rule `@{name}`{meant}"));
         };
         prelude::check(rule, self.mistakes);
-        let holds = Holds::of(&name);
-        if let Holds::Nowhere(instead) = holds {
+        let holds = AtRuleContent::of(&name);
+        if let AtRuleContent::Nowhere(instead) = holds {
             let message =
                 format!("`@{name}` may not stand in a sheet that is joined with others: {instead}");
             return self.mistake(&rule.name, message);
@@ -209,32 +210,32 @@ impl Checker<'_> {
             return;
         };
         match holds {
-            Holds::Same => {
+            AtRuleContent::Same => {
                 if name == "scope" {
                     self.scope(rule);
                 }
-                // Within `@scope` and the others a rule is where it would be without them.
+                // Rules nested in `@scope` and similar rules have the context of that rule.
                 self.items(block, place);
             }
-            Holds::Keyframes => self.items(block, Place::Keyframes),
-            Holds::Descriptors { properties } => {
+            AtRuleContent::Keyframes => self.items(block, Place::Keyframes),
+            AtRuleContent::Descriptors { properties } => {
                 let known = known.descriptors;
                 self.items(block, Place::Descriptors { of: rule, known, properties });
             }
-            Holds::Anything | Holds::Nowhere(_) => {}
+            AtRuleContent::Anything | AtRuleContent::Nowhere(_) => {}
         }
     }
 
-    /// `@scope (from) to (to)` has selectors in its parentheses.
+    /// Checks `@scope (from) to (to)`, whose parentheses contain selectors.
     fn scope(&mut self, rule: &AtRule<'_>) {
-        let around = Around { is_relative: false, is_scoped: self.is_scoped };
+        let context = SelectorContext { is_relative: false, is_scoped: self.is_scoped };
         let mut rest = rule.prelude;
-        while let [piece, behind @ ..] = rest {
-            rest = behind;
+        while let [piece, after @ ..] = rest {
+            rest = after;
             if piece.is("(") {
-                let (selectors, behind) = selector::inside(behind);
-                selector::list(selectors, around, piece.at, self.mistakes);
-                rest = behind;
+                let (selectors, after) = selector::inside(after);
+                selector::list(selectors, context, piece.at, self.mistakes);
+                rest = after;
             } else if !piece.is("to") {
                 self.mistake(piece, "`@scope` is written `@scope (from) to (to)`");
             }

@@ -1,4 +1,4 @@
-//! Decides where one token of CSS ends and the next begins (CSS Syntax 3, section 4).
+//! Lexer of CSS (CSS Syntax 3, section 4).
 
 use crate::token::Gap;
 
@@ -6,34 +6,34 @@ use crate::token::Gap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'t> {
     pub(crate) kind: Kind,
-    /// As it is written.
+    /// The source text.
     pub(crate) text: &'t str,
-    /// Where it begins.
+    /// The byte offset.
     pub(crate) at: usize,
     /// The white space before it.
     pub(crate) gap: Gap,
-    /// A comment alone keeps it apart from the one before.
+    /// Whether only a comment separates it from the previous token.
     pub(crate) comment: bool,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Word,
-    /// A word and the parenthesis behind it.
+    /// A word and the opening parenthesis after it.
     Function,
-    /// A word with an `@` before it.
+    /// A word after `@`.
     At,
-    /// A word with a `#` before it.
+    /// A word after `#`.
     Hash,
     String,
-    /// A string without its end.
+    /// A string without a closing quote.
     OpenString,
-    /// `url(..)` around an address without quotes.
+    /// `url(..)` with an unquoted URL.
     Address,
     Number,
     Percentage,
-    /// A number with a unit, which begins at that byte.
+    /// A number with a unit that begins at this byte.
     Dimension(usize),
     /// `(`, `[` or `{`.
     Open,
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 }
 
 impl<'t> Piece<'t> {
-    /// Whether this is that sign, bracket or word, in any case.
+    /// Whether this is the given sign, bracket or word, without regard to case.
     pub(crate) fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Mark | Kind::Open | Kind::Close | Kind::Word)
             && self.text.eq_ignore_ascii_case(text)
@@ -55,18 +55,18 @@ impl<'t> Piece<'t> {
         self.kind == Kind::Word
     }
 
-    /// Whether a bracket is opened by it.
+    /// Whether it opens a bracket.
     pub(crate) fn opens(&self) -> bool {
         matches!(self.kind, Kind::Open | Kind::Function)
     }
 
-    /// The name of a function, an at-rule or a hash, without what makes it one.
+    /// The name of a function, an at-rule or a hash, without the sign that marks it.
     pub(crate) fn name(&self) -> &'t str {
         self.text.trim_start_matches(['@', '#']).trim_end_matches('(')
     }
 }
 
-/// The tokens of a text. Any text has some.
+/// Splits a text into tokens. Any text is accepted.
 pub(crate) fn lex(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -81,14 +81,14 @@ pub(crate) fn lex(text: &str) -> Vec<Piece<'_>> {
     }
 }
 
-/// The length of what is no token, what white space it is, and whether it is comment alone.
+/// The length of white space and comments, its kind, and whether it consists of comments only.
 fn gap(text: &str) -> (usize, Gap, bool) {
     let mut rest = text;
     let (mut is_space, mut is_line, mut is_comment) = (false, false, false);
     loop {
         if let Some(comment) = rest.strip_prefix("/*") {
             is_comment = true;
-            rest = comment.split_once("*/").map_or("", |(_, behind)| behind);
+            rest = comment.split_once("*/").map_or("", |(_, after)| after);
             continue;
         }
         match rest.chars().next() {
@@ -106,7 +106,7 @@ fn gap(text: &str) -> (usize, Gap, bool) {
     (text.len() - rest.len(), gap, is_comment && gap == Gap::None)
 }
 
-/// The kind and the length of the token that a text begins with.
+/// The kind and length of the first token.
 fn piece(rest: &str, first: char) -> (Kind, usize) {
     if let Some(length) = number(rest) {
         return match &rest[length..] {
@@ -139,7 +139,7 @@ fn piece(rest: &str, first: char) -> (Kind, usize) {
     }
 }
 
-/// The length of the number that a text begins with.
+/// The length of the number at the start of `text`.
 fn number(text: &str) -> Option<usize> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let sign = usize::from(text.starts_with(['+', '-']));
@@ -160,10 +160,10 @@ fn number(text: &str) -> Option<usize> {
     Some(length)
 }
 
-/// The length of the word that a text begins with.
+/// The length of the word at the start of `text`.
 fn word(text: &str) -> usize {
-    let behind = text.strip_prefix('-').unwrap_or(text);
-    let mut letters = behind.chars();
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let mut letters = unsigned.chars();
     let begins = match letters.next() {
         Some('-') => text.starts_with('-'),
         Some('\\') => letters.next().is_some_and(|next| next != '\n'),
@@ -173,7 +173,7 @@ fn word(text: &str) -> usize {
     if begins { name(text) } else { 0 }
 }
 
-/// The length of the letters of a word that a text begins with.
+/// The length of the name characters at the start of `text`.
 fn name(text: &str) -> usize {
     let mut rest = text;
     loop {
@@ -181,7 +181,7 @@ fn name(text: &str) -> usize {
         match letters.next() {
             Some(letter) if is_of_name(letter) => rest = letters.as_str(),
             Some('\\') if letters.next().is_some_and(|next| next != '\n') => {
-                rest = behind_escape(&rest[1..]);
+                rest = after_escape(&rest[1..]);
             }
             _ => return text.len() - rest.len(),
         }
@@ -192,8 +192,8 @@ fn is_of_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '-' || letter == '_' || !letter.is_ascii()
 }
 
-/// What is behind an escape, of which the text has all but the `\`: six digits at most, and a blank.
-fn behind_escape(text: &str) -> &str {
+/// The text after an escape whose `\` is already removed: at most six digits and a blank.
+fn after_escape(text: &str) -> &str {
     let digits = text.bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
     if digits == 0 {
         let mut letters = text.chars();
@@ -204,7 +204,7 @@ fn behind_escape(text: &str) -> &str {
     rest.strip_prefix([' ', '\t', '\n']).unwrap_or(rest)
 }
 
-/// A string that begins with this quote; one that has no end goes to the end of its line.
+/// Lexes a string. One without a closing quote extends to the end of its line.
 fn string(text: &str, quote: char) -> (Kind, usize) {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
@@ -219,7 +219,7 @@ fn string(text: &str, quote: char) -> (Kind, usize) {
     (Kind::OpenString, text.len())
 }
 
-/// The length of an address without quotes and of the parenthesis that closes it.
+/// The length of an unquoted URL with its closing parenthesis.
 fn address(inside: &str) -> Option<usize> {
     let end = inside.find(')')?;
     let address = inside[..end].trim();

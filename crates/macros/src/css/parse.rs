@@ -1,31 +1,31 @@
-//! Decides which statement a token of CSS belongs to (CSS Syntax 3 section 5, and CSS Nesting 1).
+//! Parser of CSS statements (CSS Syntax 3 section 5, and CSS Nesting 1).
 //!
-//! A mistake is noted and reading goes on. A block may hold declarations and rules in any order; what ends first, a
-//! semicolon or an opening brace, tells them apart.
+//! The parser continues after errors. A block may mix declarations and rules: a declaration ends
+//! with a semicolon, and a rule continues with an opening brace.
 
 use crate::token::Gap;
 
 use super::lex::{Kind, Piece};
 use super::tree::{AtRule, Declaration, Item, Rule};
 
-/// What is wrong, and where.
+/// An error message and the byte offset that it refers to.
 pub(crate) type Mistake = (usize, String);
 
-/// Brackets of all kinds stand in each other no deeper than this, so that reading and checking them is bounded.
-const DEEPEST: usize = 64;
+/// The maximum nesting of brackets, which bounds the recursion of parser and checks.
+const MAX_DEPTH: usize = 64;
 
-/// Reads a whole style sheet, or the declarations of an attribute. What is read is sound even where there are
-/// mistakes.
+/// Parses a style sheet, or the declarations of an attribute. The result is well-formed even if
+/// there are mistakes.
 pub(crate) fn parse<'p>(pieces: &'p [Piece<'p>], mistakes: &mut Vec<Mistake>) -> Vec<Item<'p>> {
     if let Some(piece) = too_deep(pieces) {
-        mistakes.push((piece.at, format!("brackets stand in each other {DEEPEST} deep at most")));
+        mistakes.push((piece.at, format!("brackets stand in each other {MAX_DEPTH} deep at most")));
         return Vec::new();
     }
     let mut parser = Parser { pieces, at: 0, depth: 0, mistakes };
     parser.items()
 }
 
-/// The bracket that is one too many.
+/// The first bracket that exceeds the maximum nesting.
 fn too_deep<'p>(pieces: &'p [Piece<'p>]) -> Option<&'p Piece<'p>> {
     let mut depth = 0_usize;
     pieces.iter().find(|piece| {
@@ -34,7 +34,7 @@ fn too_deep<'p>(pieces: &'p [Piece<'p>]) -> Option<&'p Piece<'p>> {
         } else if piece.kind == Kind::Close {
             depth = depth.saturating_sub(1);
         }
-        depth > DEEPEST
+        depth > MAX_DEPTH
     })
 }
 
@@ -46,7 +46,7 @@ struct Parser<'p, 'm> {
 }
 
 impl<'p> Parser<'p, '_> {
-    /// Reads to the end of the block, or of the sheet.
+    /// Parses to the end of the block or the sheet.
     fn items(&mut self) -> Vec<Item<'p>> {
         let mut items = Vec::new();
         while let Some(piece) = self.peek() {
@@ -76,7 +76,7 @@ impl<'p> Parser<'p, '_> {
         AtRule { name: *name, prelude, block }
     }
 
-    /// Reads a declaration or a rule; both, where what stands between them is missing.
+    /// Parses a declaration or a rule, or both if the separator is missing.
     fn statement(&mut self, items: &mut Vec<Item<'p>>) {
         let first = &self.pieces[self.at];
         let colon = self.pieces.get(self.at + 1).filter(|next| next.is(":"));
@@ -92,7 +92,7 @@ impl<'p> Parser<'p, '_> {
         let Some(opening) = self.peek().filter(|piece| piece.is("{")) else {
             return self.declaration(statement, items);
         };
-        // Behind the colon of a pseudo-class is no blank: `color: red .next {` lacks its semicolon.
+        // A pseudo-class has no blank after its colon: `color: red .next {` lacks a semicolon.
         if first.is_word()
             && colon.is_some()
             && statement.get(2).is_some_and(|value| value.gap != Gap::None)
@@ -125,7 +125,7 @@ impl<'p> Parser<'p, '_> {
         items.push(Item::Rule(Rule { prelude: statement, block, at }));
     }
 
-    /// Reads `name: value`, and what follows where a semicolon is missing.
+    /// Parses `name: value`, and the next declaration if the semicolon is missing.
     fn declaration(&mut self, statement: &'p [Piece<'p>], items: &mut Vec<Item<'p>>) {
         let [name, rest @ ..] = statement else { return };
         if !name.is_word() {
@@ -146,18 +146,18 @@ impl<'p> Parser<'p, '_> {
             }
         };
         let next = next_declaration(value);
-        let (value, behind) = value.split_at(next.unwrap_or(value.len()));
+        let (value, rest) = value.split_at(next.unwrap_or(value.len()));
         if value.is_empty() {
             self.mistake(name, format!("`{}` has no value", name.text));
         }
         items.push(Item::Declaration(Declaration { name: *name, value }));
-        if let Some(next) = behind.first() {
+        if let Some(next) = rest.first() {
             self.missing_semicolon(next);
-            self.declaration(behind, items);
+            self.declaration(rest, items);
         }
     }
 
-    /// Reads a block, from its brace.
+    /// Parses a block, starting at its opening brace.
     fn block(&mut self) -> Vec<Item<'p>> {
         let opening = &self.pieces[self.at];
         self.at += 1;
@@ -166,7 +166,8 @@ impl<'p> Parser<'p, '_> {
         self.depth -= 1;
         match self.peek() {
             Some(_) => self.at += 1,
-            // The innermost is told alone: where its brace is missing, those around it have none either.
+            // Only the innermost block is reported: its missing brace leaves the outer blocks open
+            // too.
             None if !self.mistakes.iter().any(|(_, message)| message == UNCLOSED) => {
                 self.mistake(opening, UNCLOSED);
             }
@@ -175,8 +176,8 @@ impl<'p> Parser<'p, '_> {
         items
     }
 
-    /// The end of a statement: its `;`, the `{` of its block, or the `}` of the block around it. What stands in
-    /// brackets does not count, nor in braces if that is so.
+    /// The end of a statement: its `;`, the `{` of its block, or the `}` of the enclosing block.
+    /// Brackets are skipped, and braces too if `braces_enclose`.
     fn end(&mut self, start: usize, braces_enclose: bool) -> usize {
         let mut open: Vec<&str> = Vec::new();
         for (at, piece) in self.pieces.iter().enumerate().skip(start) {
@@ -236,7 +237,7 @@ impl<'p> Parser<'p, '_> {
 
 const UNCLOSED: &str = "this block has no `}`";
 
-/// Where a value turns into the next declaration, for want of a semicolon: at a word before a colon.
+/// The start of the next declaration in a value that lacks a semicolon: a word before a colon.
 fn next_declaration(value: &[Piece<'_>]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, piece) in value.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Decides whether what an at-rule asks for is something that can be asked.
+//! Validation of at-rule preludes: names, media queries and container conditions.
 
 use bine_vocabulary as vocabulary;
 
@@ -8,16 +8,16 @@ use super::selector::inside;
 use super::tree::AtRule;
 use super::{did_you_mean, value};
 
-/// What a page is shown on (Media Queries 4, section 2.3).
+/// Media types (Media Queries 4, section 2.3).
 const MEDIA: [&str; 4] = ["all", "print", "screen", "speech"];
 
-/// What joins questions.
+/// Words that combine conditions.
 const JOINTS: [&str; 4] = ["and", "not", "only", "or"];
 
-/// Functions within which everything is another rule's: what `@container` asks of styles.
+/// Functions whose arguments are not checked: style queries of `@container`.
 const FREE: [&str; 2] = ["scroll-state", "style"];
 
-/// Notes what is wrong between the name of a rule and its block.
+/// Reports the errors between the name of a rule and its block.
 pub(crate) fn check(rule: &AtRule<'_>, mistakes: &mut Vec<Mistake>) {
     let name = rule.name.name().to_ascii_lowercase();
     let prelude = rule.prelude;
@@ -52,19 +52,19 @@ fn conditions(
     mistakes: &mut Vec<Mistake>,
 ) {
     let mut rest = pieces;
-    // A container may be asked for by a name of the page's own.
+    // A container query may begin with the name of a container.
     if rule == "container"
-        && let [name, behind @ ..] = rest
+        && let [name, after @ ..] = rest
         && name.is_word()
         && !name.is("not")
     {
-        rest = behind;
+        rest = after;
     }
-    while let [piece, behind @ ..] = rest {
-        rest = behind;
+    while let [piece, after @ ..] = rest {
+        rest = after;
         if piece.opens() {
-            let (question, behind) = inside(behind);
-            rest = behind;
+            let (question, after) = inside(after);
+            rest = after;
             if !FREE.iter().any(|free| piece.name().eq_ignore_ascii_case(free)) {
                 condition(rule, question, features, mistakes);
             }
@@ -85,7 +85,7 @@ fn conditions(
     }
 }
 
-/// What stands in parentheses: a feature, or more conditions.
+/// Checks the content of parentheses: a feature, or nested conditions.
 fn condition(
     rule: &str,
     pieces: &[Piece<'_>],
@@ -100,7 +100,8 @@ fn condition(
             value::unit_of(piece, unit, mistakes);
         }
     }
-    // The first word, as in `(width >= 40rem)` and in `(40rem <= width)`; what is in a function is a value.
+    // The feature is the first word, as in `(width >= 40rem)` and `(40rem <= width)`. Words inside
+    // a function belong to a value.
     let Some(feature) =
         pieces.iter().find(|piece| matches!(piece.kind, Kind::Word | Kind::Function))
     else {

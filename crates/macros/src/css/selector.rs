@@ -1,4 +1,4 @@
-//! Decides whether a selector is one, and whether CSS and HTML know its names (Selectors 4).
+//! Validation of selectors: syntax, and names of CSS and HTML (Selectors 4).
 
 use bine_vocabulary::{self as vocabulary, MATHML, SVG};
 
@@ -8,7 +8,7 @@ use super::did_you_mean;
 use super::lex::{Kind, Piece};
 use super::parse::Mistake;
 
-/// Pseudo-classes and pseudo-elements whose arguments are selectors.
+/// Pseudo-classes and pseudo-elements with selectors as arguments.
 const OF_SELECTORS: [&str; 11] = [
     "cue",
     "current",
@@ -23,84 +23,90 @@ const OF_SELECTORS: [&str; 11] = [
     "where",
 ];
 
-/// Where a selector stands.
+/// The context of a selector.
 #[derive(Clone, Copy)]
-pub(crate) struct Around {
-    /// In a rule, or in `:has(..)`: it may begin with a combinator.
+pub(crate) struct SelectorContext {
+    /// Whether it may begin with a combinator: in a nested rule, or in `:has(..)`.
     pub(crate) is_relative: bool,
-    /// The sheet has names of its own, so that `:global(..)` means something.
+    /// Whether the sheet's names are local, so that `:global(..)` has a meaning.
     pub(crate) is_scoped: bool,
 }
 
-/// Notes what is wrong with a list of selectors. `at` is where its end is, for one that is missing.
-pub(crate) fn list(pieces: &[Piece<'_>], around: Around, at: usize, mistakes: &mut Vec<Mistake>) {
-    // That there is none at all is told elsewhere, and allowed in `:is()`.
+/// Reports the errors in a list of selectors. `at` is the position of an error about a missing
+/// selector.
+pub(crate) fn list(
+    pieces: &[Piece<'_>],
+    context: SelectorContext,
+    at: usize,
+    mistakes: &mut Vec<Mistake>,
+) {
+    // An empty list is reported by the parser, and allowed in `:is()`.
     let selectors = super::split_at_depth(pieces, ",").filter(|_| !pieces.is_empty());
     for selector in selectors {
         match selector.first() {
-            Some(_) => complex(selector, around, mistakes),
+            Some(_) => complex(selector, context, mistakes),
             None => mistakes.push((at, "a selector is missing between commas".to_owned())),
         }
     }
 }
 
-/// Notes what is wrong with one selector, combinators and all.
-fn complex(pieces: &[Piece<'_>], around: Around, mistakes: &mut Vec<Mistake>) {
-    let mut combined = !around.is_relative;
+/// Reports the errors in a complex selector.
+fn complex(pieces: &[Piece<'_>], context: SelectorContext, mistakes: &mut Vec<Mistake>) {
+    let mut combined = !context.is_relative;
     let mut rest = pieces;
-    while let [piece, behind @ ..] = rest {
+    while let [piece, after @ ..] = rest {
         let is_combinator = piece.kind == Kind::Mark && [">", "+", "~"].contains(&piece.text);
-        if is_combinator && (combined || behind.is_empty()) {
-            let side = if behind.is_empty() { "behind" } else { "before" };
+        if is_combinator && (combined || after.is_empty()) {
+            let side = if after.is_empty() { "behind" } else { "before" };
             let message =
                 format!("`{}` stands between two selectors: {side} it is none", piece.text);
             mistakes.push((piece.at, message));
         }
         combined = is_combinator;
-        rest = if is_combinator { behind } else { simple(rest, around, mistakes) };
+        rest = if is_combinator { after } else { simple(rest, context, mistakes) };
     }
 }
 
-/// Reads one simple selector, and says what is behind it.
+/// Checks a simple selector and returns the tokens after it.
 fn simple<'p>(
     pieces: &'p [Piece<'p>],
-    around: Around,
+    context: SelectorContext,
     mistakes: &mut Vec<Mistake>,
 ) -> &'p [Piece<'p>] {
-    let (piece, behind) = pieces.split_first().expect("it is asked for one that is there");
-    let adjacent = behind.first().filter(|next| next.gap == Gap::None && !next.comment);
+    let (piece, after) = pieces.split_first().expect("callers pass a nonempty selector");
+    let adjacent = after.first().filter(|next| next.gap == Gap::None && !next.comment);
     match piece.kind {
         Kind::Word => {
             let is_namespace = adjacent.is_some_and(|next| next.is("|"));
             if !is_namespace {
                 element(piece, mistakes);
             }
-            behind
+            after
         }
-        Kind::Hash => behind,
-        Kind::Open if piece.text == "[" => attribute(piece, behind, mistakes),
+        Kind::Hash => after,
+        Kind::Open if piece.text == "[" => attribute(piece, after, mistakes),
         Kind::Mark if [".", ":"].contains(&piece.text) => match adjacent {
-            Some(name) if piece.text == ":" => pseudo(name, &behind[1..], around, mistakes),
-            Some(name) if name.is_word() => &behind[1..],
+            Some(name) if piece.text == ":" => pseudo(name, &after[1..], context, mistakes),
+            Some(name) if name.is_word() => &after[1..],
             _ => {
                 let what = if piece.is(".") { "a class" } else { "a state such as `hover`" };
                 mistakes.push((piece.at, format!("the name of {what} is missing behind this")));
-                behind
+                after
             }
         },
-        Kind::Mark if piece.text == "|" => match behind {
+        Kind::Mark if piece.text == "|" => match after {
             [name, rest @ ..] if name.is_word() || name.is("*") => rest,
-            _ => behind,
+            _ => after,
         },
-        Kind::Mark if ["*", "&"].contains(&piece.text) => behind,
+        Kind::Mark if ["*", "&"].contains(&piece.text) => after,
         Kind::Number | Kind::Dimension(_) if piece.text.starts_with('.') => {
             let message = "a class does not begin with a digit".to_owned();
             mistakes.push((piece.at, message));
-            behind
+            after
         }
         _ => {
             mistakes.push((piece.at, format!("`{}` has no place in a selector", piece.text)));
-            if piece.opens() { inside(behind).1 } else { behind }
+            if piece.opens() { inside(after).1 } else { after }
         }
     }
 }
@@ -120,24 +126,24 @@ fn element(piece: &Piece<'_>, mistakes: &mut Vec<Mistake>) {
     mistakes.push((piece.at, message));
 }
 
-/// Reads `[name]` or `[name operator value]` from behind the bracket.
+/// Checks `[name]` or `[name operator value]`, starting after the bracket.
 fn attribute<'p>(
     bracket: &Piece<'_>,
-    behind: &'p [Piece<'p>],
+    after: &'p [Piece<'p>],
     mistakes: &mut Vec<Mistake>,
 ) -> &'p [Piece<'p>] {
-    let (inside, rest) = inside(behind);
-    // A prefix is separated by `|`, and an operator by one sign before its `=`.
+    let (inside, rest) = inside(after);
+    // `|` separates a prefix, and an operator may have one sign before its `=`.
     let name = inside.iter().take_while(|piece| piece.is_word() || piece.is("|") || piece.is("*"));
-    let behind_name = match &inside[name.count()..] {
-        // Its `|` is an operator's.
-        behind @ [equals, ..] if equals.is("=") => behind,
-        [sign, behind @ ..] if ["~", "^", "$"].iter().any(|mark| sign.is(mark)) => behind,
-        behind => behind,
+    let after_name = match &inside[name.count()..] {
+        // This `|` belongs to an operator.
+        after @ [equals, ..] if equals.is("=") => after,
+        [sign, after @ ..] if ["~", "^", "$"].iter().any(|mark| sign.is(mark)) => after,
+        after => after,
     };
-    let is_well =
+    let is_valid =
         inside.first().is_some_and(|first| first.is_word() || first.is("*") || first.is("|"))
-            && match behind_name {
+            && match after_name {
                 [] => true,
                 [equals, value, flags @ ..] => {
                     equals.is("=")
@@ -146,33 +152,33 @@ fn attribute<'p>(
                 }
                 _ => false,
             };
-    if !is_well {
+    if !is_valid {
         let message = "an attribute is selected by `[name]` or `[name=\"value\"]`".to_owned();
         mistakes.push((inside.first().unwrap_or(bracket).at, message));
     }
     rest
 }
 
-/// Reads what stands behind a colon: one more and a pseudo-element, or a pseudo-class.
+/// Checks the tokens after a colon: a second colon and a pseudo-element, or a pseudo-class.
 fn pseudo<'p>(
     first: &Piece<'p>,
-    behind: &'p [Piece<'p>],
-    around: Around,
+    after: &'p [Piece<'p>],
+    context: SelectorContext,
     mistakes: &mut Vec<Mistake>,
 ) -> &'p [Piece<'p>] {
-    let (name, behind, of_elements) = match behind {
-        [name, behind @ ..] if first.is(":") && name.gap == Gap::None => (name, behind, true),
-        _ => (first, behind, false),
+    let (name, after, of_elements) = match after {
+        [name, after @ ..] if first.is(":") && name.gap == Gap::None => (name, after, true),
+        _ => (first, after, false),
     };
     if !matches!(name.kind, Kind::Word | Kind::Function) {
         mistakes.push((name.at, "the name of a state such as `hover` is expected here".to_owned()));
-        return behind;
+        return after;
     }
-    known_pseudo(name, of_elements, around, mistakes);
+    known_pseudo(name, of_elements, context, mistakes);
     if name.kind == Kind::Word {
-        return behind;
+        return after;
     }
-    let (arguments, rest) = inside(behind);
+    let (arguments, rest) = inside(after);
     let function = name.name().to_ascii_lowercase();
     if function.starts_with("nth-") && !function.ends_with("fragment") {
         let of = arguments.iter().position(|piece| piece.is("of"));
@@ -182,22 +188,27 @@ fn pseudo<'p>(
             mistakes.push((arguments.first().unwrap_or(name).at, message));
         }
         if let [of, selectors @ ..] = selectors {
-            list(selectors, around, of.at, mistakes);
+            list(selectors, context, of.at, mistakes);
         }
     } else if OF_SELECTORS.contains(&&*function) {
-        let inner = Around { is_relative: function == "has", ..around };
+        let inner = SelectorContext { is_relative: function == "has", ..context };
         list(arguments, inner, name.at, mistakes);
     }
     rest
 }
 
-fn known_pseudo(name: &Piece<'_>, of_elements: bool, around: Around, mistakes: &mut Vec<Mistake>) {
+fn known_pseudo(
+    name: &Piece<'_>,
+    of_elements: bool,
+    context: SelectorContext,
+    mistakes: &mut Vec<Mistake>,
+) {
     let word = name.name().to_ascii_lowercase();
     if word.starts_with('-') {
         return;
     }
     if word == "global" && !of_elements {
-        if !around.is_scoped {
+        if !context.is_scoped {
             let message = "every class of this sheet is global: `:global(..)` belongs to a sheet with a `mod` at its head";
             mistakes.push((name.at, message.to_owned()));
         } else if name.kind == Kind::Word {
@@ -255,7 +266,7 @@ fn is_nth(pieces: &[Piece<'_>]) -> bool {
     }
 }
 
-/// What stands before the bracket that closes, and what behind it.
+/// Splits the tokens at the closing bracket into those before and those after it.
 pub(crate) fn inside<'p>(pieces: &'p [Piece<'p>]) -> (&'p [Piece<'p>], &'p [Piece<'p>]) {
     let mut depth = 0_usize;
     for (at, piece) in pieces.iter().enumerate() {

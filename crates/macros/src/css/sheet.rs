@@ -1,5 +1,5 @@
-//! Decides what `css!` and `css_file!` become: a style sheet for the linker to collect, and a name in Rust for each
-//! class.
+//! Expansion of `css!` and `css_file!`: a style sheet that the linker collects, and a Rust constant
+//! for each class.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -12,17 +12,18 @@ use super::lex::lex;
 use super::parse::parse;
 use super::text::Text;
 use super::write::{Names, write};
-use super::{check, tell};
+use super::{add_faults, check};
 
-/// Where a macro is called.
+/// The call site of a macro.
 pub(crate) struct Site<'a> {
-    /// What tells its file from others: of its package, and where in it.
+    /// An identifier of the file: the package and the path in it.
     pub(crate) file: &'a str,
-    /// Reads the file that a literal names, beside the one it stands in.
+    /// Reads the file named by a literal, relative to the literal's own file.
     pub(crate) read: &'a dyn Fn(&Token, &str) -> Result<String, String>,
 }
 
-/// Expands `css!`. The first token is a bracket with the path of the `bine` crate; then perhaps `mod name;`, and CSS.
+/// Expands `css!`. The first token is a bracket with the path of the `bine` crate; optionally
+/// `mod name;` follows, then CSS.
 pub(crate) fn css(tokens: &[Token], site: &Site<'_>) -> Expansion {
     let (head, tokens) = Head::read(tokens);
     let mut faults = Vec::new();
@@ -30,7 +31,7 @@ pub(crate) fn css(tokens: &[Token], site: &Site<'_>) -> Expansion {
     head.expand(&text, site, None, faults)
 }
 
-/// Expands `css_file!`: the same, with the path of a file in the place of CSS.
+/// Expands `css_file!`: the same, with the path of a file instead of CSS.
 pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
     let (head, tokens) = Head::read(tokens);
     let mut faults = Vec::new();
@@ -57,7 +58,7 @@ pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
     });
     let text = match content {
         Ok((path, content)) => {
-            // Some editors put a mark of the encoding before the first letter.
+            // Some editors write a byte order mark.
             let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
             Text::of_file(&path, content.to_owned(), token.origin)
         }
@@ -69,12 +70,12 @@ pub(crate) fn css_file(tokens: &[Token], site: &Site<'_>) -> Expansion {
     head.expand(&text, site, Some(token), faults)
 }
 
-/// What stands before the CSS.
+/// The tokens before the CSS.
 struct Head<'t> {
     krate: &'t [Token],
-    /// Who may see the names.
+    /// The visibility of the module.
     visibility: &'t [Token],
-    /// The module of the names; `None`: they are global.
+    /// The name of the module; `None`: class names are global.
     module: Option<&'t Token>,
 }
 
@@ -117,11 +118,12 @@ impl<'t> Head<'t> {
             Some(_) => classes(&names, &mut mistakes),
             None => Vec::new(),
         };
-        tell(text, mistakes, &mut faults);
+        add_faults(text, mistakes, &mut faults);
         let is_faulty = !faults.is_empty();
         let mut expansion = Expansion { faults, ..Expansion::default() };
         if let Some(module) = self.module {
-            // Of somebody else's file few classes may be used; of a sheet beside its page all should be.
+            // A program may use few classes of a third-party file, but should use all of its own
+            // sheet.
             let unused = if file.is_some() { "dead_code," } else { "" };
             expansion.code("#[doc = \"The classes of a style sheet.\"]");
             expansion.code(&format!(
@@ -142,8 +144,8 @@ impl<'t> Head<'t> {
         expansion
     }
 
-    /// Writes the constant of a class. Its first and its last token stand where the class does, and so it does for
-    /// the compiler.
+    /// Emits the constant of a class. Its first and last token have the span of the class, so the
+    /// compiler reports warnings about the constant there.
     fn constant(
         &self,
         expansion: &mut Expansion,
@@ -154,7 +156,7 @@ impl<'t> Head<'t> {
         let Class { constant, name, .. } = class;
         let ending = names.ending.as_deref().unwrap_or_default();
         expansion.code(&format!("#[doc = {:?}]", format!("`.{name}`")));
-        // Raw, since a keyword of Rust may be a class.
+        // A raw identifier, because a class may have the name of a Rust keyword.
         expansion.owned(origin, format!("pub const r#{constant}"));
         expansion.code(":");
         expansion.run(self.krate);
@@ -166,11 +168,11 @@ impl<'t> Head<'t> {
         expansion.owned(origin, ";");
     }
 
-    /// Leaves the sheet for the linker.
+    /// Registers the sheet with the linker.
     fn submit(&self, expansion: &mut Expansion, css: &str, file: Option<&Token>) {
         expansion.code("const _: () = {");
         if let Some(file) = file {
-            // The compiler knows then that it must look again when the file has changed.
+            // Makes the compiler rebuild when the file changes.
             expansion.code("const _: &[::core::primitive::u8] = ::core::include_bytes!(");
             expansion.run(std::slice::from_ref(file));
             expansion.code(");");
@@ -186,15 +188,15 @@ impl<'t> Head<'t> {
     }
 }
 
-/// A class with a name in Rust.
+/// A class with its Rust constant.
 struct Class<'t> {
     constant: String,
     name: &'t str,
-    /// Where it stands first.
+    /// The byte offset of its first use.
     at: usize,
 }
 
-/// Names each class, and notes those that cannot have one.
+/// Assigns a constant to each class and reports classes that cannot have one.
 fn classes<'t>(names: &Names<'t>, mistakes: &mut Vec<(usize, String)>) -> Vec<Class<'t>> {
     let mut classes: Vec<Class<'t>> = Vec::new();
     for piece in &names.classes {
@@ -221,10 +223,11 @@ fn classes<'t>(names: &Names<'t>, mistakes: &mut Vec<(usize, String)>) -> Vec<Cl
     classes
 }
 
-/// What an ending is made of.
+/// The alphabet of endings.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// What tells the names of a sheet from those of all others: six letters of its place and content, 30 bits.
+/// The suffix that makes a sheet's names unique: six letters (30 bits) of a hash of its file and
+/// content.
 fn ending(of: &[&str]) -> String {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Decides what must be said about style sheets that CSS does not know, and how those are written that it knows.
+//! Tests of error messages and of the written form of style sheets.
 
 use proptest::prelude::*;
 
@@ -14,20 +14,20 @@ fn site(content: &str) -> impl Fn(&crate::token::Token, &str) -> Result<String, 
     move |_, _| Ok(content.clone())
 }
 
-/// What `css!` says of `source`: a line for each fault, the token and what is said about it.
+/// Checks the faults of `css!`: a line for each, with the token and the message.
 #[track_caller]
 fn check(source: &str, expected: &str) {
     let sample = Sample::new(&format!("[bine] {source}"));
     let expansion = css(&sample.tokens, &Site { file: "here", read: &site("") });
-    assert_eq!(sample.tell(&expansion.faults), expected.replace("\n         ", "\n"), "{source}");
+    assert_eq!(sample.report(&expansion.faults), expected.replace("\n         ", "\n"), "{source}");
 }
 
-/// The same of a file, by line and column.
+/// Checks the faults of a file, with line and column.
 #[track_caller]
 fn check_file(content: &str, expected: &str) {
     let (expansion, _) = of_file("[bine] \"a.css\"", content);
-    let told: Vec<_> = expansion.faults.iter().map(|fault| fault.message.as_str()).collect();
-    assert_eq!(told.join("\n"), expected.replace("\n         ", "\n"), "{content}");
+    let messages: Vec<_> = expansion.faults.iter().map(|fault| fault.message.as_str()).collect();
+    assert_eq!(messages.join("\n"), expected.replace("\n         ", "\n"), "{content}");
 }
 
 fn of_file(source: &str, content: &str) -> (Expansion, Sample) {
@@ -35,14 +35,14 @@ fn of_file(source: &str, content: &str) -> (Expansion, Sample) {
     (css_file(&sample.tokens, &Site { file: "here", read: &site(content) }), sample)
 }
 
-/// The text that a sheet becomes.
-fn shortened(content: &str, ending: Option<&str>) -> String {
+/// The minified text of a sheet.
+fn minified(content: &str, ending: Option<&str>) -> String {
     let pieces = lex(content);
     let items = parse(&pieces, &mut Vec::new());
     write(&items, &Names::of(&items, ending.map(str::to_owned)))
 }
 
-/// What is right, one statement each.
+/// Valid statements.
 const RIGHT: [&str; 44] = [
     ".card { color: red; background: #fff url(\"a.svg\") no-repeat; }",
     "a:hover, a:focus-visible { text-decoration: underline 2px; }",
@@ -91,14 +91,14 @@ const RIGHT: [&str; 44] = [
 ];
 
 #[test]
-fn what_is_right_is_not_complained_of() {
+fn accepts_valid_sheets() {
     for source in RIGHT {
         check_file(source, "");
     }
 }
 
 #[test]
-fn an_unknown_name_is_told_with_the_nearest() {
+fn suggests_the_nearest_css_name() {
     check(
         ".a { colr: red; back-ground: red }",
         "colr: CSS has no property `colr`; did you mean `color`?; one of your own begins with `--`
@@ -126,7 +126,7 @@ fn an_unknown_name_is_told_with_the_nearest() {
 }
 
 #[test]
-fn a_value_that_is_none_is_told_with_what_it_may_be() {
+fn lists_the_values_that_a_property_takes() {
     check(
         "a { position: abslute }",
         "abslute: `position` has no word `abslute`; did you mean `absolute`?; its words are `absolute`, `fixed`, `relative`, `static`, `sticky`",
@@ -156,7 +156,7 @@ fn a_value_that_is_none_is_told_with_what_it_may_be() {
 }
 
 #[test]
-fn what_is_missing_is_told_where_it_is() {
+fn reports_missing_punctuation_in_place() {
     check("a { color: red\n margin: 0 }", "margin: a `;` is missing before `margin`");
     check("a { color: red\n .b { top: 0 } }", ".: a `;` is missing before `.`");
     check("a { color red }", "red: a `:` is missing behind `color`");
@@ -178,7 +178,7 @@ fn what_is_missing_is_told_where_it_is() {
 }
 
 #[test]
-fn what_stands_in_the_wrong_place_is_told() {
+fn rejects_misplaced_statements() {
     check("color: red;", "color: a declaration stands in a rule: `selector { color: .. }`");
     check("@font-face { a { } }", "a: no rule may stand here, only `name: value;`");
     check(
@@ -199,7 +199,7 @@ fn what_stands_in_the_wrong_place_is_told() {
 }
 
 #[test]
-fn what_is_said_twice_or_in_an_older_way_is_told() {
+fn reports_duplicates_and_older_spellings() {
     check("a { top: 0; top: 1px; top: 0 }", "top: this block says the same of `top` already");
     check(
         "a { word-wrap: normal }",
@@ -208,7 +208,7 @@ fn what_is_said_twice_or_in_an_older_way_is_told() {
 }
 
 #[test]
-fn several_mistakes_are_told_at_once_in_the_order_of_the_file() {
+fn reports_mistakes_in_file_order() {
     check_file(
         "a {\n  colr: red;\n  top: 1xp\n}\n\nb:hovr { }\n",
         "a.css:2:3: CSS has no property `colr`; did you mean `color`?; one of your own begins with `--`
@@ -218,30 +218,30 @@ fn several_mistakes_are_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn what_rust_reads_otherwise_is_css_again() {
+fn restores_css_from_rust_tokens() {
     let written = |source: &str| {
         let sample = Sample::new(source);
         let mut faults = Vec::new();
         let text = Text::of_tokens(&sample.tokens, &mut faults);
-        assert_eq!(sample.tell(&faults), "", "{source}");
-        shortened(&text.text, None)
+        assert_eq!(sample.report(&faults), "", "{source}");
+        minified(&text.text, None)
     };
     assert_eq!(written(".a .b .c { x: 10px 1e3px #1e1 #fff }"), ".a .b .c{x:10px 1e3px #1e1 #fff}");
     assert_eq!(
         written(".a.b:hover { margin: -1px 50% .5rem }"),
         ".a.b:hover{margin:-1px 50% .5rem}"
     );
-    // `2em` is no token of Rust's.
+    // `2em` is not a token of Rust.
     assert_eq!(written("a { margin: 0 2 em 1.5 ex 0 }"), "a{margin:0 2em 1.5ex 0}");
     assert_eq!(written(".column-2 em, h2 em { top: 0 }"), ".column-2 em,h2 em{top:0}");
-    // A string that begins a statement is CSS, and any other a string of CSS.
+    // A string at the start of a statement contains CSS; any other becomes a CSS string.
     assert_eq!(written("a { \"top: 2em; color: #12e\"; left: 0 }"), "a{top:2em;color:#12e;left:0}");
     assert_eq!(written(r#"a { content: "\u{b7}\n\"" }"#), "a{content:\"\u{b7}\\a \\\"\"}");
     assert_eq!(written(r#""a { top: 0 }" b { left: 0 }"#), "a{top:0}b{left:0}");
 }
 
 #[test]
-fn a_mistake_in_a_string_is_told_by_line_if_it_has_several() {
+fn reports_lines_in_multiline_strings() {
     check(
         "\"a { tpo: 0 }\"",
         "\"a { tpo: 0 }\": CSS has no property `tpo`; did you mean `top`?; one of your own begins with `--`",
@@ -253,25 +253,25 @@ fn a_mistake_in_a_string_is_told_by_line_if_it_has_several() {
 }
 
 #[test]
-fn a_sheet_is_written_without_blanks_and_comments() {
+fn writes_minified_sheets() {
     let source = "/* a */ @charset \"UTF-8\";\n.a , .b > p ~ b{ color : red ; ; margin: 0  1px ; }\n@media ( min-width: 1px ) {\n p { top: calc( 1px + 2px ) !important; } }\n@layer a;";
     let expected = ".a,.b>p~b{color:red;margin:0 1px}@media (min-width:1px){p{top:calc(1px + 2px)!important}}@layer a;";
-    assert_eq!(shortened(source, None), expected);
+    assert_eq!(minified(source, None), expected);
 }
 
 #[test]
-fn names_of_a_sheet_get_an_ending_and_global_ones_none() {
+fn adds_suffixes_to_local_names_only() {
     let source = ".a:is(.b, p):global(.c .a) { animation: turn 1s, other 2s } @keyframes turn { } @scope (.a) { } [class~=\"a\"] .5s { } :global(.d) #a { }";
     let expected = ".a_x:is(.b_x,p):is(.c .a){animation:turn_x 1s,other 2s}@keyframes turn_x{}@scope (.a_x){}[class~=\"a\"] .5s{}:is(.d) #a{}";
-    assert_eq!(shortened(source, Some("x")), expected);
+    assert_eq!(minified(source, Some("x")), expected);
 }
 
 #[test]
-fn classes_are_constants_of_a_module_and_know_their_tokens() {
+fn classes_become_constants_with_spans() {
     let source = "[bine] pub(crate) mod style; .card { & .title-line:hover { top: 0 } }";
     let sample = Sample::new(source);
     let expansion = css(&sample.tokens, &Site { file: "here", read: &site("") });
-    assert_eq!(sample.tell(&expansion.faults), "");
+    assert_eq!(sample.report(&expansion.faults), "");
     let code = sample.spell(&expansion);
     for part in [
         "pub(crate) mod style {",
@@ -283,11 +283,11 @@ fn classes_are_constants_of_a_module_and_know_their_tokens() {
         let plain = |text: &str| text.replace(' ', "");
         assert!(plain(&code).contains(&plain(part)), "{part} in {code}");
     }
-    assert_eq!(sample.tell(&[Fault::at(expansion.owned[2].0, "")]), "title:");
+    assert_eq!(sample.report(&[Fault::at(expansion.owned[2].0, "")]), "title:");
 }
 
 #[test]
-fn a_class_that_can_be_no_name_in_rust_is_told() {
+fn rejects_classes_without_a_rust_name() {
     check("mod a; .b-c { } .b_c { }", "b_c: `.b_c` and `.b-c` would both be `b_c` in Rust");
     check(
         "mod a; .self { }",
@@ -301,11 +301,11 @@ fn a_class_that_can_be_no_name_in_rust_is_told() {
 }
 
 #[test]
-fn sheets_of_equal_classes_have_other_names() {
+fn suffix_depends_on_file_and_content() {
     let ending_of = |source: &str, file| {
         let sample = Sample::new(source);
         let code = css(&sample.tokens, &Site { file, read: &site("") }).code;
-        code.split_once("\"card_").map(|(_, behind)| behind[..6].to_owned())
+        code.split_once("\"card_").map(|(_, after)| after[..6].to_owned())
     };
     let one = ending_of("[bine] mod a; .card { top: 0 }", "one");
     assert!(
@@ -317,20 +317,20 @@ fn sheets_of_equal_classes_have_other_names() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_told() {
+fn reports_an_unreadable_file() {
     let sample = Sample::new("[bine] \"a.css\"");
     let read = |_: &crate::token::Token, _: &str| Err("no such file".to_owned());
     let expansion = css_file(&sample.tokens, &Site { file: "here", read: &read });
-    assert_eq!(sample.tell(&expansion.faults), "\"a.css\": cannot read `a.css`: no such file");
+    assert_eq!(sample.report(&expansion.faults), "\"a.css\": cannot read `a.css`: no such file");
     let (expansion, sample) = of_file("[bine] a", "");
     assert_eq!(
-        sample.tell(&expansion.faults),
+        sample.report(&expansion.faults),
         "a: the name of a file is expected: `css_file!(\"style.css\")`"
     );
 }
 
 #[test]
-fn brackets_in_brackets_have_an_end() {
+fn limits_the_nesting_of_brackets() {
     for opening in ["a{", "a:is(", "@media (("] {
         let deep = opening.repeat(10_000);
         let (expansion, _) = of_file("[bine] \"a.css\"", &deep);
@@ -339,13 +339,13 @@ fn brackets_in_brackets_have_an_end() {
     }
 }
 
-/// Tokens without semicolons, of which a sheet may have more or fewer.
+/// The tokens without semicolons, which minification may remove.
 fn tokens(text: &str) -> Vec<String> {
     let pieces = lex(text);
     pieces.iter().filter(|piece| !piece.is(";")).map(|piece| piece.text.to_owned()).collect()
 }
 
-/// Text of which much is nearly CSS.
+/// Text that resembles CSS.
 fn any_text() -> impl Strategy<Value = String> {
     const PARTS: &str = "a|.b|{|}|:|;|,|/*x*/|/*| |\n|(|)|[|]|url(|url(x)|\"s\"|\"|'|#fff|#|@media|@keyframes|@|1px|1e|50%|--x|!important|!|\\|\\2c |\u{e4}|>|~|+|&|*|of|:is(|:nth-child(|var(|-|.5|color|red";
     let part = prop::sample::select(PARTS.split('|').collect::<Vec<_>>());
@@ -355,7 +355,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_read_to_its_end(text in any_text()) {
+    fn lexes_any_text_completely(text in any_text()) {
         let pieces = lex(&text);
         let mut at = 0;
         for piece in &pieces {
@@ -368,12 +368,12 @@ proptest! {
         check::sheet(&items, true, &mut mistakes);
         check::attribute(&items, &mut mistakes);
         let mut faults = Vec::new();
-        tell(&Text::of_file("a", text.clone(), 0), mistakes, &mut faults);
+        add_faults(&Text::of_file("a", text.clone(), 0), mistakes, &mut faults);
         write(&items, &Names::of(&items, Some("x".to_owned())));
     }
 
     #[test]
-    fn what_is_accepted_is_written_with_the_same_tokens(text in any_text()) {
+    fn accepted_sheets_keep_their_tokens(text in any_text()) {
         let pieces = lex(&text);
         let mut mistakes = Vec::new();
         let items: Vec<Item<'_>> = parse(&pieces, &mut mistakes);
@@ -381,12 +381,12 @@ proptest! {
         if mistakes.is_empty() {
             let written = write(&items, &Names::default());
             prop_assert_eq!(tokens(&written), tokens(&text));
-            prop_assert_eq!(shortened(&written, None), written);
+            prop_assert_eq!(minified(&written, None), written);
         }
     }
 
     #[test]
-    fn a_right_sheet_keeps_its_tokens_whatever_stands_between_them(
+    fn white_space_does_not_change_the_tokens(
         statements in prop::collection::vec(prop::sample::select(&RIGHT[..]), 1..4),
         blanks in prop::collection::vec(prop::sample::select(vec![" ", "\n", "\t\t", " /* x */ "]), 8),
     ) {
@@ -400,9 +400,9 @@ proptest! {
             }
             spread.push_str(piece.text);
         }
-        let written = shortened(&spread, None);
+        let written = minified(&spread, None);
         prop_assert_eq!(tokens(&written), tokens(&text));
-        prop_assert_eq!(&written, &shortened(&text, None));
+        prop_assert_eq!(&written, &minified(&text, None));
         prop_assert!(written.len() <= text.len());
     }
 }

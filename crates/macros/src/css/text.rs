@@ -1,80 +1,82 @@
-//! Decides what text a style sheet is, and which token each part of it came from.
+//! The text of a style sheet, with the origin of each part.
 //!
-//! Rust reads some of CSS otherwise than a browser (`10px` is a number with a suffix, `#1e3` has an exponent), and its
-//! tokens have no white space. So they are put together to text again, which is then read as CSS says, whether it
-//! comes from tokens, from a string or from a file.
+//! Rust lexes parts of CSS differently from a browser (`10px` is a number with a suffix, `#1e3` has
+//! an exponent), and its tokens have no white space. Therefore the tokens are joined to text again,
+//! which the CSS lexer reads in the same way as a string or a file.
 
 use crate::fault::Fault;
 use crate::literal;
 use crate::token::{Delimiter, Gap, Kind, Token};
 
-/// The text of a style sheet, and where it is from.
+/// The text of a style sheet and its origins.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     pub(crate) text: String,
-    /// In the order of their places.
+    /// In ascending order of `at`.
     parts: Vec<Part>,
 }
 
-/// A piece of the text, up to the next.
+/// A part of the text, up to the start of the next part.
 #[derive(Debug)]
 struct Part {
     at: usize,
-    /// The token to blame.
+    /// The token that errors point at.
     origin: usize,
-    kind: Told,
+    kind: PositionStyle,
 }
 
-/// How a place in a part is told.
+/// The form of positions in error messages.
 #[derive(Debug)]
-enum Told {
-    /// The token says it all.
+enum PositionStyle {
+    /// The token is sufficient.
     Token,
-    /// The text stands in a literal of one line.
+    /// The text is in a single-line literal.
     Quoted,
-    /// It stands in a literal of several: line and column there.
+    /// The text is in a literal of several lines: messages contain line and column.
     Lines,
-    /// It stands in the file of this name.
+    /// The text is in the file of this name.
     File(String),
 }
 
 impl Text {
-    /// What stands between the braces of `css!`: CSS in tokens, of which those that begin a statement with a string
-    /// stand for its value.
+    /// The content of `css!`: tokens of CSS. A string at the start of a statement stands for its
+    /// value.
     pub(crate) fn of_tokens(tokens: &[Token], faults: &mut Vec<Fault>) -> Self {
         let mut text = Self::default();
         Joiner { text: &mut text, begins: true, faults }.join(tokens);
         text
     }
 
-    /// What a literal holds.
+    /// The content of a literal.
     pub(crate) fn of_literal(value: &str, origin: usize) -> Self {
         let mut text = Self::default();
         text.add_literal(value, origin);
         text
     }
 
-    /// What the file holds that a literal names.
+    /// The content of the file that a literal names.
     pub(crate) fn of_file(name: &str, content: String, origin: usize) -> Self {
-        let part = Part { at: 0, origin, kind: Told::File(name.to_owned()) };
+        let part = Part { at: 0, origin, kind: PositionStyle::File(name.to_owned()) };
         Self { text: content, parts: vec![part] }
     }
 
-    /// Where a place in the text came from.
+    /// The origin of a position in the text.
     pub(crate) fn origin(&self, at: usize) -> usize {
         self.part(at).map_or(Fault::WHOLE, |part| part.origin)
     }
 
-    /// A mistake at a place in the text.
+    /// A fault at a position in the text.
     pub(crate) fn fault(&self, at: usize, message: &str) -> Fault {
         let Some(part) = self.part(at) else { return Fault::at(Fault::WHOLE, message) };
         let before = &self.text[part.at..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         let message = match &part.kind {
-            Told::File(name) => format!("{name}:{line}:{column}: {message}"),
-            Told::Lines => format!("in line {line} of this text, column {column}: {message}"),
-            Told::Quoted | Told::Token => message.to_owned(),
+            PositionStyle::File(name) => format!("{name}:{line}:{column}: {message}"),
+            PositionStyle::Lines => {
+                format!("in line {line} of this text, column {column}: {message}")
+            }
+            PositionStyle::Quoted | PositionStyle::Token => message.to_owned(),
         };
         Fault::at(part.origin, message)
     }
@@ -85,19 +87,23 @@ impl Text {
     }
 
     fn add_literal(&mut self, value: &str, origin: usize) {
-        self.add(value, origin, if value.contains('\n') { Told::Lines } else { Told::Quoted });
+        self.add(
+            value,
+            origin,
+            if value.contains('\n') { PositionStyle::Lines } else { PositionStyle::Quoted },
+        );
     }
 
-    fn add(&mut self, text: &str, origin: usize, kind: Told) {
+    fn add(&mut self, text: &str, origin: usize, kind: PositionStyle) {
         self.parts.push(Part { at: self.text.len(), origin, kind });
         self.text.push_str(text);
     }
 }
 
-/// Puts tokens together.
+/// Joins tokens to text.
 struct Joiner<'t, 'f> {
     text: &'t mut Text,
-    /// The next token begins a statement.
+    /// Whether the next token begins a statement.
     begins: bool,
     faults: &'f mut Vec<Fault>,
 }
@@ -105,7 +111,8 @@ struct Joiner<'t, 'f> {
 impl Joiner<'_, '_> {
     fn join(&mut self, tokens: &[Token]) {
         for token in tokens {
-            // `2em` is no token of Rust's, which misses an exponent behind the `e`: it is written `2 em`.
+            // `2em` is not a token of Rust, which expects an exponent after `e`, so users write `2
+            // em`.
             let is_unit = token.gap == Gap::Space && (token.is("em") || token.is("ex"));
             if !(is_unit && ends_with_number(&self.text.text)) {
                 self.gap(token.gap);
@@ -147,7 +154,7 @@ impl Joiner<'_, '_> {
     }
 
     fn add(&mut self, text: &str, token: &Token) {
-        self.text.add(text, token.origin, Told::Token);
+        self.text.add(text, token.origin, PositionStyle::Token);
     }
 
     fn gap(&mut self, gap: Gap) {
@@ -159,7 +166,8 @@ impl Joiner<'_, '_> {
     }
 }
 
-/// Whether a text ends with a number that has no unit, which is not the end of a name as in `.column-2`.
+/// Whether a text ends with a number without a unit. The end of a name as in `.column-2` does not
+/// count.
 fn ends_with_number(text: &str) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
     let last = text.rsplit(|letter| !is_part(letter)).next().unwrap_or_default();
@@ -167,7 +175,7 @@ fn ends_with_number(text: &str) -> bool {
         && !last.contains(|letter: char| letter.is_alphabetic() || letter == '_')
 }
 
-/// A string of CSS with that value (CSS Object Model, "serialize a string").
+/// Quotes a value as a CSS string (CSS Object Model, "serialize a string").
 fn quoted(value: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in value.chars() {

@@ -1,8 +1,8 @@
-//! Decides what a style sheet consists of once it is read.
+//! The syntax tree of a style sheet.
 
 use super::lex::Piece;
 
-/// One statement.
+/// A statement.
 #[derive(Debug)]
 pub(crate) enum Item<'p> {
     Rule(Rule<'p>),
@@ -10,12 +10,12 @@ pub(crate) enum Item<'p> {
     Declaration(Declaration<'p>),
 }
 
-/// A selector, or a step of an animation, with its block.
+/// A selector, or a step of an animation, and its block.
 #[derive(Debug)]
 pub(crate) struct Rule<'p> {
     pub(crate) prelude: &'p [Piece<'p>],
     pub(crate) block: Vec<Item<'p>>,
-    /// Where the block begins.
+    /// The byte offset of the block.
     pub(crate) at: usize,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Rule<'p> {
 pub(crate) struct AtRule<'p> {
     pub(crate) name: Piece<'p>,
     pub(crate) prelude: &'p [Piece<'p>],
-    /// `None`: it ends with a semicolon.
+    /// `None` for a rule that ends with a semicolon.
     pub(crate) block: Option<Vec<Item<'p>>>,
 }
 

@@ -1,8 +1,8 @@
-//! Decides whether CSS knows a property, and whether its value is made of what it knows: words, units, colors,
-//! functions.
+//! Validation of properties and values: words, units, colors and functions.
 //!
-//! Words are looked up only outside of functions, where the table has the grammar of each property. What begins with
-//! a dash is a browser's own, and the value of a custom property may be anything.
+//! Words are checked only outside of functions, because the tables have no grammar for arguments.
+//! Names with a leading dash belong to browsers, and the value of a custom property may be
+//! anything.
 
 use bine_vocabulary::{self as vocabulary, Property, nearest};
 
@@ -20,10 +20,12 @@ const UNITS: [&str; 61] = [
     "s", "ms", "Hz", "kHz", "dpi", "dpcm", "dppx", "x",
 ];
 
-/// Units that are not of lengths, angles, times and resolutions: of a share in a grid, and of the voice.
+/// Units other than those of lengths, angles, times and resolutions: fractions in a grid, and
+/// speech.
 const RARE_UNITS: [&str; 3] = ["fr", "dB", "st"];
 
-/// Functions that the table lacks, since they are no values: of `src` in `@font-face`, and of alternate letters.
+/// Functions that the vocabulary lacks because they are not values: those of `src` in `@font-face`,
+/// and of alternate glyphs.
 const FUNCTIONS: [&str; 9] = [
     "annotation",
     "character-variant",
@@ -36,13 +38,13 @@ const FUNCTIONS: [&str; 9] = [
     "tech",
 ];
 
-/// An older spelling whose newer one browsers do not know yet.
-const STILL_BEST: &str = "font-stretch";
+/// An older spelling whose replacement is not yet widely supported.
+const PREFERRED_ALIAS: &str = "font-stretch";
 
-/// As many words of a property are told; more help nobody.
-const MOST_WORDS: usize = 16;
+/// The maximum number of words that a message lists.
+const MAX_LISTED_WORDS: usize = 16;
 
-/// Notes what is wrong with a declaration of a property. `others` has the names that stand in the same block.
+/// Reports the errors in a declaration. `others` contains the names in the same block.
 pub(crate) fn property(
     declaration: &Declaration<'_>,
     others: &[&str],
@@ -63,7 +65,7 @@ pub(crate) fn property(
             mistakes.push((declaration.name.at, message));
         }
         Some(Property { alias_of: Some(newer), .. })
-            if name != STILL_BEST
+            if name != PREFERRED_ALIAS
                 && !others.iter().any(|other| other.eq_ignore_ascii_case(newer)) =>
         {
             let message = format!("`{name}` is an older spelling: write `{newer}`, or both");
@@ -74,7 +76,7 @@ pub(crate) fn property(
     pieces(value, property, mistakes);
 }
 
-/// Notes what is wrong with a descriptor of an at-rule.
+/// Reports the errors in a descriptor of an at-rule.
 pub(crate) fn descriptor(
     rule: &AtRule<'_>,
     known: vocabulary::Words,
@@ -85,16 +87,16 @@ pub(crate) fn descriptor(
     if name.starts_with('-') {
         return;
     }
-    if !known.contains(name) && name != STILL_BEST {
+    if !known.contains(name) && name != PREFERRED_ALIAS {
         let meant = did_you_mean("", name, known);
         let all = match known.iter().count() {
-            ..=MOST_WORDS => format!("; it takes {known}"),
+            ..=MAX_LISTED_WORDS => format!("; it takes {known}"),
             _ => String::new(),
         };
         let message = format!("`{}` has no `{name}`{meant}{all}", rule.name.text);
         return mistakes.push((declaration.name.at, message));
     }
-    // `U+0025-00FF` is made of what looks like numbers.
+    // `U+0025-00FF` would be lexed as numbers.
     if !name.eq_ignore_ascii_case("unicode-range") {
         pieces(declaration.value, None, mistakes);
     }
@@ -103,19 +105,19 @@ pub(crate) fn descriptor(
 /// The value without an `!important` at its end.
 fn important<'p>(value: &'p [Piece<'p>], mistakes: &mut Vec<Mistake>) -> &'p [Piece<'p>] {
     let Some(place) = value.iter().position(|piece| piece.is("!")) else { return value };
-    let (before, behind) = value.split_at(place);
-    match behind {
+    let (before, mark) = value.split_at(place);
+    match mark {
         [_, word] if word.is("important") => {}
         [_, word, ..] => {
             let message = "only `!important` begins with `!`, and it ends the value";
             mistakes.push((word.at, message.to_owned()));
         }
-        _ => mistakes.push((behind[0].at, "only `!important` begins with `!`".to_owned())),
+        _ => mistakes.push((mark[0].at, "only `!important` begins with `!`".to_owned())),
     }
     before
 }
 
-/// Notes which tokens of a value are none; words are looked up if the property is known.
+/// Reports invalid tokens in a value. Words are checked if the property is known.
 fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<Mistake>) {
     let mut open = Vec::new();
     for piece in value {
@@ -134,7 +136,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
                 open.pop();
             }
             Kind::Dimension(unit) => unit_of(piece, unit, mistakes),
-            // `element(#id)` alone takes an id.
+            // Only `element(#id)` takes an id.
             Kind::Hash if !open.contains(&"element") && !is_hex(piece.name()) => {
                 mistake(format!(
                     "`{}` is no color: it has 3, 4, 6 or 8 hexadecimal digits behind its `#`",
@@ -172,7 +174,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
     }
 }
 
-/// Each function in a value, in small letters, with what stands behind its parenthesis.
+/// Each function in a value, with the tokens after its parenthesis.
 fn functions<'p>(value: &'p [Piece<'p>]) -> impl Iterator<Item = (&'p str, &'p [Piece<'p>])> {
     let functions = value.iter().enumerate().filter(|(_, piece)| piece.kind == Kind::Function);
     functions.map(|(at, piece)| (piece.name(), &value[at + 1..]))
@@ -183,12 +185,12 @@ fn is_function(name: &str) -> bool {
     name.starts_with('-') || known.any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Notes a unit that there is not.
+/// Reports an unknown unit.
 pub(crate) fn unit_of(piece: &Piece<'_>, unit: usize, mistakes: &mut Vec<Mistake>) {
     let unit_name = &piece.text[unit..];
     let mut units = UNITS.iter().chain(&RARE_UNITS).copied();
     if !units.clone().any(|known| known.eq_ignore_ascii_case(unit_name)) {
-        // Of two letters one may be wrong, which is too much for so many short names.
+        // Suggests swapped letters first: an edit distance matches too many of the short names.
         let swapped = |known: &&str| is_swapped(unit_name, known);
         let meant = units.find(swapped).or_else(|| nearest(unit_name, UNITS));
         let meant = meant.map_or_else(String::new, |unit| format!("; did you mean `{unit}`?"));
@@ -196,7 +198,7 @@ pub(crate) fn unit_of(piece: &Piece<'_>, unit: usize, mistakes: &mut Vec<Mistake
     }
 }
 
-/// Whether two words have the same letters in another order.
+/// Whether two words are permutations of each other.
 fn is_swapped(one: &str, other: &str) -> bool {
     let sorted = |word: &str| {
         let mut letters = word.to_ascii_lowercase().into_bytes();
@@ -206,7 +208,7 @@ fn is_swapped(one: &str, other: &str) -> bool {
     sorted(one) == sorted(other)
 }
 
-/// A length may be 0 without a unit.
+/// Whether a number is 0, which needs no unit.
 fn is_zero(number: &str) -> bool {
     number.bytes().all(|byte| b"+-0.".contains(&byte))
 }
@@ -222,8 +224,8 @@ fn not_a_word(word: &str, property: &Property) -> String {
     let words = match (property.words.iter().count(), property.colors) {
         (0, false) => "; it has none but what every property takes, as `inherit`".to_owned(),
         (0, true) => "; it takes a color".to_owned(),
-        (1..=MOST_WORDS, false) => format!("; its words are {}", property.words),
-        (1..=MOST_WORDS, true) => format!("; its words are {}, and colors", property.words),
+        (1..=MAX_LISTED_WORDS, false) => format!("; its words are {}", property.words),
+        (1..=MAX_LISTED_WORDS, true) => format!("; its words are {}, and colors", property.words),
         _ => String::new(),
     };
     format!("`{name}` has no word `{word}`{meant}{words}")
@@ -234,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colors_have_as_many_digits_as_browsers_take() {
+    fn accepts_colors_of_valid_length() {
         assert!(is_hex("fff") && is_hex("12345678") && !is_hex("12345") && !is_hex("ggg"));
     }
 }

@@ -1,7 +1,7 @@
-//! Decides how a style sheet is written: without comments and needless blanks, and with names of its own.
+//! Writer of style sheets: without comments and unneeded white space, and with scoped names.
 //!
-//! No token changes but names, and none is left out but semicolons before a brace, so that what is read is what was
-//! written.
+//! It changes only names and omits only semicolons before braces, so the result parses to the same
+//! sheet.
 
 use crate::token::Gap;
 
@@ -9,19 +9,19 @@ use super::lex::{Kind, Piece};
 use super::selector::inside;
 use super::tree::{AtRule, Declaration, Item, Rule};
 
-/// Names of a sheet that get something at their end, so that no other sheet has them.
+/// The names of a sheet that get a suffix, so that they are unique among all sheets.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'p> {
-    /// What they get; `None`: they stay as they are.
+    /// The suffix; `None`: names stay unchanged.
     pub(crate) ending: Option<String>,
-    /// The classes, in the order of the sheet; each once.
+    /// The classes without duplicates, in the order of the sheet.
     pub(crate) classes: Vec<Piece<'p>>,
     /// The names of animations.
     pub(crate) animations: Vec<&'p str>,
 }
 
 impl<'p> Names<'p> {
-    /// The names that a sheet has.
+    /// Collects the names of a sheet.
     pub(crate) fn of(items: &[Item<'p>], ending: Option<String>) -> Self {
         let mut names = Self { ending, ..Self::default() };
         names.find(items);
@@ -52,11 +52,11 @@ impl<'p> Names<'p> {
 
     fn find_classes(&mut self, selector: &'p [Piece<'p>]) {
         let mut rest = selector;
-        while let [piece, behind @ ..] = rest {
-            rest = behind;
+        while let [piece, after @ ..] = rest {
+            rest = after;
             if is_global(piece) {
-                rest = inside(behind).1;
-            } else if let [name, ..] = behind
+                rest = inside(after).1;
+            } else if let [name, ..] = after
                 && is_class(piece, name)
                 && !self.classes.iter().any(|known| known.text == name.text)
             {
@@ -109,13 +109,13 @@ impl Writer<'_> {
 
     fn at_rule(&mut self, rule: &AtRule<'_>) {
         let name = rule.name.name().to_ascii_lowercase();
-        // What is served says already that it is UTF-8.
+        // The server sends the sheet with its charset.
         if name == "charset" {
             return;
         }
         self.text.push_str(rule.name.text);
         if let Some(first) = rule.prelude.first() {
-            // Behind `@media(` is no blank, and none is needed behind a name.
+            // `@media(` has no blank. Otherwise the name needs one.
             if first.gap != Gap::None || !first.opens() {
                 self.text.push(' ');
             }
@@ -143,7 +143,7 @@ impl Writer<'_> {
     fn declaration(&mut self, declaration: &Declaration<'_>) {
         self.text.push_str(declaration.name.text);
         self.text.push(':');
-        // An empty custom property is one blank (CSS Variables 1, section 2).
+        // The value of an empty custom property is one blank (CSS Variables 1, section 2).
         if declaration.value.is_empty() {
             self.text.push(' ');
         }
@@ -164,24 +164,24 @@ impl Writer<'_> {
         self.text.push_str(piece.text);
     }
 
-    /// Writes a selector: classes get their ending, and what stands in `:global(..)` none.
+    /// Writes a selector. Classes get the suffix, except those in `:global(..)`.
     fn selector(&mut self, pieces: &[Piece<'_>]) {
         if self.names.ending.is_none() {
             return self.plain(pieces);
         }
         let mut before: Option<&Piece<'_>> = None;
         let mut rest = pieces;
-        while let [piece, behind @ ..] = rest {
-            rest = behind;
+        while let [piece, after @ ..] = rest {
+            rest = after;
             self.space(before, piece);
             let dot = before.replace(piece);
             if is_global(piece) {
-                // What is global in one place stays one selector there: `.own:global(a, b)`.
+                // `:is` keeps the global list one selector: `.own:global(a, b)`.
                 self.text.push_str("is(");
-                let (selectors, _) = inside(behind);
-                self.pieces_behind(before, selectors, Self::piece);
+                let (selectors, _) = inside(after);
+                self.pieces_after(before, selectors, Self::piece);
                 before = selectors.last().or(before);
-                rest = &behind[selectors.len()..];
+                rest = &after[selectors.len()..];
                 continue;
             }
             self.text.push_str(piece.text);
@@ -189,12 +189,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes tokens each in its own way, with the blanks that they need.
+    /// Writes each token with `write`, and the white space that is needed.
     fn pieces(&mut self, pieces: &[Piece<'_>], write: impl Fn(&mut Self, &Piece<'_>)) {
-        self.pieces_behind(None, pieces, write);
+        self.pieces_after(None, pieces, write);
     }
 
-    fn pieces_behind<'p>(
+    fn pieces_after<'p>(
         &mut self,
         mut before: Option<&'p Piece<'p>>,
         pieces: &'p [Piece<'p>],
@@ -207,8 +207,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the blank before a token, unless nobody would miss it: beside a comma, `>` and `~`, behind a
-    /// colon, and at the inner side of a bracket.
+    /// Writes the white space before a token unless it is insignificant: next to a comma, `>` and
+    /// `~`, after a colon, and inside of brackets.
     fn space(&mut self, before: Option<&Piece<'_>>, piece: &Piece<'_>) {
         let Some(before) = before else { return };
         if piece.comment {

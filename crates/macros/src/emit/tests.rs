@@ -1,27 +1,27 @@
-//! Decides what right markup must become.
+//! Tests of the code that markup expands to.
 
 use super::*;
 use crate::sample::Sample;
 
-/// `expected` is the body of the page's closure.
+/// Checks the body of the page's closure.
 #[track_caller]
 fn check(source: &str, expected: &str) {
     let sample = Sample::new(&format!("[bine]{source}"));
     let expansion = html(&sample.tokens);
-    assert_eq!(sample.tell(&expansion.faults), "");
+    assert_eq!(sample.report(&expansion.faults), "");
     let spelled = sample.spell(&expansion);
     let body = spelled.split_once("FillValue as _};").and_then(|(_, body)| body.strip_suffix("})"));
     assert_eq!(body, Some(expected));
 }
 
-/// `expected` is the markup of a page without holes.
+/// Checks the markup of a page without holes.
 #[track_caller]
 fn check_constant(source: &str, expected: &str) {
     check(source, &format!("writer.constant({expected:?});"));
 }
 
 #[test]
-fn paths_go_through_the_bracket() {
+fn uses_the_crate_path_of_the_bracket() {
     let sample = Sample::new("[a::b] x");
     let spelled = sample.spell(&html(&sample.tokens));
     assert!(spelled.contains(
@@ -30,12 +30,12 @@ fn paths_go_through_the_bracket() {
     ));
 }
 
-/// The method that fills the one hole of markup.
+/// Checks the method that fills the only hole of the markup.
 #[track_caller]
 fn check_hole(source: &str, expected: &str) {
     let sample = Sample::new(&format!("[bine]{source}"));
     let expansion = html(&sample.tokens);
-    assert_eq!(sample.tell(&expansion.faults), "");
+    assert_eq!(sample.report(&expansion.faults), "");
     assert!(
         sample.spell(&expansion).contains(&format!("( x ).fill_{expected}(writer)")),
         "{source}"
@@ -43,7 +43,7 @@ fn check_hole(source: &str, expected: &str) {
 }
 
 #[test]
-fn a_hole_is_filled_as_its_place_asks() {
+fn selects_the_fill_method_by_parent() {
     check_hole("<div>{x}</div>", "flow");
     check_hole("<li><a href=\"/\">{x}</a></li>", "flow");
     check_hole("<p><a href=\"/\">{x}</a></p>", "phrasing");
@@ -64,7 +64,7 @@ fn a_hole_is_filled_as_its_place_asks() {
 }
 
 #[test]
-fn a_hole_at_the_top_is_filled_as_the_rest_asks() {
+fn selects_the_fill_method_by_root_siblings() {
     check_hole("{x}", "flow");
     check_hole("<p>a</p>{x}", "flow");
     check_hole("<b>a</b>{x}", "phrasing");
@@ -74,7 +74,7 @@ fn a_hole_at_the_top_is_filled_as_the_rest_asks() {
 }
 
 #[test]
-fn constants_merge_over_elements() {
+fn merges_constants_across_elements() {
     check(
         "<!DOCTYPE html><html><body><h1>\"Hello, \"{name}</h1><p>Bye</p></body></html>",
         "writer.either(\"<!DOCTYPE html><html><body><h1>Hello, \", \
@@ -84,12 +84,12 @@ fn constants_merge_over_elements() {
 }
 
 #[test]
-fn an_empty_page_writes_nothing() {
+fn expands_an_empty_page_to_no_code() {
     check("", "");
 }
 
 #[test]
-fn white_space_between_words_is_one_space() {
+fn collapses_white_space_between_words() {
     check_constant(
         "<p>one   two\n   three, (four five); 6</p>",
         "<p>one two three, (four five); 6</p>",
@@ -98,7 +98,7 @@ fn white_space_between_words_is_one_space() {
 }
 
 #[test]
-fn white_space_at_an_edge_counts_on_its_line_alone() {
+fn keeps_edge_white_space_on_the_same_line_only() {
     check_constant(
         "<p>\n  one <b>two</b> three\n  <i>four</i>\n</p>",
         "<p>one <b>two</b> three<i>four</i></p>",
@@ -114,21 +114,21 @@ fn white_space_at_an_edge_counts_on_its_line_alone() {
 }
 
 #[test]
-fn constants_are_escaped_while_compiling() {
+fn escapes_constants_at_compile_time() {
     check_constant(
         r#"<p title="\"<&'">"1 < 2 & \"3\"" & 4 > 3</p>"#,
         "<p title=\"&quot;&lt;&amp;&#39;\">1 &lt; 2 &amp; &quot;3&quot; &amp; 4 &gt; 3</p>",
     );
 }
 
-/// `html` and `xml` are the markup of a page without holes for readers of each.
+/// Checks the markup of a page without holes in HTML and in XML syntax.
 #[track_caller]
 fn check_both(source: &str, html: &str, xml: &str) {
     check(source, &format!("writer.either({html:?}, {xml:?});"));
 }
 
 #[test]
-fn names_are_those_of_html() {
+fn writes_names_as_html_spells_them() {
     check_constant(
         r#"<my-element-2 data-x="1" aria-label="a" xml:lang="b" for="c" type="d" r#async/>"#,
         "<my-element-2 data-x=\"1\" aria-label=\"a\" xml:lang=\"b\" for=\"c\" type=\"d\" async=\"\"></my-element-2>",
@@ -146,7 +146,7 @@ fn names_are_those_of_html() {
 }
 
 #[test]
-fn readers_of_xml_are_told_the_namespaces() {
+fn declares_namespaces_in_xml() {
     check_both(
         r#"<svg><a xlink:href="/"></a><foreignObject><p><b>a</b></p></foreignObject></svg>"#,
         "<svg><a xlink:href=\"/\"></a><foreignObject><p><b>a</b></p></foreignObject></svg>",
@@ -161,7 +161,7 @@ fn readers_of_xml_are_told_the_namespaces() {
 }
 
 #[test]
-fn white_space_in_a_value_survives_xml() {
+fn preserves_white_space_of_values_in_xml() {
     check_both(
         "<p title=\"a\\tb\\nc\">\"d\\n\"</p>",
         "<p title=\"a\tb\nc\">d\n</p>",
@@ -170,13 +170,13 @@ fn white_space_in_a_value_survives_xml() {
 }
 
 #[test]
-fn void_elements_and_bare_attributes_suit_xml_too() {
+fn closes_void_elements_and_bare_attributes_for_xml() {
     check_constant("<br><br/><input disabled>", "<br /><br /><input disabled=\"\" />");
     check_constant("<div/>", "<div></div>");
 }
 
 #[test]
-fn an_attribute_hole_writes_the_whole_attribute() {
+fn attribute_hole_writes_the_whole_attribute() {
     check(
         "<p title={name} class=\"x\">y</p>",
         "writer.constant(\"<p\");writer.attribute(\" title=\\\"\", (&( name )));writer.constant(\" class=\\\"x\\\">y</p>\");",
@@ -184,7 +184,7 @@ fn an_attribute_hole_writes_the_whole_attribute() {
 }
 
 #[test]
-fn an_attribute_hole_is_filled_as_its_name_asks() {
+fn selects_the_attribute_method_by_name() {
     check(
         "<a href={url} onclick={run}><img src={look} alt=\"\"></a>",
         "writer.constant(\"<a\");writer.link(\" href=\\\"\", (&( url )));writer.code(\" onclick=\\\"\", (&( run )));\
@@ -193,7 +193,7 @@ fn an_attribute_hole_is_filled_as_its_name_asks() {
 }
 
 #[test]
-fn a_script_is_escaped_for_xml_alone() {
+fn escapes_scripts_only_in_xml() {
     check(
         "<script>\"if (a < b && c) {\" {raw(x)} \"}\"</script>",
         "writer.either(\"<script>if (a < b && c) { \", \"<script>if (a &lt; b &amp;&amp; c) { \");\
@@ -202,7 +202,7 @@ fn a_script_is_escaped_for_xml_alone() {
 }
 
 #[test]
-fn a_loop_holds_markup() {
+fn expands_loops() {
     check(
         "<ul>{for (i, x) in list.iter() { <li>{x}</li> }}</ul>",
         "writer.constant(\"<ul>\");for (i, x) in list.iter() {writer.constant(\"<li>\");( x ).fill_flow(writer);\
@@ -211,7 +211,7 @@ fn a_loop_holds_markup() {
 }
 
 #[test]
-fn a_choice_holds_markup() {
+fn expands_conditionals() {
     check(
         "{if let Some(x) = y && x { a } else if match z { _ => true } { b } else { c }}",
         "if let Some(x) = y && x {writer.constant(\"a\");}else if match z { _ => true } {writer.constant(\"b\");}\
@@ -220,7 +220,7 @@ fn a_choice_holds_markup() {
 }
 
 #[test]
-fn a_match_holds_markup() {
+fn expands_matches() {
     check(
         "{match x { Some(1 | 2) => { few }, Some(n) if n > 2 => { <b>{n}</b> } None => {} }}",
         "match x { Some(1 | 2) =>{writer.constant(\"few\");} Some(n) if n > 2 =>{writer.constant(\"<b>\");\
@@ -229,16 +229,16 @@ fn a_match_holds_markup() {
 }
 
 #[test]
-fn a_page_with_faults_is_replaced_by_an_empty_one() {
+fn replaces_a_faulty_page_by_an_empty_page() {
     let sample = Sample::new("[bine]<p>");
     assert_eq!(
         sample.spell(&html(&sample.tokens)),
-        "{ bine ::__private::html::page::< bine ::__private::html::Anywhere, _>(|_| {}) }"
+        "{ bine ::__private::html::page::< bine ::__private::html::ScriptSupporting, _>(|_| {}) }"
     );
 }
 
 #[test]
-fn a_line_feed_that_a_browser_drops_is_none_of_the_text() {
+fn adds_the_line_feed_that_a_browser_drops() {
     check(
         "<textarea>{a}</textarea><pre>x</pre>",
         "writer.either(\"<textarea>\\n\", \"<textarea>\");( a ).fill_text(writer);\
@@ -247,7 +247,7 @@ fn a_line_feed_that_a_browser_drops_is_none_of_the_text() {
 }
 
 #[test]
-fn a_region_is_written_within_its_marks_and_borrows_what_it_shows() {
+fn expands_regions_with_borrowed_values() {
     check(
         "<h1>{x}</h1><Live><p>{y}</p></Live>",
         "writer.constant(\"<h1>\");( x ).fill_phrasing(writer);writer.constant(\"</h1>\");\

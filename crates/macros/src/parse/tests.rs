@@ -1,9 +1,9 @@
-//! Decides what the parser must say about markup that is wrong; `emit` tests what it makes of the rest.
+//! Tests of the parser's errors. The tests of `emit` cover valid markup.
 
 use super::*;
 use crate::sample::Sample;
 
-/// `expected` has a line for each fault: the token, and what is said about it.
+/// Checks the faults in `source`: `expected` has a line for each, with the token and the message.
 #[track_caller]
 fn check(source: &str, expected: &str) {
     let sample = Sample::new(source);
@@ -11,43 +11,43 @@ fn check(source: &str, expected: &str) {
     parse(&sample.tokens, &mut faults);
     let expected: Vec<&str> =
         expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    assert_eq!(sample.tell(&faults), expected.join("\n"));
+    assert_eq!(sample.report(&faults), expected.join("\n"));
 }
 
 #[test]
-fn crossed_tags_are_one_fault() {
+fn reports_crossed_tags_once() {
     check("<b><i>text</b></i>", "b: `</b>` closes `<b>` while `<i>` from line 1 is still open");
 }
 
 #[test]
-fn a_misspelled_closing_tag_is_one_fault() {
+fn reports_a_misspelled_closing_tag_once() {
     check("<main>\n<em>text</en></main>", "en: `</en>` cannot close `<em>` from line 2");
 }
 
 #[test]
-fn a_stray_closing_tag_leaves_the_rest_alone() {
+fn reports_only_the_stray_closing_tag() {
     check("<p>text</b></p>", "b: `</b>` cannot close `<p>` from line 1");
     check("text</b>", "b: `</b>` closes nothing: no element is open here");
 }
 
 #[test]
-fn an_unclosed_tag_is_blamed_where_it_opens() {
+fn reports_an_unclosed_tag_at_its_start() {
     check("<p><b>text", "b: `<b>` is never closed\np: `<p>` is never closed");
 }
 
 #[test]
-fn braces_are_scopes_of_their_own() {
+fn rejects_tags_that_cross_braces() {
     check("<p>{if open { <b> }}</p>", "b: `<b>` is never closed");
     check("<p>{if open { </p> }}</p>", "p: `</p>` closes nothing: no element is open here");
 }
 
 #[test]
-fn a_void_element_has_no_children() {
+fn rejects_closing_tags_of_void_elements() {
     check("<br>text</br>", "br: `<br>` is void: it has neither children nor a closing tag");
 }
 
 #[test]
-fn an_empty_hole_is_refused() {
+fn rejects_empty_holes() {
     check(
         "<p class={}>{}</p>",
         "{}: an empty hole: put an expression between the braces
@@ -56,12 +56,12 @@ fn an_empty_hole_is_refused() {
 }
 
 #[test]
-fn an_attribute_is_given_once() {
+fn rejects_duplicate_attributes() {
     check("<p class=\"a\" id=\"b\" Class={c}></p>", "Class: `Class` is given twice");
 }
 
 #[test]
-fn an_attribute_has_a_string_or_a_hole() {
+fn rejects_values_other_than_strings_and_holes() {
     check(
         "<p width=5 height=></p>",
         "5: the value of `width` is a string, \"..\", or a hole, {..}
@@ -71,7 +71,7 @@ fn an_attribute_has_a_string_or_a_hole() {
 }
 
 #[test]
-fn a_quoted_name_cannot_end_its_tag() {
+fn rejects_quoted_names_that_end_the_tag() {
     let message = "an attribute's name has no space, quote, `<`, `>`, `/`, `=` or `&`";
     check(
         r#"<p "a b"="" "a>"="" "@click"=""></p>"#,
@@ -80,7 +80,7 @@ fn a_quoted_name_cannot_end_its_tag() {
 }
 
 #[test]
-fn a_tag_that_goes_wrong_is_one_fault() {
+fn reports_a_malformed_tag_once() {
     check(
         "<p {rest}>text</p>",
         "{rest}: in the tag `<p`, an attribute, `>` or `/>` is expected here",
@@ -90,7 +90,7 @@ fn a_tag_that_goes_wrong_is_one_fault() {
 }
 
 #[test]
-fn waiting_and_failing_are_refused_on_the_token() {
+fn rejects_await_and_question_mark_in_holes() {
     check(
         "<p title={load()?}>{name(id.await)}</p>{if find().await { x }}{for x in list? { x }}",
         "?: a page cannot fail: bind it to a name before html!: `let x = ...?;`
@@ -101,13 +101,13 @@ fn waiting_and_failing_are_refused_on_the_token() {
 }
 
 #[test]
-fn blocks_of_their_own_may_fail_and_wait() {
+fn allows_await_and_question_mark_in_closures() {
     check("{all(|x| { x? })}{spawn(async { x.await })}{outer(html! { <p>Really?</p> })}", "");
     check("<p>Really? We await.</p>", "");
 }
 
 #[test]
-fn control_flow_shows_its_form() {
+fn reports_the_syntax_of_control_flow() {
     check("{for x { y }}", "for: a loop is written `{for pattern in iterator { markup }}`");
     check("{if x}", "if: a choice is written `{if condition { markup } else { markup }}`");
     check(
@@ -126,7 +126,7 @@ fn control_flow_shows_its_form() {
 }
 
 #[test]
-fn an_angle_that_opens_no_tag_is_explained() {
+fn rejects_angles_that_open_no_tag() {
     check("a < b", "<: `<` opens a tag; as text it is written \"<\"");
     check("<>a", ">: several roots need no fragment: write them in a row");
     check(
@@ -137,7 +137,7 @@ fn an_angle_that_opens_no_tag_is_explained() {
 }
 
 #[test]
-fn a_script_holds_text_alone() {
+fn rejects_elements_in_scripts() {
     check(
         "<script>a <b></script>",
         "b: no element may stand here: write the text as a string, \"..\"",
@@ -149,7 +149,7 @@ fn a_script_holds_text_alone() {
 }
 
 #[test]
-fn several_mistakes_are_told_at_once() {
+fn reports_every_mistake() {
     check(
         "<p id=\"a\" id=\"b\">{}<b>x</p></br>",
         "id: `id` is given twice
@@ -159,9 +159,9 @@ fn several_mistakes_are_told_at_once() {
     );
 }
 
-/// The editor calls the macro at every keystroke.
+/// Editors expand the macro at every keystroke.
 #[test]
-fn a_page_cut_off_or_torn_anywhere_is_read_without_panic() {
+fn parses_truncated_markup_without_panic() {
     let source = "<!DOCTYPE html><a-b x=\"1\" y={z.await} disabled \"@q\"={r}>text, (more [text]) <br/> \"s\" \
                   {x?}{for x in y { <i>{x}</i> }}{if a { b } else if c { d } else { e }} \
                   {match x { 1 | 2 if y => { <b></b> }, _ => {} }}</a-b><script>{raw(x)}</script>";
@@ -170,7 +170,8 @@ fn a_page_cut_off_or_torn_anywhere_is_read_without_panic() {
     });
 }
 
-/// Shows `visit` the tokens cut off at and without each one, inside groups too.
+/// Calls `visit` with every prefix of the tokens and with each single token removed, inside groups
+/// too.
 fn tear(tokens: &[Token], visit: &mut dyn FnMut(&[Token])) {
     for index in 0..tokens.len() {
         let (before, rest) = tokens.split_at(index);

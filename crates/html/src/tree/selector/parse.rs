@@ -1,13 +1,13 @@
-//! Decides how a selector is read, and what is said of one that is wrong.
+//! Parser of selectors and its error messages.
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{LONGEST, Path, Relation, Selector, SelectorError, Step, Test};
+use super::{Condition, MAX_STEPS, Path, Relation, Selector, SelectorError, Step};
 
-/// What stands between an attribute and its value.
+/// The operators between an attribute and its value.
 const RELATIONS: [(&str, Relate); 5] = [
     ("=", Relation::Equal),
     ("~=", Relation::Word),
@@ -18,7 +18,8 @@ const RELATIONS: [(&str, Relate); 5] = [
 
 type Relate = fn(Box<str>) -> Relation;
 
-/// What ends a name: all that is ASCII and no letter, digit, `-` or `_`.
+/// Whether a name may contain the character: any non-ASCII character, a letter, a digit, `-` or
+/// `_`.
 fn is_of_a_name(char: char) -> bool {
     !char.is_ascii() || char.is_ascii_alphanumeric() || "-_".contains(char)
 }
@@ -28,15 +29,15 @@ fn is_blank(char: char) -> bool {
 }
 
 pub(super) fn selector(text: &str) -> Result<Selector, SelectorError> {
-    Reader { text, rest: text }.selector()
+    Parser { text, rest: text }.selector()
 }
 
-struct Reader<'t> {
+struct Parser<'t> {
     text: &'t str,
     rest: &'t str,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Parser<'t> {
     fn selector(mut self) -> Result<Selector, SelectorError> {
         let mut alternatives = Vec::new();
         loop {
@@ -53,10 +54,10 @@ impl<'t> Reader<'t> {
         )
     }
 
-    /// Reads to a comma, to the end, or to what is no part of it.
+    /// Parses up to a comma, the end, or a character that cannot continue the path.
     fn path(&mut self) -> Result<Path, SelectorError> {
         self.skip_blanks();
-        let mut steps = Vec::from([Step { is_child: false, tests: self.element()? }]);
+        let mut steps = Vec::from([Step { is_child: false, conditions: self.element()? }]);
         loop {
             let is_apart = self.skip_blanks();
             let is_child = self.takes('>');
@@ -65,28 +66,28 @@ impl<'t> Reader<'t> {
             } else if !is_apart || self.rest.is_empty() || self.rest.starts_with(',') {
                 return Ok(Path { steps });
             }
-            if steps.len() == LONGEST {
-                let most = format!("at most {LONGEST} elements stand in a row");
+            if steps.len() == MAX_STEPS {
+                let most = format!("at most {MAX_STEPS} elements stand in a row");
                 return self.wrong(&most);
             }
-            steps.push(Step { is_child, tests: self.element()? });
+            steps.push(Step { is_child, conditions: self.element()? });
         }
     }
 
-    /// Reads all that is said of one element; `*` says nothing.
-    fn element(&mut self) -> Result<Vec<Test>, SelectorError> {
+    /// Parses a compound selector; `*` adds no condition.
+    fn element(&mut self) -> Result<Vec<Condition>, SelectorError> {
         let before = self.rest;
         let mut tests = Vec::new();
         if !self.takes('*') && self.rest.starts_with(is_of_a_name) {
-            tests.push(Test::Type(self.name("an element's name")?));
+            tests.push(Condition::Type(self.name("an element's name")?));
         }
         loop {
             let test = if self.takes('#') {
                 let id = self.name("an id behind `#`")?;
-                Test::Attribute("id".into(), Relation::Equal(id))
+                Condition::Attribute("id".into(), Relation::Equal(id))
             } else if self.takes('.') {
                 let class = self.name("a class behind `.`")?;
-                Test::Attribute("class".into(), Relation::Word(class))
+                Condition::Attribute("class".into(), Relation::Word(class))
             } else if self.takes('[') {
                 self.attribute()?
             } else {
@@ -101,9 +102,9 @@ impl<'t> Reader<'t> {
         Ok(tests)
     }
 
-    fn attribute(&mut self) -> Result<Test, SelectorError> {
+    fn attribute(&mut self) -> Result<Condition, SelectorError> {
         self.skip_blanks();
-        // `xlink:href` stands as it is; CSS would want the colon escaped.
+        // `xlink:href` needs no escape here, although CSS requires one for the colon.
         let name = self.word(|char| is_of_a_name(char) || char == ':', "an attribute's name")?;
         self.skip_blanks();
         let relation = RELATIONS.iter().find(|(sign, _)| self.rest.starts_with(sign));
@@ -120,10 +121,10 @@ impl<'t> Reader<'t> {
             return self
                 .wrong("expected is `]`, or one of `=`, `~=`, `^=`, `$=`, `*=` and a value");
         }
-        Ok(Test::Attribute(name, relation))
+        Ok(Condition::Attribute(name, relation))
     }
 
-    /// A name, or text in quotes; a backslash there stands before a quote or another backslash.
+    /// Parses a name, or a quoted string, where a backslash escapes a quote or another backslash.
     fn value(&mut self) -> Result<Box<str>, SelectorError> {
         let Some(quote) = self.rest.chars().next().filter(|first| "\"'".contains(*first)) else {
             return self.name("a value, in quotes if it is more than a word,");

@@ -1,4 +1,4 @@
-//! Decides what selectors must mean: what trying every way up the tree finds.
+//! Tests of selectors, against a reference implementation that tries all ancestors.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -28,7 +28,7 @@ fn page() -> Tree {
     Tree::from(element("main", &[], Vec::from([element("h1", &[], Vec::new()), list])))
 }
 
-/// `expected` are the names of what is found, with their ids.
+/// Checks the names and ids of the elements that a selector matches.
 #[track_caller]
 fn check(selector: &str, expected: &str) {
     let page = page();
@@ -41,7 +41,7 @@ fn check(selector: &str, expected: &str) {
 }
 
 #[test]
-fn each_kind_of_selector_finds_what_it_names() {
+fn matches_each_kind_of_selector() {
     check("h1", "h1");
     check("LI", "li#a li#b li#c");
     check("#b", "li#b");
@@ -61,7 +61,7 @@ fn each_kind_of_selector_finds_what_it_names() {
 }
 
 #[test]
-fn what_stands_around_counts() {
+fn matches_by_ancestors() {
     check("li li", "li#c");
     check("li > a", "a a");
     check("ul>li", "li#a li#b li#c");
@@ -69,36 +69,36 @@ fn what_stands_around_counts() {
     check("main li > ul a", "a");
     check("#a a, #c a , h1", "h1 a a");
     check("ul ul ul", "");
-    // The nearest `ul` has no `li` above whose parent is `main > ul`, a farther one has.
+    // The nearest `ul` has no `li` ancestor whose parent is `main > ul`; an outer `ul` has one.
     check("main > ul > li a", "a a");
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
-    let tell = |selector: &str| Selector::parse(selector).unwrap_err().to_string();
+fn reports_syntax_errors_with_their_position() {
+    let message = |selector: &str| Selector::parse(selector).unwrap_err().to_string();
     assert_eq!(
-        tell("p >"),
+        message("p >"),
         "the selector \"p >\" is wrong at character 4: expected is an element: a name, `*`, `#id`, `.class` or \
          `[attribute]`, not its end"
     );
     assert_eq!(
-        tell("p:hover"),
+        message("p:hover"),
         "the selector \"p:hover\" is wrong at character 2: expected is `,`, `>`, a space, or more of an element \
          (`.class`, `#id`, `[a=b]`), not ':'"
     );
-    assert!(tell("a.").contains("expected is a class behind `.`, not its end"));
-    assert!(tell("a[b='c]").contains("the quote that ends the value, not its end"));
-    assert!(tell("a[b!=c]").contains("expected is `]`"));
-    assert!(tell("").contains("character 1"));
-    assert!(tell("\u{e4}\u{e4} +").contains("character 4"));
-    assert!(tell(&"a ".repeat(65)).contains("at most 64 elements"));
+    assert!(message("a.").contains("expected is a class behind `.`, not its end"));
+    assert!(message("a[b='c]").contains("the quote that ends the value, not its end"));
+    assert!(message("a[b!=c]").contains("expected is `]`"));
+    assert!(message("").contains("character 1"));
+    assert!(message("\u{e4}\u{e4} +").contains("character 4"));
+    assert!(message(&"a ".repeat(65)).contains("at most 64 elements"));
     assert!(Selector::parse(&"a ".repeat(64)).is_ok());
 }
 
-/// What the standard says, without a thought for time: every way up is tried.
+/// The definition of the standard, implemented without regard to speed: it tries all ancestors.
 fn means(path: &Path, at: usize, element: usize, around: &[&Element]) -> bool {
     let step = &path.steps[at];
-    if !step.tests.iter().all(|test| test.holds(around[element])) {
+    if !step.conditions.iter().all(|test| test.holds(around[element])) {
         return false;
     }
     if at == 0 {
@@ -121,8 +121,8 @@ fn naively<'t>(
 ) {
     for element in nodes.iter().filter_map(Node::as_element) {
         around.push(element);
-        let is_meant = |path: &Path| means(path, path.steps.len() - 1, around.len() - 1, around);
-        if selector.alternatives.iter().any(is_meant) {
+        let is_match = |path: &Path| means(path, path.steps.len() - 1, around.len() - 1, around);
+        if selector.alternatives.iter().any(is_match) {
             found.push(element);
         }
         naively(element.children(), selector, around, found);
@@ -141,7 +141,7 @@ fn trees() -> impl Strategy<Value = Node> {
 
 proptest! {
     #[test]
-    fn what_is_found_is_what_every_way_up_finds(
+    fn matches_agree_with_the_reference(
         tree in trees(),
         selector in "(a|b|c|\\*|\\.x|a\\.y|\\[class\\]|\\[class\\*=x\\])(( | > )(a|b|c|\\*|\\.x|\\.y)){0,4}(, (a|b)( | > )c)?",
     ) {
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_selector_or_is_told_why_not(text: String, near in "[a*#.\\[\\]='\"~^$, >\\\\:]{0,12}") {
+    fn parses_or_rejects_any_text(text: String, near in "[a*#.\\[\\]='\"~^$, >\\\\:]{0,12}") {
         for text in [&text, &near] {
             if let Err(error) = Selector::parse(text) {
                 prop_assert!(error.to_string().contains("is wrong at character"));

@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in a page and its head (HTML 4.1, 4.2).
+//! Examples for documents and their heads (HTML 4.1, 4.2).
 
 use super::Page;
 

@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in changes to a text (HTML 4.7).
+//! Examples for edits (HTML 4.7).
 
 use super::Page;
 

@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in pictures, sound, film, frames and maps (HTML 4.8).
+//! Examples for images, audio, video, frames and maps (HTML 4.8).
 
 use super::Page;
 

@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in forms (HTML 4.10), but for `input`.
+//! Examples for forms (HTML 4.10), except `input`.
 
 use super::Page;
 

@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in paragraphs, lists and other groups (HTML 4.4).
+//! Examples for paragraphs, lists and other grouping content (HTML 4.4).
 
 use super::Page;
 

@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in each type of `input` (HTML 4.10.5).
+//! Examples for each type of `input` (HTML 4.10.5).
 
 use super::Page;
 

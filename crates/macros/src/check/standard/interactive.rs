@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in what opens and closes (HTML 4.11).
+//! Examples for interactive elements (HTML 4.11).
 
 use super::Page;
 

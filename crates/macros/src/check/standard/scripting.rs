@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in programs, templates and elements of a page's own (HTML 4.12, 4.13).
+//! Examples for scripts, templates and custom elements (HTML 4.12, 4.13).
 
 use super::Page;
 

@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in the body and its sections (HTML 4.3).
+//! Examples for the body and its sections (HTML 4.3).
 
 use super::Page;
 

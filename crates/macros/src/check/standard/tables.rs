@@ -1,4 +1,4 @@
-//! Decides what is right and wrong in tables (HTML 4.9).
+//! Examples for tables (HTML 4.9).
 
 use super::Page;
 

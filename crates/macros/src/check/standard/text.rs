@@ -1,4 +1,4 @@
-//! Decides what is right and wrong within a line of text (HTML 4.5, 4.6).
+//! Examples for text-level elements (HTML 4.5, 4.6).
 
 use super::Page;
 

@@ -1,21 +1,21 @@
-//! Decides whom a service or an action is for, where its declaration says that by `who = ..`.
+//! The access rule of a service or an action: `who = ..`.
 
 use crate::literal;
 use crate::token::{Kind, Token};
 
-/// Whom it is for.
+/// The clients that may call a service or an action.
 #[derive(Clone, Copy)]
-pub(crate) enum Who<'t> {
+pub(crate) enum Access<'t> {
     Anyone,
     Users,
-    /// A rule of the program's own: a path to a constant.
+    /// A path to a constant of the program.
     Rule(&'t [Token]),
 }
 
-/// The rest of a fault that begins with what it is of.
-pub(crate) const WHOM: &str = "is for `\"user\"`, who has logged in, for `\"anyone\"`, or for whom a constant of the type `Rule` says";
+/// The predicate of an error message; the subject precedes it.
+pub(crate) const ACCESS_FORMS: &str = "takes `who = \"user\"` for logged-in users, `who = \"anyone\"` for everyone, or a constant of the type `Rule`";
 
-impl<'t> Who<'t> {
+impl<'t> Access<'t> {
     pub(crate) fn read(who: &'t [Token]) -> Option<Self> {
         match who {
             [one] if matches!(one.kind, Kind::Literal) => {
