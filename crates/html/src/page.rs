@@ -17,7 +17,7 @@ use crate::writer::Writer;
 /// time a single type. A `Vec` of pages is a page too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a page",
-    note = "`html! {{ .. }}` makes a page, of text too: `html!({{text}})`"
+    note = "`html! {{ .. }}` builds a page, also from text: `html!({{text}})`"
 )]
 pub trait Page: Unboxed {
     /// Writes the page to the end of what `writer` holds.

@@ -13,7 +13,7 @@ use crate::content::{Flow, Html, Model};
 /// [`Render`](crate::Render) instead. Implement only one of them per place: if two apply, the
 /// compiler reports `type annotations needed`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how it is shown as `Html<{Content}>`",
+    message = "`{Self}` does not implement `Show<{Content}>`",
     note = "`impl Show<{Content}> for {Self} {{ fn show(&self) -> impl Html<{Content}> {{ html!(..) }} }}`"
 )]
 pub trait Show<Content: Model = Flow> {

@@ -47,7 +47,7 @@ struct Named<'t> {
     value: &'t [Token],
 }
 
-const SHAPE: &str = "an action is a closure, perhaps with what it captures before it: `action!([id: Id<Row>] |call, text: Text| ..)`";
+const SHAPE: &str = "an action is a closure, optionally after a list of captures: `action!([id: Id<Row>] |call, text: Text| ..)`";
 
 impl<'t> Action<'t> {
     fn read(tokens: &'t [Token]) -> Result<Self, Fault> {
@@ -64,7 +64,7 @@ impl<'t> Action<'t> {
         let whole = |message: &str| Fault::at(Fault::WHOLE, message);
         let (first, rest) = closure.split_first().ok_or_else(|| whole(SHAPE))?;
         if first.is("async") || first.is("move") {
-            let message = "an action is a transaction: it is not `async`, and owns what it captures without `move`; what must wait is a service";
+            let message = "an action is a transaction: it is not `async`, and owns its captures without `move`; a service can await";
             return Err(Fault::new(first, message));
         }
         if !first.is("|") {
@@ -73,10 +73,13 @@ impl<'t> Action<'t> {
         let end = rest.iter().position(|token| token.is("|")).ok_or_else(|| whole(SHAPE))?;
         let (list, body) = (split_commas(&rest[..end]), &rest[end + 1..]);
         let Some((call, arguments)) = list.split_first() else {
-            return Err(Fault::new(first, "an action takes its call first: `|call| ..`"));
+            return Err(Fault::new(
+                first,
+                "the first argument of an action is its call: `|call| ..`",
+            ));
         };
         if !matches!(call, [word] if word.is_word()) {
-            let message = "the call comes first, and needs no type: `|call, text: Text| ..`";
+            let message = "the first argument is the call, without a type: `|call, text: Text| ..`";
             return Err(Fault::new(&call[0], message));
         }
         let arguments = arguments.iter().map(|argument| self::argument(argument));
@@ -139,22 +142,20 @@ fn valid_name(name: &Token) -> Result<&Token, Fault> {
     match literal::string(name) {
         Some(Ok(text)) if is_plain(&text) => Ok(name),
         _ => {
-            let message = "the name of an action is a string of 1 to 64 letters, digits, `-` and `_`: it stands in an address";
+            let message = "the name of an action is a string of 1 to 64 letters, digits, `-` and `_`: it is part of a URL";
             Err(Fault::new(name, message))
         }
     }
 }
 
 fn capture(tokens: &[Token]) -> Result<Named<'_>, Fault> {
-    let message =
-        "what an action captures has a name and a type: `id: Id<Row>`, or `id: Id<Row> = row.id`";
+    let message = "a capture has a name and a type: `id: Id<Row>`, or `id: Id<Row> = row.id`";
     let named = named(tokens).filter(|named| named.pattern.len() == 1);
     named.ok_or_else(|| Fault::new(&tokens[0], message))
 }
 
 fn argument(tokens: &[Token]) -> Result<Named<'_>, Fault> {
-    let message =
-        "an argument of an action is a name and a type, as the form sends it: `text: Text`";
+    let message = "an argument of an action has a name and a type: `text: Text`";
     let named = named(tokens).filter(|named| named.value.is_empty());
     named.ok_or_else(|| Fault::new(&tokens[0], message))
 }
@@ -422,22 +423,22 @@ mod tests {
 
     #[test]
     fn rejects_malformed_actions() {
-        check_fault("|| f()", "|: an action takes its call first: `|call| ..`");
+        check_fault("|| f()", "|: the first argument of an action is its call: `|call| ..`");
         check_fault("f", &format!("f: {SHAPE}"));
         check_fault("|call|", &format!("|: {SHAPE}"));
-        let call = "the call comes first, and needs no type: `|call, text: Text| ..`";
+        let call = "the first argument is the call, without a type: `|call, text: Text| ..`";
         check_fault("|call: &mut Call| f()", &format!("call: {call}"));
         check_fault(
             "|call, text| f()",
-            "text: an argument of an action is a name and a type, as the form sends it: `text: Text`",
+            "text: an argument of an action has a name and a type: `text: Text`",
         );
         check_fault(
             "[id] |call| f()",
-            "id: what an action captures has a name and a type: `id: Id<Row>`, or `id: Id<Row> = row.id`",
+            "id: a capture has a name and a type: `id: Id<Row>`, or `id: Id<Row> = row.id`",
         );
-        let moved = "an action is a transaction: it is not `async`, and owns what it captures without `move`; what must wait is a service";
+        let moved = "an action is a transaction: it is not `async`, and owns its captures without `move`; a service can await";
         check_fault("async move |call| f()", &format!("async: {moved}"));
-        let named = "the name of an action is a string of 1 to 64 letters, digits, `-` and `_`: it stands in an address";
+        let named = "the name of an action is a string of 1 to 64 letters, digits, `-` and `_`: it is part of a URL";
         check_fault("name = \"a b\", |call| f()", &format!("\"a b\": {named}"));
     }
 }

@@ -27,7 +27,7 @@ impl Source {
 
     /// The expansion as compiler tokens: errors first, then the code.
     pub(crate) fn write(&self, expansion: &Expansion) -> TokenStream {
-        let code: TokenStream = expansion.code.parse().expect("the emitters write whole tokens");
+        let code: TokenStream = expansion.code.parse().expect("emitters produce valid tokens");
         let code = self.substitute(code, expansion);
         if expansion.faults.is_empty() {
             return code;
@@ -56,7 +56,7 @@ impl Source {
     /// Reads a file by a path relative to the file of `token`, as `include_str!` does.
     pub(crate) fn read_beside(&self, token: &Token, path: &str) -> Result<String, String> {
         let beside = self.originals[token.origin].span().local_file();
-        let beside = beside.ok_or("nobody knows where this source file is")?;
+        let beside = beside.ok_or("the path of this source file is unknown")?;
         let path = beside.with_file_name(path);
         std::fs::read_to_string(path).map_err(|error| error.to_string())
     }
@@ -97,7 +97,7 @@ impl Source {
                 }
                 Some(Place::Owned(place)) => {
                     let (origin, code) = &owned[place];
-                    let code = code.parse().expect("the emitters write whole tokens");
+                    let code = code.parse().expect("emitters produce valid tokens");
                     at(code, self.span(*origin))
                 }
                 None => at(TokenTree::Ident(identifier).into(), Span::mixed_site()),

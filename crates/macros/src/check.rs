@@ -157,12 +157,12 @@ impl Checker<'_> {
     /// Checks a region. It has no element, so its content is nested directly in its parent.
     fn region(&mut self, region: &Element, place: &Place<'_>, siblings: &mut Siblings) {
         if let Some(attribute) = region.attributes.first() {
-            let message = "`<Live>` has no attributes, since it is no element: they stand on one in it or around it";
+            let message = "`<Live>` is not an element and has no attributes: put them on an element inside or around it";
             self.fault(attribute.origin, message.into());
         }
         if let (Some(parent), Hole::Text | Hole::Nothing) = (place.parent, place.hole()) {
             let message = format!(
-                "`<Live>` may not stand in `<{}>`, where nothing can be marked: it stands around it",
+                "`<Live>` is not allowed in `<{}>`, which cannot contain marks: put it around that element",
                 parent.name
             );
             self.fault(region.origin, message);
@@ -173,7 +173,7 @@ impl Checker<'_> {
             _ => false,
         };
         if region.children.iter().any(is_whole) {
-            let message = "`<Live>` stands in `<body>` or in `<head>`: a browser cannot take another of these";
+            let message = "`<Live>` belongs inside `<body>` or `<head>`: a browser cannot replace these elements";
             self.fault(region.origin, message.into());
         }
         siblings.forget_group();

@@ -111,7 +111,7 @@ pub(crate) fn check_limit(word: &Token, value: &[Token], kind: &[Token]) -> Opti
         Known::Number if !is_length => return None,
         Known::Text | Known::Bytes => "how long text or bytes may be is said by `length`",
         Known::Number => "between what a number may lie is said by `range`",
-        Known::Bool => "what is true or false has no limits",
+        Known::Bool => "a `bool` has no limits",
     };
     Some(Fault::new(word, why))
 }

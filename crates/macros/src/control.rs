@@ -22,7 +22,7 @@ pub(crate) fn hole(brace: &Token, raw: bool, faults: &mut Vec<Fault>) -> Option<
         "match" => choice(first, rest, raw, faults),
         "while" | "loop" | "let" => Err(Fault::new(
             first,
-            format!("`{word}` cannot stand in a page: only `for`, `if` and `match` can"),
+            format!("`{word}` is not supported in a page: use `for`, `if` or `match`"),
         )),
         _ => {
             reject_suspension(tokens, faults);

@@ -46,11 +46,7 @@ fn read_methods<'t>(
             Some(method) => methods.push(*method),
             None => faults.push(Fault::new(
                 word,
-                format!(
-                    "there is no page for {}: one of {}, or `*`",
-                    word.text,
-                    METHODS.join(", ")
-                ),
+                format!("unknown method {}: use one of {}, or `*`", word.text, METHODS.join(", ")),
             )),
         }
         rest = match after {
@@ -74,7 +70,7 @@ fn check_parameters(path: &Token, function: &Function<'_>, faults: &mut Vec<Faul
         let name = inner.map(|inner| inner.strip_suffix("..").unwrap_or(inner)).unwrap_or_default();
         if name.is_empty() || name.contains(['{', '}', '.']) {
             let message = format!(
-                "`{segment}` is no parameter: `{{name}}` takes a whole segment, `{{name..}}` all that is left"
+                "`{segment}` is not a parameter: `{{name}}` matches a whole segment, `{{name..}}` the rest of the path"
             );
             faults.push(Fault::new(path, message));
             return;
@@ -324,7 +320,7 @@ mod tests {
     fn rejects_unknown_methods() {
         check_fault(
             "(GRAB \"/\") fn a() {}",
-            "GRAB: there is no page for GRAB: one of GET, HEAD, POST, PUT, DELETE, PATCH, QUERY, OPTIONS, or `*`",
+            "GRAB: unknown method GRAB: use one of GET, HEAD, POST, PUT, DELETE, PATCH, QUERY, OPTIONS, or `*`",
         );
         let (sample, expansion) = expand("(* \"/\") fn a() {}");
         assert!(sample.spell(&expansion).contains("Methods::ALL"));
@@ -337,8 +333,7 @@ mod tests {
             "\"/a/{id}\": no argument takes `{id}`: add `id: Path<Text>`",
         );
         check_fault("(\"/a\") fn a(id: Path<u8>) {}", "Path: the path has no `{id}` for this");
-        let message =
-            "`x{id}` is no parameter: `{name}` takes a whole segment, `{name..}` all that is left";
+        let message = "`x{id}` is not a parameter: `{name}` matches a whole segment, `{name..}` the rest of the path";
         check_fault("(\"/x{id}\") fn a(id: Path<u8>) {}", &format!("\"/x{{id}}\": {message}"));
     }
 

@@ -128,7 +128,7 @@ impl Role {
                 Self::Page => {
                     "an argument of a page is a name, or a name in its wrapper: `name` or `Query(name)`"
                 }
-                Self::Service => "an argument of a service is a name and a type: `name: Text`",
+                Self::Service => "an argument of a service has a name and a type: `name: Text`",
             };
             Fault::new(token, message)
         };

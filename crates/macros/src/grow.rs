@@ -189,7 +189,7 @@ fn reject_regions(nodes: &[Node], faults: &mut Vec<Fault>) {
         match node {
             Node::Live(region) => faults.push(Fault::at(
                 region.origin,
-                "`<Live>` stands in `html!`: there a hole takes a tree, `<Live>{tree}</Live>`",
+                "`<Live>` belongs in `html!`, where a hole accepts a tree: `<Live>{tree}</Live>`",
             )),
             Node::Element(element) => reject_regions(&element.children, faults),
             Node::For { body, .. } => reject_regions(body, faults),
@@ -272,7 +272,7 @@ mod tests {
         let sample = Sample::new("[bine]<ul>{for a in b { <Live><li>{a}</li></Live> }}</ul>");
         assert_eq!(
             sample.report(&tree(&sample.tokens).faults),
-            "Live: `<Live>` stands in `html!`: there a hole takes a tree, `<Live>{tree}</Live>`"
+            "Live: `<Live>` belongs in `html!`, where a hole accepts a tree: `<Live>{tree}</Live>`"
         );
     }
 

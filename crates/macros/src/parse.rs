@@ -117,7 +117,7 @@ impl<'t> Scope<'t, '_> {
             Some(next) if next.is_word() && self.is_raw() => {
                 self.at += 1;
                 self.abandoned.push(next.text.clone());
-                self.fault(next, "no element may stand here: write the text as a string, \"..\"");
+                self.fault(next, "no element is allowed here: write the text as a string, \"..\"");
             }
             Some(next) if next.is_word() => self.opening_tag(angle),
             Some(next) if next.is(">") => {

@@ -18,7 +18,7 @@ pub(crate) fn service(arguments: &[Token], item: &[Token]) -> Expansion {
     };
     let context = Context::of(&function, &mut faults);
     if options.is_once && !matches!(context, Context::Call) {
-        let message = "only a service that takes `call: &mut Call` is run again: without it there is nothing to say `once` to";
+        let message = "`once` needs an argument `call: &mut Call`: only transactions are retried";
         faults.push(Fault::new(function.name, message));
     }
     let mut emitter = Emitter { expansion: Expansion::default(), krate: options.krate };
@@ -79,7 +79,7 @@ impl<'t> Options<'t> {
 }
 
 fn reject_braces(token: &Token, path: &str) -> Option<Fault> {
-    let message = "the path of a service has no parameters: what it takes comes with the call";
+    let message = "the path of a service has no parameters: its arguments come with the call";
     path.contains(['{', '}']).then(|| Fault::new(token, message))
 }
 
@@ -103,18 +103,18 @@ impl Context {
             let is_borrowed =
                 matches!(kind, [and, mutable, ..] if and.is("&") && mutable.is("mut"));
             let message = match () {
-                () if place > 0 => "who calls comes first",
+                () if place > 0 => "the call or the caller is the first argument",
                 () if last.is("Caller") && kind[0].is("&") => {
-                    "a caller is given away: `caller: Caller`"
+                    "a caller is passed by value: `caller: Caller`"
                 }
                 () if last.is("Caller") => {
                     context = Self::Caller;
                     continue;
                 }
                 () if function.is_async => {
-                    "an async service is no transaction: it takes `caller: Caller`, and changes tables by `caller.store().change(..)`"
+                    "an async service is not a transaction: take `caller: Caller`, and change tables with `caller.store().change(..)`"
                 }
-                () if !is_borrowed => "a call is borrowed: `call: &mut Call`",
+                () if !is_borrowed => "a call is passed by reference: `call: &mut Call`",
                 () => {
                     context = Self::Call;
                     continue;
@@ -388,25 +388,31 @@ mod tests {
         check_fault("(\"a\") fn a() {}", "\"a\": a path starts with `/`");
         check_fault(
             "(\"/{a}\") fn a() {}",
-            "\"/{a}\": the path of a service has no parameters: what it takes comes with the call",
+            "\"/{a}\": the path of a service has no parameters: its arguments come with the call",
         );
         check_fault(
             "(once) fn a() {}",
-            "a: only a service that takes `call: &mut Call` is run again: without it there is nothing to say `once` to",
+            "a: `once` needs an argument `call: &mut Call`: only transactions are retried",
         );
     }
 
     #[test]
     fn checks_the_context_argument() {
-        check_fault("() fn a(x: u8, call: &mut Call) {}", "Call: who calls comes first");
-        check_fault("() fn a(call: Call) {}", "Call: a call is borrowed: `call: &mut Call`");
+        check_fault(
+            "() fn a(x: u8, call: &mut Call) {}",
+            "Call: the call or the caller is the first argument",
+        );
+        check_fault(
+            "() fn a(call: Call) {}",
+            "Call: a call is passed by reference: `call: &mut Call`",
+        );
         check_fault(
             "() fn a(caller: &Caller) {}",
-            "Caller: a caller is given away: `caller: Caller`",
+            "Caller: a caller is passed by value: `caller: Caller`",
         );
         check_fault(
             "() async fn a(call: &mut Call) {}",
-            "Call: an async service is no transaction: it takes `caller: Caller`, and changes tables by `caller.store().change(..)`",
+            "Call: an async service is not a transaction: take `caller: Caller`, and change tables with `caller.store().change(..)`",
         );
     }
 
@@ -426,7 +432,7 @@ mod tests {
         );
         check_fault(
             "() fn a(Query(x): Query<u8>) {}",
-            "Query: an argument of a service is a name and a type: `name: Text`",
+            "Query: an argument of a service has a name and a type: `name: Text`",
         );
     }
 }

@@ -315,7 +315,7 @@ fn read_index(list: &[Token], row: &Row<'_>, faults: &mut Vec<Fault>) -> Vec<usi
             faults.push(Fault::new(name, why));
         }
         if let Some(next) = names.get(1) {
-            faults.push(Fault::new(next, "the columns of an index stand between commas"));
+            faults.push(Fault::new(next, "separate the columns of an index with commas"));
         }
     }
     columns
@@ -566,7 +566,7 @@ impl<'t> Emitter<'t> {
             self.code("),");
         }
         self.code("_ => ::core::option::Option::None } } }");
-        debug_assert!(count > 0, "an enum without words was refused");
+        debug_assert!(count > 0, "an enum without words is rejected");
     }
 
     fn name(&mut self, name: &Token) {

@@ -106,10 +106,10 @@ fn check_element<'t>(
         fault(format!("`<{name}>` is no longer part of HTML: {instead}"));
     }
     if known.void && !element.children().is_empty() {
-        fault(format!("`<{name}>` is void: what is in it is not written"));
+        fault(format!("`<{name}>` is void: its children are not written"));
     }
     if is_raw_text(name) && element.children().iter().any(|node| !matches!(node, Node::Raw(_))) {
-        fault(format!("only raw text is written in `<{name}>`"));
+        fault(format!("`<{name}>` accepts only raw text"));
     }
     let value_of = |name: &str| element.attribute(name).map_or(Value::Absent, Value::Is);
     let parent = levels.last().and_then(|level| level.known).map(|parent| parent.name);
@@ -280,8 +280,8 @@ mod tests {
             &["`<caption>` stands in `<table>` but once"],
         );
         check(element("img", []), &["`<img>` needs `alt`", "`<img>` needs `src`"]);
-        check(element("hr", ["x".into()]), &["`<hr>` is void: what is in it is not written"]);
-        check(element("script", ["x".into()]), &["only raw text is written in `<script>`"]);
+        check(element("hr", ["x".into()]), &["`<hr>` is void: its children are not written"]);
+        check(element("script", ["x".into()]), &["`<script>` accepts only raw text"]);
         check(element("dvi", []), &["HTML has no element `<dvi>`; did you mean `<div>`?"]);
     }
 

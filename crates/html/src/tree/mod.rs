@@ -136,7 +136,7 @@ impl Tree {
         by: W,
     ) -> impl Html<Flow> + Html<Phrasing> + Html<Parts> + use<W> {
         crate::page::<ScriptSupporting, _>(move |writer: &mut Writer<'_>| {
-            self.write_with(by, writer)
+            self.write_with(by, writer);
         })
     }
 }

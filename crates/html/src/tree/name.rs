@@ -27,16 +27,16 @@ impl fmt::Display for TreeError {
         match self {
             Self::ElementName(name) => write!(
                 to,
-                "no element can be called {name:?}: a name is a letter, then letters, digits, `-`, `_`, `.` or `:`"
+                "invalid element name {name:?}: use a letter, then letters, digits, `-`, `_`, `.` or `:`"
             ),
             Self::AttributeName(name) => write!(
                 to,
-                "no attribute can be called {name:?}: a name has no space, quote, `<`, `>`, `/`, `=` or `&`"
+                "invalid attribute name {name:?}: do not use spaces, quotes, `<`, `>`, `/`, `=` or `&`"
             ),
             Self::Code(name) => write!(
                 to,
-                "text cannot be made safe in `{name}`, which a browser runs: give it to a `data-*` attribute, or use \
-                 `set_code` with `raw(..)` if every byte of it is yours"
+                "text cannot be made safe in `{name}`, which a browser runs: use a `data-*` attribute, or \
+                 `set_code` with `raw(..)` for trusted code"
             ),
             Self::Selector(error) => error.fmt(to),
         }

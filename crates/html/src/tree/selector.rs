@@ -167,8 +167,8 @@ impl fmt::Display for SelectorError {
         let column = before.chars().count() + 1;
         write!(to, "the selector {selector:?} is wrong at character {column}: {wrong}")?;
         match after.chars().next() {
-            Some(found) => write!(to, ", not {found:?}"),
-            None => to.write_str(", not its end"),
+            Some(found) => write!(to, ", found {found:?}"),
+            None => to.write_str(", found the end"),
         }
     }
 }

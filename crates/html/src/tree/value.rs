@@ -44,7 +44,7 @@ pub(super) fn node(write: impl FnOnce(&mut Writer<'_>)) -> Option<Node> {
 pub(super) fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
     let mut out = Vec::new();
     write(&mut Writer::new(&mut out));
-    String::from_utf8(out).expect("a writer takes nothing but text")
+    String::from_utf8(out).expect("a writer produces UTF-8")
 }
 
 fn captured(write: impl FnOnce(&mut Writer<'_>)) -> Option<String> {

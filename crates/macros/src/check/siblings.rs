@@ -114,7 +114,7 @@ impl Checker<'_> {
             }
             (Group::Unknown | Group::Start, _) => return,
             (before, now) if is_divided(before) != is_divided(now) => {
-                "`<dl>` has its groups in `<div>`s, or has no `<div>`"
+                "in `<dl>`, put either every group in a `<div>` or no group"
             }
             (Group::Description, Group::Term(_)) if list == "div" => {
                 "a `<div>` in `<dl>` is one group: `<dt>`, then `<dd>`"
@@ -132,10 +132,7 @@ impl Checker<'_> {
         siblings: &Siblings,
     ) {
         if let Group::Term(origin) = siblings.group {
-            self.fault(
-                origin,
-                "`<dt>` is described by a `<dd>` after it, and there is none".into(),
-            );
+            self.fault(origin, "`<dt>` needs a `<dd>` after it".into());
         }
         // An element with its own file cannot choose among sources (HTML 4.8.8, 4.8.9).
         if known.content.elements.contains("source") && element.attribute("src").is_some() {

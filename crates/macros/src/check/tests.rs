@@ -179,13 +179,10 @@ fn checks_terms_and_descriptions() {
     check("<dl>{for a in b { <dt>{a}</dt><dd>d</dd> }}<dt>t</dt>{rest}</dl>", "");
     check("<dl>{first}<dd>d</dd></dl>", "");
     check("<dl><dd>d</dd></dl>", "dd: `<dd>` describes a `<dt>` before it, and there is none");
-    check(
-        "<dl><dt>a</dt><dd>d</dd><dt>t</dt></dl>",
-        "dt: `<dt>` is described by a `<dd>` after it, and there is none",
-    );
+    check("<dl><dt>a</dt><dd>d</dd><dt>t</dt></dl>", "dt: `<dt>` needs a `<dd>` after it");
     check(
         "<dl><dt>a</dt><dd>d</dd><div><dt>a</dt><dd>d</dd></div></dl>",
-        "div: `<dl>` has its groups in `<div>`s, or has no `<div>`",
+        "div: in `<dl>`, put either every group in a `<div>` or no group",
     );
     check(
         "<dl><div><dt>a</dt><dd>d</dd><dt>b</dt><dd>e</dd></div></dl>",
@@ -283,14 +280,14 @@ fn checks_region_content_against_the_parent() {
     );
     check(
         "<Live id=\"a\">t</Live>",
-        "id: `<Live>` has no attributes, since it is no element: they stand on one in it or around it",
+        "id: `<Live>` is not an element and has no attributes: put them on an element inside or around it",
     );
     check(
         "<title><Live>{t}</Live></title>",
-        "Live: `<Live>` may not stand in `<title>`, where nothing can be marked: it stands around it",
+        "Live: `<Live>` is not allowed in `<title>`, which cannot contain marks: put it around that element",
     );
     check(
         "<html><Live><body></body></Live></html>",
-        "Live: `<Live>` stands in `<body>` or in `<head>`: a browser cannot take another of these",
+        "Live: `<Live>` belongs inside `<body>` or `<head>`: a browser cannot replace these elements",
     );
 }

@@ -158,7 +158,7 @@ impl Checker<'_> {
                 self.mistakes.push((at, message.to_owned()));
             }
             Place::Step | Place::Descriptors { .. } => {
-                let message = "no rule may stand here, only `name: value;`".to_owned();
+                let message = "no rule is allowed here, only `name: value;`".to_owned();
                 self.mistakes.push((at, message));
             }
         }

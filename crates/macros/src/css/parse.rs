@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 64;
 /// there are mistakes.
 pub(crate) fn parse<'p>(pieces: &'p [Piece<'p>], mistakes: &mut Vec<Mistake>) -> Vec<Item<'p>> {
     if let Some(piece) = too_deep(pieces) {
-        mistakes.push((piece.at, format!("brackets stand in each other {MAX_DEPTH} deep at most")));
+        mistakes.push((piece.at, format!("brackets are nested more than {MAX_DEPTH} deep")));
         return Vec::new();
     }
     let mut parser = Parser { pieces, at: 0, depth: 0, mistakes };
@@ -108,17 +108,14 @@ impl<'p> Parser<'p, '_> {
                 }
                 None => self.mistake(
                     opening,
-                    "a declaration ends with `;`, and a rule begins with a selector: what is this block's?",
+                    "this block has no selector: a declaration ends with `;`, and a rule begins with a selector",
                 ),
             }
             self.block();
             return;
         }
         if statement.is_empty() {
-            self.mistake(
-                opening,
-                "a rule begins with a selector: which elements is this block for?",
-            );
+            self.mistake(opening, "a rule begins with a selector: this block has none");
         }
         let at = opening.at;
         let block = self.block();
@@ -205,13 +202,13 @@ impl<'p> Parser<'p, '_> {
                     }
                 }
                 Kind::OpenString => {
-                    self.mistake(piece, "this string has no end on its line");
+                    self.mistake(piece, "this string has no closing quote on its line");
                 }
                 _ => {}
             }
         }
         if let (Some(missing), Some(last)) = (open.last(), self.pieces.last()) {
-            self.mistake(last, format!("`{missing}` is missing behind this"));
+            self.mistake(last, format!("`{missing}` is missing after this"));
         }
         self.pieces.len()
     }

@@ -79,7 +79,7 @@ fn conditions(
                 mistakes.push((piece.at, message));
             }
         } else if !piece.is(",") {
-            let message = format!("`{}` has no place in a condition", piece.text);
+            let message = format!("`{}` is not allowed in a condition", piece.text);
             mistakes.push((piece.at, message));
         }
     }

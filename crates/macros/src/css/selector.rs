@@ -105,7 +105,7 @@ fn simple<'p>(
             after
         }
         _ => {
-            mistakes.push((piece.at, format!("`{}` has no place in a selector", piece.text)));
+            mistakes.push((piece.at, format!("`{}` is not allowed in a selector", piece.text)));
             if piece.opens() { inside(after).1 } else { after }
         }
     }

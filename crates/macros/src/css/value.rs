@@ -143,7 +143,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
                     piece.text
                 ));
             }
-            Kind::At => mistake(format!("`{}` begins a rule, and is no value", piece.text)),
+            Kind::At => mistake(format!("`{}` begins an at-rule and is not a value", piece.text)),
             Kind::Word if open.is_empty() => {
                 if let Some(property) = property.filter(|property| !property.accepts(piece.text)) {
                     mistake(not_a_word(piece.text, property));
@@ -159,7 +159,7 @@ fn pieces(value: &[Piece<'_>], property: Option<&Property>, mistakes: &mut Vec<M
                 }
             }
             Kind::Mark if open.is_empty() && ![",", "/"].contains(&piece.text) => {
-                mistake(format!("`{}` has no place in a value", piece.text));
+                mistake(format!("`{}` is not allowed in a value", piece.text));
             }
             _ => {}
         }
@@ -222,7 +222,7 @@ fn not_a_word(word: &str, property: &Property) -> String {
     let meant = did_you_mean("", word, property.words.iter().chain(colors));
     let name = property.name;
     let words = match (property.words.iter().count(), property.colors) {
-        (0, false) => "; it has none but what every property takes, as `inherit`".to_owned(),
+        (0, false) => "; it takes only the words of every property, such as `inherit`".to_owned(),
         (0, true) => "; it takes a color".to_owned(),
         (1..=MAX_LISTED_WORDS, false) => format!("; its words are {}", property.words),
         (1..=MAX_LISTED_WORDS, true) => format!("; its words are {}, and colors", property.words),

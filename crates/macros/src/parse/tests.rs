@@ -121,7 +121,7 @@ fn reports_the_syntax_of_control_flow() {
     );
     check(
         "{while x { y }}",
-        "while: `while` cannot stand in a page: only `for`, `if` and `match` can",
+        "while: `while` is not supported in a page: use `for`, `if` or `match`",
     );
 }
 
@@ -140,7 +140,7 @@ fn rejects_angles_that_open_no_tag() {
 fn rejects_elements_in_scripts() {
     check(
         "<script>a <b></script>",
-        "b: no element may stand here: write the text as a string, \"..\"",
+        "b: no element is allowed here: write the text as a string, \"..\"",
     );
     check(
         "<script>\"x = '</script>'\"</script>",

@@ -49,9 +49,7 @@ impl<'t> Parser<'t> {
         if self.rest.is_empty() {
             return Ok(Selector { alternatives });
         }
-        self.wrong(
-            "expected is `,`, `>`, a space, or more of an element (`.class`, `#id`, `[a=b]`)",
-        )
+        self.wrong("expected `,`, `>`, a space, or more of an element (`.class`, `#id`, `[a=b]`)")
     }
 
     /// Parses up to a comma, the end, or a character that cannot continue the path.
@@ -67,7 +65,7 @@ impl<'t> Parser<'t> {
                 return Ok(Path { steps });
             }
             if steps.len() == MAX_STEPS {
-                let most = format!("at most {MAX_STEPS} elements stand in a row");
+                let most = format!("a selector has at most {MAX_STEPS} elements in a row");
                 return self.wrong(&most);
             }
             steps.push(Step { is_child, conditions: self.element()? });
@@ -83,10 +81,10 @@ impl<'t> Parser<'t> {
         }
         loop {
             let test = if self.takes('#') {
-                let id = self.name("an id behind `#`")?;
+                let id = self.name("an id after `#`")?;
                 Condition::Attribute("id".into(), Relation::Equal(id))
             } else if self.takes('.') {
-                let class = self.name("a class behind `.`")?;
+                let class = self.name("a class after `.`")?;
                 Condition::Attribute("class".into(), Relation::Word(class))
             } else if self.takes('[') {
                 self.attribute()?
@@ -97,7 +95,7 @@ impl<'t> Parser<'t> {
         }
         if self.rest.len() == before.len() {
             return self
-                .wrong("expected is an element: a name, `*`, `#id`, `.class` or `[attribute]`");
+                .wrong("expected an element: a name, `*`, `#id`, `.class` or `[attribute]`");
         }
         Ok(tests)
     }
@@ -118,8 +116,7 @@ impl<'t> Parser<'t> {
         };
         self.skip_blanks();
         if !self.takes(']') {
-            return self
-                .wrong("expected is `]`, or one of `=`, `~=`, `^=`, `$=`, `*=` and a value");
+            return self.wrong("expected `]`, or one of `=`, `~=`, `^=`, `$=`, `*=` and a value");
         }
         Ok(Condition::Attribute(name, relation))
     }
@@ -143,7 +140,7 @@ impl<'t> Parser<'t> {
             }
         }
         self.rest = "";
-        self.wrong("expected is the quote that ends the value")
+        self.wrong("expected the quote that ends the value")
     }
 
     fn name(&mut self, what: &str) -> Result<Box<str>, SelectorError> {
@@ -157,7 +154,7 @@ impl<'t> Parser<'t> {
     ) -> Result<Box<str>, SelectorError> {
         let end = self.rest.find(|char| !belongs(char)).unwrap_or(self.rest.len());
         if end == 0 {
-            return self.wrong(&format!("expected is {what}"));
+            return self.wrong(&format!("expected {what}"));
         }
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;

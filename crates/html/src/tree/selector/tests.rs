@@ -78,17 +78,17 @@ fn reports_syntax_errors_with_their_position() {
     let message = |selector: &str| Selector::parse(selector).unwrap_err().to_string();
     assert_eq!(
         message("p >"),
-        "the selector \"p >\" is wrong at character 4: expected is an element: a name, `*`, `#id`, `.class` or \
-         `[attribute]`, not its end"
+        "the selector \"p >\" is wrong at character 4: expected an element: a name, `*`, `#id`, `.class` or \
+         `[attribute]`, found the end"
     );
     assert_eq!(
         message("p:hover"),
-        "the selector \"p:hover\" is wrong at character 2: expected is `,`, `>`, a space, or more of an element \
-         (`.class`, `#id`, `[a=b]`), not ':'"
+        "the selector \"p:hover\" is wrong at character 2: expected `,`, `>`, a space, or more of an element \
+         (`.class`, `#id`, `[a=b]`), found ':'"
     );
-    assert!(message("a.").contains("expected is a class behind `.`, not its end"));
-    assert!(message("a[b='c]").contains("the quote that ends the value, not its end"));
-    assert!(message("a[b!=c]").contains("expected is `]`"));
+    assert!(message("a.").contains("expected a class after `.`, found the end"));
+    assert!(message("a[b='c]").contains("the quote that ends the value, found the end"));
+    assert!(message("a[b!=c]").contains("expected `]`"));
     assert!(message("").contains("character 1"));
     assert!(message("\u{e4}\u{e4} +").contains("character 4"));
     assert!(message(&"a ".repeat(65)).contains("at most 64 elements"));

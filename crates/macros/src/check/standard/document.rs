@@ -161,7 +161,7 @@ pub(super) const PAGES: &[Page] = &[
             (r#"<body><style>"a {}"</style></body>"#, "`<style>` may not stand in `<body>`"),
             (r#"<div><style>"a {}"</style></div>"#, "`<style>` may not stand in `<div>`"),
             (r#"<style type="text/css">"a {}"</style>"#, "`type` is no longer part of HTML"),
-            ("<style><b>a</b></style>", "no element may stand here"),
+            ("<style><b>a</b></style>", "no element is allowed here"),
             (r#"<style scoped>"a {}"</style>"#, "`<style>` has no attribute `scoped`"),
         ],
     },

@@ -139,13 +139,10 @@ pub(super) const PAGES: &[Page] = &[
         wrong: &[
             ("<dl><p>t</p></dl>", "`<p>` may not stand in `<dl>`"),
             (r#"<dl>"text"</dl>"#, "no text may stand in `<dl>`"),
-            (
-                "<dl><dt>t</dt><dd>t</dd><dt>t</dt></dl>",
-                "`<dt>` is described by a `<dd>` after it, and there is none",
-            ),
+            ("<dl><dt>t</dt><dd>t</dd><dt>t</dt></dl>", "`<dt>` needs a `<dd>` after it"),
             (
                 "<dl><div><dt>t</dt><dd>t</dd></div><dt>t</dt><dd>t</dd></dl>",
-                "`<dl>` has its groups in `<div>`s, or has no `<div>`",
+                "in `<dl>`, put either every group in a `<div>` or no group",
             ),
             ("<dl><div><span>t</span></div></dl>", "`<span>` may not stand in `<div>`"),
             (r#"<dl><div>"text"</div></dl>"#, "no text may stand in `<div>`"),

@@ -22,7 +22,7 @@ pub(super) const PAGES: &[Page] = &[
                 r#"<script type="module" nomodule src="a"></script>"#,
                 "`<script>` has `nomodule` only where `type` is not `module`",
             ),
-            ("<script><b>t</b></script>", "no element may stand here"),
+            ("<script><b>t</b></script>", "no element is allowed here"),
             (r#"<script>"</script>"</script>"#, "this text would end or hide the element"),
             (r#"<script>"<!-- <script>"</script>"#, "this text would end or hide the element"),
             (r#"<script language="js">"f()"</script>"#, "`language` is no longer part of HTML"),
