@@ -10,9 +10,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::{self, Write as _};
 
-use crate::address::UrlFilter;
 use crate::raw::Raw;
 use crate::render::Render;
+use crate::url_filter::UrlFilter;
 use crate::writer::Writer;
 
 /// A value of an attribute hole `name={expression}`.

@@ -75,43 +75,43 @@ impl RootContent for Document {
             `<ul>`, and holes alone, are `Html<Flow>`; `<li>`, `<tr>`, `<option>`, `<title>` are `Html<Parts>`",
     note = "text is made `Html<Flow>` by `html!({{text}})`; in a hole it stands by itself"
 )]
-pub trait Html<Content: Model>: FitsIn<Content::Widest> {}
+pub trait Html<Content: ContentKind>: FitsIn<Content::Widest> {}
 
 /// A kind of content.
 #[doc(hidden)]
-pub trait Model {
+pub trait ContentKind {
     /// The widest kind that includes this one. It lets a hole for flow content accept a value that
     /// is only known to be phrasing content: a trait cannot be its own supertrait with another
     /// parameter.
     type Widest;
 }
 
-impl Model for Flow {
+impl ContentKind for Flow {
     type Widest = Flow;
 }
 
-impl Model for Phrasing {
+impl ContentKind for Phrasing {
     type Widest = Flow;
 }
 
-impl Model for Parts {
+impl ContentKind for Parts {
     type Widest = Parts;
 }
 
 /// A fragment that is allowed where `Content` is allowed.
 #[doc(hidden)]
-pub trait FitsIn<Content>: Piece {}
+pub trait FitsIn<Content>: Fragment {}
 
 /// A page that another page can contain.
 #[doc(hidden)]
-pub trait Piece: Page {}
+pub trait Fragment: Page {}
 
 macro_rules! impl_for_containers {
     ($($of:ident [$($bound:tt)*])*) => {$(
-        impl<P: $($bound)*> Piece for $of<P> where P: Piece {}
+        impl<P: $($bound)*> Fragment for $of<P> where P: Fragment {}
         impl<P: $($bound)*, Content> FitsIn<Content> for $of<P> where P: FitsIn<Content> {}
         #[diagnostic::do_not_recommend]
-        impl<P: $($bound)*, Content: Model> Html<Content> for $of<P> where P: Html<Content> {}
+        impl<P: $($bound)*, Content: ContentKind> Html<Content> for $of<P> where P: Html<Content> {}
     )*};
 }
 
@@ -121,11 +121,11 @@ impl_for_containers!(Vec[Sized] Box[?Sized]);
 macro_rules! impl_every_kind {
     ($($of:ident)*) => {$(
         #[diagnostic::do_not_recommend]
-        impl Piece for $of {}
+        impl Fragment for $of {}
         #[diagnostic::do_not_recommend]
         impl<Content> FitsIn<Content> for $of {}
         #[diagnostic::do_not_recommend]
-        impl<Content: Model> Html<Content> for $of {}
+        impl<Content: ContentKind> Html<Content> for $of {}
     )*};
 }
 

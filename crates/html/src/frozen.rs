@@ -36,7 +36,7 @@ impl Frozen {
     }
 
     /// The bytes before and after the end of the `<head>`. `None`: the page has no `<head>`.
-    pub fn around_head_end(&self) -> Option<(&[u8], &[u8])> {
+    pub fn split_at_head_end(&self) -> Option<(&[u8], &[u8])> {
         Some(self.bytes.split_at(self.head_end?))
     }
 
@@ -64,7 +64,7 @@ impl Page for Frozen {
 /// Lets a hole show a kept page by reference.
 impl Render for Frozen {
     fn render(&self, writer: &mut Writer<'_>) {
-        let (before, after) = self.around_head_end().unwrap_or((&self.bytes, &[]));
+        let (before, after) = self.split_at_head_end().unwrap_or((&self.bytes, &[]));
         writer.bytes(before);
         if self.head_end.is_some() {
             writer.end_head();
@@ -131,7 +131,7 @@ mod tests {
         let frozen = whole.freeze().freeze();
         assert_eq!(frozen.bytes(), b"<html><head></head></html>");
         let parts = (b"<html><head>".as_slice(), b"</head></html>".as_slice());
-        assert_eq!(frozen.around_head_end(), Some(parts));
+        assert_eq!(frozen.split_at_head_end(), Some(parts));
         let mut out = Vec::new();
         frozen.write(&mut Writer::new(&mut out).with_head("<link />"));
         assert_eq!(out, b"<html><head><link /></head></html>");

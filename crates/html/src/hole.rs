@@ -11,7 +11,7 @@
 
 use core::marker::PhantomData;
 
-use crate::content::{FitsIn, Flow, Html, Model, Parts, Phrasing, Piece};
+use crate::content::{ContentKind, FitsIn, Flow, Fragment, Html, Parts, Phrasing};
 use crate::frozen::Frozen;
 use crate::page::Page;
 use crate::raw::Raw;
@@ -191,7 +191,7 @@ impl_for_pages! {
     InFlow: FitsIn<Flow>;
     InPhrasing: Html<Phrasing>;
     InParts: FitsIn<Parts>;
-    InAnything: Piece;
+    InAnything: Fragment;
 }
 
 /// Fills a hole with a value, by reference.
@@ -283,7 +283,7 @@ impl<T: Render + ?Sized> Value<AsText> for T {
     }
 }
 
-impl<T: Show<Content> + ?Sized, Content: Model> Value<Content> for T {
+impl<T: Show<Content> + ?Sized, Content: ContentKind> Value<Content> for T {
     #[inline]
     fn write_value(&self, writer: &mut Writer<'_>) {
         self.show().write(writer);
@@ -294,7 +294,7 @@ impl<T: Show<Content> + ?Sized, Content: Model> Value<Content> for T {
     }
 }
 
-impl<T: Show<Content>, Content: Model> Value<Optional<Content>> for Option<T> {
+impl<T: Show<Content>, Content: ContentKind> Value<Optional<Content>> for Option<T> {
     #[inline]
     fn write_value(&self, writer: &mut Writer<'_>) {
         if let Some(value) = self {

@@ -8,12 +8,20 @@
 //!
 //! A [`Tree`] is a page that a program can also search, change and serialize in other formats: see
 //! [`tree`].
+//!
+//! ```
+//! use bine_html::tree::{Element, Tree};
+//!
+//! let mut image = Element::new("img")?;
+//! image.set_attribute("alt", "a hop & a vine")?;
+//! assert_eq!(Tree::from(image).to_string(), "<img alt=\"a hop &amp; a vine\" />");
+//! # Ok::<(), bine_html::tree::TreeError>(())
+//! ```
 #![no_std]
 #![deny(unsafe_code)]
 
 extern crate alloc;
 
-mod address;
 mod attribute;
 #[allow(
     unsafe_code,
@@ -32,13 +40,14 @@ mod region;
 mod render;
 mod show;
 pub mod tree;
+mod url_filter;
 mod writer;
 mod xml;
 
 pub use attribute::{Attribute, AttributeValue, CodeValue, UrlValue};
 pub use class::Class;
 #[doc(hidden)]
-pub use content::{Document, FitsIn, Model, Piece, RootContent, ScriptSupporting, Whole};
+pub use content::{ContentKind, Document, FitsIn, Fragment, RootContent, ScriptSupporting, Whole};
 pub use content::{Flow, Html, Parts, Phrasing};
 pub use frozen::Frozen;
 #[doc(hidden)]

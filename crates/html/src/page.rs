@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::content::{FitsIn, Flow, Html, Parts, Phrasing, Piece, RootContent, ScriptSupporting};
+use crate::content::{
+    FitsIn, Flow, Fragment, Html, Parts, Phrasing, RootContent, ScriptSupporting,
+};
 use crate::frozen::Frozen;
 use crate::tree::Builder;
 use crate::writer::Writer;
@@ -146,7 +148,7 @@ impl<F, Content> fmt::Debug for Markup<F, Content> {
 
 macro_rules! impl_content {
     ($($content:ident: Html $html:tt, FitsIn $stands:tt;)*) => {$(
-        impl<F: FnOnce(&mut Writer<'_>)> Piece for Markup<F, $content> {}
+        impl<F: FnOnce(&mut Writer<'_>)> Fragment for Markup<F, $content> {}
         impl_content!(@ Html $content $html);
         impl_content!(@ FitsIn $content $stands);
     )*};

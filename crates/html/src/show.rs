@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::sync::Arc;
 
-use crate::content::{Flow, Html, Model};
+use crate::content::{ContentKind, Flow, Html};
 
 /// Defines the markup of a type. A hole `{message}` then writes that markup and borrows the value.
 ///
@@ -16,14 +16,14 @@ use crate::content::{Flow, Html, Model};
     message = "`{Self}` does not implement `Show<{Content}>`",
     note = "`impl Show<{Content}> for {Self} {{ fn show(&self) -> impl Html<{Content}> {{ html!(..) }} }}`"
 )]
-pub trait Show<Content: Model = Flow> {
+pub trait Show<Content: ContentKind = Flow> {
     /// The value as markup.
     fn show(&self) -> impl Html<Content>;
 }
 
 macro_rules! show_by_reference {
     ($($pointer:ty)*) => {$(
-        impl<T: Show<Content> + ?Sized, Content: Model> Show<Content> for $pointer {
+        impl<T: Show<Content> + ?Sized, Content: ContentKind> Show<Content> for $pointer {
             fn show(&self) -> impl Html<Content> {
                 (**self).show()
             }

@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Checks every tree that is written, as in development. `report` receives each problem.
-    pub fn inspect_by(&mut self, report: fn(&Finding)) {
+    pub fn inspect_with(&mut self, report: fn(&Finding)) {
         self.inspector = Some(report);
     }
 
@@ -313,7 +313,7 @@ mod tests {
         fn chunk_size_does_not_change_the_page(
             texts in prop::collection::vec("[a-z<&\0\r\u{ffff}]{0,30}", 0..12),
             chunk_at in 0_usize..80,
-            left_behind in 0_usize..4,
+            remaining in 0_usize..4,
             in_xml: bool,
         ) {
             let written_for = |writer| if in_xml { Writer::in_xml(writer) } else { writer };
@@ -322,7 +322,7 @@ mod tests {
 
             let (mut out, mut sent) = (Vec::new(), Vec::new());
             let mut spill = |out: &mut Vec<u8>| {
-                let taken = out.len() - left_behind.min(out.len());
+                let taken = out.len() - remaining.min(out.len());
                 sent.extend(out.drain(..taken));
             };
             write_all(&mut written_for(Writer::with_spill(&mut out, chunk_at, &mut spill)), &texts);

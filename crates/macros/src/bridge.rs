@@ -54,10 +54,10 @@ impl Source {
     }
 
     /// Reads a file by a path relative to the file of `token`, as `include_str!` does.
-    pub(crate) fn read_beside(&self, token: &Token, path: &str) -> Result<String, String> {
-        let beside = self.originals[token.origin].span().local_file();
-        let beside = beside.ok_or("the path of this source file is unknown")?;
-        let path = beside.with_file_name(path);
+    pub(crate) fn read_relative(&self, token: &Token, path: &str) -> Result<String, String> {
+        let source_file = self.originals[token.origin].span().local_file();
+        let source_file = source_file.ok_or("the path of this source file is unknown")?;
+        let path = source_file.with_file_name(path);
         std::fs::read_to_string(path).map_err(|error| error.to_string())
     }
 

@@ -202,7 +202,7 @@ impl Checker<'_> {
         let name = &element.name;
         let is_custom = vocabulary::is_custom(name);
         if let Some(parent) = place.parent {
-            if is_custom && !place.content.categories.intersects(CUSTOM) {
+            if is_custom && !place.content.categories.meets(CUSTOM) {
                 let takes = takes(&place.content);
                 return self.fault(
                     element.origin,
@@ -241,9 +241,9 @@ impl Checker<'_> {
         let categories = categories_of(element, known);
         if let Some(parent) = place.parent {
             let stands = if known.parents.is_empty() {
-                place.content.allows(known, categories)
+                place.content.admits(known, categories)
             } else {
-                known.parents.contains(parent.name) && place.content.allows(known, categories)
+                known.parents.contains(parent.name) && place.content.admits(known, categories)
             };
             if !stands {
                 let is_somewhere_else = known.parents.contains(parent.name);
@@ -281,7 +281,7 @@ impl Checker<'_> {
         place: &Place<'_>,
     ) {
         let name = known.name;
-        if let Some(outer) = place.around().find(|outer| !known.allows_ancestor(outer.name)) {
+        if let Some(outer) = place.ancestors().find(|outer| !known.may_stand_within(outer.name)) {
             return self.fault(
                 element.origin,
                 format!(
@@ -293,12 +293,12 @@ impl Checker<'_> {
         }
         // Elements in the tab order count as interactive (HTML 4.5.1, 4.10.6).
         let (acts, by) = match element.attribute("tabindex") {
-            Some(_) if !categories.intersects(Categories::INTERACTIVE) => {
+            Some(_) if !categories.meets(Categories::INTERACTIVE) => {
                 (categories.or(Categories::INTERACTIVE), " with `tabindex`")
             }
             _ => (categories, ""),
         };
-        let excluding = place.around().find(|outer| outer.excluded.contains(known, acts));
+        let excluding = place.ancestors().find(|outer| outer.excluded.names(known, acts));
         if let Some(outer) = excluding {
             let (by, what) = if outer.excluded.elements.contains(name) {
                 ("", String::new())
@@ -311,7 +311,7 @@ impl Checker<'_> {
                 format!("`<{name}>`{by} may not stand within `<{}>`{what}", outer.name),
             );
         }
-        let is_within = place.around().any(|outer| known.within.contains(outer.name));
+        let is_within = place.ancestors().any(|outer| known.within.contains(outer.name));
         if !known.within.is_empty() && !is_within && place.is_complete() {
             self.fault(element.origin, format!("`<{name}>` stands within {}", tags(known.within)));
         }
@@ -352,7 +352,7 @@ impl Checker<'_> {
         let name = &attribute.name;
         match &attribute.value {
             Value::Hole(_) => {}
-            Value::Bare if kind.allows_no_value() || kind.accepts("") => {}
+            Value::Bare if kind.may_be_bare() || kind.accepts("") => {}
             Value::Bare => {
                 self.fault(attribute.origin, format!("`{name}` needs a value: {kind}"));
             }

@@ -67,7 +67,7 @@ pub fn __action(input: TokenStream) -> TokenStream {
 pub fn __css(input: TokenStream) -> TokenStream {
     let source = bridge::Source::read([input]);
     let site =
-        css::Site { file: &source.file(), read: &|token, path| source.read_beside(token, path) };
+        css::Site { file: &source.file(), read: &|token, path| source.read_relative(token, path) };
     source.write(&css::css(&source.streams[0], &site))
 }
 
@@ -78,7 +78,7 @@ pub fn __css(input: TokenStream) -> TokenStream {
 pub fn __css_file(input: TokenStream) -> TokenStream {
     let source = bridge::Source::read([input]);
     let site =
-        css::Site { file: &source.file(), read: &|token, path| source.read_beside(token, path) };
+        css::Site { file: &source.file(), read: &|token, path| source.read_relative(token, path) };
     source.write(&css::css_file(&source.streams[0], &site))
 }
 

@@ -119,7 +119,7 @@ impl<'p> Place<'p> {
             Hole::Anything
         } else if is_line(categories) {
             let is_division = self.parent.is_some_and(|parent| parent.name == "div")
-                && !self.around().nth(1).is_some_and(|outer| is_group(outer.name));
+                && !self.ancestors().nth(1).is_some_and(|outer| is_group(outer.name));
             match () {
                 // A place for flow content and certain elements accepts both.
                 () if !elements.is_empty() && !is_division => Hole::Anything,
@@ -144,7 +144,7 @@ impl<'p> Place<'p> {
     }
 
     /// The ancestors, innermost first.
-    pub(crate) fn around(&self) -> impl Iterator<Item = &'static vocabulary::Element> {
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = &'static vocabulary::Element> {
         let places = std::iter::successors(Some(self), |place| place.outer);
         places.filter_map(|place| place.parent)
     }

@@ -26,7 +26,7 @@ impl Builder {
 
     #[track_caller]
     pub fn open(&mut self, name: &'static str) {
-        self.open.push(Element::made(Cow::Borrowed(name)));
+        self.open.push(Element::from_valid_name(Cow::Borrowed(name)));
     }
 
     pub fn close(&mut self) {

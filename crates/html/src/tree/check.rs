@@ -171,8 +171,8 @@ fn misplaced(
             return Some(format!("`<{name}>` stands in `<{parent_name}>` but once"));
         }
     }
-    let around = || levels.iter().rev().take(MAX_DEPTH).filter_map(|level| level.known);
-    if let Some(outer) = around().find(|outer| outer.excluded.names(known, categories)) {
+    let ancestors = || levels.iter().rev().take(MAX_DEPTH).filter_map(|level| level.known);
+    if let Some(outer) = ancestors().find(|outer| outer.excluded.names(known, categories)) {
         let kinds = outer.excluded.categories.and(categories);
         let why = if outer.excluded.elements.contains(name) {
             String::new()
@@ -184,7 +184,7 @@ fn misplaced(
     let is_whole =
         levels.get(1).and_then(|level| level.known).is_some_and(|root| root.name == "html");
     let is_within =
-        known.within.is_empty() || around().any(|outer| known.within.contains(outer.name));
+        known.within.is_empty() || ancestors().any(|outer| known.within.contains(outer.name));
     (is_whole && !is_within).then(|| format!("`<{name}>` stands within {}", tags(known.within)))
 }
 

@@ -45,12 +45,12 @@ impl Element {
     pub fn new(name: impl Into<Cow<'static, str>>) -> Result<Self, TreeError> {
         let name = name.into();
         name::element(&name)?;
-        Ok(Self::made(name))
+        Ok(Self::from_valid_name(name))
     }
 
     /// Creates an element from a valid name.
     #[track_caller]
-    pub(super) fn made(name: Cow<'static, str>) -> Self {
+    pub(super) fn from_valid_name(name: Cow<'static, str>) -> Self {
         let source_location = Location::caller();
         Self(Arc::new(Inner {
             name,

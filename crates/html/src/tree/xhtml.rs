@@ -33,12 +33,12 @@ enum Language {
 
 impl TreeWriter for Xhtml {
     fn open(&mut self, element: &Element, to: &mut Writer<'_>) -> Subtree {
-        let around = self.open.last().copied().unwrap_or(Language::Html);
-        let language = Language::of(element.name(), around);
+        let parent = self.open.last().copied().unwrap_or(Language::Html);
+        let language = Language::of(element.name(), parent);
         to.constant("<");
         to.unescaped(&spelled(element.name(), language));
         if element.attribute("xmlns").is_none()
-            && (language.namespace() != around.namespace() || element.name() == "html")
+            && (language.namespace() != parent.namespace() || element.name() == "html")
         {
             to.constant(" xmlns=\"");
             to.constant(language.namespace());
@@ -85,12 +85,12 @@ impl TreeWriter for Xhtml {
 }
 
 impl Language {
-    fn of(name: &str, around: Self) -> Self {
-        match (name, around) {
+    fn of(name: &str, parent: Self) -> Self {
+        match (name, parent) {
             ("svg", _) => Self::Svg,
             ("math", _) => Self::MathMl,
             (_, Self::HtmlInSvg) => Self::Html,
-            _ => around,
+            _ => parent,
         }
     }
 

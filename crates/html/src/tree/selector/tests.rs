@@ -96,9 +96,9 @@ fn reports_syntax_errors_with_their_position() {
 }
 
 /// The definition of the standard, implemented without regard to speed: it tries all ancestors.
-fn means(path: &Path, at: usize, element: usize, around: &[&Element]) -> bool {
+fn matches_path(path: &Path, at: usize, element: usize, ancestors: &[&Element]) -> bool {
     let step = &path.steps[at];
-    if !step.conditions.iter().all(|test| test.holds(around[element])) {
+    if !step.conditions.iter().all(|test| test.holds(ancestors[element])) {
         return false;
     }
     if at == 0 {
@@ -110,23 +110,24 @@ fn means(path: &Path, at: usize, element: usize, around: &[&Element]) -> bool {
         Some(0)..Some(element)
     };
     let (Some(first), Some(end)) = (outer.start, outer.end) else { return false };
-    (first..end).any(|outer| means(path, at - 1, outer, around))
+    (first..end).any(|outer| matches_path(path, at - 1, outer, ancestors))
 }
 
-fn naively<'t>(
+fn find_naively<'t>(
     nodes: &'t [Node],
     selector: &Selector,
-    around: &mut Vec<&'t Element>,
+    ancestors: &mut Vec<&'t Element>,
     found: &mut Vec<&'t Element>,
 ) {
     for element in nodes.iter().filter_map(Node::as_element) {
-        around.push(element);
-        let is_match = |path: &Path| means(path, path.steps.len() - 1, around.len() - 1, around);
+        ancestors.push(element);
+        let is_match =
+            |path: &Path| matches_path(path, path.steps.len() - 1, ancestors.len() - 1, ancestors);
         if selector.alternatives.iter().any(is_match) {
             found.push(element);
         }
-        naively(element.children(), selector, around, found);
-        around.pop();
+        find_naively(element.children(), selector, ancestors, found);
+        ancestors.pop();
     }
 }
 
@@ -148,7 +149,7 @@ proptest! {
         let tree = Tree::from(tree);
         let parsed = Selector::parse(&selector).unwrap();
         let mut naive = Vec::new();
-        naively(tree.roots(), &parsed, &mut Vec::new(), &mut naive);
+        find_naively(tree.roots(), &parsed, &mut Vec::new(), &mut naive);
         let found: Vec<&Element> = tree.find_all(&parsed).unwrap().collect();
         prop_assert_eq!(found.len(), naive.len());
         prop_assert!(found.iter().zip(naive).all(|(found, naive)| found.is(naive)));
