@@ -211,7 +211,7 @@ impl<T: AsRef<str>> UrlValue for Raw<T> {
     }
 }
 
-/// A value of a hole for a URL: an [`UrlValue`], or a function that returns one, such as a
+/// A value of a hole for a URL: a [`UrlValue`], or a function that returns one, such as a
 /// service's name. The compiler infers `Kind`, which separates the two implementations.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(

@@ -97,7 +97,7 @@ impl Tree {
 
     /// Whether the tree is certain to be well-formed XML when written as XHTML. Raw markup and
     /// custom nodes are not certain. Code in a script is escaped.
-    fn is_known_as_xml(&self) -> bool {
+    fn is_certainly_xml(&self) -> bool {
         // The number of following nodes that are children of a script.
         let (mut nodes, mut code) = (self.walk(), 0);
         nodes.all(|node| match node {
@@ -152,7 +152,7 @@ impl Page for Tree {
 
     fn is_this_document(&self) -> bool {
         let has_html = |node: &Node| node.as_element().is_some_and(|root| root.name() == "html");
-        self.roots().iter().any(has_html) && self.is_known_as_xml()
+        self.roots().iter().any(has_html) && self.is_certainly_xml()
     }
 
     fn graft(self, builder: &mut Builder) {

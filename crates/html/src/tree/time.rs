@@ -32,7 +32,7 @@ impl Time {
         if !(1..=12).contains(&month) {
             return None;
         }
-        let (year, month, day) = (year, month as u8, day as u8);
+        let (month, day) = (month as u8, day as u8);
         if !(1..=length(year, month)).contains(&day) {
             return None;
         }
@@ -52,8 +52,13 @@ impl Time {
         if hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        let (hour, minute, second) = (hour as u8, minute as u8, second as u8);
-        Some(Self { hour, minute, second, offset: offset(zone)?, ..date })
+        Some(Self {
+            hour: hour as u8,
+            minute: minute as u8,
+            second: second as u8,
+            offset: offset(zone)?,
+            ..date
+        })
     }
 
     /// Seconds since 1970, UTC.

@@ -71,39 +71,50 @@ pub(crate) fn lex(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut at = 0;
     loop {
-        let (length, gap, comment) = gap(&text[at..]);
-        at += length;
+        let space = space(&text[at..]);
+        at += space.length;
         let rest = &text[at..];
         let Some(first) = rest.chars().next() else { return pieces };
         let (kind, length) = piece(rest, first);
-        pieces.push(Piece { kind, text: &rest[..length], at, gap, comment });
+        let text = &rest[..length];
+        pieces.push(Piece { kind, text, at, gap: space.gap, comment: space.is_comment });
         at += length;
     }
 }
 
-/// The length of white space and comments, its kind, and whether it consists of comments only.
-fn gap(text: &str) -> (usize, Gap, bool) {
+/// White space and comments between two tokens.
+struct Space {
+    length: usize,
+    gap: Gap,
+    /// Whether it consists of comments only.
+    is_comment: bool,
+}
+
+/// The white space and comments at the start of `text`.
+fn space(text: &str) -> Space {
     let mut rest = text;
-    let (mut is_space, mut is_line, mut is_comment) = (false, false, false);
+    let mut has_space = false;
+    let mut has_line = false;
+    let mut has_comment = false;
     loop {
         if let Some(comment) = rest.strip_prefix("/*") {
-            is_comment = true;
+            has_comment = true;
             rest = comment.split_once("*/").map_or("", |(_, after)| after);
             continue;
         }
         match rest.chars().next() {
-            Some('\n' | '\r' | '\x0c') => is_line = true,
-            Some(' ' | '\t') => is_space = true,
+            Some('\n' | '\r' | '\x0c') => has_line = true,
+            Some(' ' | '\t') => has_space = true,
             _ => break,
         }
         rest = &rest[1..];
     }
-    let gap = match (is_line, is_space) {
+    let gap = match (has_line, has_space) {
         (true, _) => Gap::Line,
         (false, true) => Gap::Space,
         (false, false) => Gap::None,
     };
-    (text.len() - rest.len(), gap, is_comment && gap == Gap::None)
+    Space { length: text.len() - rest.len(), gap, is_comment: has_comment && gap == Gap::None }
 }
 
 /// The kind and length of the first token.

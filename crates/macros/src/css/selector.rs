@@ -166,15 +166,16 @@ fn pseudo<'p>(
     context: SelectorContext,
     mistakes: &mut Vec<Mistake>,
 ) -> &'p [Piece<'p>] {
-    let (name, after, of_elements) = match after {
-        [name, after @ ..] if first.is(":") && name.gap == Gap::None => (name, after, true),
-        _ => (first, after, false),
+    let is_element = first.is(":") && after.first().is_some_and(|name| name.gap == Gap::None);
+    let (name, after) = match after {
+        [name, after @ ..] if is_element => (name, after),
+        _ => (first, after),
     };
     if !matches!(name.kind, Kind::Word | Kind::Function) {
         mistakes.push((name.at, "the name of a state such as `hover` is expected here".to_owned()));
         return after;
     }
-    known_pseudo(name, of_elements, context, mistakes);
+    known_pseudo(name, is_element, context, mistakes);
     if name.kind == Kind::Word {
         return after;
     }
@@ -199,7 +200,7 @@ fn pseudo<'p>(
 
 fn known_pseudo(
     name: &Piece<'_>,
-    of_elements: bool,
+    is_element: bool,
     context: SelectorContext,
     mistakes: &mut Vec<Mistake>,
 ) {
@@ -207,7 +208,7 @@ fn known_pseudo(
     if word.starts_with('-') {
         return;
     }
-    if word == "global" && !of_elements {
+    if word == "global" && !is_element {
         if !context.is_scoped {
             let message = "every class of this sheet is global: `:global(..)` belongs to a sheet with a `mod` at its head";
             mistakes.push((name.at, message.to_owned()));
@@ -217,10 +218,10 @@ fn known_pseudo(
         return;
     }
     let known =
-        if of_elements { vocabulary::pseudo_elements() } else { vocabulary::pseudo_classes() };
+        if is_element { vocabulary::pseudo_elements() } else { vocabulary::pseudo_classes() };
     let takes = known.contains(&&*format!("{word}()"));
     let stands_alone = known.contains(&&*word);
-    let (colons, kind) = if of_elements { ("::", "pseudo-element") } else { (":", "pseudo-class") };
+    let (colons, kind) = if is_element { ("::", "pseudo-element") } else { (":", "pseudo-class") };
     let message = match name.kind {
         Kind::Word if stands_alone => return,
         Kind::Function if takes => return,
@@ -228,13 +229,13 @@ fn known_pseudo(
         _ if stands_alone => format!("`{colons}{word}` takes no argument"),
         _ => {
             let names = known.iter().map(|known| known.trim_end_matches("()"));
-            let other = if of_elements {
+            let other = if is_element {
                 vocabulary::pseudo_classes()
             } else {
                 vocabulary::pseudo_elements()
             };
             let meant = if other.iter().any(|other| other.trim_end_matches("()") == word) {
-                let colons = if of_elements { ":" } else { "::" };
+                let colons = if is_element { ":" } else { "::" };
                 format!("; did you mean `{colons}{word}`?")
             } else {
                 did_you_mean(colons, &word, names)
